@@ -1,0 +1,16 @@
+"""The one exception that stands for "the input or an option is wrong": its text is shown to the user as it is."""
+
+
+class InputError(ValueError):
+    """Bad input, named precisely enough to be mended: file and line, or option, and what to do about it."""
+
+    @classmethod
+    def at(cls, path: object, line: int, message: str) -> "InputError":
+        """Returns the error for one line of a file.
+
+        Args:
+            path: the file, as the user knows it.
+            line: counted from 1.
+            message: what is wrong and what to do.
+        """
+        return cls(f"{path}:{line}: {message}")
