@@ -16,7 +16,7 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     packages=find_packages(include=["docnmt_fairseq", "docnmt_fairseq.*"]),
-    python_requires=">=3.8",
+    python_requires=">=3.10",
     install_requires=[
         # fairseq 0.12.2 does not import on Python 3.11; fairseq-fixed is its maintained successor, same import name.
         "fairseq-fixed>=0.12.3.1; python_version >= '3.11'",
