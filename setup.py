@@ -21,7 +21,7 @@ setup(
         # fairseq 0.12.2 does not import on Python 3.11; fairseq-fixed is its maintained successor, same import name.
         "fairseq-fixed>=0.12.3.1; python_version >= '3.11'",
         "fairseq==0.12.2; python_version < '3.11'",
-        "torch>=1.12.1",
+        "torch>=2.1",
         "numpy>=1.21.3",
         "sentencepiece>=0.1.99",
         "sacremoses>=0.1.0",

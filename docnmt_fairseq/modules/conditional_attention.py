@@ -1,0 +1,121 @@
+"""Context mechanism ``conditional``: attention over the words of the t most relevant sentences ([T] eq. 3-7)."""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from docnmt_fairseq.layout import AttentionPlan, DocumentLayout
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextConfig, ContextMechanism
+from docnmt_fairseq.modules.initialisation import projection
+from docnmt_fairseq.modules.keep_schedule import KeepSchedule
+from docnmt_fairseq.modules.ragged_attention import ragged_attention
+from docnmt_fairseq.modules.selected_attention import selected_attention
+from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
+from docnmt_fairseq.modules.sentence_selection import select_sentences
+
+
+def attend_to_all(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    q_s: Tensor,
+    k_s: Tensor,
+    layout: DocumentLayout,
+    plan: AttentionPlan,
+    dropout: float,
+) -> Tensor:
+    """Returns conditional attention where every sentence is kept: plain attention, since the two scores add up.
+
+    q kᵀ + q_s k_sᵀ = [q; q_s] [k; k_s]ᵀ, so any attention kernel serves, and none need build the N×N matrix.
+    """
+    d = q.size(-1)
+    queries = torch.cat([q, q_s], dim=-1)
+    keys = torch.cat([k, k_s.index_select(0, layout.token_sentence)], dim=-1)
+    values = F.pad(v, (0, d))  # the CPU's fast kernel wants values as wide as keys
+    return ragged_attention(queries, keys, values, plan, dropout, scale=1 / math.sqrt(d))[..., :d]
+
+
+def conditional_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    q_s: Tensor,
+    k_s: Tensor,
+    layout: DocumentLayout,
+    kept: np.ndarray,
+    always_keep_own: bool = False,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Returns out_i = softmax_w(q_i k_wᵀ/√d_k + R_{i, sentence(w)}) · v of all words, [N, H, d_k] ([T] eq. 7).
+
+    R_i = KeepTopT(q_s,i k_sᵀ/√d_k, t) over the sentences of the word's document.
+
+    Args:
+        q, k, v: [N, H, d_k] packed word states.
+        q_s: [N, H, d_k] queries for relevance.
+        k_s: [R, H, d_k] keys of the sentence encodings.
+        layout: the batch.
+        kept: [D] t of every document, at least 1.
+        always_keep_own: keep a word's own sentence besides the t.
+        dropout: probability of dropping an attention weight.
+    """
+    all_kept = kept >= layout.sentences.lengths
+    if all_kept.all():
+        plan = layout.plan("document>document", layout.document_words, layout.document_words)
+        return attend_to_all(q, k, v, q_s, k_s, layout, plan, dropout)
+    name = all_kept.tobytes().hex()
+    rows = np.flatnonzero(~all_kept)
+    selecting = layout.plan(f"document>sentences {name}", layout.document_words, layout.sentences, rows=rows)
+    selection = select_sentences(q_s, k_s, layout, selecting, kept, always_keep_own)
+    selected = selected_attention(q, k, v, selection, layout.words, dropout)
+    if not all_kept.any():
+        return selected
+    rows = np.flatnonzero(all_kept)
+    plan = layout.plan(f"document>document {name}", layout.document_words, layout.document_words, rows=rows)
+    of_all = attend_to_all(q, k, v, q_s, k_s, layout, plan, dropout)
+    items = torch.cat([selection.items, plan.items])
+    return torch.empty_like(q).index_copy(0, items, torch.cat([selected, of_all]))
+
+
+@CONTEXT_MECHANISMS.register("conditional")
+class ConditionalAttention(ContextMechanism):
+    """Multi-head conditional attention; every head and word selects for itself.
+
+    Word projections are named as fairseq's multi-head attention's: placed as ``replace``, they load a sentence-level
+    model's, and a document of one sentence gives exactly that model's self-attention (R is then one constant).
+    """
+
+    placements = ("block", "heads", "replace")
+
+    def __init__(self, config: ContextConfig):
+        super().__init__()
+        width = config.heads * config.head_dim
+        self.heads = config.heads
+        self.dropout = config.dropout
+        self.always_keep_own = config.always_keep_own
+        self.schedule = KeepSchedule(
+            config.kept_sentences, config.kept_start, config.narrow_from, config.narrow_updates
+        )
+        encoder_heads = config.embed_dim // config.head_dim
+        self.sentence_encoder = SENTENCE_ENCODERS[config.sentence_encoder](config.embed_dim, encoder_heads)
+        self.q_proj = projection(config.embed_dim, width, gain=2**-0.5)  # W^{Qx}
+        self.k_proj = projection(config.embed_dim, width, gain=2**-0.5)  # W^{Kx}
+        self.v_proj = projection(config.embed_dim, width, gain=2**-0.5)  # W^{Vx}
+        self.sentence_q_proj = projection(config.embed_dim, width, gain=2**-0.5)  # W^{Qs}
+        self.sentence_k_proj = projection(config.embed_dim, width, gain=2**-0.5)  # W^{Ks}
+        self.out_proj = projection(width, config.embed_dim, zero_bias=True, zero=config.zero_init)
+
+    def forward(self, x: Tensor, layout: DocumentLayout) -> Tensor:
+        """Returns [N, d]; see :class:`ContextMechanism`."""
+        encodings = self.sentence_encoder(x, layout.words)  # S, [R, d]
+        word_projections = (self.q_proj, self.k_proj, self.v_proj, self.sentence_q_proj)
+        q, k, v, q_s = (proj(x).unflatten(-1, (self.heads, -1)) for proj in word_projections)
+        k_s = self.sentence_k_proj(encodings).unflatten(-1, (self.heads, -1))  # [R, H, d_k]
+        kept = self.schedule.kept(layout.sentences.lengths)
+        dropout = self.dropout if self.training else 0.0
+        return self.out_proj(
+            conditional_attention(q, k, v, q_s, k_s, layout, kept, self.always_keep_own, dropout).flatten(1)
+        )

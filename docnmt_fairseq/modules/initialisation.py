@@ -1,0 +1,22 @@
+"""Linear projections initialised as fairseq initialises its attention's."""
+
+from torch import nn
+
+
+def projection(inputs: int, outputs: int, gain: float = 1.0, zero_bias: bool = False, zero: bool = False) -> nn.Linear:
+    """Returns a linear layer with Xavier-uniform weights.
+
+    Args:
+        inputs: input width.
+        outputs: output width.
+        gain: of the Xavier initialisation; fairseq takes 1/√2 for queries, keys and values.
+        zero_bias: start with a bias of zero instead of PyTorch's default.
+        zero: start with weights and bias of zero: a residual sub-layer that ends in it begins as the identity.
+    """
+    linear = nn.Linear(inputs, outputs)
+    nn.init.xavier_uniform_(linear.weight, gain=gain)
+    if zero:
+        nn.init.zeros_(linear.weight)
+    if zero or zero_bias:
+        nn.init.zeros_(linear.bias)
+    return linear

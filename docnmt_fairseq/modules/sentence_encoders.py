@@ -1,0 +1,55 @@
+"""Sentence encoders: one vector a sentence from its packed word states, chosen by name."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from docnmt_fairseq.layout import Ragged
+from docnmt_fairseq.modules.initialisation import projection
+from docnmt_fairseq.modules.registry import Registry
+
+
+class SentenceEncoder(nn.Module):
+    """Contract of sentence encoders: ``cls(embed_dim, heads)``; sees one sentence at a time, whatever its neighbours."""
+
+    def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
+        """Returns sentence encodings S [R, d] from packed states x [N, d] of the words in ``sentences``."""
+        raise NotImplementedError
+
+
+SENTENCE_ENCODERS: Registry[SentenceEncoder] = Registry("sentence encoder")
+
+
+@SENTENCE_ENCODERS.register("source2token")
+class Source2Token(SentenceEncoder):
+    """s_j = Attention(q, S_j W^K, S_j W^V) W^O with one learned query q ∈ R^{d_k} a head ([T] eq. 1-2)."""
+
+    def __init__(self, embed_dim: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Parameter(torch.empty(heads, embed_dim // heads))
+        self.k_proj = projection(embed_dim, embed_dim, gain=2**-0.5)
+        self.v_proj = projection(embed_dim, embed_dim, gain=2**-0.5)
+        self.out_proj = projection(embed_dim, embed_dim, zero_bias=True)
+        nn.init.xavier_uniform_(self.query)
+
+    def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
+        """Returns [R, d]; see :class:`SentenceEncoder`."""
+        keys = self.k_proj(x).unflatten(-1, (self.heads, -1))  # [N, H, d_k]
+        values = self.v_proj(x).unflatten(-1, (self.heads, -1))
+        scores = (keys * self.query).sum(-1) / math.sqrt(keys.size(-1))  # [N, H]
+        weights = sentences.softmax(scores)
+        return self.out_proj(sentences.sum(weights.unsqueeze(-1) * values).flatten(1))
+
+
+@SENTENCE_ENCODERS.register("mean")
+class MeanOfWords(SentenceEncoder):
+    """s_j = (1/m_j) Σ_i x_i, without parameters."""
+
+    def __init__(self, embed_dim: int, heads: int):
+        super().__init__()
+
+    def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
+        """Returns [R, d]; see :class:`SentenceEncoder`."""
+        return sentences.sum(x) / sentences.lengths_tensor[:, None].to(x.dtype)
