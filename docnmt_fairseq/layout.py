@@ -1,8 +1,8 @@
 """Which word belongs to which sentence, paragraph and document of a batch: :class:`Ragged` and :class:`DocumentLayout`.
 
 Word states stay *packed*, [tokens, d] without padding, in document order; they are padded only inside attention cores,
-where rows of similar length are padded together (:class:`AttentionPlan`). Sizes live on the CPU as numpy arrays, so that
-no shape ever has to be read back from a GPU.
+where rows of similar length are padded together (:class:`AttentionPlan`). Sizes live on the CPU as numpy arrays, so
+that no shape ever has to be read back from a GPU.
 
 Symbols: R sentences (rows) in D documents, N words in all; a row is a sentence, also when it is only context.
 """
@@ -92,7 +92,7 @@ class Ragged:
         return groups
 
     def block(self, rows: np.ndarray) -> Tuple[Tensor, Optional[Tensor]]:
-        """Returns item numbers [b, width] of the given rows padded together, and where they are padding (None: nowhere).
+        """Returns item numbers [b, width] of the given rows padded together, and the padding (None: there is none).
 
         Padding repeats a row's last item: a real one, so that gathering is safe; whoever attends must mask it.
         """

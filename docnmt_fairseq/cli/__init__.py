@@ -1,6 +1,6 @@
 """The ``docnmt`` command: every other file of this folder is one subcommand.
 
-A subcommand is a module with ``HELP`` (one line), ``add_arguments(parser)`` and ``run(args)``; its file name is its name.
+A subcommand is a module with ``HELP`` (one line), ``add_arguments(parser)`` and ``run(args)``, named as its file.
 """
 
 import argparse

@@ -1,0 +1,1 @@
+"""From a data-bin to batches of documents; knows nothing of models."""

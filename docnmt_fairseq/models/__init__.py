@@ -1,0 +1,1 @@
+"""fairseq models; fairseq imports every file of this folder."""

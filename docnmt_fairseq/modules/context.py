@@ -1,6 +1,6 @@
 """The contract of context mechanisms, their options, and the registry that the Transformer asks for them.
 
-A mechanism is one class in one file of this folder, registered by name; :mod:`docnmt_fairseq.modules` imports the files.
+A mechanism is one class in one file of this folder, registered by name; importing the folder imports its files.
 """
 
 from dataclasses import dataclass

@@ -43,7 +43,7 @@ class KeepSchedule(nn.Module):
         self._narrowed = self._share(num_updates)
         self.narrowed.fill_(self._narrowed)
 
-    def _load_from_state_dict(self, *args, **kwargs) -> None:  # noqa: ANN002
+    def _load_from_state_dict(self, *args, **kwargs) -> None:
         super()._load_from_state_dict(*args, **kwargs)
         self._narrowed = None
 

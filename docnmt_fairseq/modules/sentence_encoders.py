@@ -11,7 +11,7 @@ from docnmt_fairseq.modules.registry import Registry
 
 
 class SentenceEncoder(nn.Module):
-    """Contract of sentence encoders: ``cls(embed_dim, heads)``; sees one sentence at a time, whatever its neighbours."""
+    """Contract of sentence encoders: ``cls(embed_dim, heads)``; one sentence at a time, whatever its neighbours."""
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
         """Returns sentence encodings S [R, d] from packed states x [N, d] of the words in ``sentences``."""

@@ -1,0 +1,78 @@
+"""The one place that knows differences between versions of fairseq and PyTorch."""
+
+import argparse
+import collections
+import os
+import typing
+
+import numpy as np
+import torch
+
+
+def _safe_globals() -> list:
+    """Returns what fairseq's own checkpoints hold beside tensors; nothing in it can execute anything."""
+    from fairseq.distributed.utils import _TensorPlaceholder
+    from omegaconf import DictConfig, ListConfig
+    from omegaconf.base import ContainerMetadata, Metadata
+    from omegaconf.nodes import AnyNode
+
+    try:
+        from numpy._core import multiarray
+    except ImportError:  # numpy 1
+        from numpy.core import multiarray
+    names: list = [argparse.Namespace]  # the options of models without a dataclass
+    names += [np.ndarray, np.dtype]  # counts of --eval-bleu in the meters
+    for module in ("numpy._core.multiarray", "numpy.core.multiarray"):
+        names += [(multiarray._reconstruct, f"{module}._reconstruct"), (multiarray.scalar, f"{module}.scalar")]
+    names += sorted({type(np.dtype(code)) for code in "?bhilqBHILQefd"}, key=lambda cls: cls.__name__)
+    # what several processes send each other when they resume
+    names += [_TensorPlaceholder, DictConfig, ListConfig, ContainerMetadata, Metadata, AnyNode]
+    return [*names, typing.Any, collections.defaultdict, dict, list, int]
+
+
+def _allow_fairseq_checkpoints() -> None:
+    """Lets PyTorch's safe loader (2.6 and later) read fairseq's checkpoints. Older PyTorch executes what it loads."""
+    if hasattr(torch.serialization, "add_safe_globals"):
+        torch.serialization.add_safe_globals(_safe_globals())
+
+
+def _let_torchrun_start_processes() -> None:
+    """Makes ``torchrun`` one training of several processes also without a GPU each, and DDP work on the CPU.
+
+    fairseq otherwise starts as many independent trainings, which overwrite each other's checkpoints.
+    """
+    from fairseq.distributed import utils as distributed
+    from fairseq.models import distributed_fairseq_model as wrapping
+
+    infer = distributed.infer_init_method
+    if getattr(infer, "docnmt", False):
+        return
+
+    def infer_init_method(cfg: typing.Any, force_distributed: bool = False) -> None:
+        env = os.environ
+        started = all(name in env for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "LOCAL_RANK"))
+        if cfg.distributed_init_method is None and started and int(env.get("WORLD_SIZE", "1")) > 1:
+            cfg.distributed_init_method = "env://"
+            cfg.distributed_world_size = int(env["WORLD_SIZE"])
+            cfg.distributed_rank = int(env["RANK"])
+            cfg.device_id = int(env["LOCAL_RANK"])
+            cfg.distributed_no_spawn = True
+        else:
+            infer(cfg, force_distributed)
+
+    infer_init_method.docnmt = True
+    distributed.infer_init_method = infer_init_method
+    wrapper = wrapping.DistributedDataParallel
+
+    def on_cpu_too(
+        module: torch.nn.Module, device_ids: object = None, output_device: object = None, **kwargs
+    ) -> object:
+        if not next(module.parameters()).is_cuda:
+            device_ids = output_device = None
+        return wrapper(module=module, device_ids=device_ids, output_device=output_device, **kwargs)
+
+    wrapping.DistributedDataParallel = on_cpu_too
+
+
+_allow_fairseq_checkpoints()
+_let_torchrun_start_processes()

@@ -1,0 +1,205 @@
+"""A fairseq dataset whose items are documents (or pieces of long ones) and whose batches are rows of sentences."""
+
+from typing import Dict, List, Optional, Tuple
+
+import numpy as np
+import torch
+from fairseq.data import FairseqDataset
+from torch import Tensor
+
+from docnmt_fairseq.data.batching import pack_batches
+from docnmt_fairseq.data.document_index import DocumentIndex
+from docnmt_fairseq.data.pieces import cut
+from docnmt_fairseq.layout import DocumentLayout, Ragged
+
+
+class DocumentDataset(FairseqDataset):
+    """Pieces of documents; a sample id is the item number of a sentence in the data-bin, i.e. its line, from 0.
+
+    Args:
+        source, target: indexed datasets of sentences (and marks); no target in translation.
+        index: where documents and paragraphs begin.
+        pad, eos: numbers of the padding and the end-of-sentence symbol, the same on both sides.
+        max_sentences, max_tokens, overlap: see :func:`docnmt_fairseq.data.pieces.cut`.
+        with_context: False hides all context: every sentence is a document of its own.
+        context_dropout: probability of hiding the context of a piece, drawn anew every epoch.
+        shuffle: visit the pieces in random order.
+        seed: of the context dropout.
+    """
+
+    def __init__(
+        self,
+        source: object,
+        target: Optional[object],
+        index: DocumentIndex,
+        pad: int,
+        eos: int,
+        max_sentences: int = 0,
+        max_tokens: int = 0,
+        overlap: Tuple[int, int] = (0, 0),
+        with_context: bool = True,
+        context_dropout: float = 0.0,
+        shuffle: bool = False,
+        seed: int = 1,
+    ):
+        self.src, self.tgt = source, target  # the names that fairseq-generate asks for
+        self.index = index
+        self.pad, self.eos = pad, eos
+        self.with_context = with_context
+        self.context_dropout = context_dropout
+        self.shuffle = shuffle
+        self.seed = seed
+        self.epoch = 1
+        self.source_sizes = np.asarray(source.sizes)[index.items].astype(np.int32)
+        self.target_sizes = None if target is None else np.asarray(target.sizes)[index.items].astype(np.int32)
+        longer = self.source_sizes if target is None else np.maximum(self.source_sizes, self.target_sizes)
+        self.pieces = cut(index.documents, longer, max_sentences, max_tokens, *overlap)
+        self.skipped = np.zeros(0, dtype=np.int64)  # sentences that are too long for the model, ascending
+        self.sizes = self._costs().max(axis=1)
+
+    def _costs(self) -> np.ndarray:
+        """Returns the tokens of every piece, [P, 1 or 2]: source with context, target."""
+        pieces = self.pieces
+        source = np.concatenate([[0], np.cumsum(self.source_sizes, dtype=np.int64)])
+        start, end = (pieces.context_start, pieces.context_end) if self.with_context else (pieces.start, pieces.end)
+        costs = [source[end] - source[start]]
+        if self.target_sizes is not None:
+            target = np.concatenate([[0], np.cumsum(self.target_sizes, dtype=np.int64)])
+            costs.append(target[pieces.end] - target[pieces.start])
+        return np.stack(costs, axis=1)
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def __getitem__(self, number: int) -> Dict[str, object]:
+        pieces, index = self.pieces, self.index
+        start, end = int(pieces.start[number]), int(pieces.end[number])
+        hidden = not self.with_context or self._drops_context(number)
+        first, last = (start, end) if hidden else (int(pieces.context_start[number]), int(pieces.context_end[number]))
+        rows = np.arange(first, last)
+        if len(self.skipped):
+            rows = rows[~np.isin(rows, self.skipped)]
+        document = int(pieces.document[number])
+        decoded = (rows >= start) & (rows < end)
+        return {
+            "hidden": hidden,
+            "ids": index.items[rows[decoded]].astype(np.int64),
+            "decoded": decoded,
+            "source": [self.src[int(item)] for item in index.items[rows]],
+            "target": None if self.tgt is None else [self.tgt[int(item)] for item in index.items[rows[decoded]]],
+            "sentence_position": rows - index.documents[document],
+            "paragraph_position": index.paragraph_positions(document, first, last)[rows - first],
+        }
+
+    def _drops_context(self, number: int) -> bool:
+        if not self.context_dropout:
+            return False
+        return np.random.default_rng((self.seed, self.epoch, number)).random() < self.context_dropout
+
+    def collater(self, samples: List[Dict[str, object]]) -> Dict[str, object]:
+        """Returns fairseq's ordinary batch, sentences as rows, with ``net_input["layout"]`` beside them."""
+        samples = [sample for sample in samples if len(sample["ids"])]
+        if not samples:
+            return {}
+        source = [tokens for sample in samples for tokens in sample["source"]]
+        decoded = np.concatenate([sample["decoded"] for sample in samples])
+        targets = None
+        if samples[0]["target"] is not None:
+            targets = [tokens for sample in samples for tokens in sample["target"]]
+        layout = self._layout(samples, source, decoded, targets)
+        src_tokens = layout.decoded_words.pad(torch.cat([source[row] for row in np.flatnonzero(decoded)]), self.pad)
+        batch = {
+            "id": torch.from_numpy(np.concatenate([sample["ids"] for sample in samples])),
+            "nsentences": int(decoded.sum()),
+            "ntokens": (layout.decoded_words if targets is None else layout.targets).total,
+            "net_input": {"src_tokens": src_tokens, "src_lengths": layout.decoded_words.lengths_tensor},
+            "target": None,
+        }
+        batch["net_input"]["layout"] = layout
+        if targets is not None:
+            batch["target"], previous = self._targets(targets, layout.targets)
+            batch["net_input"]["prev_output_tokens"] = previous
+        return batch
+
+    def _layout(
+        self, samples: List[Dict], source: List[Tensor], decoded: np.ndarray, targets: Optional[List[Tensor]]
+    ) -> DocumentLayout:
+        """Returns the layout; a piece without context falls into documents of one sentence."""
+        documents, sentence, paragraph = [], [], []
+        for sample in samples:
+            rows = len(sample["source"])
+            documents.append(np.ones(rows, dtype=np.int64) if sample["hidden"] else np.array([rows]))
+            seen = 0 if sample["hidden"] else 1
+            sentence.append(sample["sentence_position"] * seen)
+            paragraph.append(sample["paragraph_position"] * seen)
+        context = [tokens for row, tokens in enumerate(source) if not decoded[row]]
+        return DocumentLayout(
+            np.array([len(tokens) for tokens in source]),
+            np.concatenate(documents),
+            np.concatenate(sentence),
+            np.concatenate(paragraph),
+            None if targets is None else np.array([len(tokens) for tokens in targets]),
+            None if decoded.all() else np.flatnonzero(decoded),
+            torch.cat(context) if context else None,
+        )
+
+    def _targets(self, targets: List[Tensor], rows: Ragged) -> Tuple[Tensor, Tensor]:
+        """Returns the target and the decoder's input, which is the target moved right behind an end of sentence."""
+        target = rows.pad(torch.cat(targets), self.pad)
+        previous = torch.full_like(target, self.pad)
+        previous[:, 1:] = target[:, :-1]
+        previous[:, 0] = self.eos
+        last = rows.lengths_tensor
+        previous[torch.arange(previous.size(1)) >= last[:, None]] = self.pad
+        return target, previous
+
+    def too_long(self, max_source: int, max_target: int) -> np.ndarray:
+        """Returns the sentences that are longer than the model allows, ascending."""
+        long = self.source_sizes > max_source
+        if self.target_sizes is not None:
+            long |= self.target_sizes > max_target
+        return np.flatnonzero(long)
+
+    def num_tokens(self, number: int) -> int:
+        """Returns the cost of a piece in tokens."""
+        return int(self.sizes[number])
+
+    def num_tokens_vec(self, numbers: np.ndarray) -> np.ndarray:
+        """Returns the costs of pieces in tokens."""
+        return self.sizes[numbers]
+
+    def size(self, number: int) -> int:
+        """Returns the cost of a piece in tokens."""
+        return int(self.sizes[number])
+
+    def ordered_indices(self) -> np.ndarray:
+        """Returns the pieces in the order of the corpus, or shuffled (by the seed that fairseq sets)."""
+        return np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))
+
+    def batch_by_size(
+        self,
+        indices: np.ndarray,
+        max_tokens: Optional[int] = None,
+        max_sentences: Optional[int] = None,
+        required_batch_size_multiple: int = 1,
+    ) -> List[np.ndarray]:
+        """Returns batches of pieces; ``max_sentences`` (--batch-size) counts documents, the examples here.
+
+        ``required_batch_size_multiple`` means rows of equal shape, which packed batches do not have; fairseq would
+        drop the last batch for it.
+        """
+        return pack_batches(np.asarray(indices), self._costs(), max_tokens, max_sentences)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by fairseq at the start of an epoch: context dropout is drawn anew."""
+        self.epoch = epoch
+
+    @property
+    def can_reuse_epoch_itr_across_epochs(self) -> bool:
+        """Returns False while shuffling: documents meet other documents in every epoch."""
+        return not self.shuffle
+
+    @property
+    def supports_prefetch(self) -> bool:
+        """Returns False: memory maps need none."""
+        return False

@@ -1,0 +1,148 @@
+"""Where documents and paragraphs begin in a data-bin: vectorised over sizes, a few bytes a sentence."""
+
+import logging
+from dataclasses import dataclass
+from typing import Optional, Tuple
+
+import numpy as np
+
+from docnmt_fairseq.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The marks of one side of a corpus, one entry an item, i.e. a line of the text.
+
+    Attributes:
+        document_end: [items] bool, an item of one token: the empty line.
+        paragraph_end: [items] bool, an item of two tokens: ``<p>`` and the end of the sentence.
+    """
+
+    document_end: np.ndarray
+    paragraph_end: np.ndarray
+
+    @classmethod
+    def read(cls, dataset: object, paragraph_symbol: Optional[int]) -> "Marks":
+        """Returns the marks of a fairseq dataset.
+
+        Args:
+            dataset: an indexed dataset; its sizes are read, and the first tokens of its two-token items.
+            paragraph_symbol: the number of ``<p>`` in the dictionary, None if it is not there.
+        """
+        sizes = np.asarray(dataset.sizes)
+        paragraph_end = np.zeros(len(sizes), dtype=bool)
+        if paragraph_symbol is not None:
+            pairs = np.flatnonzero(sizes == 2)
+            paragraph_end[pairs[first_tokens(dataset, pairs) == paragraph_symbol]] = True
+        return cls(sizes == 1, paragraph_end)
+
+
+def first_tokens(dataset: object, items: np.ndarray) -> np.ndarray:
+    """Returns the first token of the given items, straight from the memory map where there is one."""
+    index = getattr(dataset, "_index", None)
+    if hasattr(index, "_pointers") and hasattr(dataset, "_bin_buffer"):
+        tokens = np.frombuffer(dataset._bin_buffer, dtype=index.dtype)
+        return tokens[np.asarray(index._pointers)[items] // tokens.itemsize]
+    return np.fromiter((int(dataset[int(item)][0]) for item in items), dtype=np.int64, count=len(items))
+
+
+def check_parallel(source: Marks, target: Marks, name: str) -> None:
+    """Raises :class:`InputError` naming the first line where the marks of the two sides differ."""
+    if len(source.document_end) != len(target.document_end):
+        lines = f"{len(source.document_end):,} source lines, {len(target.document_end):,} target lines"
+        raise InputError(f"{name}: {lines}; both sides need the same lines and marks")
+    for what, mark in (("an empty line", "document_end"), ("<p>", "paragraph_end")):
+        different = np.flatnonzero(getattr(source, mark) != getattr(target, mark))
+        if len(different):
+            side, other = ("source", "target") if getattr(source, mark)[different[0]] else ("target", "source")
+            raise InputError(
+                f"{name}: line {different[0] + 1}: {what} on the {side} side only; document and paragraph ends stand "
+                f"on the same line of both sides, and no sentence is empty: mend the {other} or the {side} text"
+            )
+
+
+@dataclass(frozen=True)
+class DocumentIndex:
+    """Sentences of a corpus and where its documents and paragraphs begin.
+
+    Attributes:
+        items: [S] item number (line) of every sentence.
+        documents: [D + 1] first sentence of every document, and S.
+        paragraphs: [P] first sentence of every paragraph, those that open a document included.
+    """
+
+    items: np.ndarray
+    documents: np.ndarray
+    paragraphs: np.ndarray
+
+    @classmethod
+    def build(cls, marks: Marks, name: str, unmarked: str = "document") -> "DocumentIndex":
+        """Returns the index of a corpus.
+
+        Args:
+            marks: of either side, they are equal.
+            name: of the corpus, for messages.
+            unmarked: what a corpus without any mark is: one ``document``, or a document a ``line``.
+
+        Raises:
+            InputError: a ``<p>`` that ends nothing, or no sentence at all.
+        """
+        items = np.flatnonzero(~(marks.document_end | marks.paragraph_end)).astype(np.int32)
+        if not len(items):
+            raise InputError(f"{name}: no sentences")
+        documents = _starts(items, np.flatnonzero(marks.document_end), len(items))
+        if len(documents) == 2 and not marks.document_end.any():
+            if unmarked == "line":
+                documents = np.arange(len(items) + 1, dtype=np.int32)
+            else:
+                logger.warning(
+                    f"{name}: no empty line, so all {len(items):,} sentences are taken as one document; if every line "
+                    "is a document of its own, say --unmarked-corpus line"
+                )
+        paragraph_ends = np.flatnonzero(marks.paragraph_end)
+        _check_paragraphs(marks, paragraph_ends, name)
+        inner = np.searchsorted(items, paragraph_ends).astype(np.int32)
+        paragraphs = np.union1d(documents[:-1], inner[inner < len(items)]).astype(np.int32)
+        return cls(items, documents.astype(np.int32), paragraphs)
+
+    def __len__(self) -> int:
+        return len(self.documents) - 1
+
+    def paragraph_positions(self, document: int, start: int, end: int) -> np.ndarray:
+        """Returns the place in the document of the paragraph of sentences start..end-1, from 0."""
+        first = np.searchsorted(self.paragraphs, self.documents[document], side="right")
+        return np.searchsorted(self.paragraphs, np.arange(start, end), side="right") - first
+
+
+def _starts(items: np.ndarray, ends: np.ndarray, total: int) -> np.ndarray:
+    """Returns the first sentences of documents, and the total; documents without a sentence are left out."""
+    return np.unique(np.concatenate([[0], np.searchsorted(items, ends), [total]]))
+
+
+def _check_paragraphs(marks: Marks, ends: np.ndarray, name: str) -> None:
+    """Raises :class:`InputError` at the first ``<p>`` that stands at the start of a document or after another."""
+    before = ends - 1
+    is_mark = marks.document_end | marks.paragraph_end
+    misplaced = (before < 0) | is_mark[np.maximum(before, 0)]
+    if misplaced.any():
+        line = int(ends[np.argmax(misplaced)]) + 1
+        raise InputError(f"{name}: line {line}: <p> ends a paragraph, but no sentence stands before it")
+
+
+def read_index(
+    source: object, target: Optional[object], symbols: Tuple[Optional[int], Optional[int]], name: str, unmarked: str
+) -> DocumentIndex:
+    """Returns the index of a parallel corpus after checking that both sides have the same marks.
+
+    Args:
+        source, target: fairseq datasets; no target in translation.
+        symbols: the number of ``<p>`` in either dictionary.
+        name: of the corpus, for messages.
+        unmarked: see :meth:`DocumentIndex.build`.
+    """
+    marks = Marks.read(source, symbols[0])
+    if target is not None:
+        check_parallel(marks, Marks.read(target, symbols[1]), name)
+    return DocumentIndex.build(marks, name, unmarked)

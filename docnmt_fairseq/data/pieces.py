@@ -1,0 +1,74 @@
+"""Consecutive pieces of documents that are too long for one batch."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Pieces of documents: sentences start..end-1 are translated, those from context_start to context_end-1 encoded.
+
+    Attributes (all [P]):
+        document: the document.
+        start, end: its sentences.
+        context_start, context_end: with the overlap, within the same document.
+    """
+
+    document: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    context_start: np.ndarray
+    context_end: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.document)
+
+
+def cut(
+    documents: np.ndarray, tokens: np.ndarray, max_sentences: int, max_tokens: int, before: int = 0, after: int = 0
+) -> Pieces:
+    """Returns the pieces of all documents; no sentence is in two pieces, none is left out.
+
+    A long document is cut into the fewest pieces that keep to the limits, of about the same number of sentences. One
+    sentence longer than ``max_tokens`` is a piece by itself.
+
+    Args:
+        documents: [D + 1] first sentence of every document, and their total.
+        tokens: [S] cost of every sentence.
+        max_sentences: of a piece; 0: no limit.
+        max_tokens: of a piece; 0: no limit.
+        before, after: sentences of the same document that are encoded besides, as context.
+    """
+    total = np.concatenate([[0], np.cumsum(tokens, dtype=np.int64)])
+    lengths = np.diff(documents)
+    cost = total[documents[1:]] - total[documents[:-1]]
+    long = np.zeros(len(lengths), dtype=bool)
+    if max_sentences:
+        long |= lengths > max_sentences
+    if max_tokens:
+        long |= cost > max_tokens
+    starts = [documents[:-1][~long]]
+    for number in np.flatnonzero(long):  # few: whole documents fit
+        starts.append(_cut_one(documents[number], documents[number + 1], total, max_sentences, max_tokens))
+    start = np.sort(np.concatenate(starts).astype(np.int64))
+    end = np.append(start[1:], documents[-1])
+    document = np.searchsorted(documents, start, side="right") - 1
+    context_start = np.maximum(start - before, documents[document])
+    context_end = np.minimum(end + after, documents[document + 1])
+    return Pieces(document, start, end, context_start, context_end)
+
+
+def _cut_one(first: int, last: int, total: np.ndarray, max_sentences: int, max_tokens: int) -> np.ndarray:
+    """Returns the first sentences of the pieces of one document."""
+    sentences = last - first
+    pieces = -(-sentences // max_sentences) if max_sentences else 1
+    even = -(-sentences // pieces)
+    starts = [first]
+    while starts[-1] < last:
+        end = min(starts[-1] + even, last)
+        if max_tokens:
+            fitting = np.searchsorted(total, total[starts[-1]] + max_tokens, side="right") - 1
+            end = max(min(end, fitting), starts[-1] + 1)
+        starts.append(end)
+    return np.array(starts[:-1])

@@ -1,0 +1,151 @@
+"""Options of ``document_transformer``: one flat dataclass, so that the command line and YAML take the same names."""
+
+from dataclasses import dataclass, field
+from typing import List, Optional
+
+from fairseq import utils
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from omegaconf import II
+
+from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, PLACEMENTS, ContextConfig
+from docnmt_fairseq.modules.positions import KINDS, WORD_SCOPES
+from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
+
+
+def _option(default: object, help_text: str) -> object:
+    return field(default=default, metadata={"help": help_text})
+
+
+@dataclass
+class DocumentTransformerConfig(FairseqDataclass):
+    """Sizes and regularisation as in fairseq's Transformer, then what looks across sentences."""
+
+    activation_fn: ChoiceEnum(utils.get_available_activation_fns()) = _option("relu", "activation of the feed-forward")
+    dropout: float = _option(0.1, "dropout probability of sub-layer outputs and embeddings")
+    attention_dropout: float = _option(0.0, "dropout probability of attention weights")
+    activation_dropout: float = _option(0.0, "dropout probability inside the feed-forward")
+    encoder_embed_dim: int = _option(512, "width of the encoder")
+    encoder_ffn_embed_dim: int = _option(2048, "width of the encoder's feed-forward")
+    encoder_layers: int = _option(6, "encoder layers")
+    encoder_attention_heads: int = _option(8, "attention heads in the encoder")
+    encoder_normalize_before: bool = _option(False, "layer norm before each sub-layer of the encoder (pre-norm)")
+    encoder_layerdrop: float = _option(0.0, "probability of dropping a whole encoder layer")
+    decoder_embed_dim: int = II("model.encoder_embed_dim")
+    decoder_ffn_embed_dim: int = II("model.encoder_ffn_embed_dim")
+    decoder_layers: int = _option(6, "decoder layers")
+    decoder_attention_heads: int = _option(8, "attention heads in the decoder")
+    decoder_normalize_before: bool = _option(False, "layer norm before each sub-layer of the decoder (pre-norm)")
+    decoder_layerdrop: float = _option(0.0, "probability of dropping a whole decoder layer")
+    decoder_learned_pos: bool = _option(False, "learned positions in the decoder instead of sinusoids")
+    share_decoder_input_output_embed: bool = _option(False, "share the decoder's input and output embeddings")
+    share_all_embeddings: bool = _option(False, "share all embeddings; needs one joined dictionary")
+    layernorm_embedding: bool = _option(False, "layer norm after the embeddings")
+    no_scale_embedding: bool = _option(False, "do not scale embeddings by the square root of their width")
+    checkpoint_activations: bool = _option(False, "recompute activations in the backward pass: less memory, more time")
+
+    word_positions: ChoiceEnum(KINDS) = _option("sinusoidal", "positions of words in the encoder")
+    word_positions_from: ChoiceEnum(WORD_SCOPES) = _option(
+        "sentence", "count words from the start of the sentence or of the document; a learned table over whole "
+        "documents sees few examples of high positions"
+    )  # fmt: skip
+    sentence_positions: ChoiceEnum(KINDS) = _option("none", "positions of sentences in the document, from 0")
+    paragraph_positions: ChoiceEnum(KINDS) = _option("none", "positions of paragraphs in the document, from 0")
+    max_sentence_positions: int = _option(256, "rows of a learned sentence table; later sentences share the last")
+    max_paragraph_positions: int = _option(64, "rows of a learned paragraph table; later paragraphs share the last")
+
+    context_attention: str = _option("none", f"context mechanism: none, {', '.join(CONTEXT_MECHANISMS.names())}")
+    context_placement: ChoiceEnum(PLACEMENTS) = _option(
+        "block", "block: a residual sub-layer between self-attention and feed-forward; heads: additional heads of the "
+        "self-attention; replace: instead of self-attention"
+    )  # fmt: skip
+    context_layers: List[int] = field(
+        default_factory=list,
+        metadata={"help": "encoder layers with context, from 0, e.g. 3,4,5 (default: the upper half)"},
+    )
+    context_heads: int = _option(0, "heads of the context mechanism; 0: as many as self-attention (heads placement: 1)")
+    sentence_encoder: str = _option("source2token", f"sentence encoder: {', '.join(SENTENCE_ENCODERS.names())}")
+    context_top_t: int = _option(4, "sentences that every head and word keeps at the end of the schedule; 0: all")
+    context_top_t_start: int = _option(0, "sentences kept before narrowing begins; 0: all of the document")
+    context_narrow_from: int = _option(0, "update at which the number of kept sentences begins to fall")
+    context_narrow_updates: int = _option(0, "updates from the start value to --context-top-t; 0: at once")
+    context_always_keep_own: bool = _option(False, "keep a word's own sentence besides the selected ones")
+    context_init: ChoiceEnum(("zero", "xavier")) = _option(
+        "zero", "output projection of added context sub-layers: zero begins as the identity, i.e. as the "
+        "sentence-level model"
+    )  # fmt: skip
+    freeze_sentence_model: bool = _option(False, "train only what the sentence-level model does not have")
+
+    max_source_positions: int = II("task.max_source_positions")
+    max_target_positions: int = II("task.max_target_positions")
+    # How the model saw documents in training, restored at generation unless the command line says otherwise.
+    context: Optional[str] = II("task.context")
+    max_document_sentences: Optional[int] = II("task.max_document_sentences")
+    max_document_tokens: Optional[int] = II("task.max_document_tokens")
+    context_overlap: Optional[int] = II("task.context_overlap")
+    context_overlap_after: Optional[int] = II("task.context_overlap_after")
+
+
+def context_layers(cfg: DocumentTransformerConfig) -> List[int]:
+    """Returns the encoder layers that have context, ascending."""
+    if cfg.context_attention == "none":
+        return []
+    return sorted(cfg.context_layers) or list(range(cfg.encoder_layers // 2, cfg.encoder_layers))
+
+
+def context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
+    """Returns what a context mechanism of this model is built from."""
+    heads = cfg.context_heads or (1 if cfg.context_placement == "heads" else cfg.encoder_attention_heads)
+    head_heads = cfg.encoder_attention_heads if cfg.context_placement == "heads" else heads
+    return ContextConfig(
+        embed_dim=cfg.encoder_embed_dim,
+        heads=heads,
+        head_dim=cfg.encoder_embed_dim // head_heads,
+        dropout=cfg.attention_dropout,
+        sentence_encoder=cfg.sentence_encoder,
+        kept_sentences=cfg.context_top_t or None,
+        kept_start=cfg.context_top_t_start or None,
+        narrow_from=cfg.context_narrow_from,
+        narrow_updates=cfg.context_narrow_updates,
+        always_keep_own=cfg.context_always_keep_own,
+        zero_init=cfg.context_init == "zero" and cfg.context_placement != "replace",
+    )
+
+
+def check(cfg: DocumentTransformerConfig) -> None:
+    """Raises one :class:`InputError` that lists every bad value and combination by its option."""
+    problems = []
+
+    def expect(condition: bool, message: str) -> None:
+        if not condition:
+            problems.append(message)
+
+    mechanisms = ["none", *CONTEXT_MECHANISMS.names()]
+    known = cfg.context_attention in mechanisms
+    expect(known, f"--context-attention {cfg.context_attention}: must be one of {', '.join(mechanisms)}")
+    encoders = SENTENCE_ENCODERS.names()
+    expect(cfg.sentence_encoder in encoders, f"--sentence-encoder {cfg.sentence_encoder}: must be one of {encoders}")
+    for side in ("encoder", "decoder"):
+        width, heads = getattr(cfg, f"{side}_embed_dim"), getattr(cfg, f"{side}_attention_heads")
+        expect(width % heads == 0, f"--{side}-embed-dim {width} is not a multiple of --{side}-attention-heads {heads}")
+    if known and cfg.context_attention != "none":
+        placements = CONTEXT_MECHANISMS[cfg.context_attention].placements
+        place = str(cfg.context_placement)
+        expect(place in placements, f"--context-placement {place}: {cfg.context_attention} has {', '.join(placements)}")
+        outside = [layer for layer in cfg.context_layers if not 0 <= layer < cfg.encoder_layers]
+        expect(not outside, f"--context-layers {outside}: the encoder has layers 0 to {cfg.encoder_layers - 1}")
+        heads = context_config(cfg).heads
+        divides = place == "heads" or cfg.encoder_embed_dim % heads == 0
+        expect(divides, f"--context-heads {heads} does not divide --encoder-embed-dim {cfg.encoder_embed_dim}")
+        for name in ("top_t", "top_t_start", "narrow_from", "narrow_updates"):
+            value = getattr(cfg, f"context_{name}")
+            expect(value >= 0, f"--context-{name.replace('_', '-')} {value}: must not be negative")
+        wider = cfg.context_top_t_start == 0 or 0 < cfg.context_top_t <= cfg.context_top_t_start
+        expect(wider, f"--context-top-t-start {cfg.context_top_t_start}: must not be below --context-top-t")
+    expect(
+        not cfg.freeze_sentence_model or cfg.context_attention != "none",
+        "--freeze-sentence-model leaves nothing to train without --context-attention",
+    )
+    if problems:
+        raise InputError("; ".join(problems))

@@ -1,0 +1,156 @@
+"""The Transformer encoder over packed documents: fairseq's layers' parameters, computed on real tokens only."""
+
+import itertools
+from typing import Dict, List, Optional
+
+import torch
+from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
+from fairseq.modules import transformer_layer
+from torch import Tensor, nn
+
+from docnmt_fairseq.layout import DocumentLayout
+from docnmt_fairseq.models.config import DocumentTransformerConfig, context_config, context_layers
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextMechanism
+from docnmt_fairseq.modules.positions import StructuralPositions
+from docnmt_fairseq.modules.self_attention import SentenceSelfAttention
+
+
+class DocumentEncoderLayer(transformer_layer.TransformerEncoderLayerBase):
+    """A stock encoder layer on packed states, with a place for a context mechanism.
+
+    Args:
+        host: fairseq's nested configuration.
+        context: the mechanism, None: a sentence-level layer.
+        placement: where it goes, of ``PLACEMENTS``.
+    """
+
+    def __init__(self, host: TransformerConfig, context: Optional[ContextMechanism] = None, placement: str = "block"):
+        super().__init__(host)
+        self.placement = None if context is None else placement
+        if self.placement == "replace":
+            self.self_attn = context
+        elif context is not None:
+            self.context = context
+        if self.placement == "block":
+            self.context_layer_norm = nn.LayerNorm(self.embed_dim)
+
+    def build_self_attention(self, embed_dim: int, cfg: TransformerConfig) -> nn.Module:
+        """Returns the attention over packed sentences instead of fairseq's padded one."""
+        return SentenceSelfAttention(embed_dim, cfg.encoder.attention_heads, cfg.attention_dropout)
+
+    def forward(self, x: Tensor, layout: DocumentLayout) -> Tensor:
+        """Returns [N, d] from packed states x [N, d]."""
+        x = self.sub_layer(x, self.self_attn_layer_norm, lambda y: self.attention(y, layout))
+        if self.placement == "block":
+            # Pre-norm also in a post-norm model: only so can the block begin as the identity.
+            x = x + self.dropout_module(self.context(self.context_layer_norm(x), layout))
+        return self.sub_layer(x, self.final_layer_norm, self.feed_forward)
+
+    def sub_layer(self, x: Tensor, norm: nn.Module, function: nn.Module) -> Tensor:
+        """Returns x + dropout(function(x)), normalised before or after as the model has it."""
+        y = self.dropout_module(function(norm(x) if self.normalize_before else x))
+        y = self.residual_connection(y, x)
+        return y if self.normalize_before else norm(y)
+
+    def attention(self, x: Tensor, layout: DocumentLayout) -> Tensor:
+        """Returns self-attention, with the output of additional context heads added where there are any."""
+        y = self.self_attn(x, layout)
+        return y + self.context(x, layout) if self.placement == "heads" else y
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        """Returns the position-wise feed-forward."""
+        return self.fc2(self.activation_dropout_module(self.activation_fn(self.fc1(x))))
+
+
+class DocumentTransformerEncoder(TransformerEncoderBase):
+    """Encodes the sentences of whole documents; its public output is fairseq's ordinary one, a sentence a row."""
+
+    def __init__(self, host: TransformerConfig, cfg: DocumentTransformerConfig, dictionary: object, embed: nn.Module):
+        self.document_cfg = cfg
+        self.layer_numbers = itertools.count()
+        super().__init__(host, dictionary, embed)
+        self.embed_positions = StructuralPositions(
+            host.encoder.embed_dim,
+            word=str(cfg.word_positions),
+            sentence=str(cfg.sentence_positions),
+            paragraph=str(cfg.paragraph_positions),
+            word_scope=str(cfg.word_positions_from),
+            max_words=cfg.max_source_positions,
+            max_sentences=cfg.max_sentence_positions,
+            max_paragraphs=cfg.max_paragraph_positions,
+            word_offset=self.padding_idx + 1,
+        )
+
+    def build_encoder_layer(self, host: TransformerConfig) -> nn.Module:
+        """Returns the next layer, wrapped for activation checkpointing and sharding as fairseq does it."""
+        cfg, context = self.document_cfg, None
+        if next(self.layer_numbers) in context_layers(cfg):
+            context = CONTEXT_MECHANISMS[cfg.context_attention](context_config(cfg))
+        layer = DocumentEncoderLayer(host, context, str(cfg.context_placement))
+        if host.checkpoint_activations:
+            layer = transformer_layer_checkpoint(layer, host)
+        return layer
+
+    def encode(self, src_tokens: Tensor, layout: DocumentLayout) -> Tensor:
+        """Returns packed states [N, d] of all rows of the layout.
+
+        Args:
+            src_tokens: right-padded [S, m] of the decoded rows.
+            layout: the batch, on the same device.
+        """
+        x = self.embed_scale * self.embed_tokens(layout.pack_tokens(src_tokens))
+        x = x + self.embed_positions(layout).to(x.dtype)
+        if self.layernorm_embedding is not None:
+            x = self.layernorm_embedding(x)
+        x = self.dropout_module(x)
+        for layer in self.layers:
+            x = layer(x, layout)
+        return x if self.layer_norm is None else self.layer_norm(x)
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor] = None,
+        layout: Optional[DocumentLayout] = None,
+        return_all_hiddens: bool = False,
+    ) -> Dict[str, List[Tensor]]:
+        """Returns fairseq's encoder output of the decoded rows: ``encoder_out`` [m, S, d], padding mask [S, m], ….
+
+        Args:
+            src_tokens: [S, m], padded on either side; without a layout every sentence stands alone.
+            src_lengths: not needed, for fairseq's callers.
+            layout: the batch.
+            return_all_hiddens: not supported, for fairseq's callers.
+        """
+        src_tokens, layout = self.complete(src_tokens, layout)
+        states = layout.keep_decoded(self.encode(src_tokens, layout))
+        rows = layout.decoded_words
+        return {
+            "encoder_out": [rows.pad(states).transpose(0, 1)],
+            "encoder_padding_mask": [rows.padding_mask()],
+            "encoder_embedding": [],
+            "encoder_states": [],
+            "fc_results": [],
+            "src_tokens": [],
+            "src_lengths": [rows.lengths_tensor.to(torch.int32).unsqueeze(1)],
+        }
+
+    def complete(self, src_tokens: Tensor, layout: Optional[DocumentLayout]) -> "tuple[Tensor, DocumentLayout]":
+        """Returns right-padded tokens and a layout on their device, whatever the task gives."""
+        if layout is not None:
+            return src_tokens, layout.to(src_tokens.device)
+        real = src_tokens.ne(self.padding_idx)
+        order = real.to(torch.int8).argsort(dim=1, descending=True, stable=True)  # pads to the right
+        lengths = real.sum(1).cpu().numpy()
+        return src_tokens.gather(1, order), DocumentLayout.of_single_sentences(lengths).to(src_tokens.device)
+
+    def max_positions(self) -> int:
+        """Returns the longest sentence that the encoder takes, in tokens."""
+        return self.max_source_positions
+
+
+def transformer_layer_checkpoint(layer: nn.Module, host: TransformerConfig) -> nn.Module:
+    """Returns the layer with its activations recomputed in the backward pass."""
+    from fairseq.modules.checkpoint_activations import checkpoint_wrapper
+
+    return checkpoint_wrapper(layer, offload_to_cpu=host.offload_activations)

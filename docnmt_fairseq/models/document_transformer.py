@@ -1,0 +1,139 @@
+"""``document_transformer``: fairseq's Transformer with context between the sentences of a document."""
+
+import logging
+from argparse import Namespace
+from typing import Dict, Optional, Set, Tuple
+
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import register_model
+from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from omegaconf import OmegaConf
+from torch import Tensor, nn
+
+from docnmt_fairseq.layout import DocumentLayout, Ragged
+from docnmt_fairseq.models.config import DocumentTransformerConfig, check
+from docnmt_fairseq.models.document_decoder import DocumentTransformerDecoder
+from docnmt_fairseq.models.document_encoder import DocumentTransformerEncoder
+from docnmt_fairseq.modules.context import ContextMechanism
+from docnmt_fairseq.modules.positions import StructuralPositions
+
+logger = logging.getLogger(__name__)
+
+
+@register_model("document_transformer", dataclass=DocumentTransformerConfig)
+class DocumentTransformer(TransformerModelBase):
+    """Sentences are encoded once, in their documents; the decoder sees ordinary sentences."""
+
+    @classmethod
+    def add_args(cls, parser: object) -> None:
+        """Adds the options without defaults, so that architecture presets apply."""
+        gen_parser_from_dataclass(parser, DocumentTransformerConfig(), delete_default=True)
+
+    @classmethod
+    def build_model(cls, cfg: DocumentTransformerConfig, task: object) -> "DocumentTransformer":
+        """Returns the model; :class:`InputError` if options contradict each other."""
+        if OmegaConf.is_config(cfg):
+            cfg = Namespace(**OmegaConf.to_container(cfg, resolve=True, enum_to_str=True))
+        check(cfg)
+        host = TransformerConfig.from_namespace(cfg)
+        host.decoder.input_dim = host.decoder.output_dim = host.decoder.embed_dim
+        host.document = cfg
+        model = super().build_model(host, task)
+        if cfg.freeze_sentence_model:
+            trained = model.context_keys() - model.sentence_keys()
+            for name, parameter in model.named_parameters():
+                parameter.requires_grad_(name in trained)
+        return model
+
+    @classmethod
+    def build_encoder(cls, cfg: TransformerConfig, src_dict: object, embed_tokens: nn.Module) -> nn.Module:
+        """Returns the document encoder."""
+        return DocumentTransformerEncoder(cfg, cfg.document, src_dict, embed_tokens)
+
+    @classmethod
+    def build_decoder(cls, cfg: TransformerConfig, tgt_dict: object, embed_tokens: nn.Module) -> nn.Module:
+        """Returns the decoder."""
+        return DocumentTransformerDecoder(cfg, tgt_dict, embed_tokens)
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        layout: Optional[DocumentLayout] = None,
+        features_only: bool = False,
+        alignment_layer: Optional[int] = None,
+        alignment_heads: Optional[int] = None,
+        **unused,
+    ) -> Tuple[Tensor, Dict[str, object]]:
+        """Returns logits and extras: in training packed [target tokens, V] (see :meth:`get_targets`), else [S, m_t, V].
+
+        Args:
+            src_tokens: [S, m] decoded sentences.
+            src_lengths: not needed, for fairseq's callers.
+            prev_output_tokens: right-padded [S, m_t].
+            layout: the batch; without it every sentence stands alone.
+            features_only: states instead of logits.
+            alignment_layer, alignment_heads: if attention weights are wanted; computed on padded states.
+        """
+        src_tokens, layout = self.encoder.complete(src_tokens, layout)
+        if alignment_layer is not None or alignment_heads is not None:
+            encoder_out = self.encoder(src_tokens, layout=layout)
+            options = {"alignment_layer": alignment_layer, "alignment_heads": alignment_heads}
+            return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only, **options)
+        if layout.targets is None:
+            lengths = prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy()
+            layout.targets = Ragged(lengths, layout.device)
+        states = layout.keep_decoded(self.encoder.encode(src_tokens, layout))
+        output, extra = self.decoder.decode_packed(prev_output_tokens, states, layout, features_only)
+        if self.training:
+            return output, {**extra, "targets": layout.targets}
+        return layout.targets.pad(output, width=prev_output_tokens.size(1)), extra
+
+    def get_targets(self, sample: Dict, net_output: Tuple) -> Tensor:
+        """Returns the targets, packed [target tokens] if the output is: the loss is computed on real tokens only."""
+        rows = net_output[1].get("targets")
+        return sample["target"] if rows is None else rows.pack(sample["target"])
+
+    def context_parts(self) -> Dict[str, nn.Module]:
+        """Returns, by name, the modules that hold what a sentence-level model does not have."""
+        parts = {}
+        for name, module in self.named_modules():
+            if isinstance(module, ContextMechanism) or name.endswith("context_layer_norm"):
+                parts[name] = module
+            if isinstance(module, StructuralPositions):
+                levels = {"sentence": module.sentence, "paragraph": module.paragraph}
+                parts.update({f"{name}.{level}": part for level, part in levels.items() if part is not None})
+        return parts
+
+    def context_keys(self) -> Set[str]:
+        """Returns the state-dict keys of the context parts."""
+        return {f"{name}.{key}" for name, part in self.context_parts().items() for key in part.state_dict()}
+
+    def sentence_keys(self) -> Set[str]:
+        """Returns the keys of a sentence-level model: also the word attention of a mechanism that replaces it."""
+        replaced = (".self_attn.q_proj.", ".self_attn.k_proj.", ".self_attn.v_proj.", ".self_attn.out_proj.")
+        context = self.context_keys()
+        return {key for key in self.state_dict() if key not in context or any(part in key for part in replaced)}
+
+    def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
+        """Makes a sentence-level checkpoint (fairseq's or ours) loadable: context parts keep their initialisation.
+
+        A checkpoint that has some of the context parts but not all is left alone, so that loading it fails by name.
+        """
+        super().upgrade_state_dict_named(state_dict, name)
+        positions = "encoder.embed_positions"
+        state_dict.pop(f"{positions}._float_tensor", None)
+        if f"{positions}.weight" in state_dict:
+            state_dict[f"{positions}.word.weight"] = state_dict.pop(f"{positions}.weight")
+        for key in list(state_dict):  # fairseq 0.12.2 stores weights of its fast path a second time
+            if key.rsplit(".", 1)[-1] in _FAST_PATH_COPIES:
+                del state_dict[key]
+        added = self.context_keys() - self.sentence_keys()
+        if added and not added & state_dict.keys():
+            logger.info("the checkpoint has no context sub-layers: they start from their initialisation")
+            own = self.state_dict()
+            state_dict.update({key: own[key] for key in added})
+
+
+_FAST_PATH_COPIES = {f"{part}_{kind}" for part in ("in_proj", "out_proj", "fc1", "fc2") for kind in ("weight", "bias")}
