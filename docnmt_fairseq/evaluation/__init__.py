@@ -1,0 +1,1 @@
+"""What was translated, measured: scores, words that need context, reports and pictures."""

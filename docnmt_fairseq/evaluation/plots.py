@@ -1,0 +1,60 @@
+"""Pictures of results."""
+
+from pathlib import Path
+from typing import Any, Mapping, Optional
+
+from docnmt_fairseq.evaluation.phenomena import PhenomenaAccuracy
+
+# Okabe and Ito's colours, told apart by colour-blind readers; markers tell them apart in grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vPX"
+
+
+def plot_accuracy_by_distance(
+    systems: Mapping[str, PhenomenaAccuracy], path: Path, ceilings: Optional[Mapping[str, float]] = None
+) -> None:
+    """Writes a PNG of accuracy against distance: one panel a kind, one line a system, bars for 95 % intervals.
+
+    Args:
+        systems: the accuracy of each (at least one) system, by the name to show.
+        path: the file to write.
+        ceilings: by kind, the best accuracy without context; drawn as a dashed line.
+    """
+    # Not pyplot: its global state chooses a window system, which a server lacks.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    kinds = sorted({kind for accuracy in systems.values() for kind in accuracy.by_kind})
+    figure = Figure(figsize=(1.2 + 3.6 * len(kinds), 4.2), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
+    for kind, panel in zip(kinds, panels):
+        _draw_panel(panel, kind, systems)
+        if ceilings and kind in ceilings:
+            panel.axhline(ceilings[kind], color="#555555", linestyle="--", linewidth=1.2, label="best without context")
+        panel.set(title=kind, xlabel="sentences back to the deciding one", ylim=(0, 1.03))
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.yaxis.set_major_formatter(PercentFormatter(1.0))
+        panel.grid(alpha=0.25)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("words translated right")
+    entries = {label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels())}
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=min(4, len(entries)))
+    figure.suptitle("Words that only context decides: accuracy by distance, with 95 % intervals")
+    figure.savefig(path)
+
+
+def _draw_panel(panel: Any, kind: str, systems: Mapping[str, PhenomenaAccuracy]) -> None:
+    for number, (name, accuracy) in enumerate(systems.items()):
+        figures = accuracy.by_kind_and_distance.get(kind, {})
+        shares = [figure.share for figure in figures.values()]
+        # Rounding may put an end of the interval a hair on the wrong side of the share.
+        below = [max(0.0, figure.share - figure.low) for figure in figures.values()]
+        above = [max(0.0, figure.high - figure.share) for figure in figures.values()]
+        # A little aside of one another, so that the bars of systems do not hide each other.
+        places = [distance + 0.12 * (number - (len(systems) - 1) / 2) for distance in figures]
+        style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+        panel.errorbar(
+            places, shares, yerr=[below, above], label=name, markersize=4, linewidth=1.4, elinewidth=0.8, **style
+        )

@@ -1,0 +1,50 @@
+"""BLEU and chrF of a translation, with the signatures that make them reproducible."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, Sequence
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.generate_log import sentence_ids
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Corpus-level scores from 0 to 100, the number of sentences they are over, and sacrebleu's signatures."""
+
+    bleu: float
+    chrf: float
+    sentences: int
+    bleu_signature: str
+    chrf_signature: str
+
+    def to_json(self) -> Dict[str, Any]:
+        """Returns the fields as a plain dictionary."""
+        return asdict(self)
+
+
+def corpus_scores(hypotheses: Sequence[str], reference: Sequence[str]) -> Scores:
+    """Returns the scores over the sentences of a delimited text.
+
+    Args:
+        hypotheses: one line for each line of ``reference``; what stands at a mark is not scored.
+        reference: the lines of the delimited reference, marks included.
+
+    Raises:
+        InputError: unequal numbers of lines, or no sentence to score.
+    """
+    from sacrebleu.metrics import BLEU, CHRF
+
+    if len(hypotheses) != len(reference):
+        raise InputError(f"{len(hypotheses)} lines translated, but the reference has {len(reference)}")
+    ids = sentence_ids(reference)
+    if not ids:
+        raise InputError("the reference holds marks only: nothing to score")
+    translated, references = [hypotheses[i] for i in ids], [[reference[i] for i in ids]]
+    bleu, chrf = BLEU(), CHRF()
+    return Scores(
+        bleu=bleu.corpus_score(translated, references).score,
+        chrf=chrf.corpus_score(translated, references).score,
+        sentences=len(ids),
+        bleu_signature=str(bleu.get_signature()),
+        chrf_signature=str(chrf.get_signature()),
+    )
