@@ -1,0 +1,75 @@
+"""Reading and writing text files: lines with their numbers, bad UTF-8 located, nothing ever half-written."""
+
+import os
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO, Iterator, List, TextIO, Union
+
+from docnmt_fairseq.errors import InputError
+
+PathLike = Union[str, Path]
+BYTE_ORDER_MARK = "\ufeff"
+
+
+def read_lines(path: PathLike) -> Iterator[str]:
+    """Yields the lines of a UTF-8 file, white space around each removed.
+
+    Only a line feed ends a line, so that line numbers are those of every other tool, whatever the text holds.
+
+    Raises:
+        InputError: the file cannot be read, or a line is not UTF-8.
+    """
+    with _open_binary(path) as stream:
+        for number, raw in enumerate(stream, start=1):
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise InputError.at(
+                    path, number, f"not UTF-8 (byte {error.start + 1} of the line); convert the file to UTF-8"
+                ) from error
+            yield line.strip() if number > 1 else line.lstrip(BYTE_ORDER_MARK).strip()
+
+
+def _open_binary(path: PathLike) -> BinaryIO:
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def partial_path(path: PathLike) -> Path:
+    """Returns where a file or folder is written until it is complete."""
+    path = Path(path)
+    return path.with_name(path.name + ".partial")
+
+
+@contextmanager
+def atomic_files(*paths: PathLike) -> Iterator[List[TextIO]]:
+    """Opens files for writing that appear under their names together, when the block ends without an error.
+
+    Raises:
+        InputError: a file cannot be written.
+    """
+    partials = [partial_path(path) for path in paths]
+    try:
+        with ExitStack() as stack:
+            streams = []
+            for path, partial in zip(paths, partials):
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                streams.append(stack.enter_context(open(partial, "w", encoding="utf-8", newline="\n")))
+            yield streams
+        for path, partial in zip(paths, partials):
+            os.replace(partial, path)
+    except OSError as error:
+        raise InputError(f"{error.filename or paths[0]}: cannot be written: {error.strerror}") from error
+    finally:
+        for partial in partials:
+            partial.unlink(missing_ok=True)
+
+
+def atomic_write_bytes(path: PathLike, content: bytes) -> None:
+    """Writes a whole file at once, or not at all."""
+    partial = partial_path(path)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    partial.write_bytes(content)
+    os.replace(partial, path)

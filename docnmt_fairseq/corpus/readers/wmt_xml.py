@@ -1,0 +1,106 @@
+"""WMT XML: ``<doc id>`` with ``<src lang>``, any number of ``<ref lang translator>``, paragraphs, numbered segments."""
+
+import logging
+from pathlib import Path
+from typing import Iterator, List, Optional, Sequence
+
+from lxml import etree
+
+from docnmt_fairseq.corpus import xml
+from docnmt_fairseq.corpus.document import Document, DocumentBuilder
+from docnmt_fairseq.corpus.readers import ReadOptions
+from docnmt_fairseq.errors import InputError
+
+HELP = "WMT XML with paragraphs and one or more references"
+FILES = "one XML file"
+
+logger = logging.getLogger(__name__)
+
+
+def resolve(arguments: Sequence[str], options: ReadOptions) -> List[Path]:
+    """Returns the one file."""
+    if len(arguments) != 1:
+        raise InputError(f"format wmt-xml takes {FILES}, got {' '.join(arguments)}")
+    return [Path(arguments[0])]
+
+
+def read(paths: Sequence[Path], options: ReadOptions) -> Iterator[Document]:
+    """Yields the documents; paragraphs are those of the source, ``<hyp>`` is passed over.
+
+    Raises:
+        InputError: malformed XML, no such language or reference, ids missing, repeated or unequal between sides.
+    """
+    (path,) = paths
+    seen = set()
+    told = False
+    for element in xml.iterate_elements(path, "doc"):
+        identifier = xml.required(path, element, "id")
+        name = f"document {identifier}"
+        if identifier in seen:
+            raise InputError.at(path, element.sourceline, f"{name} occurs twice")
+        seen.add(identifier)
+        sides = [_source(path, element, name, options.source_lang)]
+        if options.target_lang is not None:
+            references = _in_language(path, element, name, "ref", options.target_lang)
+            if len(references) > 1 and options.reference is None and not told:
+                told = True
+                logger.info(f"{path}: several references ({_names(references)}), the first is used; see --reference")
+            sides.append(_choose(path, element, name, references, options.reference))
+        document = _document(path, name, sides)
+        if document is not None:
+            yield document
+
+
+def _source(path: Path, element: etree._Element, name: str, language: str) -> etree._Element:
+    sources = _in_language(path, element, name, "src", language)
+    if len(sources) > 1:
+        raise InputError.at(path, sources[1].sourceline, f"{name}: a second <src lang={language!r}>")
+    return sources[0]
+
+
+def _in_language(path: Path, element: etree._Element, name: str, tag: str, language: str) -> List[etree._Element]:
+    """Returns the <src> or <ref> elements of a language, of which there must be one."""
+    candidates = element.findall(tag)
+    chosen = [candidate for candidate in candidates if candidate.get("lang") == language]
+    if not chosen:
+        languages = ", ".join(sorted({candidate.get("lang", "?") for candidate in candidates})) or "none at all"
+        raise InputError.at(path, element.sourceline, f"{name}: no <{tag} lang={language!r}>; it has: {languages}")
+    return chosen
+
+
+def _choose(
+    path: Path, element: etree._Element, name: str, references: List[etree._Element], wanted: Optional[str]
+) -> etree._Element:
+    """Returns the reference of that translator name, else of that index."""
+    if wanted is None:
+        return references[0]
+    for reference in references:
+        if reference.get("translator") == wanted:
+            return reference
+    if wanted.isdigit() and int(wanted) < len(references):
+        return references[int(wanted)]
+    raise InputError.at(
+        path, element.sourceline, f"{name}: no reference {wanted!r} (--reference); it has: {_names(references)}"
+    )
+
+
+def _names(references: List[etree._Element]) -> str:
+    return ", ".join(reference.get("translator", str(index)) for index, reference in enumerate(references))
+
+
+def _document(path: Path, name: str, sides: List[etree._Element]) -> Optional[Document]:
+    """Returns the document in the source's order and paragraphs; None if it has no segment at all."""
+    segments = [xml.segments(path, side, name) for side in sides]
+    for side, found in zip(sides[1:], segments[1:]):
+        xml.check_same_ids(
+            path, side.sourceline, name, segments[0], found, f"<ref> {side.get('translator', '')}".strip()
+        )
+    builder = DocumentBuilder((str(path),) * len(sides))
+    paragraph = None
+    for identifier, segment in segments[0].items():
+        if segment.getparent() is not paragraph:
+            paragraph = segment.getparent()
+            builder.end_paragraph()
+        row = [found[identifier] for found in segments]
+        builder.add(tuple(xml.text_of(path, seg) for seg in row), tuple(seg.sourceline for seg in row))
+    return None if builder.empty else builder.end_document()

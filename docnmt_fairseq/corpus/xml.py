@@ -1,0 +1,98 @@
+"""XML without its dangers: no network, no outside entities, one document in memory, errors with file and line."""
+
+from pathlib import Path
+from typing import Dict, Iterator, Mapping
+
+from lxml import etree
+
+from docnmt_fairseq.errors import InputError
+
+# No DTD is loaded and no entity is expanded, so that a corpus file can neither read other files nor blow up.
+SAFE = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
+
+
+def iterate_elements(path: Path, tag: str) -> Iterator[etree._Element]:
+    """Yields the elements of this name one by one, freeing each after use.
+
+    Raises:
+        InputError: the file is not well-formed XML.
+    """
+    try:
+        for _, element in etree.iterparse(str(path), events=("end",), tag=tag, **SAFE):
+            yield element
+            release(element)
+    except etree.XMLSyntaxError as error:
+        raise InputError.at(path, error.lineno or 1, f"not well-formed XML: {error.msg}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+
+
+def release(element: etree._Element) -> None:
+    """Frees an element and what stands before it in its parent."""
+    element.clear()
+    while element.getprevious() is not None:
+        del element.getparent()[0]
+
+
+def required(path: Path, element: etree._Element, attribute: str) -> str:
+    """Returns an attribute's value.
+
+    Raises:
+        InputError: the element lacks it.
+    """
+    value = element.get(attribute)
+    if value is None or not value.strip():
+        raise InputError.at(path, element.sourceline, f"<{element.tag}> without {attribute}=")
+    return value.strip()
+
+
+def text_of(path: Path, element: etree._Element) -> str:
+    """Returns the text of an element and all below it, as one line.
+
+    Raises:
+        InputError: it holds an entity that XML does not define by itself.
+    """
+    for entity in element.iter(etree.Entity):
+        raise InputError.at(
+            path, element.sourceline, f"entity {entity.text} is not expanded; write the character itself"
+        )
+    return " ".join("".join(element.itertext()).split())
+
+
+def segments(path: Path, parent: etree._Element, name: str) -> Dict[str, etree._Element]:
+    """Returns the ``<seg>`` elements below a parent, by id, in order.
+
+    Raises:
+        InputError: a missing or repeated id; ``name`` says in which document.
+    """
+    found: Dict[str, etree._Element] = {}
+    for segment in parent.iter("seg"):
+        identifier = required(path, segment, "id")
+        if identifier in found:
+            raise InputError.at(path, segment.sourceline, f"{name}: <seg id={identifier!r}> occurs twice")
+        found[identifier] = segment
+    return found
+
+
+def check_same_ids(
+    path: Path, line: int, name: str, source: Mapping[str, object], target: Mapping[str, object], target_name: str
+) -> None:
+    """Does nothing if both sides have the same segment ids.
+
+    Raises:
+        InputError: they differ; says how many segments each has and the first ids that one side lacks.
+    """
+    if source.keys() == target.keys():
+        return
+    lacking = [identifier for identifier in source if identifier not in target]
+    extra = [identifier for identifier in target if identifier not in source]
+    details = [f"without counterpart in {target_name}: {_some(lacking)}"] if lacking else []
+    details += [f"in {target_name} only: {_some(extra)}"] if extra else []
+    raise InputError.at(
+        path, line, f"{name}: {len(source)} source segments, {len(target)} in {target_name}; ids {'; '.join(details)}"
+    )
+
+
+def _some(identifiers: list) -> str:
+    shown = ", ".join(identifiers[:5])
+    return shown if len(identifiers) <= 5 else f"{shown}, ... ({len(identifiers)} in all)"
