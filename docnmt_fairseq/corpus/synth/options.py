@@ -31,7 +31,7 @@ class SynthOptions:
     max_distance: int = _setting(12, "the same, most; distances are drawn evenly between the two")
     sentences_per_document: Tuple[int, int] = _setting((26, 30), "least and most sentences of a document")
     words_per_sentence: Tuple[int, int] = _setting((5, 7), "least and most source words of a sentence")
-    introductions: int = _setting(5, "sentences of a document that introduce a noun a pronoun may stand for")
+    introductions: int = _setting(6, "sentences of a document that introduce a noun a pronoun may stand for")
     nouns: int = _setting(36, "noun types, a multiple of 3 (three genders)")
     places: int = _setting(24, "place types; a place ties a pronoun to its noun")
     verbs: int = _setting(24, "verb types")

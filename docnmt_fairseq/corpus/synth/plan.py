@@ -84,9 +84,18 @@ class Planner:
         if "ambiguous" in options.kinds:  # early enough for the longest distance
             plan.slots[self._draw(plan, count - options.max_distance)].role = "topic"
         if "pronoun" in options.kinds:
-            for _ in range(options.introductions):
-                plan.slots[self._draw(plan, count - options.max_distance // 2)].role = "introduction"
+            self._introduce(plan, options.introductions, count - options.max_distance // 2)
         return plan
+
+    def _introduce(self, plan: Plan, count: int, end: int) -> None:
+        """Draws the sentences that introduce nouns: runs of up to three, so that even a near noun has rivals nearer."""
+        while count > 0:
+            start = self._draw(plan, end)
+            for place in range(start, min(start + 3, end)):
+                if count == 0 or not plan.is_free(place):
+                    break
+                plan.slots[place].role = "introduction"
+                count -= 1
 
     def _draw(self, plan: Plan, end: int) -> int:
         return self._rng.choice([place for place in range(end) if plan.is_free(place)])
@@ -114,6 +123,11 @@ class Planner:
         spots = [(place + distance, place) for place in deciders if plan.is_free(place + distance)]
         if kind == "formality":  # its own paragraph's opening, which is the last one before it
             spots = [spot for spot in spots if not any(spot[1] < opening < spot[0] for opening in plan.openings)]
-        if kind == "pronoun":  # rather one with another noun in between: the nearest noun must not do
-            spots = [spot for spot in spots if any(spot[1] < other < spot[0] for other in deciders)] or spots
-        return self._rng.choice(spots) if spots else None
+        if not spots:
+            return None
+        if kind != "pronoun":
+            return self._rng.choice(spots)
+        # Rather a noun with others in between, and never the only noun so far: nearness must not do.
+        spots = [spot for spot in spots if spot[0] > deciders[1]]
+        rivals = [sum(spot[1] < other < spot[0] for other in deciders) for spot in spots]
+        return self._rng.choices(spots, [1 + 3 * count for count in rivals])[0] if spots else None

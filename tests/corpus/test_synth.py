@@ -1,0 +1,264 @@
+import json
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from scipy.stats import chisquare
+
+from docnmt_fairseq.cli import main
+from docnmt_fairseq.corpus.synth import KINDS, SynthOptions, read_cases, write_corpus
+from docnmt_fairseq.errors import InputError
+
+SMALL = SynthOptions(
+    seed=3,
+    train_documents=300,
+    valid_documents=2,
+    test_documents=60,
+    max_distance=6,
+    sentences_per_document=(16, 20),
+    nouns=12,
+    places=8,
+    fillers=12,
+    verbs=6,
+    introductions=6,
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("synth")
+    write_corpus(SMALL, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def default_corpus(tmp_path_factory):
+    """Smaller than the default, but with its distances and languages."""
+    folder = tmp_path_factory.mktemp("default")
+    write_corpus(SynthOptions(train_documents=60, valid_documents=1, test_documents=60), folder)
+    return folder
+
+
+def lines_of(corpus, name):
+    return (corpus / name).read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def context_of(lines, place):
+    """The document's source sentences before a line, marks included."""
+    start = max((i + 1 for i in range(place) if lines[i] == ""), default=0)
+    return [line.split() for line in lines[start:place]]
+
+
+def right_form(lexicon, kind, sentence, context):
+    """What context makes of a sentence's undecidable word, and the sentences back to where it says so."""
+    sentences = [words for words in context if words != ["<p>"]]
+    if kind == "formality":
+        marks = [i for i, words in enumerate(context) if words == ["<p>"]]
+        opening = context[marks[-1] + 1] if marks else context[0]
+        formality = next(name for name, words in lexicon["greetings"].items() if opening[0] in words)
+        return lexicon["you_forms"][formality], len(context) - (marks[-1] + 1 if marks else 0)
+    if kind == "ambiguous":
+        found = [(i, t) for i, s in enumerate(sentences) for t, words in lexicon["topics"].items() if s[0] in words]
+        assert len(found) == 1
+        place, topic = found[0]
+        return lexicon["ambiguous"][sentence[0]][topic], len(sentences) - place
+    shared = next(word for word in sentence if word in lexicon["places"])
+    found = [(i, s[0]) for i, s in enumerate(sentences) if s[0] in lexicon["nouns"] and shared in s]
+    assert len(found) == 1
+    place, noun = found[0]
+    return lexicon["pronoun_forms"][lexicon["genders"][noun]], len(sentences) - place
+
+
+def test_same_seed_same_bytes_other_seed_other_languages(tmp_path):
+    options = replace(SMALL, train_documents=40, test_documents=3)
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        write_corpus(replace(options, seed=seed), tmp_path / name)
+    files = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert [p.name for p in sorted((tmp_path / "b").iterdir())] == files
+    assert all((tmp_path / "a" / f).read_bytes() == (tmp_path / "b" / f).read_bytes() for f in files)
+    assert not any((tmp_path / "a" / f).read_bytes() == (tmp_path / "c" / f).read_bytes() for f in files)
+
+
+def test_lexicon_does_not_depend_on_the_documents(tmp_path, corpus):
+    write_corpus(replace(SMALL, train_documents=50, test_documents=1), tmp_path)
+    one, other = (json.loads((folder / "lexicon.json").read_text()) for folder in (tmp_path, corpus))
+    del one["options"], other["options"]
+    assert one == other
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_marks_stand_on_the_same_lines(corpus, split):
+    source, target = lines_of(corpus, f"{split}.src"), lines_of(corpus, f"{split}.tgt")
+    assert len(source) == len(target)
+    assert [i for i, s in enumerate(source) if s in ("", "<p>")] == [
+        i for i, t in enumerate(target) if t in ("", "<p>")
+    ]
+    assert source.count("") == getattr(SMALL, f"{split}_documents") and source[-1] == ""
+    assert source.count("<p>") >= source.count("")
+    assert not any(a in ("", "<p>") and b in ("", "<p>") for a, b in zip(["", *source], source))
+
+
+def test_languages_share_no_word(corpus):
+    source, target = (
+        {word for line in lines_of(corpus, f"train.{lang}") for word in line.split()} - {"<p>"}
+        for lang in ("src", "tgt")
+    )
+    assert source.isdisjoint(target)
+
+
+def test_context_decides_every_word(corpus):
+    """A reader of the source and the lexicon alone finds every right form, at the distance the table says."""
+    lexicon = json.loads((corpus / "lexicon.json").read_text())
+    source, target = lines_of(corpus, "test.src"), lines_of(corpus, "test.tgt")
+    cases = read_cases(corpus / "test.phenomena.tsv")
+    assert len({case.id for case in cases}) == len(cases) > 400
+    for case in cases:
+        sentence = source[case.id].split()
+        assert case.source_word in sentence
+        assert right_form(lexicon, case.kind, sentence, context_of(source, case.id)) == (case.right, case.distance)
+        words = target[case.id].split()
+        assert words[case.position] == case.right and words.count(case.right) == 1
+        assert not set(words) & set(case.wrong)
+
+
+def test_table_names_every_undecidable_word(corpus):
+    lexicon = json.loads((corpus / "lexicon.json").read_text())
+    words = {lexicon["pronoun"], lexicon["you"], *lexicon["ambiguous"]}
+    named = {case.id for case in read_cases(corpus / "test.phenomena.tsv")}
+    counts = [len(words & set(line.split())) for line in lines_of(corpus, "test.src")]
+    assert {i for i, count in enumerate(counts) if count} == named and max(counts) == 1
+
+
+def test_nearest_noun_does_badly(default_corpus):
+    lexicon = json.loads((default_corpus / "lexicon.json").read_text())
+    source = lines_of(default_corpus, "test.src")
+    cases = [case for case in read_cases(default_corpus / "test.phenomena.tsv") if case.kind == "pronoun"]
+    right = 0
+    for case in cases:
+        nouns = [s[0] for s in context_of(source, case.id) if s[0] in lexicon["nouns"]]
+        right += lexicon["pronoun_forms"][lexicon["genders"][nouns[-1]]] == case.right
+    assert right / len(cases) < 0.5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_distances_are_even(corpus, kind):
+    counts = Counter(c.distance for c in read_cases(corpus / "test.phenomena.tsv") if c.kind == kind)
+    assert sorted(counts) == list(range(1, 7))
+    assert chisquare(list(counts.values())).pvalue > 0.01
+
+
+def test_distances_are_even_by_default(default_corpus):
+    cases = read_cases(default_corpus / "test.phenomena.tsv")
+    for kind in KINDS:
+        counts = Counter(case.distance for case in cases if case.kind == kind)
+        assert sorted(counts) == list(range(1, 13))
+        assert chisquare(list(counts.values())).pvalue > 0.01
+    assert len(cases) / 60 > 17
+
+
+def test_nothing_in_the_sentence_tells_the_answer(corpus):
+    """Naive Bayes over all words, place and length, fitted on train, does no better than the ceiling."""
+    lexicon = json.loads((corpus / "lexicon.json").read_text())
+    ceiling = json.loads((corpus / "test.ceiling.json").read_text())["kinds"]["pronoun"]
+    source, target = lines_of(corpus, "train.src"), lines_of(corpus, "train.tgt")
+    forms = list(lexicon["pronoun_forms"].values())
+    seen = {form: Counter() for form in forms}
+
+    def features(line):
+        return [*line.split(), str(len(line.split()))]
+
+    for line, translation in zip(source, target):
+        if lexicon["pronoun"] in line.split():
+            form = translation.split()[0]
+            seen[form].update(features(line))
+    cases = [case for case in read_cases(corpus / "test.phenomena.tsv") if case.kind == "pronoun"]
+    test_source = lines_of(corpus, "test.src")
+    right = 0
+    for case in cases:
+        score = {form: 1.0 for form in forms}
+        for feature in features(test_source[case.id]):
+            for form in forms:
+                score[form] *= (seen[form][feature] + 1) / (sum(s[feature] for s in seen.values()) + 3)
+        right += max(score, key=score.get) == case.right
+    assert right / len(cases) <= ceiling["upper_bound"]
+
+
+def test_ceiling_is_chance(corpus):
+    ceiling = json.loads((corpus / "test.ceiling.json").read_text())
+    lexicon = json.loads((corpus / "lexicon.json").read_text())
+    shares = ceiling["source_words"]
+    assert shares[lexicon["pronoun"]] == pytest.approx(1 / 3, abs=0.07)
+    assert shares[lexicon["you"]] == pytest.approx(1 / 2, abs=0.07)
+    for word, senses in lexicon["ambiguous"].items():
+        assert shares[word] == pytest.approx(1 / len(set(senses.values())), abs=0.12)
+    for figures in [*ceiling["kinds"].values(), ceiling["overall"]]:
+        assert figures["accuracy"] < figures["upper_bound"] < 0.85
+        assert figures["independent_draws"] <= 60
+
+
+def test_contrastive_items_differ_in_the_word_only(corpus):
+    items = json.loads((corpus / "test.contrastive.json").read_text())
+    cases = read_cases(corpus / "test.phenomena.tsv")
+    source, target = lines_of(corpus, "test.src"), lines_of(corpus, "test.tgt")
+    assert [item["id"] for item in items] == [case.id for case in cases]
+    assert len({item["true_ind"] for item in items}) > 1
+    for item, case in zip(items, cases):
+        sentences = item["src"].split(" _eos ")
+        before = [line for line in context_of(source, case.id) if line != ["<p>"]]
+        assert sentences[-1] == source[case.id]
+        assert len(sentences) > case.distance == item["ctx_dist"]
+        assert len(sentences) >= min(4, len(before) + 1)
+        assert len(item["dst"]) == len(set(item["dst"])) == 1 + len(case.wrong)
+        assert item["dst"][item["true_ind"]].split(" _eos ")[-1] == target[case.id]
+        changed = {text.split(" _eos ")[-1].split()[case.position] for text in item["dst"]}
+        assert changed == {case.right, *case.wrong}
+        assert len({tuple(text.split(" _eos ")[:-1]) for text in item["dst"]}) == 1
+
+
+@pytest.mark.parametrize(
+    "change, named",
+    [
+        ({"sentences_per_document": (10, 20)}, "--sentences-per-document 10 20: must start at 14"),
+        ({"nouns": 10}, "--nouns 10"),
+        ({"kinds": ()}, "--kinds"),
+        ({"target_lang": "src"}, "--target-lang src"),
+        ({"min_distance": 7}, "--max-distance 6"),
+    ],
+)
+def test_impossible_settings_are_refused_by_name(change, named):
+    with pytest.raises(InputError, match=named):
+        replace(SMALL, **change)
+
+
+def test_command_prints_what_it_wrote_and_leaves_nothing_else(tmp_path, capsys):
+    arguments = (
+        "--seed 5 --train-documents 60 --valid-documents 2 --test-documents 2 --max-distance 4 --introductions 3"
+    )
+    more = "--sentences-per-document 12 14 --source-lang en --target-lang de --kinds pronoun formality"
+    assert main(["synth", "--output", str(tmp_path / "x"), *arguments.split(), *more.split()]) == 0
+    printed = capsys.readouterr().out
+    assert "train: 60 documents" in printed and "overall" in printed and "ambiguous" not in printed
+    assert {path.name for path in (tmp_path / "x").iterdir()} == {
+        *(f"{split}.{lang}" for split in ("train", "valid", "test") for lang in ("en", "de")),
+        *(f"{split}.{kind}" for split in ("valid", "test") for kind in ("ceiling.json", "contrastive.json")),
+        *(f"{split}.phenomena.tsv" for split in ("valid", "test")),
+        "lexicon.json",
+    }
+
+
+def test_too_small_a_train_split_is_refused_and_nothing_left(tmp_path, capsys):
+    assert main(["synth", "--output", str(tmp_path), "--train-documents", "1", "--test-documents", "5"]) == 2
+    assert "--train-documents" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damaged_table_is_refused_by_line(tmp_path, corpus):
+    table = tmp_path / "test.phenomena.tsv"
+    text = (corpus / "test.phenomena.tsv").read_text().split("\n")
+    for line, message in (("1\t2", "fields"), (text[1].replace("\t", "\tx", 1), "whole numbers")):
+        table.write_text("\n".join([text[0], text[1], line]))
+        with pytest.raises(InputError, match=f"{table.name}:3: .*{message}"):
+            read_cases(table)
+    table.write_text("a\tb\n")
+    with pytest.raises(InputError, match=":1: expected the tab-separated header"):
+        read_cases(table)
