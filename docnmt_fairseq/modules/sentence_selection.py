@@ -7,6 +7,7 @@ from typing import Tuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from docnmt_fairseq.layout import AttentionPlan, DocumentLayout
 
@@ -69,16 +70,14 @@ def select_sentences(
         relevance = torch.einsum("bwhd,bnhd->bwhn", queries, keys) / math.sqrt(q.size(-1))
         if block.key_padding is not None:
             relevance = relevance.masked_fill(block.key_padding[:, None, None, :], -torch.inf)
-        value, place = keep_top_t(relevance, most)  # [b, w, H, t]
-        t = torch.as_tensor(kept[block.rows], device=q.device)[:, None, None, None]
-        value = value.masked_fill(torch.arange(value.size(-1), device=q.device) >= t, -torch.inf)
-        first = block.key[:, 0][:, None, None, None]
-        sentence = torch.minimum(place + first, block.key[:, -1][:, None, None, None])
+        value, place = keep_top_t(relevance, most)  # [b, w, H, ≤ t]
         missing = most - value.size(-1)
+        value = F.pad(value, (0, missing), value=-torch.inf)
+        t = torch.as_tensor(kept[block.rows], device=q.device)[:, None, None, None]
+        value = value.masked_fill(torch.arange(most, device=q.device) >= t, -torch.inf)
+        first, last = (block.key[:, edge, None, None, None] for edge in (0, -1))
+        sentence = torch.minimum(F.pad(place, (0, missing)) + first, last)
         filled = filled and missing == 0 and bool((kept[block.rows] == most).all())
-        if missing:
-            value = torch.nn.functional.pad(value, (0, missing), value=-torch.inf)
-            sentence = torch.nn.functional.pad(sentence, (0, missing), mode="replicate") if missing else sentence
         if always_keep_own:
             own = layout.token_sentence.index_select(0, block.query.flatten()).view(batch, width, 1, 1)
             own = own.expand(-1, -1, q.size(1), -1)
