@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Dict, List, Sequence, Set
 
+from docnmt_fairseq.corpus.delimited import is_mark
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 
-MARKS = frozenset({"", "<p>"})
 _LINE = re.compile(r"([STHDP])-(\d+)(?:\t(.*))?")
 _SHOWN = 5
 
@@ -58,7 +59,7 @@ def restore_document_order(log: Path, delimited: Path) -> List[str]:
         InputError: as for ``parse_generate_log``; or a sentence without a hypothesis, or an id beyond the text.
     """
     hypotheses = parse_generate_log(log)
-    lines = read_delimited_lines(delimited)
+    lines = list(read_lines(delimited))
     beyond = [i for i in hypotheses if i >= len(lines)]
     if beyond:
         raise InputError(
@@ -68,26 +69,17 @@ def restore_document_order(log: Path, delimited: Path) -> List[str]:
     if missing:
         raise InputError(f"{log}: ids of {delimited} without a hypothesis: {_first(missing)}; generate the whole split")
     # Marks may have been "translated" too, by a task that does not know them.
-    return [line if line in MARKS else hypotheses[i] for i, line in enumerate(lines)]
-
-
-def read_delimited_lines(path: Path) -> List[str]:
-    """Returns the lines of a delimited text, without blanks at either end.
-
-    Raises:
-        InputError: no such file, or not UTF-8.
-    """
-    return [line.strip() for line in _read_lines(path)]
+    return [line if is_mark(line) else hypotheses[i] for i, line in enumerate(lines)]
 
 
 def sentence_ids(lines: Sequence[str]) -> List[int]:
     """Returns the places of the lines that are sentences, not marks."""
-    return [i for i, line in enumerate(lines) if line not in MARKS]
+    return [i for i, line in enumerate(lines) if not is_mark(line)]
 
 
 def _read(path: Path) -> _Log:
     log = _Log()
-    for number, line in enumerate(_read_lines(path), start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         match = _LINE.fullmatch(line)
         if match is None:
             continue
@@ -104,17 +96,6 @@ def _read(path: Path) -> _Log:
                 log.hypotheses[identity] += 1
             (log.raw if letter == "H" else log.detokenised).setdefault(identity, text.strip())
     return log
-
-
-def _read_lines(path: Path) -> List[str]:
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    try:
-        # Not splitlines: it would also cut at the separators that Unicode has for lines, which may stand in a sentence.
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 at byte {error.start}; convert it") from None
-    return lines[:-1] if lines[-1] == "" else lines
 
 
 def _is_number(text: str) -> bool:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Tuple
 
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.synth.table import read_cases
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.generate_log import read_delimited_lines, restore_document_order
+from docnmt_fairseq.evaluation.generate_log import restore_document_order
 from docnmt_fairseq.evaluation.phenomena import PhenomenaAccuracy, by_distance_range, measure
 from docnmt_fairseq.evaluation.scores import Scores, corpus_scores
 
@@ -46,7 +47,7 @@ def build_report(corpus: Path, split: str, logs: Mapping[str, Path]) -> SynthRep
     ceiling = _read_json(corpus / f"{split}.ceiling.json")
     source, target = (corpus / f"{split}.{lexicon['options'][f'{side}_lang']}" for side in ("source", "target"))
     cases = read_cases(corpus / f"{split}.phenomena.tsv")
-    reference = read_delimited_lines(target)
+    reference = list(read_lines(target))
     systems = {}
     for name, log in logs.items():
         lines = restore_document_order(log, source)

@@ -83,7 +83,7 @@ def test_other_text_damage_and_empty_logs_are_refused(tmp_path):
         parse_generate_log(write(tmp_path / "log", ["S-0\ta", "H-0\tx y"]))
     with pytest.raises(InputError, match="holds no line H-<id>"):
         parse_generate_log(write(tmp_path / "log", [NOISE]))
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="cannot be read"):
         parse_generate_log(tmp_path / "none")
     (tmp_path / "log").write_bytes(b"H-0\t-1\t\xff\n")
     with pytest.raises(InputError, match="UTF-8"):

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Dict, List, Set, TextIO
 
+from docnmt_fairseq.corpus.delimited import DOCUMENT, PARAGRAPH
 from docnmt_fairseq.corpus.synth.ceiling import Counts, ceiling, count_forms
 from docnmt_fairseq.corpus.synth.document import Document, documents
 from docnmt_fairseq.corpus.synth.lexicon import build_lexicon
@@ -16,7 +17,6 @@ from docnmt_fairseq.corpus.synth.options import SynthOptions
 from docnmt_fairseq.corpus.synth.table import Case, write_cases
 
 SPLITS = ("train", "valid", "test")
-PARAGRAPH_MARK = "<p>"
 SENTENCE_JOINT = " _eos "
 # As in the consistency sets of Voita et al.: never fewer than four sentences where the document has them.
 CONTRASTIVE_SENTENCES = 4
@@ -120,14 +120,14 @@ class _SplitWriter:
         cases = []
         for place, sentence in enumerate(document.sentences):
             if place > 0 and place in document.openings:
-                self._write_lines(PARAGRAPH_MARK, PARAGRAPH_MARK, source, target)
+                self._write_lines(PARAGRAPH, PARAGRAPH, source, target)
             if sentence.case is not None:
                 case = replace(sentence.case, id=self._line)
                 cases.append(case)
                 if self._split != "train":
                     self.contrastive.append(self._contrast(document, place, case))
             self._write_lines(" ".join(sentence.source), " ".join(sentence.target), source, target)
-        self._write_lines("", "", source, target)
+        self._write_lines(DOCUMENT, DOCUMENT, source, target)
         return cases
 
     def _write_lines(self, source_line: str, target_line: str, source: TextIO, target: TextIO) -> None:

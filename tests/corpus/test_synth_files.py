@@ -1,0 +1,90 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from docnmt_fairseq.cli import main
+from docnmt_fairseq.corpus.delimited import read_documents
+from docnmt_fairseq.corpus.synth import SynthOptions, read_cases, write_corpus
+from docnmt_fairseq.errors import InputError
+
+SMALL = SynthOptions(
+    train_documents=40, valid_documents=2, test_documents=3, max_distance=6, sentences_per_document=(16, 20)
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("synth")
+    write_corpus(SMALL, folder)
+    return folder
+
+
+def test_same_seed_same_bytes_other_seed_other_languages(tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        write_corpus(replace(SMALL, seed=seed), tmp_path / name)
+    files = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert [p.name for p in sorted((tmp_path / "b").iterdir())] == files
+    assert all((tmp_path / "a" / f).read_bytes() == (tmp_path / "b" / f).read_bytes() for f in files)
+    assert not any((tmp_path / "a" / f).read_bytes() == (tmp_path / "c" / f).read_bytes() for f in files)
+
+
+def test_lexicon_does_not_depend_on_the_documents(tmp_path, corpus):
+    write_corpus(replace(SMALL, train_documents=50, test_documents=1), tmp_path)
+    one, other = (json.loads((folder / "lexicon.json").read_text()) for folder in (tmp_path, corpus))
+    del one["options"], other["options"]
+    assert one == other
+
+
+def test_delimited_reader_takes_it(corpus):
+    found = list(read_documents([corpus / "test.src", corpus / "test.tgt"]))
+    assert len(found) == 3 and all(16 <= len(document) <= 20 and len(document.paragraphs) == 2 for document in found)
+
+
+@pytest.mark.parametrize(
+    "change, named",
+    [
+        ({"sentences_per_document": (10, 20)}, "--sentences-per-document 10 20: must start at 14"),
+        ({"nouns": 10}, "--nouns 10"),
+        ({"kinds": ()}, "--kinds"),
+        ({"target_lang": "src"}, "--target-lang src"),
+        ({"min_distance": 7}, "--max-distance 6"),
+    ],
+)
+def test_impossible_settings_are_refused_by_name(change, named):
+    with pytest.raises(InputError, match=named):
+        replace(SMALL, **change)
+
+
+def test_command_prints_what_it_wrote_and_leaves_nothing_else(tmp_path, capsys):
+    arguments = (
+        "--seed 5 --train-documents 60 --valid-documents 2 --test-documents 2 --max-distance 4 --introductions 3"
+    )
+    more = "--sentences-per-document 12 14 --source-lang en --target-lang de --kinds pronoun formality"
+    assert main(["synth", "--output", str(tmp_path / "x"), *arguments.split(), *more.split()]) == 0
+    printed = capsys.readouterr().out
+    assert "train: 60 documents" in printed and "overall" in printed and "ambiguous" not in printed
+    assert {path.name for path in (tmp_path / "x").iterdir()} == {
+        *(f"{split}.{lang}" for split in ("train", "valid", "test") for lang in ("en", "de")),
+        *(f"{split}.{kind}" for split in ("valid", "test") for kind in ("ceiling.json", "contrastive.json")),
+        *(f"{split}.phenomena.tsv" for split in ("valid", "test")),
+        "lexicon.json",
+    }
+
+
+def test_too_small_a_train_split_is_refused_and_nothing_left(tmp_path, capsys):
+    assert main(["synth", "--output", str(tmp_path), "--train-documents", "1", "--test-documents", "5"]) == 2
+    assert "--train-documents" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damaged_table_is_refused_by_line(tmp_path, corpus):
+    table = tmp_path / "test.phenomena.tsv"
+    text = (corpus / "test.phenomena.tsv").read_text().split("\n")
+    for line, message in (("1\t2", "fields"), (text[1].replace("\t", "\tx", 1), "whole numbers")):
+        table.write_text("\n".join([text[0], text[1], line]))
+        with pytest.raises(InputError, match=f"{table.name}:3: .*{message}"):
+            read_cases(table)
+    table.write_text("a\tb\n")
+    with pytest.raises(InputError, match=":1: expected the tab-separated header"):
+        read_cases(table)
