@@ -67,7 +67,9 @@ def restore_document_order(log: Path, delimited: Path) -> List[str]:
         )
     missing = [i for i in sentence_ids(lines) if i not in hypotheses]
     if missing:
-        raise InputError(f"{log}: ids of {delimited} without a hypothesis: {_first(missing)}; generate the whole split")
+        # fairseq's own tasks lose the last sentences when their number is no multiple of this option.
+        remedy = "generate the whole split, with --required-batch-size-multiple 1"
+        raise InputError(f"{log}: ids of {delimited} without a hypothesis: {_first(missing)}; {remedy}")
     # Marks may have been "translated" too, by a task that does not know them.
     return [line if is_mark(line) else hypotheses[i] for i, line in enumerate(lines)]
 
