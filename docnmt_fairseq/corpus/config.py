@@ -1,0 +1,182 @@
+"""What ``docnmt prepare`` is asked to do, checked before anything is read."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from docnmt_fairseq.corpus import readers
+from docnmt_fairseq.corpus.files import PathLike
+from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS, SubwordOptions
+from docnmt_fairseq.corpus.text import ON_EMPTY
+from docnmt_fairseq.errors import InputError
+
+TOKENIZERS = ("none", "moses")
+
+# What a reused output settles: they belong to its models and dictionaries.
+MODEL_OPTIONS = (
+    "tokenizer",
+    "truecase",
+    "subwords",
+    "vocab_size",
+    "joint",
+    "character_coverage",
+    "normalization",
+    "subword_model",
+    "min_count",
+    "max_words",
+    "seed",
+)
+
+Files = Union[str, Sequence[str]]
+
+
+class Split(NamedTuple):
+    """One part of the data: its fairseq name (``train``, ``valid``, ``test``, ``test1``, ...), format and files."""
+
+    name: str
+    format: str
+    paths: Tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class PrepareConfig:
+    """Options of :func:`~docnmt_fairseq.corpus.prepare.prepare`.
+
+    ``train`` is a prefix or the files of one corpus, as its format takes them; ``valid`` and ``test`` are lists of
+    these. Formats of single splits go before ``format``. ``joint`` means one subword model and one dictionary for both
+    languages. ``subword_model`` is one joint SentencePiece model, or two: source, target. ``reuse`` is an earlier
+    output whose models and dictionaries are taken; then no training text is needed.
+    """
+
+    source_lang: str
+    target_lang: str
+    output: PathLike
+    train: Optional[Files] = None
+    valid: Sequence[Files] = ()
+    test: Sequence[Files] = ()
+    format: str = "delimited"
+    train_format: Optional[str] = None
+    valid_format: Optional[str] = None
+    test_format: Optional[str] = None
+    reference: Optional[str] = None
+    one_document_a_line: bool = False
+    on_empty: str = "error"
+    tokenizer: str = "none"
+    truecase: bool = False
+    subwords: str = "unigram"
+    vocab_size: int = SubwordOptions.vocab_size
+    joint: bool = True
+    character_coverage: float = SubwordOptions.character_coverage
+    normalization: str = SubwordOptions.normalization
+    subword_model: Sequence[PathLike] = ()
+    min_count: int = 1
+    max_words: int = -1
+    seed: int = 1
+    workers: int = 1
+    reuse: Optional[PathLike] = None
+
+    @property
+    def languages(self) -> Tuple[str, str]:
+        """Source and target language."""
+        return self.source_lang, self.target_lang
+
+    @property
+    def subword_options(self) -> SubwordOptions:
+        """The part that trains a subword model."""
+        return SubwordOptions(self.subwords, self.vocab_size, self.character_coverage, self.normalization, self.seed)
+
+    @property
+    def read_options(self) -> readers.ReadOptions:
+        """The part that the readers need."""
+        return readers.ReadOptions(
+            self.source_lang, self.target_lang, self.reference, self.one_document_a_line, self.on_empty == "drop"
+        )
+
+    def splits(self) -> List[Split]:
+        """Returns the splits with their files, train first.
+
+        Raises:
+            InputError: unknown format, wrong number of files, missing file.
+        """
+        wanted = [("train", self.train_format, self.train)] if self.train else []
+        wanted += [(_numbered("valid", i), self.valid_format, files) for i, files in enumerate(self.valid)]
+        wanted += [(_numbered("test", i), self.test_format, files) for i, files in enumerate(self.test)]
+        found = []
+        for name, own_format, files in wanted:
+            arguments = [files] if isinstance(files, str) else [str(file) for file in files]
+            chosen = own_format or self.format
+            found.append(Split(name, chosen, tuple(readers.resolve(chosen, arguments, self.read_options))))
+        return found
+
+    def check(self) -> None:
+        """Does nothing if the options fit together.
+
+        Raises:
+            InputError: they do not; names all problems.
+        """
+        problems = list(self._problems())
+        if problems:
+            raise InputError("; ".join(problems))
+
+    def _problems(self) -> List[str]:
+        output, reuse = Path(self.output), self.reuse and Path(self.reuse)
+        reads = bool(self.train or self.valid or self.test)
+        counts = self.vocab_size > 0 and self.workers > 0 and 0 < self.character_coverage <= 1
+        models = len(self.subword_model)
+        no_models = not reuse and (models == 0 or self.truecase)
+        return [
+            problem
+            for wrong, problem in (
+                (self.source_lang == self.target_lang, "--source-lang and --target-lang must differ"),
+                (not reads, "nothing to prepare: give --train, --valid or --test"),
+                (no_models and not self.train, "--train is needed (or --reuse with an earlier output)"),
+                (output.exists() and not output.is_dir(), f"--output {output}: is not a folder"),
+                (reuse and output.resolve() == reuse.resolve(), "--reuse and --output must be different folders"),
+                (self.on_empty not in ON_EMPTY, f"--on-empty must be one of {', '.join(ON_EMPTY)}"),
+                (self.tokenizer not in TOKENIZERS, f"--tokenizer must be one of {', '.join(TOKENIZERS)}"),
+                (self.subwords not in KINDS, f"--subwords must be one of {', '.join(KINDS)}"),
+                (self.normalization not in NORMALIZATIONS, f"--normalization: one of {', '.join(NORMALIZATIONS)}"),
+                (not counts, "--vocab-size and --workers must be at least 1, --character-coverage in (0, 1]"),
+                (models > 2, "--subword-model takes one joint model, or two: source, target"),
+                (models and self.subwords == "none", "--subword-model cannot go with --subwords none"),
+                (
+                    models and self.joint != (models == 1),
+                    "--subword-model: one file for joint, two for separate subwords",
+                ),
+            )
+            if wrong
+        ]
+
+    def as_options(self) -> Dict[str, Any]:
+        """Returns what the result depends on beside the files, as JSON values."""
+        left_out = {"output", "train", "valid", "test", "workers", "reuse", "subword_model"}
+        return {key: value for key, value in asdict(self).items() if key not in left_out}
+
+
+def _numbered(name: str, index: int) -> str:
+    return f"{name}{index}" if index else name
+
+
+def with_reused_options(config: PrepareConfig) -> PrepareConfig:
+    """Returns the configuration with all options of ``MODEL_OPTIONS`` as the reused output was made with.
+
+    Raises:
+        InputError: the folder is no finished output, or is of another language pair.
+    """
+    if config.reuse is None:
+        return config
+    path = Path(config.reuse) / "manifest.json"
+    try:
+        options = json.loads(path.read_text(encoding="utf-8"))["options"]
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"--reuse {config.reuse}: not a finished output of docnmt prepare (no manifest.json)"
+        ) from error
+    languages = (options.get("source_lang"), options.get("target_lang"))
+    if languages != config.languages:
+        raise InputError(
+            f"--reuse {config.reuse}: was made for {'-'.join(map(str, languages))}, not {'-'.join(config.languages)}"
+        )
+    settled = {name: options[name] for name in MODEL_OPTIONS if name in options}
+    return replace(config, **settled, subword_model=())

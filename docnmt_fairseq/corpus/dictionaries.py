@@ -1,0 +1,59 @@
+"""fairseq dictionaries: of a SentencePiece model, or counted from text that is already split. ``<p>`` is always in."""
+
+from typing import TYPE_CHECKING, Sequence
+
+from docnmt_fairseq.corpus.delimited import PARAGRAPH
+from docnmt_fairseq.corpus.files import PathLike, partial_path
+from docnmt_fairseq.corpus.subwords import load_subword_model
+
+if TYPE_CHECKING:
+    from fairseq.data import Dictionary
+
+
+def dictionary_from_model(model: PathLike, path: PathLike) -> int:
+    """Writes the dictionary of a SentencePiece model, in the model's order, and returns its number of symbols.
+
+    The counts, which only an adaptive softmax or a threshold would read, are all 1.
+    """
+    from fairseq.data import Dictionary
+
+    processor = load_subword_model(model)
+    dictionary = Dictionary()
+    for index in range(processor.get_piece_size()):
+        piece = processor.id_to_piece(index)
+        # A foreign model may have <pad> too; fairseq's own specials take the place of all of these.
+        if not (processor.is_control(index) or processor.is_unknown(index) or piece in dictionary):
+            dictionary.add_symbol(piece)
+    return _save(dictionary, path)
+
+
+def dictionary_from_text(
+    texts: Sequence[PathLike], path: PathLike, *, min_count: int = 1, max_words: int = -1, workers: int = 1
+) -> int:
+    """Writes the dictionary of delimited files that are already split, and returns its number of symbols.
+
+    Args:
+        texts: the training text of one side, or of both sides for a joint dictionary.
+        path: where to write.
+        min_count: rarer words are left out.
+        max_words: the most frequent so many stay (special symbols included); -1 for all.
+        workers: processes that count.
+    """
+    from fairseq.data import Dictionary
+    from fairseq.tokenizer import tokenize_line
+
+    dictionary = Dictionary()
+    for text in texts:
+        Dictionary.add_file_to_dictionary(str(text), dictionary, tokenize_line, workers)
+    dictionary.finalize(threshold=min_count, nwords=max_words, padding_factor=1)
+    return _save(dictionary, path)
+
+
+def _save(dictionary: "Dictionary", path: PathLike) -> int:
+    if PARAGRAPH not in dictionary:
+        dictionary.add_symbol(PARAGRAPH)
+    partial = partial_path(path)
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    dictionary.save(str(partial))
+    partial.replace(path)
+    return len(dictionary)

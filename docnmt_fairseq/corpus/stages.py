@@ -1,0 +1,187 @@
+"""The steps of ``docnmt prepare`` that make text: read and normalise, tokenise, truecase, split into subwords."""
+
+import shutil
+from contextlib import nullcontext
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Mapping
+
+from tqdm import tqdm
+
+from docnmt_fairseq.corpus import readers
+from docnmt_fairseq.corpus.config import PrepareConfig, Split
+from docnmt_fairseq.corpus.delimited import write_documents
+from docnmt_fairseq.corpus.document import Document
+from docnmt_fairseq.corpus.files import partial_path
+from docnmt_fairseq.corpus.steps import Step, Steps, sha256
+from docnmt_fairseq.corpus.subwords import load_subword_model, subword_encoder, train_subword_model
+from docnmt_fairseq.corpus.text import TextCounts, moses_tokenizer, normalise_documents, train_truecaser, truecaser
+from docnmt_fairseq.corpus.transform import BatchFunction, in_processes, transform_file
+from docnmt_fairseq.errors import InputError
+
+Stage = Dict[str, Step]  # by split
+
+
+class Stages:
+    """Makes one folder of delimited text after another; ``counts`` are those of the splits' text."""
+
+    def __init__(self, config: PrepareConfig, steps: Steps) -> None:
+        self.config = config
+        self.steps = steps
+        self.output = steps.folder
+        self.counts: Dict[str, TextCounts] = {}
+
+    def path(self, stage: str, split: str, language: str) -> Path:
+        """Returns the file of one side of a split."""
+        return self.output / stage / f"{split}.{language}"
+
+    def paths(self, stage: str, split: str) -> List[Path]:
+        """Returns the files of both sides of a split."""
+        return [self.path(stage, split, language) for language in self.config.languages]
+
+    def read(self, split: Split, digests: List[str]) -> Step:
+        """Writes ``text/``: one split, normalised.
+
+        Raises:
+            InputError: bad input; no sentence at all.
+        """
+        options = self.config.read_options
+
+        def action() -> Dict[str, Any]:
+            counts = TextCounts()
+            documents = readers.read(split.format, split.paths, options)
+            documents = tqdm(documents, desc=f"text/{split.name}", unit=" documents", disable=None)
+            normalised = normalise_documents(documents, self.config.on_empty, counts)
+            write_documents(_at_least_one(normalised, split), self.paths("text", split.name))
+            return asdict(counts)
+
+        inputs = {"files": digests, "format": split.format, "options": asdict(options), "empty": self.config.on_empty}
+        step = self.steps.run(f"text/{split.name}", inputs, self.paths("text", split.name), action)
+        self.counts[split.name] = TextCounts(**step.values)
+        return step
+
+    def tokenize(self, stage: str, done: Stage) -> Stage:
+        """Writes ``tokenized/``."""
+        transforms = {
+            language: partial(in_processes, partial(moses_tokenizer, language), self.config.workers)
+            for language in self.config.languages
+        }
+        return self._transform(stage, "tokenized", done, {"tokenizer": self.config.tokenizer}, transforms)
+
+    def truecase(self, stage: str, done: Stage) -> Stage:
+        """Writes ``truecased/``, and the truecaser models if they are not reused."""
+        models = {language: f"truecaser.{language}" for language in self.config.languages}
+        trained = [
+            self.model(
+                name,
+                {"text": done["train"].digest} if not self.config.reuse else {},
+                partial(train_truecaser, self.path(stage, "train", language), self.output / "models" / name),
+            )
+            for language, name in models.items()
+        ]
+        transforms = {
+            language: partial(in_processes, partial(truecaser, self.output / "models" / name), self.config.workers)
+            for language, name in models.items()
+        }
+        return self._transform(stage, "truecased", done, {"models": [step.digest for step in trained]}, transforms)
+
+    def split(self, stage: str, done: Stage) -> Stage:
+        """Writes ``subword/``, and the subword models if they are not reused; text already split is copied."""
+        config = self.config
+        if config.subwords == "none":
+            copies = {language: partial(nullcontext, list) for language in config.languages}
+            return self._transform(stage, "subword", done, {"models": []}, copies)
+        trained = [self._subword_model(side, stage, done) for side in ((0,) if config.joint else (0, 1))]
+        transforms = {
+            language: partial(_encoding, self.subword_model_path(side), config.workers)
+            for side, language in enumerate(config.languages)
+        }
+        return self._transform(stage, "subword", done, {"models": [step.digest for step in trained]}, transforms)
+
+    def subword_model_path(self, side: int) -> Path:
+        """Returns where the SentencePiece model of the source (0) or the target (1) is."""
+        own = "" if self.config.joint else f".{self.config.languages[side]}"
+        return self.output / "models" / f"subword{own}.model"
+
+    def model(self, name: str, inputs: Mapping[str, Any], train: Callable[[], object]) -> Step:
+        """Runs the step that makes ``models/name``: copied from the output to be reused, if there is one."""
+        path = self.output / "models" / name
+        if not self.config.reuse:
+            return self.steps.run(f"models/{name}", inputs, [path], lambda: train() and None)
+        return self.copied(path, Path(self.config.reuse) / "models" / name)
+
+    def copied(self, path: Path, original: Path) -> Step:
+        """Runs the step that copies a model from elsewhere.
+
+        Raises:
+            InputError: there is none.
+        """
+        if not original.is_file():
+            raise InputError(f"{original}: no such file")
+
+        def action() -> None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(original, partial_path(path))
+            partial_path(path).replace(path)
+
+        return self.steps.run(f"models/{path.name}", {"copy of": sha256(original)}, [path], action)
+
+    def _subword_model(self, side: int, stage: str, done: Stage) -> Step:
+        config, path = self.config, self.subword_model_path(side)
+        if config.subword_model:
+            load_subword_model(config.subword_model[side])  # refuses a file that is none
+            return self.copied(path, Path(config.subword_model[side]))
+        texts = self.paths(stage, "train")
+        if not config.joint:
+            texts = [texts[side]]
+        inputs = {"text": done["train"].digest if "train" in done else "", "options": asdict(config.subword_options)}
+        inputs["sides"] = [text.name for text in texts]
+        return self.model(path.name, inputs, partial(train_subword_model, texts, path, config.subword_options))
+
+    def _transform(
+        self,
+        source: str,
+        target: str,
+        done: Stage,
+        inputs: Mapping[str, Any],
+        transforms: Mapping[str, Callable[[], ContextManager[BatchFunction]]],
+    ) -> Stage:
+        """Runs one step a split that takes each side from one folder to the next; values: tokens of each side."""
+
+        def action(split: str) -> Dict[str, Any]:
+            tokens = []
+            for language, transform in transforms.items():
+                files = self.path(source, split, language), self.path(target, split, language)
+                with transform() as function:
+                    total = self.lines(split)
+                    tokens.append(transform_file(*files, function, total=total, title=f"{target}/{files[1].name}"))
+            return {"tokens": tokens}
+
+        return {
+            split: self.steps.run(
+                f"{target}/{split}",
+                {**inputs, "text": step.digest},
+                self.paths(target, split),
+                partial(action, split),
+            )
+            for split, step in done.items()
+        }
+
+    def lines(self, split: str) -> int:
+        """Returns the number of lines of a split: sentences, and a mark after every paragraph."""
+        counts = self.counts[split]
+        return counts.sentences + counts.paragraphs
+
+
+def _encoding(model: Path, workers: int) -> ContextManager[BatchFunction]:
+    return nullcontext(subword_encoder(model, workers))
+
+
+def _at_least_one(documents: Iterable[Document], split: Split) -> Iterator[Document]:
+    none = True
+    for document in documents:
+        none = False
+        yield document
+    if none:
+        raise InputError(f"{split.paths[0]}: no sentence in it (--{split.name.rstrip('0123456789')})")

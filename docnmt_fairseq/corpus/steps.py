@@ -1,0 +1,94 @@
+"""Steps that are done once: a stamp says from what a step was made and what it wrote."""
+
+import hashlib
+import json
+import logging
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from docnmt_fairseq import __version__
+from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes
+
+logger = logging.getLogger(__name__)
+
+
+class Step(NamedTuple):
+    """A finished step: ``digest`` stands for everything it was made from, ``values`` is what it returned."""
+
+    digest: str
+    values: Dict[str, Any]
+
+
+class Steps:
+    """Runs the steps of one output folder, skipping those whose stamp still holds."""
+
+    def __init__(self, folder: Path, summary: Path) -> None:
+        """Sets up.
+
+        Args:
+            folder: where the steps write; stamps are in its ``.stamps``.
+            summary: a file written after the last step; removed as soon as a step is redone.
+        """
+        self.folder = folder
+        self.summary = summary
+
+    def run(
+        self,
+        name: str,
+        inputs: Mapping[str, Any],
+        outputs: Sequence[Path],
+        action: Callable[[], Optional[Dict[str, Any]]],
+    ) -> Step:
+        """Returns the step, run now unless its stamp says that it was run from the same inputs.
+
+        Args:
+            name: of the step.
+            inputs: everything the outputs depend on, as JSON values: options, digests of files and earlier steps.
+            outputs: files or folders that the action writes; changed or missing ones cause a new run.
+            action: does the work, returns values to remember.
+        """
+        stamp = self.folder / ".stamps" / (name.replace("/", ".") + ".json")
+        digest = _digest({"inputs": inputs, "name": name, "docnmt": __version__})
+        known = _read_stamp(stamp)
+        if known.get("digest") == digest and known.get("outputs") == self._state(outputs):
+            logger.info(f"{name}: done before, skipped")
+            return Step(digest, known["values"])
+        self.summary.unlink(missing_ok=True)
+        stamp.unlink(missing_ok=True)
+        logger.info(f"{name}: running")
+        values = action() or {}
+        content = {"digest": digest, "outputs": self._state(outputs), "values": values}
+        atomic_write_bytes(stamp, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
+        return Step(digest, values)
+
+    def _state(self, outputs: Sequence[Path]) -> Dict[str, List[int]]:
+        """Returns size and time of change of every file written, by its name relative to the folder."""
+        state = {}
+        for output in outputs:
+            for path in sorted(output.rglob("*")) if output.is_dir() else [output]:
+                if path.is_file():
+                    status = path.stat()
+                    state[str(path.relative_to(self.folder))] = [status.st_size, status.st_mtime_ns]
+                else:
+                    state[str(path.relative_to(self.folder))] = []
+        return state
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _read_stamp(path: Path) -> Dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def sha256(path: PathLike) -> str:
+    """Returns the SHA-256 of a file's content."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()

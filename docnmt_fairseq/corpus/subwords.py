@@ -1,0 +1,126 @@
+"""Subword models: SentencePiece, trained or reused. Boundary marks never pass through the model."""
+
+import io
+import logging
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Iterator, Sequence
+
+from docnmt_fairseq.corpus.delimited import PARAGRAPH, is_mark
+from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes, read_lines
+from docnmt_fairseq.corpus.transform import BatchFunction
+from docnmt_fairseq.errors import InputError
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
+
+KINDS = ("unigram", "bpe", "none")
+NORMALIZATIONS = ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity")
+
+TRAINING_THREADS = 8  # fixed: the unigram model depends on it in the last digits, and must not depend on the machine
+TRAINING_SENTENCES = 5_000_000  # a seeded random sample of larger corpora
+LONGEST_SENTENCE = 16_384  # bytes; longer ones are not used in training
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SubwordOptions:
+    """How a SentencePiece model is trained.
+
+    Attributes:
+        kind: "unigram" or "bpe".
+        vocab_size: number of pieces, <unk>, <s>, </s> and <p> among them.
+        character_coverage: share of the characters of the text that are to have a piece; the rarest become <unk>.
+        normalization: SentencePiece's own normalisation rule.
+        seed: of the sample that is taken from large corpora.
+    """
+
+    kind: str = "unigram"
+    vocab_size: int = 32_000
+    character_coverage: float = 0.9995
+    normalization: str = "nmt_nfkc"
+    seed: int = 1
+
+
+def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: SubwordOptions) -> None:
+    """Writes the SentencePiece model learnt from delimited files; the same input gives the same model.
+
+    Raises:
+        InputError: the vocabulary size does not suit the text; says which sizes do.
+    """
+    import sentencepiece
+
+    sentencepiece.set_random_generator_seed(options.seed)
+    content = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_sentences(paths),
+            model_writer=content,
+            model_type=options.kind,
+            vocab_size=options.vocab_size,
+            character_coverage=options.character_coverage,
+            normalization_rule_name=options.normalization,
+            user_defined_symbols=[PARAGRAPH],
+            input_sentence_size=TRAINING_SENTENCES,
+            shuffle_input_sentence=True,
+            max_sentence_length=LONGEST_SENTENCE,
+            num_threads=TRAINING_THREADS,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise _training_error(error, options) from error
+    atomic_write_bytes(model, content.getvalue())
+
+
+def _sentences(paths: Sequence[PathLike]) -> Iterator[str]:
+    for path in paths:
+        for line in read_lines(path):
+            if not is_mark(line):
+                yield line
+
+
+def _training_error(error: RuntimeError, options: SubwordOptions) -> InputError:
+    """Returns SentencePiece's error in terms of our options."""
+    text = str(error)
+    too_high = re.search(r"too high.*<= (\d+)", text)
+    if too_high:
+        return InputError(
+            f"--vocab-size {options.vocab_size} is too large for the training text: at most {too_high.group(1)}"
+        )
+    too_low = re.search(r"smaller than required_chars\. \d+ vs (\d+)", text)
+    if too_low:
+        return InputError(
+            f"--vocab-size {options.vocab_size} is too small: at least {too_low.group(1)}, one for each character "
+            "(or lower --character-coverage)"
+        )
+    return InputError(f"SentencePiece could not be trained: {text}")
+
+
+def load_subword_model(model: PathLike) -> "SentencePieceProcessor":
+    """Returns the SentencePiece processor of a model file.
+
+    Raises:
+        InputError: it is not one.
+    """
+    import sentencepiece
+
+    try:
+        return sentencepiece.SentencePieceProcessor(model_file=str(model))
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{model}: not a SentencePiece model") from error
+
+
+def subword_encoder(model: PathLike, workers: int = 1) -> BatchFunction:
+    """Returns the function from sentences to their pieces with spaces between.
+
+    Raises:
+        InputError: the file is not a SentencePiece model.
+    """
+    processor = load_subword_model(model)
+
+    def encode(sentences: Sequence[str]) -> list:
+        pieces = processor.encode(list(sentences), out_type=str, num_threads=workers) if sentences else []
+        return [" ".join(sentence) for sentence in pieces]
+
+    return encode

@@ -1,0 +1,134 @@
+"""Normalisation of sentences, with counts; Moses tokenisation and truecasing through sacremoses."""
+
+import logging
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from typing import Callable, Iterable, Iterator, List, Tuple
+
+from docnmt_fairseq.corpus.delimited import PARAGRAPH, is_mark
+from docnmt_fairseq.corpus.document import Document
+from docnmt_fairseq.corpus.files import PathLike, partial_path, read_lines
+from docnmt_fairseq.errors import InputError
+
+ON_EMPTY = ("error", "drop")
+
+# Control characters, and format characters without meaning in running text: soft hyphen, zero-width space, direction
+# marks, byte order mark. The joiners U+200C and U+200D spell words in several languages and stay.
+INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\xad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+JOINERS = "\u200c\u200d "
+
+logger = logging.getLogger(__name__)
+
+
+def normalise(text: str) -> str:
+    """Returns the text in NFC, with white space of any kind collapsed and invisible characters removed.
+
+    The result is empty if nothing that can be seen is left.
+    """
+    text = " ".join(text.split())  # first: a tab is white space and a control character
+    text = unicodedata.normalize("NFC", INVISIBLE.sub("", text))
+    return " ".join(text.split()) if text.strip(JOINERS) else ""
+
+
+@dataclass
+class TextCounts:
+    """What passed through :func:`normalise_documents`; ``words`` holds one number a side."""
+
+    documents: int = 0
+    paragraphs: int = 0
+    sentences: int = 0
+    longest_document: int = 0
+    dropped_pairs: int = 0
+    words: List[int] = field(default_factory=list)
+
+    def add(self, document: Document) -> None:
+        """Counts one document."""
+        self.documents += 1
+        self.paragraphs += len(document.paragraphs)
+        self.sentences += len(document)
+        self.longest_document = max(self.longest_document, len(document))
+        for texts in document.sentences():
+            self.words = self.words or [0] * len(texts)
+            for side, text in enumerate(texts):
+                self.words[side] += text.count(" ") + 1
+
+
+def normalise_documents(documents: Iterable[Document], on_empty: str, counts: TextCounts) -> Iterator[Document]:
+    """Yields the documents with every sentence normalised, and counts them.
+
+    Args:
+        documents: from a reader.
+        on_empty: "error", or "drop" to leave out a sentence of which a side has no visible character.
+        counts: added to.
+
+    Raises:
+        InputError: an empty sentence (unless dropped), or one that would read as a mark; names file and line.
+    """
+    for document in documents:
+        kept = _normalise_document(document, on_empty, counts)
+        if kept.paragraphs:
+            counts.add(kept)
+            yield kept
+
+
+def _normalise_document(document: Document, on_empty: str, counts: TextCounts) -> Document:
+    """Returns the document normalised; paragraphs of which nothing is left are left out."""
+    kept = Document([], document.files)
+    for p, paragraph in enumerate(document.paragraphs):
+        sentences: List[Tuple[str, ...]] = []
+        for s, raw in enumerate(paragraph):
+            texts = tuple(map(normalise, raw))
+            if any(map(is_mark, texts)):
+                _refuse_mark(document, p, s, texts)
+                if on_empty != "drop":
+                    side = texts.index("")
+                    raise document.error(
+                        p, s, side, "nothing is left of this sentence; mend it, or use --on-empty drop"
+                    )
+                counts.dropped_pairs += 1
+                continue
+            sentences.append(texts)
+        if sentences:
+            kept.paragraphs.append(sentences)
+    return kept
+
+
+def _refuse_mark(document: Document, paragraph: int, sentence: int, texts: Tuple[str, ...]) -> None:
+    if PARAGRAPH in texts:
+        message = f"a sentence that is exactly {PARAGRAPH} would read as a paragraph boundary; change or remove it"
+        raise document.error(paragraph, sentence, texts.index(PARAGRAPH), message)
+
+
+def moses_tokenizer(language: str) -> Callable[[str], str]:
+    """Returns the Moses tokenizer of a language, from sentence to tokens with spaces between; nothing is escaped."""
+    from sacremoses import MosesTokenizer
+
+    tokenizer = MosesTokenizer(lang=language)
+    return lambda text: tokenizer.tokenize(text, return_str=True, escape=False)
+
+
+def train_truecaser(text: PathLike, model: PathLike) -> None:
+    """Writes the Moses truecaser model learnt from a delimited, tokenised file."""
+    from sacremoses import MosesTruecaser
+
+    sentences = [line.split() for line in read_lines(text) if not is_mark(line)]
+    partial = partial_path(model)
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    MosesTruecaser().train(sentences, save_to=str(partial))
+    partial.replace(model)
+
+
+def truecaser(model: PathLike) -> Callable[[str], str]:
+    """Returns the truecaser of a model that :func:`train_truecaser` wrote.
+
+    Raises:
+        InputError: the model cannot be read.
+    """
+    from sacremoses import MosesTruecaser
+
+    try:
+        caser = MosesTruecaser(load_from=str(model))
+    except (OSError, ValueError, UnicodeError) as error:
+        raise InputError(f"{model}: not a truecaser model: {error}") from error
+    return lambda text: caser.truecase(text, return_str=True)

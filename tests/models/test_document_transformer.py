@@ -1,0 +1,167 @@
+import pytest
+import torch
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.layout import DocumentLayout
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS
+from tests import toy
+
+VARIANTS = {"plain": []}
+for _name in CONTEXT_MECHANISMS.names():
+    for _placement in CONTEXT_MECHANISMS[_name].placements:
+        VARIANTS[f"{_name}-{_placement}"] = ["--context-attention", _name, "--context-placement", _placement]
+POSITIONS = ["--sentence-positions", "learned", "--paragraph-positions", "learned"]
+every_variant = pytest.mark.parametrize("variant", VARIANTS)
+
+
+def logits(model, sample, **options):
+    return model(**{**sample["net_input"], **options})[0]
+
+
+def stir(model):
+    """Gives every parameter a random value, so that nothing is zero by initialisation."""
+    generator = torch.Generator().manual_seed(7)
+    for parameter in model.parameters():
+        parameter.data.normal_(0, 0.3, generator=generator)
+    return model
+
+
+@pytest.fixture(scope="module")
+def stock(data_bin):
+    """Returns the stock Transformer, and the checkpoint state that it would save."""
+    _, _, model = toy.build(data_bin, task="translation", arch="transformer")
+    return stir(model)
+
+
+@every_variant
+@pytest.mark.parametrize("norm", [[], ["--encoder-normalize-before", "--decoder-normalize-before"]])
+def test_a_fresh_document_model_computes_what_the_stock_transformer_computes(data_bin, variant, norm):
+    _, _, stock = toy.build(data_bin, *norm, task="translation", arch="transformer")
+    stir(stock)
+    _, task, model = toy.build(data_bin, *norm, *VARIANTS[variant], *POSITIONS)
+    model.load_state_dict(stock.state_dict(), strict=True)
+    sample = toy.batch_of(task)
+    if variant.endswith("replace"):  # not an added sub-layer: equal where there is no context
+        lengths = sample["net_input"]["layout"].words.lengths
+        sample["net_input"]["layout"] = DocumentLayout.of_single_sentences(lengths)
+    net_input = {key: value for key, value in sample["net_input"].items() if key != "layout"}
+    real = sample["target"].ne(1)
+    expected = stock(**net_input)[0]
+    torch.testing.assert_close(logits(model, sample)[real], expected[real], atol=1e-5, rtol=1e-5)
+
+
+@every_variant
+def test_without_context_sentences_stand_alone(data_bin, variant):
+    _, task, model = toy.build(data_bin, "--context", "none", *VARIANTS[variant], *POSITIONS)
+    stir(model)
+    sample = toy.batch_of(task)
+    together = logits(model, sample)
+    for row in range(len(together)):
+        length, target = int(sample["net_input"]["src_lengths"][row]), int(sample["target"][row].ne(1).sum())
+        alone = logits(
+            model,
+            {
+                "net_input": {
+                    "src_tokens": sample["net_input"]["src_tokens"][row : row + 1, :length],
+                    "src_lengths": torch.tensor([length]),
+                    "prev_output_tokens": sample["net_input"]["prev_output_tokens"][row : row + 1, :target],
+                }
+            },
+        )
+        torch.testing.assert_close(together[row, :target], alone[0], atol=1e-5, rtol=1e-5)
+
+
+@every_variant
+def test_a_document_does_not_depend_on_its_batch(data_bin, variant):
+    _, task, model = toy.build(data_bin, *VARIANTS[variant], *POSITIONS)
+    stir(model)
+    sample = toy.batch_of(task)
+    rows = {int(number): values for number, values in zip(sample["id"], logits(model, sample))}
+    dataset = task.dataset("test")
+    for numbers in ([2, 0], [1]):
+        part = dataset.collater([dataset[number] for number in numbers])
+        for number, values, target in zip(part["id"].tolist(), logits(model, part), part["target"]):
+            real = target.ne(1)
+            torch.testing.assert_close(values[real], rows[number][: len(real)][real], atol=1e-5, rtol=1e-5)
+
+
+@every_variant
+def test_training_loss_on_packed_tokens_is_the_padded_loss(data_bin, variant):
+    cfg, task, model = toy.build(
+        data_bin, *VARIANTS[variant], "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1"
+    )
+    stir(model)
+    criterion = task.build_criterion(cfg.criterion)
+    sample = toy.batch_of(task)
+    validation, _, _ = criterion(model, sample)
+    model.train()
+    packed, size, _ = criterion(model, sample)
+    assert size == int(sample["target"].ne(1).sum())
+    assert model(**sample["net_input"])[0].shape[0] == size
+    torch.testing.assert_close(packed, validation, atol=1e-4, rtol=1e-5)
+
+
+@every_variant
+def test_stepwise_decoding_equals_full_decoding(data_bin, variant):
+    _, task, model = toy.build(data_bin, *VARIANTS[variant], *POSITIONS)
+    stir(model)
+    sample = toy.batch_of(task)
+    full = logits(model, sample)
+    encoder_out = model.encoder.forward_torchscript(sample["net_input"])
+    previous, state = sample["net_input"]["prev_output_tokens"], {}
+    steps = [
+        model.decoder(previous[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
+        for step in range(previous.size(1))
+    ]
+    real = sample["target"].ne(1)
+    torch.testing.assert_close(torch.cat(steps, dim=1)[real], full[real], atol=1e-4, rtol=1e-4)
+
+
+@every_variant
+def test_every_parameter_gets_a_gradient(data_bin, variant):
+    _, task, model = toy.build(data_bin, *VARIANTS[variant], *POSITIONS)
+    stir(model).train()
+    output, extra = model(**toy.batch_of(task)["net_input"])
+    output.sin().sum().backward()
+    without = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert not without
+
+
+def test_a_half_document_checkpoint_is_refused_by_name(data_bin):
+    _, _, model = toy.build(data_bin, *VARIANTS["conditional-block"])
+    state = model.state_dict()
+    lost = "encoder.layers.1.context.sentence_q_proj.weight"
+    del state[lost]
+    with pytest.raises(RuntimeError, match=lost):
+        model.load_state_dict(state, strict=True)
+
+
+def test_freezing_leaves_the_context_to_train(data_bin):
+    _, _, model = toy.build(data_bin, *VARIANTS["conditional-block"], *POSITIONS, "--freeze-sentence-model")
+    trained = {name.split(".")[-2] for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert {"sentence_q_proj", "context_layer_norm", "sentence", "paragraph"} <= trained
+    assert not {"fc1", "embed_tokens", "word", "encoder_attn_layer_norm"} & trained
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--context-attention", "condtional"], "--context-attention condtional: must be one of none, conditional"),
+        (["--context-attention", "sentence", "--context-placement", "replace"], "--context-placement replace"),
+        (["--context-attention", "sentence", "--context-layers", "5"], "layers 0 to 1"),
+        (["--context-attention", "sentence", "--context-heads", "3"], "--context-heads 3 does not divide"),
+        (["--context-attention", "conditional", "--context-top-t-start", "2"], "--context-top-t-start 2"),
+        (["--freeze-sentence-model"], "nothing to train"),
+        (["--encoder-attention-heads", "3"], "not a multiple"),
+    ],
+)
+def test_bad_options_are_refused_by_name(data_bin, wrong, message):
+    with pytest.raises(InputError, match=message):
+        toy.build(data_bin, *wrong)
+
+
+def test_every_bad_option_is_told_at_once(data_bin):
+    with pytest.raises(InputError, match="--sentence-encoder avg.*--context-layers"):
+        toy.build(
+            data_bin, "--context-attention", "sentence", "--sentence-encoder", "avg", "--context-layers", "7"
+        )

@@ -1,0 +1,85 @@
+"""Tiny models and fairseq's own commands, run inside the test's process (importing fairseq takes seconds)."""
+
+import contextlib
+import io
+import re
+from argparse import Namespace
+from pathlib import Path
+
+import torch
+from fairseq import options, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+import docnmt_fairseq
+
+docnmt_fairseq.register()
+PLUGIN = str(Path(__file__).parent.parent / "docnmt_fairseq")
+TINY = ["--encoder-embed-dim", "8", "--encoder-ffn-embed-dim", "12", "--encoder-attention-heads", "2"]
+TINY += ["--decoder-embed-dim", "8", "--decoder-ffn-embed-dim", "12", "--decoder-attention-heads", "2"]
+TINY += ["--encoder-layers", "2", "--decoder-layers", "2", "--dropout", "0"]
+
+
+def arguments(data_bin, *extra, task="document_translation", arch="document_transformer", tiny=TINY):
+    common = [str(data_bin), "--user-dir", PLUGIN, "--task", task, "--arch", arch, "--cpu", "--max-tokens", "60"]
+    return [*common, *tiny, *extra]
+
+
+def build(data_bin, *extra, **options_):
+    """Returns (config, task, model) of a training command line."""
+    parser = options.get_training_parser()
+    args = options.parse_args_and_arch(parser, arguments(data_bin, "--optimizer", "adam", *extra, **options_))
+    cfg = convert_namespace_to_omegaconf(args)
+    torch.manual_seed(1)
+    task = tasks.setup_task(cfg.task)
+    return cfg, task, task.build_model(cfg.model).eval()
+
+
+def batch_of(task, split="test", max_tokens=1000):
+    """Returns one batch with the whole split."""
+    task.load_dataset(split)
+    dataset = task.dataset(split)
+    (numbers,) = dataset.batch_by_size(dataset.ordered_indices(), max_tokens=max_tokens)
+    return dataset.collater([dataset[int(number)] for number in numbers])
+
+
+def train(data_bin, save_dir, *extra, **options_):
+    from fairseq_cli import train as command
+
+    fixed = ["--optimizer", "adam", "--lr", "0.01", "--save-dir", str(save_dir), "--log-format", "simple"]
+    fixed += ["--disable-validation"] if "--eval-bleu" not in extra else []
+    args = options.parse_args_and_arch(
+        options.get_training_parser(), arguments(data_bin, *fixed, *extra, **options_)
+    )
+    command.main(convert_namespace_to_omegaconf(args))
+    return Path(save_dir) / "checkpoint_last.pt"
+
+
+def generate(data_bin, checkpoint, *extra, task="document_translation", results=None):
+    """Returns fairseq-generate's output: {id: (tokens, score)} and the raw text."""
+    from fairseq_cli import generate as command
+
+    fixed = [str(data_bin), "--user-dir", PLUGIN, "--task", task, "--path", str(checkpoint), "--cpu"]
+    args = options.parse_args_and_arch(options.get_generation_parser(), [*fixed, *extra])
+    output = io.StringIO()
+    command._main(convert_namespace_to_omegaconf(args), output)
+    return parse(output.getvalue())
+
+
+def interactive(data_bin, checkpoint, input_file, *extra):
+    from fairseq_cli import interactive as command
+
+    fixed = [str(data_bin), "--user-dir", PLUGIN, "--task", "document_translation", "--path", str(checkpoint), "--cpu"]
+    parser = options.get_interactive_generation_parser()
+    args = options.parse_args_and_arch(parser, [*fixed, "--input", str(input_file), *extra])
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        command.main(convert_namespace_to_omegaconf(args))
+    return parse(output.getvalue())
+
+
+def parse(text):
+    hypotheses = {}
+    for number, score, tokens in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", text, re.MULTILINE):
+        assert int(number) not in hypotheses, f"sentence {number} printed twice"
+        hypotheses[int(number)] = (tokens, round(float(score), 3))
+    return Namespace(hypotheses=hypotheses, text=text)
