@@ -47,9 +47,7 @@ def train(data_bin, save_dir, *extra, **options_):
 
     fixed = ["--optimizer", "adam", "--lr", "0.01", "--save-dir", str(save_dir), "--log-format", "simple"]
     fixed += ["--disable-validation"] if "--eval-bleu" not in extra else []
-    args = options.parse_args_and_arch(
-        options.get_training_parser(), arguments(data_bin, *fixed, *extra, **options_)
-    )
+    args = options.parse_args_and_arch(options.get_training_parser(), arguments(data_bin, *fixed, *extra, **options_))
     command.main(convert_namespace_to_omegaconf(args))
     return Path(save_dir) / "checkpoint_last.pt"
 

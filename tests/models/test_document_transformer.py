@@ -162,6 +162,4 @@ def test_bad_options_are_refused_by_name(data_bin, wrong, message):
 
 def test_every_bad_option_is_told_at_once(data_bin):
     with pytest.raises(InputError, match="--sentence-encoder avg.*--context-layers"):
-        toy.build(
-            data_bin, "--context-attention", "sentence", "--sentence-encoder", "avg", "--context-layers", "7"
-        )
+        toy.build(data_bin, "--context-attention", "sentence", "--sentence-encoder", "avg", "--context-layers", "7")

@@ -1,0 +1,155 @@
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docnmt_fairseq.corpus.delimited import document_lines, read_documents, write_documents
+from docnmt_fairseq.corpus.document import Document
+from docnmt_fairseq.errors import InputError
+
+
+def files(folder, *sides):
+    """Writes one file a side and returns their paths."""
+    paths = [folder / f"corpus.{language}" for language in ("en", "de", "fr")[: len(sides)]]
+    for path, text in zip(paths, sides):
+        path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+    return paths
+
+
+def read(paths, **options):
+    return [document.paragraphs for document in read_documents(paths, **options)]
+
+
+def refused(paths, line, *parts, side=0, **options):
+    with pytest.raises(InputError) as error:
+        read(paths, **options)
+    assert str(error.value).startswith(f"{paths[side]}:{line}: ")
+    for part in parts:
+        assert part in str(error.value)
+
+
+sentences = st.text(st.characters(exclude_characters="\n\r", codec="utf-8"), min_size=1).filter(
+    lambda text: text == text.strip() and text != "<p>" and not text.startswith("\ufeff")
+)
+
+
+@given(
+    st.integers(1, 3).flatmap(
+        lambda n: st.lists(st.lists(st.lists(st.tuples(*[sentences] * n), min_size=1), min_size=1))
+    )
+)
+def test_what_is_written_is_read_back(tmp_path_factory, documents):
+    folder = tmp_path_factory.mktemp("round")
+    sides = len(documents[0][0][0]) if documents else 1
+    paths = [folder / str(side) for side in range(sides)]
+    lines = write_documents(map(Document, documents), paths)
+    assert read(paths) == documents
+    assert all(path.read_bytes().count(b"\n") == lines for path in paths)
+
+
+def test_paragraphs_are_marked_between_only():
+    document = Document([[("a",), ("b",)], [("c",)]])
+    assert document_lines(document) == ["a", "b", "<p>", "c", ""]
+    assert document_lines(Document([[("a",)]])) == ["a", ""]
+
+
+def test_lines_are_remembered(tmp_path):
+    (first, second) = read_documents(files(tmp_path, "a\n\n\nb\n<p>\nc\n", "A\n\n\nB\n<p>\nC"))
+    assert first.lines == [[(1, 1)]]
+    assert second.lines == [[(4, 4)], [(6, 6)]]
+    assert str(second.error(1, 0, 1, "bad")).endswith("corpus.de:6: bad")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\n\nb\n<p>\nc\n",
+        "\n\na\n\n \n\t\nb\n<p>\nc\n<p>\n\n\n",
+        "a\r\n\r\nb\r\n <p> \r\nc",
+        "\ufeffa\n\nb\n<p>\nc\n<p>",
+    ],
+)
+def test_tolerated_ways_to_write_the_same(tmp_path, text):
+    assert read(files(tmp_path, text)) == [[[("a",)]], [[("b",)], [("c",)]]]
+
+
+def test_only_line_feeds_end_lines(tmp_path):
+    assert read(files(tmp_path, "a\u2028b\x85c\n\n")) == [[[("a\u2028b\x85c",)]]]
+
+
+def test_file_without_marks_is_one_document_with_a_warning(tmp_path, caplog):
+    paths = files(tmp_path, "a\nb\n")
+    assert read(paths) == [[[("a",), ("b",)]]]
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING and "one single document" in record.message
+    caplog.clear()
+    assert read(paths, one_document_a_line=True) == [[[("a",)]], [[("b",)]]]
+    assert read(files(tmp_path, "a\n\n")) == [[[("a",)]]]
+    assert not caplog.records
+
+
+def test_empty_file_has_no_document(tmp_path):
+    assert read(files(tmp_path, "")) == [] == read(files(tmp_path, "\n\n"))
+
+
+def test_document_boundary_on_one_side(tmp_path):
+    refused(files(tmp_path, "a\n\nb\n", "A\nB\nC\n"), 2, "one side only", "empty side", "corpus.de")
+    refused(files(tmp_path, "a\nb\n", "A\n\n"), 2, "one side only", "corpus.en", side=1)
+
+
+def test_paragraph_boundary_on_one_side(tmp_path):
+    refused(files(tmp_path, "a\nb\nc\n", "A\n<p>\nC\n"), 2, "<p> here", "corpus.en", side=1)
+    refused(files(tmp_path, "a\n<p>\nc\n", "A\n\nC\n"), 2, "<p> here", "corpus.de", empty_sides=True)
+
+
+def test_empty_side_is_passed_on_if_asked_for(tmp_path):
+    paths = files(tmp_path, "a\n\nc\n\n", "A\nB\nC\n\n")
+    assert read(paths, empty_sides=True) == [[[("a", "A"), ("", "B"), ("c", "C")]]]
+
+
+def test_unequal_line_counts(tmp_path):
+    refused(files(tmp_path, "a\nb\n", "A\nB\nC\n"), 3, "corpus.en ended", "unequal line counts", side=1)
+
+
+def test_bad_utf8(tmp_path):
+    refused(files(tmp_path, "a\nb\n", b"A\nB\xe9\n"), 2, "UTF-8", side=1)
+
+
+@pytest.mark.parametrize(
+    "text, line, where", [("<p>\na\n", 1, "start"), ("a\n\n<p>\nb", 3, "start"), ("a\n<p>\n<p>\nb", 3, "after")]
+)
+def test_misplaced_paragraph_mark(tmp_path, text, line, where):
+    refused(files(tmp_path, text), line, "misplaced <p>", where)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(InputError, match="none.en: cannot be read"):
+        read([tmp_path / "none.en"])
+
+
+@pytest.mark.parametrize(
+    "paragraphs, message",
+    [
+        ([[("a", " ")]], "empty sentence"),
+        ([[("a", "<p>")]], "exactly <p>"),
+        ([[("a", "b\nc")]], "one line"),
+        ([[("a",)]], "1 sides instead of 2"),
+        ([[("a", "b")], []], "paragraph without sentences"),
+        ([], "document without sentences"),
+    ],
+)
+def test_what_cannot_be_written_leaves_nothing_behind(tmp_path, paragraphs, message):
+    paths = [tmp_path / "out.en", tmp_path / "out.de"]
+    paths[0].write_text("earlier")
+    with pytest.raises(InputError, match=message):
+        write_documents([Document([[("x", "y")]]), Document(paragraphs)], paths)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.en"]
+    assert paths[0].read_text() == "earlier"
+
+
+def test_reading_holds_one_document_at_a_time(tmp_path):
+    documents = read_documents(files(tmp_path, "a\n\n" * 3 + "b\n<p>\n<p>\n"))
+    assert [next(documents).paragraphs for _ in range(3)] == [[[("a",)]]] * 3  # the error comes only after these
+    with pytest.raises(InputError):
+        next(documents)

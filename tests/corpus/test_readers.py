@@ -1,0 +1,217 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from docnmt_fairseq.corpus import readers
+from docnmt_fairseq.corpus.readers import ReadOptions
+from docnmt_fairseq.errors import InputError
+
+SHARED = Path(os.environ.get("DOCNMT_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
+EN_DE = ReadOptions("en", "de")
+
+
+def shared(name):
+    found = sorted(SHARED.glob(name))
+    if not found:
+        pytest.skip(f"no {name} in the shared data (DOCNMT_SHARED_DATA)")
+    return [str(path) for path in found]
+
+
+def read(name, arguments, options=EN_DE):
+    paths = readers.resolve(name, [str(argument) for argument in arguments], options)
+    return list(readers.read(name, paths, options))
+
+
+def text(documents):
+    return [document.paragraphs for document in documents]
+
+
+def refused(name, arguments, *parts, options=EN_DE):
+    with pytest.raises(InputError) as error:
+        read(name, arguments, options)
+    for part in parts:
+        assert part in str(error.value)
+
+
+def write(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+    return path
+
+
+def test_registry():
+    assert readers.formats() == ["d-lines", "delimited", "ted-xml", "wmt-xml"]
+    for name in readers.formats():
+        assert readers.reader(name).HELP and readers.reader(name).FILES
+    with pytest.raises(InputError, match="--format sgm: no such format; choose from d-lines"):
+        readers.reader("sgm")
+
+
+def test_files_are_checked(tmp_path):
+    write(tmp_path, "x.en", "a\n")
+    refused("delimited", [tmp_path / "x"], "x.de: no such file")
+    refused("ted-xml", [tmp_path / "x.en"], "one file a side")
+    refused("wmt-xml", ["a", "b"], "one XML file")
+
+
+def test_delimited_takes_prefix_or_files(tmp_path):
+    files = [write(tmp_path, "x.en", "a\n\nb\n"), write(tmp_path, "x.de", "A\n\nB\n")]
+    assert (
+        text(read("delimited", [tmp_path / "x"])) == [[[("a", "A")]], [[("b", "B")]]] == text(read("delimited", files))
+    )
+    assert text(read("delimited", files[:1], ReadOptions("en"))) == [[[("a",)]], [[("b",)]]]
+    assert text(read("delimited", [tmp_path / "x"], ReadOptions("en"))) == [[[("a",)]], [[("b",)]]]
+
+
+def test_d_lines(tmp_path):
+    files = [write(tmp_path, "en", "<d>\na\nb\n<d>\n<d>\nc\n"), write(tmp_path, "de", "<d>\nA\nB\n<d>\n<d>\nC\n")]
+    documents = read("d-lines", files)
+    assert text(documents) == [[[("a", "A"), ("b", "B")]], [[("c", "C")]]]
+    assert documents[1].lines == [[(6, 6)]]
+
+
+@pytest.mark.parametrize(
+    "source, target, parts",
+    [
+        ("a\n<d>\n", "A\n<d>\n", ["en:1", "before the first <d>"]),
+        ("<d>\na\n<d>\nb\n", "<d>\nA\nX\nB\n", ["en:3", "<d> here", "de"]),
+        ("<d>\na\n", "<d>\n", ["en:2", "unequal line counts"]),
+        ("<d>\na\n", b"<d>\n\xff\n", ["de:2", "UTF-8"]),
+    ],
+)
+def test_bad_d_lines(tmp_path, source, target, parts):
+    refused("d-lines", [write(tmp_path, "en", source), write(tmp_path, "de", target)], *parts)
+
+
+WMT = """<?xml version='1.0' encoding='utf-8'?>
+<dataset id="set">
+  <doc origlang="en" id="one">
+    <src lang="en">
+      <p>
+        <seg id="1">a &amp; b</seg>
+        <seg id="2">c</seg>
+      </p>
+      <p><seg id="3">d</seg></p>
+    </src>
+    <ref lang="de" translator="A"><p><seg id="1">A</seg><seg id="2">C</seg></p><p><seg id="3">D</seg></p></ref>
+    <ref lang="de" translator="B"><p><seg id="1">A2</seg><seg id="2">C2</seg></p><p><seg id="3">D2</seg></p></ref>
+    <ref lang="fr" translator="F"><p><seg id="1">F</seg></p></ref>
+    <hyp lang="de" system="S"><p><seg id="1">H</seg></p></hyp>
+  </doc>
+  <doc origlang="en" id="two">
+    <src lang="en"><seg id="1">e</seg></src>
+    <ref lang="de" translator="A"><seg id="1">E</seg></ref>
+    <ref lang="de" translator="B"><seg id="1">E2</seg></ref>
+  </doc>
+</dataset>
+"""
+
+
+def test_wmt_xml(tmp_path):
+    path = write(tmp_path, "wmt.xml", WMT)
+    first = [[[("a & b", "A"), ("c", "C")], [("d", "D")]], [[("e", "E")]]]
+    second = [[[("a & b", "A2"), ("c", "C2")], [("d", "D2")]], [[("e", "E2")]]]
+    documents = read("wmt-xml", [path])
+    assert text(documents) == first
+    assert documents[0].lines == [[(6, 11), (7, 11)], [(9, 11)]]
+    assert text(read("wmt-xml", [path], ReadOptions("en", "de", reference="B"))) == second
+    assert text(read("wmt-xml", [path], ReadOptions("en", "de", reference="1"))) == second
+    assert text(read("wmt-xml", [path], ReadOptions("en"))) == [[[("a & b",), ("c",)], [("d",)]], [[("e",)]]]
+
+
+@pytest.mark.parametrize(
+    "old, new, options, parts",
+    [
+        ('<seg id="2">C</seg>', "", EN_DE, [":11", "document one", "3 source segments, 2 in <ref> A", "2"]),
+        ('<seg id="2">C</seg>', '<seg id="1">C</seg>', EN_DE, [":11", "document one", "'1'", "twice"]),
+        ('<seg id="2">C</seg>', "<seg>C</seg>", EN_DE, [":11", "<seg> without id="]),
+        ('id="two"', 'id="one"', EN_DE, ["document one occurs twice"]),
+        ('<seg id="2">c</seg>', '<seg id="2">c', EN_DE, ["wmt.xml:", "not well-formed XML"]),
+        ("", "", ReadOptions("en", "cs"), [":3", "document one", "no <ref lang='cs'>", "de, fr"]),
+        ("", "", ReadOptions("ha", "de"), ["no <src lang='ha'>", "en"]),
+        ("", "", ReadOptions("en", "de", reference="C"), ["no reference 'C'", "A, B"]),
+    ],
+)
+def test_bad_wmt_xml(tmp_path, old, new, options, parts):
+    refused("wmt-xml", [write(tmp_path, "wmt.xml", WMT.replace(old, new, 1) if old else WMT)], *parts, options=options)
+
+
+def test_xml_entities_are_not_followed(tmp_path):
+    secret = write(tmp_path, "secret", "secret")
+    evil = f'<!DOCTYPE dataset [<!ENTITY x SYSTEM "{secret.as_uri()}">]>\n' + WMT.split("\n", 1)[1].replace(
+        "a &amp; b", "&x;"
+    )
+    refused("wmt-xml", [write(tmp_path, "wmt.xml", evil)], "&x;", "not expanded")
+    talk = f'<!DOCTYPE mteval [<!ENTITY x SYSTEM "{secret.as_uri()}">]>\n' + TED.replace("Q&A", "&x;")
+    (document,) = read("ted-xml", [write(tmp_path, "ted.xml", talk)], ReadOptions("en"))[:1]
+    assert document.paragraphs[0][0] == ("A &x; with R&D & more",)
+
+
+TED = """<mteval>
+<srcset setid="s" srclang="english">
+<doc docid="7" genre="lectures">
+<url>http://example.org/?a=b&c=d</url>
+<talkid>7</talkid>
+<title>Q&A</title>
+<seg id="1"> A Q&A with R&D &amp; more </seg>
+<seg id="2"> I <3 it, 1 < 2,  caf&eacute;&#33; </seg>
+</doc>
+<doc docid="8"><seg id="1">x</seg></doc>
+</srcset>
+</mteval>
+"""
+
+
+def test_ted_xml(tmp_path):
+    source = write(tmp_path, "ted.en.xml", TED)
+    target = write(tmp_path, "ted.de.xml", TED.replace("srcset", "refset").replace("more", "mehr").replace("x<", "X<"))
+    documents = read("ted-xml", [source, target])
+    assert text(documents) == [
+        [[("A Q&A with R&D & more", "A Q&A with R&D & mehr"), ("I <3 it, 1 < 2, café!",) * 2]],
+        [[("x", "X")]],
+    ]
+    assert documents[0].lines == [[(7, 7), (8, 8)]]
+
+
+@pytest.mark.parametrize(
+    "old, new, parts",
+    [
+        ('<seg id="1">x</seg>', "", ["talk 8", "1 source segments, 0 in"]),
+        ('<seg id="2">', '<seg id="3">', [":3", "talk 7", "without counterpart", "2", "3"]),
+        ('<seg id="2">', '<seg id="1">', ["de.xml:8", "talk 7", "twice"]),
+        ('docid="8"', 'docid="9"', ["de.xml:10", "talk 9 here", "talk 8"]),
+        ('docid="8"', 'docid="7"', ["de.xml:10", "talk 7 occurs twice"]),
+        ('<doc docid="8"><seg id="1">x</seg></doc>', "", ["de.xml: talk 8 is missing"]),
+        ('</doc>\n<doc docid="8"><seg id="1">x</seg></doc>\n</srcset>\n</mteval>', "", ["<seg> in the file"]),
+    ],
+)
+def test_bad_ted_xml(tmp_path, old, new, parts):
+    assert old in TED
+    refused("ted-xml", [write(tmp_path, "en.xml", TED), write(tmp_path, "de.xml", TED.replace(old, new, 1))], *parts)
+
+
+def test_shared_delimited():
+    shared("en-de-small/valid.en")
+    documents = read("delimited", [SHARED / "en-de-small" / "valid"])
+    assert (len(documents), sum(map(len, documents))) == (33, 740)
+
+
+def test_shared_d_lines():
+    (target, source) = shared("native/d-lines/*_d?.txt") + shared("native/d-lines/*_en.txt")
+    documents = read("d-lines", [source, target])
+    assert (len(documents), sum(map(len, documents))) == (81, 2169)
+    assert documents[0].paragraphs[0][0][0] == "India and Japan prime ministers meet in Tokyo"
+
+
+def test_shared_wmt_xml():
+    documents = read("wmt-xml", shared("native/wmt-xml/*.xml"), ReadOptions("de", "fr"))
+    assert (len(documents), sum(map(len, documents)), sum(len(d.paragraphs) for d in documents)) == (61, 1000, 386)
+    assert documents[0].lines[1][0] == (9, 32)
+
+
+def test_shared_ted_xml():
+    (german, english) = shared("native/wit3-iwslt17/*2016*.xml")
+    documents = read("ted-xml", [english, german])
+    assert (len(documents), sum(map(len, documents))) == (13, 1133)
+    assert documents[0].paragraphs[0][0][1].startswith("Wir stehen vor einem historischen Wendepunkt")

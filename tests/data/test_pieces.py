@@ -1,0 +1,38 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docnmt_fairseq.data.pieces import cut
+
+corpora = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=25), min_size=1, max_size=6)
+
+
+def flatten(corpus):
+    return np.cumsum([0] + [len(document) for document in corpus]), np.concatenate(corpus)
+
+
+@given(corpora, st.integers(0, 8), st.integers(0, 60), st.integers(0, 3), st.integers(0, 3))
+def test_no_sentence_is_lost_and_limits_hold(corpus, max_sentences, max_tokens, before, after):
+    documents, tokens = flatten(corpus)
+    pieces = cut(documents, tokens, max_sentences, max_tokens, before, after)
+    covered = np.concatenate([np.arange(a, b) for a, b in zip(pieces.start, pieces.end)])
+    assert covered.tolist() == list(range(len(tokens)))
+    for number in range(len(pieces)):
+        start, end, document = pieces.start[number], pieces.end[number], pieces.document[number]
+        first, last = documents[document], documents[document + 1]
+        assert first <= start < end <= last
+        assert pieces.context_start[number] == max(first, start - before)
+        assert pieces.context_end[number] == min(last, end + after)
+        assert not max_sentences or end - start <= max_sentences
+        assert not max_tokens or tokens[start:end].sum() <= max_tokens or end - start == 1
+
+
+def test_documents_that_fit_stay_whole():
+    documents, tokens = flatten([[5] * 4, [5] * 4])
+    assert cut(documents, tokens, 4, 20).start.tolist() == [0, 4]
+
+
+def test_long_documents_are_cut_evenly():
+    documents, tokens = flatten([[1] * 9])
+    pieces = cut(documents, tokens, 8, 0)
+    assert (pieces.end - pieces.start).tolist() == [5, 4]
