@@ -14,6 +14,7 @@ from docnmt_fairseq.corpus.dictionaries import dictionary_from_model, dictionary
 from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.corpus.stages import Stage, Stages
 from docnmt_fairseq.corpus.steps import Step, Steps, sha256
+from docnmt_fairseq.errors import InputError
 
 MANIFEST = "manifest.json"
 LIBRARIES = ("fairseq-fixed", "fairseq", "sentencepiece", "sacremoses", "torch", "numpy", "lxml")
@@ -36,7 +37,7 @@ def prepare(config: PrepareConfig) -> Dict[str, Any]:
         split.name: [{"path": str(path), "size": path.stat().st_size, "sha256": sha256(path)} for path in split.paths]
         for split in splits
     }
-    output = Path(config.output).absolute()
+    output = _made(Path(config.output).absolute())
     steps = Steps(output, summary=output / MANIFEST)
     stages = Stages(config, steps)
     name, done = (
@@ -55,6 +56,14 @@ def prepare(config: PrepareConfig) -> Dict[str, Any]:
         output / MANIFEST, (json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
     )
     return manifest
+
+
+def _made(output: Path) -> Path:
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--output {output}: cannot be made: {error.strerror}") from error
+    return output
 
 
 def _dictionary_path(stages: Stages, side: int) -> Path:

@@ -124,7 +124,7 @@ def test_misplaced_paragraph_mark(tmp_path, text, line, where):
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(InputError, match="none.en: cannot be read"):
+    with pytest.raises(InputError, match=r"none\.en: cannot be read"):
         read([tmp_path / "none.en"])
 
 

@@ -1,0 +1,63 @@
+import pytest
+
+from docnmt_fairseq import cli
+from docnmt_fairseq.cli import prepare as command
+from docnmt_fairseq.corpus.config import PrepareConfig
+from docnmt_fairseq.errors import InputError
+
+REQUIRED = ["--source-lang", "en", "--target-lang", "de", "--output", "out"]
+
+
+def config(*arguments):
+    return command.config_from(cli.build_parser().parse_args(["prepare", *REQUIRED, *arguments]))
+
+
+def test_defaults_are_those_of_the_config():
+    assert config("--train", "t", "--workers", "1") == PrepareConfig("en", "de", "out", train=["t"])
+    assert config("--train", "t").workers >= 1
+
+
+def test_options_reach_the_config():
+    found = config(
+        "--train", "a", "b", "--valid", "v", "--test", "t", "--test", "u.xml", "--test-format", "wmt-xml", "--separate",
+        "--truecase", "--tokenizer", "moses", "--subwords", "bpe", "--vocab-size", "9", "--reference", "B",
+        "--workers", "2",
+    )  # fmt: skip
+    assert found == PrepareConfig(
+        "en", "de", "out", train=["a", "b"], valid=[["v"]], test=[["t"], ["u.xml"]], test_format="wmt-xml", joint=False,
+        truecase=True, tokenizer="moses", subwords="bpe", vocab_size=9, reference="B", workers=2,
+    )  # fmt: skip
+
+
+def test_number_of_models_says_whether_they_are_joint():
+    assert config("--test", "t", "--subword-model", "m").joint
+    assert not config("--test", "t", "--subword-model", "m", "n").joint
+
+
+def test_reuse_settles_the_options_of_the_models():
+    with pytest.raises(InputError, match="leave out --vocab-size, --separate"):
+        config("--test", "t", "--reuse", "r", "--vocab-size", "9", "--separate")
+
+
+def test_help_lists_formats(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["prepare", "--help"])
+    text = capsys.readouterr().out
+    assert "wmt-xml" in text and "d-lines" in text
+
+
+def test_run_prints_data_bin_and_training_command(monkeypatch, capsys):
+    counts = {"documents": 1, "sentences": 2, "words": {"en": 3, "de": 4}}
+    monkeypatch.setattr(command, "prepare", lambda config: {"counts": {"train": counts}})
+    assert cli.main(["prepare", *REQUIRED, "--train", "t"]) == 0
+    train, data_bin, line = capsys.readouterr().out.splitlines()
+    assert (train, data_bin) == ("train: 1 documents, 2 sentences, 3 en + 4 de words", "out/data-bin")
+    assert line.startswith("fairseq-train out/data-bin --user-dir ") and "--task document_translation" in line
+
+
+def test_bad_input_is_one_line(tmp_path, capsys):
+    (tmp_path / "x.en").write_text("a\n")
+    (tmp_path / "x.de").write_text("a\nb\n")
+    out = str(tmp_path / "out")
+    assert cli.main(["prepare", "-s", "en", "-t", "de", "--output", out, "--train", str(tmp_path / "x")]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"docnmt prepare: error: {tmp_path / 'x.de'}:2: ")

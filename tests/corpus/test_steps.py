@@ -1,0 +1,73 @@
+import json
+
+import pytest
+
+from docnmt_fairseq.corpus.steps import Steps
+
+
+class Counted:
+    """Writes a file and counts how often."""
+
+    def __init__(self, path):
+        self.path = path
+        self.runs = 0
+
+    def __call__(self):
+        self.runs += 1
+        self.path.write_text("made")
+        return {"runs": self.runs}
+
+
+@pytest.fixture
+def made(tmp_path):
+    action = Counted(tmp_path / "out")
+    steps = Steps(tmp_path, tmp_path / "summary")
+
+    def run(inputs):
+        return steps.run("part/one", inputs, [action.path], action)
+
+    run({"a": 1})
+    (tmp_path / "summary").write_text("all done")
+    return action, run, tmp_path
+
+
+def test_finished_step_is_skipped_with_its_values(made):
+    action, run, folder = made
+    assert run({"a": 1}).values == {"runs": 1}
+    assert action.runs == 1 and (folder / "summary").exists()
+
+
+def test_changed_inputs_redo_and_change_the_digest(made):
+    action, run, folder = made
+    assert run({"a": 1}).digest != run({"a": 2}).digest
+    assert action.runs == 2 and not (folder / "summary").exists()
+
+
+@pytest.mark.parametrize("harm", ["remove output", "edit output", "remove stamp", "cut stamp"])
+def test_half_finished_or_touched_step_is_redone(made, harm):
+    action, run, folder = made
+    stamp = folder / ".stamps" / "part.one.json"
+    if harm == "remove output":
+        action.path.unlink()
+    elif harm == "edit output":
+        action.path.write_text("edited")
+    elif harm == "remove stamp":
+        stamp.unlink()
+    else:
+        stamp.write_text(stamp.read_text()[:20])
+    run({"a": 1})
+    assert action.runs == 2 and action.path.read_text() == "made"
+    assert json.loads(stamp.read_text())["values"] == {"runs": 2}
+    assert not (folder / "summary").exists()
+
+
+def test_failing_step_leaves_no_stamp(made):
+    _, _, folder = made
+
+    def fail():
+        raise RuntimeError("killed")
+
+    steps = Steps(folder, folder / "summary")
+    with pytest.raises(RuntimeError):
+        steps.run("part/one", {"a": 2}, [folder / "out"], fail)
+    assert not (folder / ".stamps" / "part.one.json").exists() and not (folder / "summary").exists()

@@ -1,0 +1,106 @@
+import unicodedata
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docnmt_fairseq.corpus.document import Document
+from docnmt_fairseq.corpus.text import (
+    TextCounts,
+    moses_tokenizer,
+    normalise,
+    normalise_documents,
+    train_truecaser,
+    truecaser,
+)
+from docnmt_fairseq.corpus.transform import in_processes, transform_file
+from docnmt_fairseq.errors import InputError
+
+
+@given(st.text())
+def test_normalise_settles_in_one_go(text):
+    once = normalise(text)
+    assert normalise(once) == once == unicodedata.normalize("NFC", once) == " ".join(once.split())
+    assert not any(unicodedata.category(character) == "Cc" for character in once)
+
+
+@pytest.mark.parametrize(
+    "raw, clean",
+    [
+        (" a\t\u00a0b\u3000c\x85d\u2028e ", "a b c d e"),
+        ("e\u0301", "\u00e9"),
+        ("e\u200b\u0301 \x07x\ufeff\xady", "\u00e9 xy"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("\u200d \x00\u00a0", ""),
+    ],
+)
+def test_normalise(raw, clean):
+    assert normalise(raw) == clean
+
+
+def document(*paragraphs):
+    lines = [[(10 * p + s, 20 * p + s) for s in range(len(paragraph))] for p, paragraph in enumerate(paragraphs, 1)]
+    return Document([list(paragraph) for paragraph in paragraphs], ("x.en", "x.de"), lines)
+
+
+def test_counts():
+    counts = TextCounts()
+    documents = [document([("a b", "A")], [("c", "C D E")]), document([("d", "D")])]
+    kept = list(normalise_documents(documents, "error", counts))
+    assert kept == documents
+    assert counts == TextCounts(2, 2 + 1, 3, 2, 0, [4, 5])
+
+
+def test_empty_sentence_is_refused_or_dropped():
+    documents = [document([("a", "A"), ("b", " \x07")], [("\u200b", "C")]), document([("", "")])]
+    with pytest.raises(InputError, match=r"x\.de:21: .*--on-empty drop"):
+        list(normalise_documents(documents, "error", TextCounts()))
+    counts = TextCounts()
+    assert list(normalise_documents(documents, "drop", counts)) == [document([("a", "A")])]
+    assert (counts.documents, counts.paragraphs, counts.sentences, counts.dropped_pairs) == (1, 1, 1, 3)
+
+
+@pytest.mark.parametrize("on_empty", ["error", "drop"])
+def test_sentence_that_would_be_a_mark(on_empty):
+    with pytest.raises(InputError, match=r"x\.en:10: .*exactly <p>"):
+        list(normalise_documents([document([("<\u200bp>", "P")])], on_empty, TextCounts()))
+
+
+def test_moses_tokenizer_and_truecaser(tmp_path):
+    tokenize = moses_tokenizer("en")
+    assert tokenize("Isn't this Smith & Sons' <b>?") == "Isn 't this Smith & Sons ' < b > ?"
+    (tmp_path / "train").write_text("we saw the dog .\n<p>\nso the dog saw Ann .\n\nbut Ann saw the cat .\n")
+    train_truecaser(tmp_path / "train", tmp_path / "model")
+    case = truecaser(tmp_path / "model")
+    assert case("The dog saw Ann .") == "the dog saw Ann ."
+    with pytest.raises(InputError, match="not a truecaser model"):
+        truecaser(tmp_path / "none")
+
+
+def upper():
+    return str.upper
+
+
+def test_transform_keeps_marks_and_order(tmp_path, monkeypatch):
+    monkeypatch.setattr("docnmt_fairseq.corpus.transform.BATCH", 3)
+    lines = ["a b", "<p>", "c", "", "", "d"] + [f"x{i}" for i in range(20)] + [""]
+    (tmp_path / "in").write_text("\n".join(lines) + "\n")
+    for workers in (1, 2):
+        with in_processes(upper, workers) as function:
+            assert transform_file(tmp_path / "in", tmp_path / "out", function) == 24
+        assert (tmp_path / "out").read_text() == "\n".join(x if x == "<p>" else x.upper() for x in lines) + "\n"
+
+
+def test_transform_to_nothing_is_refused(tmp_path):
+    (tmp_path / "in").write_text("a\n\nb\n")
+    with pytest.raises(InputError, match=r"in:3: step: nothing is left"):
+        transform_file(
+            tmp_path / "in", tmp_path / "out", lambda lines: [line.strip("b") for line in lines], title="step"
+        )
+    assert not [path for path in tmp_path.iterdir() if path.name != "in"]
+
+
+def test_set_up_errors_of_worker_processes_are_raised(tmp_path):
+    with pytest.raises(InputError), in_processes(partial(truecaser, tmp_path / "none"), 2):
+        pass
