@@ -8,6 +8,7 @@ data-bin/ what fairseq-train reads, manifest.json what was done. Run again, only
 import argparse
 import logging
 import os
+import shlex
 from dataclasses import fields
 from pathlib import Path
 
@@ -139,6 +140,6 @@ def run(args: argparse.Namespace) -> None:
         plugin = Path(docnmt_fairseq.__file__).parent
         languages = f"--source-lang {config.source_lang} --target-lang {config.target_lang}"
         print(
-            f"fairseq-train {data_bin} --user-dir {plugin} --task document_translation "
+            f"fairseq-train {shlex.quote(str(data_bin))} --user-dir {shlex.quote(str(plugin))} --task document_translation "
             f"--arch document_transformer_iwslt {languages}"
         )
