@@ -138,8 +138,7 @@ def run(args: argparse.Namespace) -> None:
     print(data_bin)
     if "train" in manifest["counts"]:
         plugin = Path(docnmt_fairseq.__file__).parent
-        languages = f"--source-lang {config.source_lang} --target-lang {config.target_lang}"
-        print(
-            f"fairseq-train {shlex.quote(str(data_bin))} --user-dir {shlex.quote(str(plugin))} --task document_translation "
-            f"--arch document_transformer_iwslt {languages}"
-        )
+        command = ["fairseq-train", str(data_bin), "--user-dir", str(plugin), "--task", "document_translation"]
+        command += ["--arch", "document_transformer_iwslt"]
+        command += ["--source-lang", config.source_lang, "--target-lang", config.target_lang]
+        print(shlex.join(command))
