@@ -20,7 +20,20 @@ TINY += ["--encoder-layers", "2", "--decoder-layers", "2", "--dropout", "0"]
 
 
 def arguments(data_bin, *extra, task="document_translation", arch="document_transformer", tiny=TINY):
-    common = [str(data_bin), "--user-dir", PLUGIN, "--task", task, "--arch", arch, "--cpu", "--max-tokens", "60"]
+    common = [
+        str(data_bin),
+        "--user-dir",
+        PLUGIN,
+        "--task",
+        task,
+        "--arch",
+        arch,
+        "--cpu",
+        "--max-tokens",
+        "60",
+        "--num-workers",
+        "0",
+    ]
     return [*common, *tiny, *extra]
 
 
@@ -52,21 +65,48 @@ def train(data_bin, save_dir, *extra, **options_):
     return Path(save_dir) / "checkpoint_last.pt"
 
 
-def generate(data_bin, checkpoint, *extra, task="document_translation", results=None):
-    """Returns fairseq-generate's output: {id: (tokens, score)} and the raw text."""
+def generate_text(data_bin, checkpoint, *extra, task="document_translation"):
+    """Returns what fairseq-generate prints."""
     from fairseq_cli import generate as command
 
-    fixed = [str(data_bin), "--user-dir", PLUGIN, "--task", task, "--path", str(checkpoint), "--cpu"]
+    fixed = [
+        str(data_bin),
+        "--user-dir",
+        PLUGIN,
+        "--task",
+        task,
+        "--path",
+        str(checkpoint),
+        "--cpu",
+        "--num-workers",
+        "0",
+    ]
     args = options.parse_args_and_arch(options.get_generation_parser(), [*fixed, *extra])
     output = io.StringIO()
     command._main(convert_namespace_to_omegaconf(args), output)
-    return parse(output.getvalue())
+    return output.getvalue()
+
+
+def generate(*args, **kwargs):
+    """Returns fairseq-generate's output: {id: (tokens, score)} and the raw text."""
+    return parse(generate_text(*args, **kwargs))
 
 
 def interactive(data_bin, checkpoint, input_file, *extra):
     from fairseq_cli import interactive as command
 
-    fixed = [str(data_bin), "--user-dir", PLUGIN, "--task", "document_translation", "--path", str(checkpoint), "--cpu"]
+    fixed = [
+        str(data_bin),
+        "--user-dir",
+        PLUGIN,
+        "--task",
+        "document_translation",
+        "--path",
+        str(checkpoint),
+        "--cpu",
+        "--num-workers",
+        "0",
+    ]
     parser = options.get_interactive_generation_parser()
     args = options.parse_args_and_arch(parser, [*fixed, "--input", str(input_file), *extra])
     output = io.StringIO()

@@ -1,0 +1,161 @@
+"""fairseq's own commands, end to end on a toy data-bin."""
+
+import os
+import pickle
+
+import pytest
+import torch
+
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS
+from tests import toy
+from tests.conftest import DOCUMENTS, write_lines
+
+CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "2", "--sentence-positions", "learned"]
+IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(data_bin, tmp_path_factory):
+    """Returns a conditional model after a few updates."""
+    return toy.train(data_bin, tmp_path_factory.mktemp("conditional"), *CONDITIONAL, "--max-update", "12")
+
+
+@pytest.mark.parametrize("mechanism", ["none", *CONTEXT_MECHANISMS.names()])
+def test_every_mechanism_trains_and_translates_every_sentence_once(data_bin, tmp_path, mechanism):
+    trained = toy.train(data_bin, tmp_path, "--context-attention", mechanism, "--max-update", "3")
+    result = toy.generate(data_bin, trained, "--beam", "2", "--max-len-b", "10")
+    assert sorted(result.hypotheses) == IDS
+    assert "Translated 11 sentences" in result.text or "Generate test" in result.text
+
+
+@pytest.mark.parametrize(
+    "batching", [["--batch-size", "1"], ["--batch-size", "2"], ["--max-tokens", "1"], ["--max-tokens", "25"]]
+)
+@pytest.mark.parametrize("beam", ["1", "3"])
+def test_translations_do_not_depend_on_the_batch(data_bin, checkpoint, batching, beam):
+    search = ["--beam", beam, "--max-len-b", "10"]
+    together = toy.generate(data_bin, checkpoint, *search)
+    result = toy.generate(data_bin, checkpoint, *search, *batching, "--required-batch-size-multiple", "8")
+    assert result.hypotheses == together.hypotheses and sorted(result.hypotheses) == IDS
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        ["--sampling", "--sampling-topk", "3", "--beam", "2"],
+        ["--diversity-rate", "0.5", "--beam", "2"],
+        ["--prefix-size", "1"],
+        ["--nbest", "2", "--beam", "2", "--lenpen", "0.6"],
+        ["--score-reference"],
+        ["--print-alignment", "hard", "--beam", "2"],
+        ["--match-source-len", "--beam", "2"],
+        ["--no-repeat-ngram-size", "2"],
+    ],
+    ids=lambda search: search[0],
+)
+def test_search_options_work(data_bin, checkpoint, search):
+    text = toy.generate_text(data_bin, checkpoint, "--max-len-b", "10", *search)
+    assert {int(line[2:].split("\t")[0]) for line in text.splitlines() if line.startswith("H-")} == set(IDS)
+
+
+def test_context_changes_the_translation_scores(data_bin, checkpoint):
+    with_context = toy.generate(data_bin, checkpoint).hypotheses
+    without = toy.generate(data_bin, checkpoint, "--context", "none").hypotheses
+    changed = {number for number in IDS if with_context[number] != without[number]}
+    assert changed and 6 not in changed  # line 6 is a document of one sentence
+
+
+@pytest.mark.parametrize("buffer", ["100", "3"])
+def test_interactive_translates_as_generate_does(data_bin, checkpoint, tmp_path, buffer):
+    lines = []
+    for document in DOCUMENTS["test"]:
+        for number, paragraph in enumerate(document):
+            lines += (["<p>"] if number else []) + paragraph
+        lines.append("")
+    write_lines(tmp_path / "input", lines)
+    expected = toy.generate(data_bin, checkpoint, "--max-len-b", "10").hypotheses
+    found = toy.interactive(
+        data_bin, checkpoint, tmp_path / "input", "--buffer-size", buffer, "--batch-size", "2", "--max-len-b", "10"
+    ).hypotheses
+    assert sorted(found) == IDS
+    if buffer == "100":
+        assert found == expected
+
+
+def test_interactive_line_by_line_sees_what_was_typed_before(data_bin, checkpoint, tmp_path):
+    def translate(lines):
+        write_lines(tmp_path / "input", lines)
+        return toy.interactive(data_bin, checkpoint, tmp_path / "input", "--max-len-b", "10").hypotheses
+
+    after = translate(["a b c", "d e"])
+    assert after[1] != translate(["", "d e"])[1]
+    assert translate(["a b c", "", "d e"])[2] == translate(["", "d e"])[1]
+
+
+def test_validation_reports_bleu_and_the_schedule_is_logged(data_bin, tmp_path, caplog):
+    caplog.set_level("INFO")
+    toy.train(
+        data_bin, tmp_path, *CONDITIONAL, "--max-update", "4", "--eval-bleu", "--log-interval", "1",
+        "--context-narrow-from", "1", "--context-narrow-updates", "2", "--eval-bleu-args", '{"max_len_b": 10}',
+    )  # fmt: skip
+    logged = caplog.text
+    assert "bleu" in logged and "kept_sentences" in logged
+
+
+def test_a_sentence_level_fairseq_checkpoint_is_the_first_stage(data_bin, tmp_path):
+    sentence = toy.train(
+        data_bin, tmp_path / "sentence", "--max-update", "3", task="translation", arch="transformer"
+    )  # fmt: skip
+    options = [*CONDITIONAL, "--finetune-from-model", str(sentence), "--max-update", "1", "--lr", "1e-12"]
+    document = toy.train(data_bin, tmp_path / "document", *options, "--freeze-sentence-model")
+    before = torch.load(sentence, weights_only=True)["model"]
+    after = torch.load(document, weights_only=True)["model"]
+    shared = [key for key in before if key in after]
+    assert len(shared) > 40
+    for key in shared:
+        torch.testing.assert_close(after[key], before[key], atol=1e-8, rtol=1e-6)
+    search = ["--max-len-b", "10", "--required-batch-size-multiple", "1"]
+    stock = toy.generate(data_bin, sentence, *search, task="translation").hypotheses
+    ours = toy.generate(data_bin, document, *search).hypotheses
+    assert {number: stock[number][0] for number in IDS} == {number: ours[number][0] for number in IDS}
+
+
+def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
+    options = [*CONDITIONAL, "--dropout", "0.1", "--context-narrow-from", "2", "--context-narrow-updates", "10"]
+    options += ["--context-dropout", "0.3", "--save-interval-updates", "5"]
+    whole = toy.train(data_bin, tmp_path / "whole", *options, "--max-update", "10")
+    toy.train(data_bin, tmp_path / "parts", *options, "--max-update", "5")
+    parts = toy.train(data_bin, tmp_path / "parts", *options, "--max-update", "10")
+    a, b = (torch.load(path, weights_only=True)["model"] for path in (whole, parts))
+    assert float(a["encoder.layers.1.context.schedule.narrowed"]) == pytest.approx(0.7)  # of update 9, the last
+    for key in a:
+        torch.testing.assert_close(a[key], b[key], atol=1e-6, rtol=1e-5, msg=key)
+
+
+def test_the_view_of_documents_is_restored_at_generation(data_bin, tmp_path, caplog):
+    view = ["--max-document-sentences", "2", "--context-overlap", "1"]
+    trained = toy.train(data_bin, tmp_path, *CONDITIONAL, "--max-update", "2", *view)
+    caplog.set_level("INFO")
+    plain = toy.generate(data_bin, trained).hypotheses
+    assert "11 sentences; longest document 6 sentences; 6 pieces" in caplog.text
+    assert plain == toy.generate(data_bin, trained, *view).hypotheses
+    toy.generate(data_bin, trained, "--max-document-sentences", "0")
+    assert "--max-document-sentences 0: the model was trained with 2" in caplog.text
+
+
+def test_a_checkpoint_with_something_executable_is_refused(data_bin, checkpoint, tmp_path):
+    class Malicious:
+        def __reduce__(self):
+            return os.system, (f"touch {tmp_path / 'executed'}",)
+
+    state = torch.load(checkpoint, weights_only=True)
+    torch.save({**state, "extra": Malicious()}, tmp_path / "bad.pt")
+    with pytest.raises(pickle.UnpicklingError, match="system"):
+        toy.generate(data_bin, tmp_path / "bad.pt")
+    assert not (tmp_path / "executed").exists()
+
+
+def test_options_that_need_padded_batches_are_refused(data_bin, tmp_path):
+    with pytest.raises(Exception, match="--ignore-prefix-size"):
+        criterion = ["--criterion", "label_smoothed_cross_entropy", "--ignore-prefix-size", "1"]
+        toy.train(data_bin, tmp_path, *criterion, "--max-update", "1")
