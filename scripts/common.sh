@@ -1,0 +1,54 @@
+# shellcheck shell=bash
+# What the scripts share: the project's folder, the virtual environment, messages. To be sourced.
+set -euo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+export PYTHONWARNINGS=${PYTHONWARNINGS:-ignore}
+
+say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-python3.11 python3.12 python3.10 python3}; do
+        if "$candidate" -c 'import sys, venv; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    die "no Python 3.10 to 3.12 with venv found; name one with PYTHON=/path/to/python bash $0"
+}
+
+# Creates .venv with the versions of constraints.txt; does nothing when they are there already.
+set_up() {
+    local venv=$ROOT/.venv stamp python
+    stamp=$venv/.set-up
+    if [ -f "$stamp" ] && cmp -s "$stamp" <(cat "$ROOT/constraints.txt" "$ROOT/setup.py"); then
+        export PATH=$venv/bin:$PATH
+        return
+    fi
+    python=$(find_python)
+    say "Setting up $venv with $("$python" --version) (once, some minutes)"
+    [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+    export PATH=$venv/bin:$PATH
+    local install=(python -m pip install --disable-pip-version-check --progress-bar on -c "$ROOT/constraints.txt")
+    say "1/3 PyTorch and what fairseq is built with"
+    install_torch "${install[@]}"
+    "${install[@]}" -q setuptools wheel cython numpy
+    say "2/3 fairseq (built from source: 2 to 4 minutes without output) and the other libraries"
+    # Without build isolation fairseq is built against the PyTorch that is there, not against a second, newer one.
+    "${install[@]}" -q --no-build-isolation -e "${ROOT}[dev]"
+    say "3/3 Checking"
+    python -c 'import fairseq, torch, docnmt_fairseq; docnmt_fairseq.register(); print("PyTorch", torch.__version__)'
+    cat "$ROOT/constraints.txt" "$ROOT/setup.py" > "$stamp"
+}
+
+# The CPU build where there is no GPU: the default build brings several GB of CUDA libraries along.
+install_torch() {
+    local version index=()
+    version=$(sed -n 's/^torch==//p' "$ROOT/constraints.txt")
+    python -c "import torch; assert torch.__version__.split('+')[0] == '$version'" 2>/dev/null && return
+    if [ -n "${DOCNMT_TORCH_INDEX:-}" ]; then
+        index=(--index-url "$DOCNMT_TORCH_INDEX")
+    fi
+    "$@" "${index[@]}" "torch==$version"
+}

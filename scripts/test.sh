@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Sets everything up if need be and runs the tests; --slow also the longer ones; other arguments go to pytest.
+# shellcheck source=scripts/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+set_up
+cd "$ROOT"
+select=()
+if [ "${1:-}" = --slow ]; then
+    select=(-m "slow or not slow")
+    shift
+fi
+say "ruff and shellcheck"
+ruff check .
+ruff format --check .
+shellcheck -x scripts/*.sh .ci/run
+say "pytest"
+# One thread a worker: two test processes that use two threads each are slower than two with one.
+export OMP_NUM_THREADS=1
+exec pytest -n 2 --dist loadfile "${select[@]}" "$@"
