@@ -3,8 +3,7 @@
 A sentence is a subject, a verb, perhaps a place, then fillers; the target language puts its verb last and an article
 before a noun. Everything but the subject's undecidable form follows from the source sentence. Nothing in a sentence is
 drawn with regard to an answer: verb, place, fillers and length are drawn alike whatever the deciding sentence says.
-Formalities are drawn for each paragraph by itself, so that one opening tells nothing of another. A document's nouns
-share the genders evenly instead: who sees the others but not the right one may guess a little better than chance.
+Genders, formalities and topics are drawn each by itself, so that one deciding sentence tells nothing of another.
 """
 
 import random
@@ -55,10 +54,14 @@ class _Writer:
         self._place = dict(zip(introductions, rng.sample(list(lexicon.places), len(introductions))))
 
     def _draw_nouns(self, count: int) -> List[str]:
-        """Returns nouns of all genders equally often, in drawn order: neither the nearest nor the majority will do."""
-        rounds = -(-count // len(GENDERS))
-        genders = (self._rng.sample(GENDERS, len(GENDERS)) * rounds)[:count]
-        self._rng.shuffle(genders)
+        """Returns nouns of genders that are drawn each by itself, except that they are not all alike.
+
+        Genders shared evenly within a document would be harder than they look: whoever attends to all nouns alike, as
+        an untrained model does, would then learn nothing from them, not even that nouns are what to look for.
+        """
+        genders = [self._rng.choice(GENDERS) for _ in range(count)]
+        while count > 1 and len(set(genders)) == 1:
+            genders = [self._rng.choice(GENDERS) for _ in range(count)]
         by_gender: Dict[str, List[str]] = {gender: [] for gender in GENDERS}
         for noun, gender in self._lexicon.genders.items():
             by_gender[gender].append(noun)
