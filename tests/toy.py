@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import logging
 import re
 from argparse import Namespace
 from pathlib import Path
@@ -90,6 +91,26 @@ def generate_text(data_bin, checkpoint, *extra, task="document_translation"):
 def generate(*args, **kwargs):
     """Returns fairseq-generate's output: {id: (tokens, score)} and the raw text."""
     return parse(generate_text(*args, **kwargs))
+
+
+def validate(data_bin, checkpoint, *extra):
+    """Returns the loss that fairseq-validate reports."""
+    from fairseq.logging import progress_bar
+    from fairseq_cli import validate as command
+
+    messages = []
+    handler = logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())
+    progress_bar.logger.addHandler(handler)
+    logging.disable(logging.NOTSET)
+
+    fixed = [str(data_bin), "--user-dir", PLUGIN, "--task", "document_translation", "--path", str(checkpoint), "--cpu"]
+    fixed += ["--num-workers", "0", "--max-tokens", "60", "--log-format", "simple", *extra]
+    args = options.parse_args_and_arch(options.get_validation_parser(), fixed)
+    given = options.parse_args_and_arch(options.get_validation_parser(), fixed, suppress_defaults=True)
+    command.main(convert_namespace_to_omegaconf(args), override_args=given)
+    progress_bar.logger.removeHandler(handler)
+    return float(re.search(r"\| loss (\S+)", "".join(messages)).group(1))
 
 
 def interactive(data_bin, checkpoint, input_file, *extra):

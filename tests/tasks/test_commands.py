@@ -102,6 +102,10 @@ def test_validation_reports_bleu_and_the_schedule_is_logged(data_bin, tmp_path, 
     assert "bleu" in logged and "kept_sentences" in logged
 
 
+def test_validate_runs_with_and_without_context(data_bin, checkpoint):
+    assert toy.validate(data_bin, checkpoint) != toy.validate(data_bin, checkpoint, "--context", "none")
+
+
 def test_a_sentence_level_fairseq_checkpoint_is_the_first_stage(data_bin, tmp_path):
     sentence = toy.train(
         data_bin, tmp_path / "sentence", "--max-update", "3", task="translation", arch="transformer"
