@@ -121,7 +121,7 @@ def test_stepwise_decoding_equals_full_decoding(data_bin, variant):
 def test_every_parameter_gets_a_gradient(data_bin, variant):
     _, task, model = toy.build(data_bin, *VARIANTS[variant], *POSITIONS)
     stir(model).train()
-    output, extra = model(**toy.batch_of(task)["net_input"])
+    output, _ = model(**toy.batch_of(task)["net_input"])
     output.sin().sum().backward()
     without = [name for name, parameter in model.named_parameters() if parameter.grad is None]
     assert not without
@@ -161,5 +161,5 @@ def test_bad_options_are_refused_by_name(data_bin, wrong, message):
 
 
 def test_every_bad_option_is_told_at_once(data_bin):
-    with pytest.raises(InputError, match="--sentence-encoder avg.*--context-layers"):
+    with pytest.raises(InputError, match=r"--sentence-encoder avg.*--context-layers"):
         toy.build(data_bin, "--context-attention", "sentence", "--sentence-encoder", "avg", "--context-layers", "7")
