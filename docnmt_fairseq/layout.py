@@ -96,11 +96,14 @@ class Ragged:
 
         Padding repeats a row's last item: a real one, so that gathering is safe; whoever attends must mask it.
         """
-        lengths = self.lengths[rows]
-        column = np.arange(int(lengths.max()))
-        index = self.offsets[rows][:, None] + np.minimum(column, lengths[:, None] - 1)
-        padding = column >= lengths[:, None]
+        index, padding = self.block_arrays(rows)
         return self._tensor(index), self._tensor(padding) if padding.any() else None
+
+    def block_arrays(self, rows: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """Returns :meth:`block` as arrays, the padding always."""
+        lengths = self.lengths[rows][:, None]
+        column = np.arange(int(lengths.max()))
+        return self.offsets[rows][:, None] + np.minimum(column, lengths - 1), column >= lengths
 
 
 @dataclass(frozen=True)
@@ -128,21 +131,15 @@ class AttentionPlan:
             raise ValueError(f"{queries.rows} rows of queries cannot attend to {keys.rows} rows of keys")
         self.causal = causal
         self.blocks: List[AttentionBlock] = []
-        chosen = np.arange(queries.rows) if rows is None else rows
-        items = np.concatenate([np.arange(queries.offsets[r], queries.offsets[r + 1]) for r in chosen] or [[]])
-        self.items = queries._tensor(items.astype(np.int64))  # queries that are attended for, ascending
-        slot, first = np.zeros(queries.total, dtype=np.int64), 0
-        for group in queries.buckets(chosen):
-            query, _ = queries.block(group)
-            self.blocks.append(AttentionBlock(group, query, *keys.block(group)))
-            width = query.size(1)
-            row_start = first + np.arange(len(group)) * width
-            for row, start in zip(group, row_start):
-                slot[queries.offsets[row] : queries.offsets[row + 1]] = np.arange(start, start + queries.lengths[row])
-            first += query.numel()
-        self.slots = queries._tensor(
-            slot[items.astype(np.int64)]
-        )  # where each such query's result is among all blocks'
+        slot, first = np.full(queries.total, -1, dtype=np.int64), 0
+        for group in queries.buckets(rows):
+            index, padding = queries.block_arrays(group)
+            self.blocks.append(AttentionBlock(group, queries._tensor(index), *keys.block(group)))
+            slot[index[~padding]] = first + np.flatnonzero(~padding)
+            first += index.size
+        items = np.flatnonzero(slot >= 0)
+        self.items = queries._tensor(items)  # queries that are attended for, ascending
+        self.slots = queries._tensor(slot[items])  # where each such query's result is among all blocks'
 
     def gather(self, outputs: List[Tensor]) -> Tensor:
         """Returns the results [len(items), ...] from those of the blocks, each [b, w_q, ...]."""

@@ -33,9 +33,7 @@ class DocumentTransformerConfig(FairseqDataclass):
     encoder_normalize_before: bool = _option(False, "layer norm before each sub-layer of the encoder (pre-norm)")
     encoder_layerdrop: float = _option(0.0, "probability of dropping a whole encoder layer")
     decoder_embed_dim: int = _option(II("model.encoder_embed_dim"), "width of the decoder (default: the encoder's)")
-    decoder_ffn_embed_dim: int = _option(
-        II("model.encoder_ffn_embed_dim"), "the decoder's feed-forward (default: same)"
-    )
+    decoder_ffn_embed_dim: int = _option(II("model.encoder_ffn_embed_dim"), "the same, of the decoder's feed-forward")
     decoder_layers: int = _option(6, "decoder layers")
     decoder_attention_heads: int = _option(8, "attention heads in the decoder")
     decoder_normalize_before: bool = _option(False, "layer norm before each sub-layer of the decoder (pre-norm)")
