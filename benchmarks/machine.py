@@ -1,0 +1,48 @@
+"""What every benchmark says about where its numbers come from."""
+
+import datetime
+import os
+import platform
+import shlex
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def processor() -> str:
+    """Returns the model of the processor."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def machine() -> str:
+    """Returns one line: processor, cores, versions, date."""
+    import numpy
+    import torch
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    versions = f"Python {platform.python_version()}, PyTorch {torch.__version__}, NumPy {numpy.__version__}"
+    return f"{processor()}, {cores} cores; {versions}; {datetime.date.today().isoformat()}"
+
+
+def command() -> str:
+    """Returns this process's command line, paths relative to the working folder."""
+    words = [os.path.relpath(word) if os.path.isabs(word) else word for word in sys.argv]
+    return shlex.join(["python", *words])
+
+
+def table(header: list, rows: list) -> str:
+    """Returns a Markdown table; numbers are to be formatted already."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def write(name: str, text: str) -> None:
+    """Prints a report and writes it to the folder of results."""
+    print(text)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / name).write_text(text.rstrip("\n") + "\n", encoding="utf-8")

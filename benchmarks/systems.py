@@ -1,0 +1,101 @@
+"""The systems of training_speed.py: fairseq's own task and model beside this package's, built from command lines."""
+
+from typing import Iterator, List
+
+import numpy as np
+import torch
+from fairseq import optim, options, tasks, utils
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from machine import ROOT
+
+import docnmt_fairseq
+
+docnmt_fairseq.register()
+
+DOCUMENT = ["--task", "document_translation", "--arch", "document_transformer"]
+SYSTEMS = {
+    "stock": ["--task", "translation", "--arch", "transformer"],
+    "sentence": [*DOCUMENT, "--context", "none"],
+    "conditional": [*DOCUMENT, "--context", "document", "--context-attention", "conditional", "--context-top-t", "4"],
+}
+DESCRIPTIONS = {
+    "stock": "stock: task translation, model transformer",
+    "sentence": "sentence: document_transformer, --context none",
+    "conditional": "conditional: document_transformer, attention to the 4 most relevant sentences, last 3 layers",
+}
+
+
+def sizes(args: object, tiny: bool) -> List[str]:
+    """Returns the options of a model's sizes; ``tiny``: as many layers, but no width, to count positions only."""
+    width, feed_forward, heads = (4, 4, 1) if tiny else (args.width, args.ffn, args.heads)
+    words = ["--dropout", args.dropout, "--encoder-layers", args.layers, "--decoder-layers", args.layers]
+    for side in ("encoder", "decoder"):
+        words += [f"--{side}-embed-dim", width, f"--{side}-ffn-embed-dim", feed_forward]
+        words += [f"--{side}-attention-heads", heads]
+    return [str(word) for word in words]
+
+
+class System:
+    """A task with its train set, a model, a criterion and an optimiser.
+
+    Args:
+        name: of ``SYSTEMS``.
+        args: the benchmark's options; ``args.more`` goes to all models.
+        tiny: see :func:`sizes`.
+    """
+
+    def __init__(self, name: str, args: object, tiny: bool = False):
+        words = [args.data_bin, "--user-dir", str(ROOT / "docnmt_fairseq"), *SYSTEMS[name], *sizes(args, tiny)]
+        if name == "conditional":
+            last = range(max(0, args.layers - 3), args.layers)
+            words += ["--context-layers", ",".join(map(str, last))]
+        words += ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1", "--optimizer", "adam"]
+        words += ["--adam-betas", "(0.9, 0.98)", "--lr", "0.0001", "--max-tokens", str(args.max_tokens), "--cpu"]
+        words += ["--num-workers", "0", "--seed", str(args.seed), *args.more]
+        cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
+        torch.manual_seed(args.seed)
+        self.device = args.device
+        self.task = tasks.setup_task(cfg.task)
+        self.model = self.task.build_model(cfg.model).train().to(self.device)
+        self.criterion = self.task.build_criterion(cfg.criterion)
+        self.optimizer = optim.build_optimizer(cfg.optimizer, list(self.model.parameters()))
+        self.task.load_dataset("train")
+        self.dataset = self.task.dataset("train")
+        self.batches = self._batches(cfg.dataset, args.seed)
+        self.updates = 0
+
+    def _batches(self, cfg: object, seed: int) -> list:
+        """Returns an epoch's batches as fairseq-train makes them, in its random order."""
+        positions = utils.resolve_max_positions(self.task.max_positions(), self.model.max_positions())
+        iterator = self.task.get_batch_iterator(
+            self.dataset,
+            max_tokens=cfg.max_tokens,
+            max_positions=positions,
+            ignore_invalid_inputs=True,
+            required_batch_size_multiple=cfg.required_batch_size_multiple,
+            seed=seed,
+        )
+        batches = list(iterator.frozen_batches)
+        return [batches[i] for i in np.random.default_rng(seed).permutation(len(batches))]
+
+    def samples(self, first: int, count: int) -> Iterator[dict]:
+        """Yields collated batches, always anew: a layout remembers what training has worked out for it."""
+        for number in range(first, first + count):
+            batch = self.batches[number % len(self.batches)]
+            yield self.dataset.collater([self.dataset[int(i)] for i in batch])
+
+    def target_tokens(self, sample: dict) -> int:
+        """Returns the real target tokens of a batch."""
+        return int(sample["target"].ne(self.task.target_dictionary.pad()).sum())
+
+    def step(self, sample: dict) -> None:
+        """Trains on one batch: forward, backward, Adam."""
+        if self.device != "cpu":
+            sample = utils.move_to_cuda(sample)
+        self.optimizer.zero_grad()
+        _, size, _ = self.task.train_step(sample, self.model, self.criterion, self.optimizer, self.updates)
+        self.optimizer.multiply_grads(1 / size)
+        self.optimizer.step()
+        self.updates += 1
+        if self.device != "cpu":
+            torch.cuda.synchronize()
