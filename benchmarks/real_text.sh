@@ -42,11 +42,18 @@ recorded() { # COMMAND...: runs it and keeps it for the report
     "$@"
 }
 
+updates_of() { # CHECKPOINT: prints the updates that it has seen, 0 if there is none
+    [ -f "$1" ] || { echo 0; return; }
+    python -c 'import sys, torch
+state = torch.load(sys.argv[1], map_location="cpu", weights_only=False)
+print(state["optimizer_history"][-1]["num_updates"])' "$1"
+}
+
 train() { # NAME UPDATES OPTION...: trains once; a half-finished training goes on
     local name=$1 updates=$2
     shift 2
-    # From its last checkpoint fairseq would train one update more, so the log decides, not a file written after it.
-    if grep -qs "Saved checkpoint .* @ $updates updates" "$OUT/$name/train.log"; then
+    # From its last checkpoint fairseq would train one update more, so that one says whether it is the last.
+    if [ "$(updates_of "$OUT/$name/checkpoint_last.pt")" -ge "$updates" ]; then
         say "$name: trained already"
         return
     fi
