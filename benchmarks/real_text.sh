@@ -74,7 +74,7 @@ train() { # NAME UPDATES OPTION...: trains once; a half-finished training goes o
 conditional() { # UPDATES: prints the options of a conditional model, narrowing from 50 % to 70 % of its updates
     printf '%s\n' --context document --context-attention conditional --context-top-t 4 \
         --context-narrow-from "$(($1 * 5 / 10))" --context-narrow-updates "$(($1 * 2 / 10))" \
-        --sentence-positions sinusoidal
+        --sentence-positions learned
 }
 
 translate() { # NAME

@@ -10,8 +10,8 @@
 set_up
 OUT=$(mkdir -p "${1:-$ROOT/demo}" && cd "${1:-$ROOT/demo}" && pwd)
 SEED=${SEED:-1}
-UPDATES=${UPDATES:-2600}
-NARROW_FROM=$((UPDATES * 6 / 10))
+UPDATES=${UPDATES:-4000}
+NARROW_FROM=$((UPDATES * 55 / 100))
 NARROW_UPDATES=$((UPDATES * 2 / 10))
 
 train() { # NAME OPTION...: trains once; a half-finished training goes on
@@ -21,11 +21,11 @@ train() { # NAME OPTION...: trains once; a half-finished training goes on
     say "Training $name ($UPDATES updates; the log is $OUT/$name/train.log)"
     mkdir -p "$OUT/$name"
     fairseq-train "$OUT/data/data-bin" --user-dir "$ROOT/docnmt_fairseq" --task document_translation \
-        --save-dir "$OUT/$name" --seed "$SEED" --num-workers 0 --max-tokens 2000 --max-update "$UPDATES" \
+        --save-dir "$OUT/$name" --seed "$SEED" --num-workers 0 --max-tokens 1000 --max-update "$UPDATES" \
         --optimizer adam --adam-betas '(0.9, 0.98)' --lr 0.003 --lr-scheduler inverse_sqrt --warmup-updates 200 \
         --clip-norm 1.0 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --dropout 0.0 \
         --encoder-layers 3 --decoder-layers 1 --encoder-normalize-before --decoder-normalize-before \
-        --share-decoder-input-output-embed --no-epoch-checkpoints --log-format simple --log-interval 100 "$@" \
+        --share-decoder-input-output-embed --no-epoch-checkpoints --log-format simple --log-interval 200 "$@" \
         2>&1 | tee -a "$OUT/$name/train.log" | grep --line-buffered -E 'train_inner|Error|error' | sed -u 's/.*| epoch/epoch/' >&2 \
         || die "training $name failed; see $OUT/$name/train.log"
     touch "$OUT/$name/finished"
@@ -48,7 +48,7 @@ docnmt prepare --source-lang src --target-lang tgt --subwords none --workers 2 -
 train sentence --arch document_transformer_tiny
 train conditional --arch document_transformer_conditional_tiny --context-layers 1,2 --context-top-t 4 \
     --context-narrow-from "$NARROW_FROM" --context-narrow-updates "$NARROW_UPDATES" \
-    --sentence-positions sinusoidal --paragraph-positions sinusoidal
+    --sentence-positions learned --paragraph-positions sinusoidal
 translate sentence
 translate conditional
 say "Scoring"

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from docnmt_fairseq.data.batching import pack_batches
 from docnmt_fairseq.data.document_index import DocumentIndex
-from docnmt_fairseq.data.pieces import cut
+from docnmt_fairseq.data.pieces import cut, running_total
 from docnmt_fairseq.layout import DocumentLayout, Ragged
 
 
@@ -50,8 +50,8 @@ class DocumentDataset(FairseqDataset):
         self.shuffle = shuffle
         self.seed = seed
         self.epoch = 1
-        self.source_sizes = np.asarray(source.sizes)[index.items].astype(np.int32)
-        self.target_sizes = None if target is None else np.asarray(target.sizes)[index.items].astype(np.int32)
+        self.source_sizes = np.asarray(source.sizes)[index.items].astype(np.int32, copy=False)
+        self.target_sizes = None if target is None else np.asarray(target.sizes)[index.items].astype(np.int32, copy=False)
         longer = self.source_sizes if target is None else np.maximum(self.source_sizes, self.target_sizes)
         self.pieces = cut(index.documents, longer, max_sentences, max_tokens, *overlap)
         self.skipped = np.zeros(0, dtype=np.int64)  # sentences that are too long for the model, ascending
@@ -60,11 +60,11 @@ class DocumentDataset(FairseqDataset):
     def _costs(self) -> np.ndarray:
         """Returns the tokens of every piece, [P, 1 or 2]: source with context, target."""
         pieces = self.pieces
-        source = np.concatenate([[0], np.cumsum(self.source_sizes, dtype=np.int64)])
+        source = running_total(self.source_sizes)
         start, end = (pieces.context_start, pieces.context_end) if self.with_context else (pieces.start, pieces.end)
         costs = [source[end] - source[start]]
         if self.target_sizes is not None:
-            target = np.concatenate([[0], np.cumsum(self.target_sizes, dtype=np.int64)])
+            target = running_total(self.target_sizes)
             costs.append(target[pieces.end] - target[pieces.start])
         return np.stack(costs, axis=1)
 

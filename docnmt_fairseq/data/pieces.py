@@ -25,6 +25,13 @@ class Pieces:
         return len(self.document)
 
 
+def running_total(sizes: np.ndarray) -> np.ndarray:
+    """Returns [0, sizes[0], sizes[0] + sizes[1], …], [S + 1] from [S], without a copy in between."""
+    total = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=total[1:])
+    return total
+
+
 def cut(
     documents: np.ndarray, tokens: np.ndarray, max_sentences: int, max_tokens: int, before: int = 0, after: int = 0
 ) -> Pieces:
@@ -40,7 +47,7 @@ def cut(
         max_tokens: of a piece; 0: no limit.
         before, after: sentences of the same document that are encoded besides, as context.
     """
-    total = np.concatenate([[0], np.cumsum(tokens, dtype=np.int64)])
+    total = running_total(tokens)
     lengths = np.diff(documents)
     cost = total[documents[1:]] - total[documents[:-1]]
     long = np.zeros(len(lengths), dtype=bool)
