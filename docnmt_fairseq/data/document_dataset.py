@@ -50,8 +50,8 @@ class DocumentDataset(FairseqDataset):
         self.shuffle = shuffle
         self.seed = seed
         self.epoch = 1
-        self.source_sizes = np.asarray(source.sizes)[index.items].astype(np.int32, copy=False)
-        self.target_sizes = None if target is None else np.asarray(target.sizes)[index.items].astype(np.int32, copy=False)
+        self.source_sizes = _sizes(source, index)
+        self.target_sizes = None if target is None else _sizes(target, index)
         longer = self.source_sizes if target is None else np.maximum(self.source_sizes, self.target_sizes)
         self.pieces = cut(index.documents, longer, max_sentences, max_tokens, *overlap)
         self.skipped = np.zeros(0, dtype=np.int64)  # sentences that are too long for the model, ascending
@@ -203,3 +203,8 @@ class DocumentDataset(FairseqDataset):
     def supports_prefetch(self) -> bool:
         """Returns False: memory maps need none."""
         return False
+
+
+def _sizes(dataset: object, index: DocumentIndex) -> np.ndarray:
+    """Returns the tokens of every sentence, a copy: fairseq's sizes are a view that dies with its dataset."""
+    return np.asarray(dataset.sizes)[index.items].astype(np.int32, copy=False)
