@@ -73,7 +73,8 @@ def test_command_prints_what_it_wrote_and_leaves_nothing_else(tmp_path, capsys):
 
 
 def test_too_small_a_train_split_is_refused_and_nothing_left(tmp_path, capsys):
-    assert main(["synth", "--output", str(tmp_path), "--train-documents", "1", "--test-documents", "5"]) == 2
+    options = ["--train-documents", "1", "--test-documents", "5", "--ambiguous-words", "12"]
+    assert main(["synth", "--output", str(tmp_path), *options]) == 2
     assert "--train-documents" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
