@@ -45,7 +45,8 @@ recorded() { # COMMAND...: runs it and keeps it for the report
 updates_of() { # CHECKPOINT: prints the updates that it has seen, 0 if there is none
     [ -f "$1" ] || { echo 0; return; }
     python -c 'import sys, torch
-state = torch.load(sys.argv[1], map_location="cpu", weights_only=False)
+from docnmt_fairseq import compat
+state = torch.load(sys.argv[1], map_location="cpu", weights_only=True)
 print(state["optimizer_history"][-1]["num_updates"])' "$1"
 }
 
