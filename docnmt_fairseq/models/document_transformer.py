@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 class DocumentTransformer(TransformerModelBase):
     """Sentences are encoded once, in their documents; the decoder sees ordinary sentences."""
 
+    takes_layout = True  # the task leaves the layout out for models that do not say so: fairseq's own
+
     @classmethod
     def add_args(cls, parser: object) -> None:
         """Adds the options without defaults, so that architecture presets apply."""

@@ -204,15 +204,35 @@ class DocumentTranslationTask(TranslationTask):
         self, generator: object, models: List, sample: Dict, prefix_tokens: object = None, constraints: object = None
     ) -> List:
         """Returns the hypotheses of a batch, completing what fairseq-interactive left of it."""
-        if "layout" not in sample["net_input"]:
+        takers = [takes_layout(model) for model in models]
+        if any(takers) and not all(takers):
+            raise InputError("--path: an ensemble of models with and without document context is not supported")
+        if all(takers) and "layout" not in sample["net_input"]:
             sample["net_input"]["layout"] = self.open_document.layout_of(sample["net_input"]["src_lengths"])
-        return super().inference_step(generator, models, sample, prefix_tokens, constraints)
+        return super().inference_step(generator, models, for_model(models[0], sample), prefix_tokens, constraints)
 
     def train_step(self, sample: Dict, model: torch.nn.Module, *args, **kwargs) -> Tuple:
         """Returns fairseq's loss, sample size and log; logs how many sentences a word keeps while that number falls."""
-        result = super().train_step(sample, model, *args, **kwargs)
+        result = super().train_step(for_model(model, sample), model, *args, **kwargs)
         schedule = next((module for module in model.modules() if isinstance(module, KeepSchedule)), None)
         if schedule is not None and sample:
             kept = schedule.kept(sample["net_input"]["layout"].sentences.lengths)
             metrics.log_scalar("kept_sentences", float(kept.mean()), weight=len(kept), priority=500, round=2)
         return result
+
+    def valid_step(self, sample: Dict, model: torch.nn.Module, criterion: torch.nn.Module) -> Tuple:
+        """Returns fairseq's loss, sample size and log."""
+        return super().valid_step(for_model(model, sample), model, criterion)
+
+
+def takes_layout(model: torch.nn.Module) -> bool:
+    """Returns whether the model looks across sentences; fairseq's own models translate each by itself."""
+    return getattr(model, "takes_layout", False)
+
+
+def for_model(model: torch.nn.Module, sample: Dict) -> Dict:
+    """Returns the batch as the model takes it."""
+    if takes_layout(model) or "net_input" not in sample:
+        return sample
+    net_input = {name: value for name, value in sample["net_input"].items() if name != "layout"}
+    return {**sample, "net_input": net_input}

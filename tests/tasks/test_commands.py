@@ -6,6 +6,7 @@ import pickle
 import pytest
 import torch
 
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS
 from tests import toy
 from tests.conftest import DOCUMENTS, write_lines
@@ -122,6 +123,20 @@ def test_a_sentence_level_fairseq_checkpoint_is_the_first_stage(data_bin, tmp_pa
     stock = toy.generate(data_bin, sentence, *search, task="translation").hypotheses
     ours = toy.generate(data_bin, document, *search).hypotheses
     assert {number: stock[number][0] for number in IDS} == {number: ours[number][0] for number in IDS}
+
+
+def test_fairseqs_own_models_train_and_translate_on_the_same_batches(data_bin, tmp_path):
+    stock = toy.train(data_bin, tmp_path, "--max-update", "3", "--eval-bleu", arch="transformer")
+    ours = toy.generate(data_bin, stock, "--max-len-b", "10")
+    search = ["--max-len-b", "10", "--required-batch-size-multiple", "1"]
+    theirs = toy.generate(data_bin, stock, *search, task="translation").hypotheses
+    assert ours.hypotheses == {number: theirs[number] for number in IDS}
+
+
+def test_an_ensemble_with_and_without_context_is_refused(data_bin, checkpoint, tmp_path):
+    stock = toy.train(data_bin, tmp_path, "--max-update", "1", arch="transformer")
+    with pytest.raises(InputError, match="ensemble"):
+        toy.generate(data_bin, f"{checkpoint}:{stock}")
 
 
 def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
