@@ -10,16 +10,9 @@ from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.files import PathLike, atomic_files, read_lines
 from docnmt_fairseq.errors import InputError
-
-PARAGRAPH = "<p>"
-DOCUMENT = ""
+from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
 
 logger = logging.getLogger(__name__)
-
-
-def is_mark(line: str) -> bool:
-    """Returns whether a line, white space around it removed, is a boundary and no sentence."""
-    return line in (DOCUMENT, PARAGRAPH)
 
 
 def parallel_lines(paths: Sequence[PathLike]) -> Iterator[Tuple[int, Tuple[str, ...]]]:

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Sequence
 
-from docnmt_fairseq.corpus.delimited import PARAGRAPH
 from docnmt_fairseq.corpus.files import PathLike, partial_path
 from docnmt_fairseq.corpus.subwords import load_subword_model
+from docnmt_fairseq.marks import PARAGRAPH
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Iterator, Sequence
 
-from docnmt_fairseq.corpus.delimited import PARAGRAPH, is_mark
 from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes, read_lines
 from docnmt_fairseq.corpus.transform import BatchFunction
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.marks import PARAGRAPH, is_mark
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor

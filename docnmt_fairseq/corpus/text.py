@@ -6,10 +6,10 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Callable, Iterable, Iterator, List, Tuple
 
-from docnmt_fairseq.corpus.delimited import PARAGRAPH, is_mark
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.corpus.files import PathLike, partial_path, read_lines
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.marks import PARAGRAPH, is_mark
 
 ON_EMPTY = ("error", "drop")
 

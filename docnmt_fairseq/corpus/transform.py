@@ -7,9 +7,9 @@ from typing import Callable, Iterator, List, Optional
 
 from tqdm import tqdm
 
-from docnmt_fairseq.corpus.delimited import is_mark
 from docnmt_fairseq.corpus.files import PathLike, atomic_files, read_lines
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.marks import is_mark
 
 BATCH = 20_000  # lines in memory at a time
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Dict, List, Sequence, Set
 
-from docnmt_fairseq.corpus.delimited import is_mark
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.marks import is_mark
 
 _LINE = re.compile(r"([STHDP])-(\d+)(?:\t(.*))?")
 _SHOWN = 5

@@ -18,11 +18,11 @@ from docnmt_fairseq.data.document_dataset import DocumentDataset
 from docnmt_fairseq.data.document_index import read_index
 from docnmt_fairseq.data.open_document import OpenDocument
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.marks import PARAGRAPH
 from docnmt_fairseq.modules.keep_schedule import KeepSchedule
 
 logger = logging.getLogger(__name__)
 
-PARAGRAPH = "<p>"
 # How a model sees documents: unset options take what it was trained with, else these.
 VIEW_DEFAULTS = {
     "context": "document",

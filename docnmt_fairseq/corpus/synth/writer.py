@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Dict, List, Set, TextIO
 
-from docnmt_fairseq.corpus.delimited import DOCUMENT, PARAGRAPH
 from docnmt_fairseq.corpus.synth.ceiling import Counts, ceiling, count_forms
 from docnmt_fairseq.corpus.synth.document import Document, documents
 from docnmt_fairseq.corpus.synth.lexicon import build_lexicon
 from docnmt_fairseq.corpus.synth.options import SynthOptions
 from docnmt_fairseq.corpus.synth.table import Case, write_cases
+from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
 
 SPLITS = ("train", "valid", "test")
 SENTENCE_JOINT = " _eos "
