@@ -7,6 +7,7 @@ that no shape ever has to be read back from a GPU.
 Symbols: R sentences (rows) in D documents, N words in all; a row is a sentence, also when it is only context.
 """
 
+import copy
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
@@ -206,6 +207,15 @@ class DocumentLayout:
             self.context_tokens,
             torch.device(device),
         )
+
+    def with_targets(self, lengths: np.ndarray) -> "DocumentLayout":
+        """Returns the same source with target sentences of other lengths, [S]."""
+        if self.targets is not None and np.array_equal(self.targets.lengths, lengths):
+            return self
+        other = copy.copy(self)
+        other.targets = Ragged(lengths, self.device)
+        other._plans = {name: plan for name, plan in self._plans.items() if not name.startswith("targets")}
+        return other
 
     @property
     def token_sentence(self) -> Tensor:

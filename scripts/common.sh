@@ -9,13 +9,13 @@ die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
 find_python() {
     local candidate
-    for candidate in ${PYTHON:-python3.11 python3.12 python3.10 python3}; do
-        if "$candidate" -c 'import sys, venv; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null; then
+    for candidate in ${PYTHON:-python3.11 python3.12 python3}; do
+        if "$candidate" -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null; then
             echo "$candidate"
             return
         fi
     done
-    die "no Python 3.10 to 3.12 with venv found; name one with PYTHON=/path/to/python bash $0"
+    die "no Python 3.11 or 3.12 with venv found; name one with PYTHON=/path/to/python bash $0"
 }
 
 # Creates .venv with the versions of constraints.txt; does nothing when they are there already.

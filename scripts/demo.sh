@@ -26,7 +26,7 @@ train() { # NAME OPTION...: trains once; a half-finished training goes on
         --clip-norm 1.0 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --dropout 0.0 \
         --encoder-layers 3 --decoder-layers 1 --encoder-normalize-before --decoder-normalize-before \
         --share-decoder-input-output-embed --no-epoch-checkpoints --log-format simple --log-interval 200 "$@" \
-        2>&1 | tee -a "$OUT/$name/train.log" | grep --line-buffered -E 'train_inner|Error|error' | sed -u 's/.*| epoch/epoch/' >&2 \
+        2>&1 | tee -a "$OUT/$name/train.log" | { grep --line-buffered -E 'train_inner|Error|error' || true; } | sed -u 's/.*| epoch/epoch/' >&2 \
         || die "training $name failed; see $OUT/$name/train.log"
     touch "$OUT/$name/finished"
 }

@@ -15,8 +15,8 @@ ON_EMPTY = ("error", "drop")
 
 # Control characters, and format characters without meaning in running text: soft hyphen, zero-width space, direction
 # marks, byte order mark. The joiners U+200C and U+200D spell words in several languages and stay.
-INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\xad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
-JOINERS = "\u200c\u200d "
+INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+NOTHING = "\u200c\u200d\u2581\ufffd "  # joiners; the mark of SentencePiece and of bad decoding, which it drops
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ def normalise(text: str) -> str:
     """
     text = " ".join(text.split())  # first: a tab is white space and a control character
     text = unicodedata.normalize("NFC", INVISIBLE.sub("", text))
-    return " ".join(text.split()) if text.strip(JOINERS) else ""
+    return " ".join(text.split()) if text.strip(NOTHING) else ""
 
 
 @dataclass

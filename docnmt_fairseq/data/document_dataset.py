@@ -10,6 +10,7 @@ from torch import Tensor
 from docnmt_fairseq.data.batching import pack_batches
 from docnmt_fairseq.data.document_index import DocumentIndex
 from docnmt_fairseq.data.pieces import cut, running_total
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layout import DocumentLayout, Ragged
 
 
@@ -24,7 +25,8 @@ class DocumentDataset(FairseqDataset):
         with_context: False hides all context: every sentence is a document of its own.
         context_dropout: probability of hiding the context of a piece, drawn anew every epoch.
         shuffle: visit the pieces in random order.
-        seed: of the context dropout.
+        seed: of the order and the context dropout.
+        name: for messages.
     """
 
     def __init__(
@@ -41,7 +43,10 @@ class DocumentDataset(FairseqDataset):
         context_dropout: float = 0.0,
         shuffle: bool = False,
         seed: int = 1,
+        name: str = "corpus",
     ):
+        if getattr(source, "supports_prefetch", False):
+            raise InputError("--dataset-impl cached: documents need random access; use mmap or lazy")
         self.src, self.tgt = source, target  # the names that fairseq-generate asks for
         self.index = index
         self.pad, self.eos = pad, eos
@@ -49,6 +54,7 @@ class DocumentDataset(FairseqDataset):
         self.context_dropout = context_dropout
         self.shuffle = shuffle
         self.seed = seed
+        self.name = name
         self.epoch = 1
         self.source_sizes = _sizes(source, index)
         self.target_sizes = None if target is None else _sizes(target, index)
@@ -160,6 +166,19 @@ class DocumentDataset(FairseqDataset):
             long |= self.target_sizes > max_target
         return np.flatnonzero(long)
 
+    def skip(self, sentences: np.ndarray) -> None:
+        """Leaves sentences out of their documents, neither encoded nor decoded."""
+        self.skipped = sentences
+
+    def decoded_sentences(self) -> np.ndarray:
+        """Returns how many sentences of every piece are decoded, [P]."""
+        if not len(self.skipped):
+            return self.pieces.end - self.pieces.start
+        decoded = np.ones(len(self.index.items), dtype=np.int32)
+        decoded[self.skipped] = 0
+        total = running_total(decoded)
+        return total[self.pieces.end] - total[self.pieces.start]
+
     def num_tokens(self, number: int) -> int:
         """Returns the cost of a piece in tokens."""
         return int(self.sizes[number])
@@ -173,8 +192,9 @@ class DocumentDataset(FairseqDataset):
         return int(self.sizes[number])
 
     def ordered_indices(self) -> np.ndarray:
-        """Returns the pieces in the order of the corpus, or shuffled (by the seed that fairseq sets)."""
-        return np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))
+        """Returns the pieces in the order of the corpus, or shuffled anew for every epoch."""
+        order = np.arange(len(self))
+        return np.random.default_rng((self.seed, self.epoch)).permutation(order) if self.shuffle else order
 
     def batch_by_size(
         self,

@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import dataclass
-from typing import Optional, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -78,13 +78,17 @@ class DocumentIndex:
     paragraphs: np.ndarray
 
     @classmethod
-    def build(cls, marks: Marks, name: str, unmarked: str = "document") -> "DocumentIndex":
+    def build(
+        cls, marks: Marks, name: str, unmarked: str = "document", parts: Sequence[int] = (), strict: bool = True
+    ) -> "DocumentIndex":
         """Returns the index of a corpus.
 
         Args:
             marks: of either side, they are equal.
             name: of the corpus, for messages.
             unmarked: what a corpus without any mark is: one ``document``, or a document a ``line``.
+            parts: items at which another file begins: no document goes on there.
+            strict: refuse a ``<p>`` that ends nothing; else it means nothing.
 
         Raises:
             InputError: a ``<p>`` that ends nothing, or no sentence at all.
@@ -92,17 +96,18 @@ class DocumentIndex:
         items = np.flatnonzero(~(marks.document_end | marks.paragraph_end)).astype(np.int32)
         if not len(items):
             raise InputError(f"{name}: no sentences")
-        documents = _starts(items, np.flatnonzero(marks.document_end), len(items))
-        if len(documents) == 2 and not marks.document_end.any():
+        documents = _starts(items, np.append(np.flatnonzero(marks.document_end), parts), len(items))
+        if not marks.document_end.any():
             if unmarked == "line":
                 documents = np.arange(len(items) + 1, dtype=np.int32)
             else:
                 logger.warning(
-                    f"{name}: no empty line, so all {len(items):,} sentences are taken as one document; if every line "
-                    "is a document of its own, say --unmarked-corpus line"
+                    f"{name}: no empty line, so all {len(items):,} sentences of a file are taken as one document; if "
+                    "every line is a document of its own, say --unmarked-corpus line"
                 )
         paragraph_ends = np.flatnonzero(marks.paragraph_end)
-        _check_paragraphs(marks, paragraph_ends, name)
+        if strict:
+            _check_paragraphs(marks, paragraph_ends, name)
         inner = np.searchsorted(items, paragraph_ends).astype(np.int32)
         paragraphs = np.union1d(documents[:-1], inner[inner < len(items)]).astype(np.int32)
         return cls(items, documents.astype(np.int32), paragraphs)
@@ -112,8 +117,9 @@ class DocumentIndex:
 
     def paragraph_positions(self, document: int, start: int, end: int) -> np.ndarray:
         """Returns the place in the document of the paragraph of sentences start..end-1, from 0."""
+        sentences = np.arange(start, end, dtype=self.paragraphs.dtype)  # of another type numpy would copy the table
         first = np.searchsorted(self.paragraphs, self.documents[document], side="right")
-        return np.searchsorted(self.paragraphs, np.arange(start, end), side="right") - first
+        return np.searchsorted(self.paragraphs, sentences, side="right") - first
 
 
 def _starts(items: np.ndarray, ends: np.ndarray, total: int) -> np.ndarray:
@@ -145,4 +151,13 @@ def read_index(
     marks = Marks.read(source, symbols[0])
     if target is not None:
         check_parallel(marks, Marks.read(target, symbols[1]), name)
-    return DocumentIndex.build(marks, name, unmarked)
+    return DocumentIndex.build(marks, name, unmarked, part_starts(source))
+
+
+def part_starts(dataset: object) -> List[int]:
+    """Returns where the files of a combined dataset begin (train, train1, ...), each as often as it is repeated."""
+    starts, begin = [], 0
+    for length, end in zip(getattr(dataset, "real_sizes", []), getattr(dataset, "cumulative_sizes", [])):
+        starts += range(begin, end, length)
+        begin = end
+    return starts

@@ -1,7 +1,7 @@
 """Lines that arrive buffer by buffer (fairseq-interactive) as documents: the last one stays open."""
 
 from collections import deque
-from typing import Deque, Dict, List
+from typing import Deque, Dict, List, Optional, Tuple
 
 import numpy as np
 from torch import Tensor
@@ -32,24 +32,36 @@ class InteractiveDataset(DocumentDataset):
     Args:
         layouts: where they are put, in the order of the batches.
         carried: lines at the front that were translated before: context only.
+        before: sentences and paragraphs of the first document that stood before the carried lines.
     """
 
-    def __init__(self, *args, layouts: Deque[DocumentLayout], carried: int, **kwargs):
+    def __init__(self, *args, layouts: Deque[DocumentLayout], carried: int, before: Tuple[int, int], **kwargs):
         super().__init__(*args, **kwargs)
         self.layouts = layouts
         self.carried = carried
+        self.before = before
 
     def __getitem__(self, number: int) -> Dict[str, object]:
         sample = super().__getitem__(number)
         old = sample["ids"] < self.carried
         decoded = sample["decoded"].copy()
         decoded[np.flatnonzero(decoded)[old]] = False
-        return {**sample, "decoded": decoded, "ids": sample["ids"][~old] - self.carried}
+        sentences, paragraphs = self.before if self.pieces.document[number] == 0 else (0, 0)
+        return {
+            **sample,
+            "decoded": decoded,
+            "ids": sample["ids"][~old] - self.carried,
+            "sentence_position": sample["sentence_position"] + sentences,
+            "paragraph_position": sample["paragraph_position"] + paragraphs,
+        }
 
-    def ordered_indices(self) -> np.ndarray:
-        """Returns the pieces that hold new sentences."""
-        last = self.index.items[self.pieces.end - 1] if len(self) else np.zeros(0)
-        return np.flatnonzero(last >= self.carried)
+    def decoded_sentences(self) -> np.ndarray:
+        """Returns how many new sentences every piece holds, [P]."""
+        skipped, old = self.skipped, np.flatnonzero(self.index.items < self.carried)
+        self.skipped = np.union1d(skipped, old)
+        counts = super().decoded_sentences()
+        self.skipped = skipped
+        return counts
 
     def collater(self, samples: List[Dict[str, object]]) -> Dict[str, object]:
         """Returns the batch, remembering its layout."""
@@ -57,6 +69,11 @@ class InteractiveDataset(DocumentDataset):
         if batch:
             self.layouts.append(batch["net_input"]["layout"])
         return batch
+
+    @property
+    def can_reuse_epoch_itr_across_epochs(self) -> bool:
+        """Returns False, or fairseq would keep every buffer that was ever typed."""
+        return False
 
 
 class OpenDocument:
@@ -67,30 +84,62 @@ class OpenDocument:
         paragraph_symbol: number of ``<p>``, None if the dictionary lacks it.
     """
 
-    def __init__(self, pad: int, eos: int, paragraph_symbol: int):
+    def __init__(self, pad: int, eos: int, paragraph_symbol: Optional[int]):
         self.pad, self.eos, self.paragraph_symbol = pad, eos, paragraph_symbol
         self.lines: List[Tensor] = []  # of the open document, marks included
+        self.before = (0, 0)  # its sentences and paragraphs that are no longer among the lines
         self.layouts: Deque[DocumentLayout] = deque()
 
-    def extend(self, lines: List[Tensor], context: bool, max_sentences: int, max_tokens: int) -> InteractiveDataset:
+    def extend(
+        self,
+        lines: List[Tensor],
+        context: bool,
+        max_sentences: int,
+        max_tokens: int,
+        overlap: Tuple[int, int] = (0, 0),
+    ) -> InteractiveDataset:
         """Returns the new lines as documents; an empty line (one token) ends one, ``<p>`` ends a paragraph.
 
         Args:
             lines: token tensors, each ending in end of sentence.
             context: False: every sentence stands alone.
-            max_sentences, max_tokens: limits of a piece, 0: none.
+            max_sentences, max_tokens: limits of a piece, 0: none; older sentences are forgotten to keep to them.
+            overlap: context before and after a piece, where the new lines alone need several.
         """
-        carried = self.lines if context else []
-        together = LinesInMemory([*carried, *lines])
-        index = self._index(together)
+        if not context:
+            self.lines, self.before = [], (0, 0)
+        self._forget(lines, max_sentences, max_tokens)
+        together = LinesInMemory([*self.lines, *lines])
+        self.layouts.clear()
         dataset = InteractiveDataset(
-            together, None, index, self.pad, self.eos, max_sentences=max_sentences, max_tokens=max_tokens,
-            with_context=context, layouts=self.layouts, carried=len(carried),
+            together, None, self._index(together), self.pad, self.eos, max_sentences=max_sentences,
+            max_tokens=max_tokens, overlap=overlap, with_context=context, name="input",
+            layouts=self.layouts, carried=len(self.lines), before=self.before,
         )  # fmt: skip
         ends = [number for number, line in enumerate(together.lines) if len(line) == 1]
-        self.lines = together.lines[ends[-1] + 1 :] if ends else together.lines
-        self.layouts.clear()
+        if ends:
+            self.lines, self.before = together.lines[ends[-1] + 1 :], (0, 0)
+        else:
+            self.lines = together.lines
         return dataset
+
+    def _forget(self, new: List[Tensor], max_sentences: int, max_tokens: int) -> None:
+        """Drops the oldest lines until those of the open document and the new ones that continue it fit one piece."""
+        ends = [number for number, line in enumerate(new) if len(line) == 1]
+        continued = new[: ends[0]] if ends else new
+        sentences = sum(not self._is_paragraph(line) for line in [*self.lines, *continued])
+        tokens = sum(len(line) for line in [*self.lines, *continued])
+        while self.lines and (0 < max_sentences < sentences or 0 < max_tokens < tokens):
+            line, *self.lines = self.lines
+            tokens -= len(line)
+            if self._is_paragraph(line):
+                self.before = (self.before[0], self.before[1] + 1)
+            else:
+                sentences -= 1
+                self.before = (self.before[0] + 1, self.before[1])
+
+    def _is_paragraph(self, line: Tensor) -> bool:
+        return len(line) == 2 and int(line[0]) == self.paragraph_symbol
 
     def _index(self, lines: LinesInMemory) -> DocumentIndex:
         marks = Marks.read(lines, self.paragraph_symbol)
@@ -98,7 +147,7 @@ class OpenDocument:
             empty = np.zeros(0, dtype=np.int32)
             return DocumentIndex(empty, np.zeros(1, dtype=np.int32), empty)
         marked = Marks(np.append(marks.document_end, True), np.append(marks.paragraph_end, False))
-        return DocumentIndex.build(marked, "input")
+        return DocumentIndex.build(marked, "input", strict=False)
 
     def layout_of(self, src_lengths: Tensor) -> DocumentLayout:
         """Returns the layout of the batch in hand, which must have the given lengths of sentences."""

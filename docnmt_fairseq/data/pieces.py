@@ -67,15 +67,24 @@ def cut(
 
 
 def _cut_one(first: int, last: int, total: np.ndarray, max_sentences: int, max_tokens: int) -> np.ndarray:
-    """Returns the first sentences of the pieces of one document."""
-    sentences = last - first
-    pieces = -(-sentences // max_sentences) if max_sentences else 1
-    even = -(-sentences // pieces)
-    starts = [first]
-    while starts[-1] < last:
-        end = min(starts[-1] + even, last)
-        if max_tokens:
-            fitting = np.searchsorted(total, total[starts[-1]] + max_tokens, side="right") - 1
-            end = max(min(end, fitting), starts[-1] + 1)
-        starts.append(end)
-    return np.array(starts[:-1])
+    """Returns the first sentences of the pieces of one document: the fewest, then as even as the limits allow."""
+    greedy = [first]
+    while greedy[-1] < last:
+        greedy.append(_furthest(greedy[-1], last, total, max_sentences, max_tokens))
+    pieces = len(greedy) - 1
+    share = np.arange(1, pieces) / pieces
+    for measure in (total[first : last + 1] - total[first], np.arange(last - first + 1)):  # even tokens, or sentences
+        inner = first + np.searchsorted(measure, share * measure[-1])
+        starts = np.concatenate([[first], inner, [last]])
+        furthest = [_furthest(start, last, total, max_sentences, max_tokens) for start in starts[:-1]]
+        if (np.diff(starts) > 0).all() and (starts[1:] <= furthest).all():
+            return starts[:-1]
+    return np.array(greedy[:-1])
+
+
+def _furthest(start: int, last: int, total: np.ndarray, max_sentences: int, max_tokens: int) -> int:
+    """Returns where a piece that begins at ``start`` must end at the latest."""
+    end = min(last, start + max_sentences) if max_sentences else last
+    if max_tokens:
+        end = min(end, np.searchsorted(total, total[start] + max_tokens, side="right") - 1)
+    return max(int(end), start + 1)

@@ -129,13 +129,16 @@ def check(cfg: DocumentTransformerConfig) -> None:
     for side in ("encoder", "decoder"):
         width, heads = getattr(cfg, f"{side}_embed_dim"), getattr(cfg, f"{side}_attention_heads")
         expect(width % heads == 0, f"--{side}-embed-dim {width} is not a multiple of --{side}-attention-heads {heads}")
+    for name in ("max_sentence_positions", "max_paragraph_positions"):
+        expect(getattr(cfg, name) >= 1, f"--{name.replace('_', '-')} {getattr(cfg, name)}: must be at least 1")
     if known and cfg.context_attention != "none":
         placements = CONTEXT_MECHANISMS[cfg.context_attention].placements
         place = str(cfg.context_placement)
         expect(place in placements, f"--context-placement {place}: {cfg.context_attention} has {', '.join(placements)}")
         outside = [layer for layer in cfg.context_layers if not 0 <= layer < cfg.encoder_layers]
         expect(not outside, f"--context-layers {outside}: the encoder has layers 0 to {cfg.encoder_layers - 1}")
-        heads = context_config(cfg).heads
+        expect(cfg.context_heads >= 0, f"--context-heads {cfg.context_heads}: must not be negative")
+        heads = max(1, context_config(cfg).heads)
         divides = place == "heads" or cfg.encoder_embed_dim % heads == 0
         expect(divides, f"--context-heads {heads} does not divide --encoder-embed-dim {cfg.encoder_embed_dim}")
         for name in ("top_t", "top_t_start", "narrow_from", "narrow_updates"):

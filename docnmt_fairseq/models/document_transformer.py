@@ -10,7 +10,7 @@ from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from omegaconf import OmegaConf
 from torch import Tensor, nn
 
-from docnmt_fairseq.layout import DocumentLayout, Ragged
+from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.models.config import DocumentTransformerConfig, check
 from docnmt_fairseq.models.document_decoder import DocumentTransformerDecoder
 from docnmt_fairseq.models.document_encoder import DocumentTransformerEncoder
@@ -83,9 +83,8 @@ class DocumentTransformer(TransformerModelBase):
             encoder_out = self.encoder(src_tokens, layout=layout)
             options = {"alignment_layer": alignment_layer, "alignment_heads": alignment_heads}
             return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only, **options)
-        if layout.targets is None:
-            lengths = prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy()
-            layout.targets = Ragged(lengths, layout.device)
+        if layout.targets is None or not self.training:  # rescoring brings other targets than the batch's own
+            layout = layout.with_targets(prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy())
         states = layout.keep_decoded(self.encoder.encode(src_tokens, layout))
         output, extra = self.decoder.decode_packed(prev_output_tokens, states, layout, features_only)
         if self.training:
@@ -97,20 +96,21 @@ class DocumentTransformer(TransformerModelBase):
         rows = net_output[1].get("targets")
         return sample["target"] if rows is None else rows.pack(sample["target"])
 
-    def context_parts(self) -> Dict[str, nn.Module]:
-        """Returns, by name, the modules that hold what a sentence-level model does not have."""
-        parts = {}
+    def context_parts(self) -> Dict[str, Set[str]]:
+        """Returns the state-dict keys of what a sentence-level model does not have, by what comes together."""
+        parts: Dict[str, Set[str]] = {"context sub-layers": set()}
         for name, module in self.named_modules():
             if isinstance(module, ContextMechanism) or name.endswith("context_layer_norm"):
-                parts[name] = module
+                parts["context sub-layers"] |= {f"{name}.{key}" for key in module.state_dict()}
             if isinstance(module, StructuralPositions):
-                levels = {"sentence": module.sentence, "paragraph": module.paragraph}
-                parts.update({f"{name}.{level}": part for level, part in levels.items() if part is not None})
+                for level in ("sentence", "paragraph"):
+                    keys = module.state_dict()
+                    parts[f"{level} positions"] = {f"{name}.{key}" for key in keys if key.startswith(f"{level}.")}
         return parts
 
     def context_keys(self) -> Set[str]:
-        """Returns the state-dict keys of the context parts."""
-        return {f"{name}.{key}" for name, part in self.context_parts().items() for key in part.state_dict()}
+        """Returns the state-dict keys of all context parts."""
+        return set().union(*self.context_parts().values())
 
     def sentence_keys(self) -> Set[str]:
         """Returns the keys of a sentence-level model: also the word attention of a mechanism that replaces it."""
@@ -121,7 +121,7 @@ class DocumentTransformer(TransformerModelBase):
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
         """Makes a sentence-level checkpoint (fairseq's or ours) loadable: context parts keep their initialisation.
 
-        A checkpoint that has some of the context parts but not all is left alone, so that loading it fails by name.
+        What has some keys of a part but not all is left alone, so that loading it fails by name.
         """
         super().upgrade_state_dict_named(state_dict, name)
         positions = "encoder.embed_positions"
@@ -131,11 +131,12 @@ class DocumentTransformer(TransformerModelBase):
         for key in list(state_dict):  # fairseq 0.12.2 stores weights of its fast path a second time
             if key.rsplit(".", 1)[-1] in _FAST_PATH_COPIES:
                 del state_dict[key]
-        added = self.context_keys() - self.sentence_keys()
-        if added and not added & state_dict.keys():
-            logger.info("the checkpoint has no context sub-layers: they start from their initialisation")
-            own = self.state_dict()
-            state_dict.update({key: own[key] for key in added})
+        own, shared = self.state_dict(), self.sentence_keys()
+        for part, keys in self.context_parts().items():
+            added = keys - shared
+            if added and not added & state_dict.keys():
+                logger.info(f"the checkpoint has no {part}: they start from their initialisation")
+                state_dict.update({key: own[key] for key in added})
 
 
 _FAST_PATH_COPIES = {f"{part}_{kind}" for part in ("in_proj", "out_proj", "fc1", "fc2") for kind in ("weight", "bias")}

@@ -77,7 +77,8 @@ def conditional_attention(
     plan = layout.plan(f"document>document {name}", layout.document_words, layout.document_words, rows=rows)
     of_all = attend_to_all(q, k, v, q_s, k_s, layout, plan, dropout)
     items = torch.cat([selection.items, plan.items])
-    return torch.empty_like(q).index_copy(0, items, torch.cat([selected, of_all]))
+    both = torch.cat([selected, of_all.to(selected.dtype)])  # autocast may leave them in different types
+    return torch.empty_like(both).index_copy(0, items, both)
 
 
 @CONTEXT_MECHANISMS.register("conditional")

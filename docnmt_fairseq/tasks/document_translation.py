@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from docnmt_fairseq.data.document_dataset import DocumentDataset
 from docnmt_fairseq.data.document_index import read_index
 from docnmt_fairseq.data.open_document import OpenDocument
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import PARAGRAPH
+from docnmt_fairseq.marks import PARAGRAPH, is_mark
 from docnmt_fairseq.modules.keep_schedule import KeepSchedule
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class DocumentTranslationConfig(FairseqDataclass):
     target_lang: Optional[str] = field(default=None, metadata={"help": "target language", "argparse_alias": "-t"})
     max_source_positions: int = _option(1024, "longest source sentence, in tokens")
     max_target_positions: int = _option(1024, "longest target sentence, in tokens")
-    upsample_primary: int = _option(-1, "how often train is taken when train1, train2, ... are there; -1: once")
+    upsample_primary: int = _option(1, "how often train is taken when train1, train2, ... are there")
 
     context: Optional[ChoiceEnum(["document", "none"])] = _option(
         None, "none hides everything but the sentence itself (default: as trained, else document)"
@@ -96,6 +96,12 @@ class DocumentTranslationTask(TranslationTask):
         self.open_document = OpenDocument(src_dict.pad(), src_dict.eos(), self.paragraph_symbols()[0])
         if not 0 <= cfg.context_dropout <= 1:
             raise InputError(f"--context-dropout {cfg.context_dropout}: a probability is between 0 and 1")
+        if cfg.upsample_primary < 1:
+            raise InputError(f"--upsample-primary {cfg.upsample_primary}: must be at least 1")
+        symbols = self.paragraph_symbols()
+        if (symbols[0] is None) != (symbols[1] is None):
+            lacking = cfg.source_lang if symbols[0] is None else cfg.target_lang
+            raise InputError(f"dict.{lacking}.txt lacks {PARAGRAPH}, which the other dictionary has; both need it")
         for name in ("max_document_sentences", "max_document_tokens", "context_overlap", "context_overlap_after"):
             if (getattr(cfg, name) or 0) < 0:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(cfg, name)}: must not be negative")
@@ -116,7 +122,10 @@ class DocumentTranslationTask(TranslationTask):
         """Keeps how a loaded model saw documents in training; warns where the command line says otherwise."""
         for name in VIEW_DEFAULTS:
             trained = getattr(model_cfg, name, None)
-            self.trained_view[name] = VIEW_DEFAULTS[name] if trained is None else trained
+            trained = VIEW_DEFAULTS[name] if trained is None else trained
+            if str(self.trained_view.get(name, trained)) != str(trained) and getattr(self.cfg, name) is None:
+                raise InputError(f"--path: models trained with different --{name.replace('_', '-')}; say which to use")
+            self.trained_view[name] = trained
             if str(self.view(name)) != str(self.trained_view[name]):
                 option = f"--{name.replace('_', '-')}"
                 logger.warning(f"{option} {self.view(name)}: the model was trained with {self.trained_view[name]}")
@@ -127,11 +136,11 @@ class DocumentTranslationTask(TranslationTask):
             self.remember_view(cfg)
         return super().build_model(cfg, from_checkpoint)
 
-    def build_criterion(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> torch.nn.Module:
+    def build_criterion(self, cfg: FairseqDataclass, *args, **kwargs) -> torch.nn.Module:
         """Returns the criterion; ``InputError`` for an option that needs padded outputs."""
         if getattr(cfg, "ignore_prefix_size", 0) > 0:
             raise InputError("--ignore-prefix-size needs padded batches; with document_translation it must be 0")
-        return super().build_criterion(cfg, from_checkpoint)
+        return super().build_criterion(cfg, *args, **kwargs)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs) -> None:
         """Loads a split of the data-bin as documents.
@@ -163,6 +172,7 @@ class DocumentTranslationTask(TranslationTask):
             context_dropout=cfg.context_dropout if training else 0.0,
             shuffle=training,
             seed=cfg.seed,
+            name=name,
         )
         pieces, longest = len(self.datasets[split]), int(np.diff(index.documents).max())
         logger.info(
@@ -180,25 +190,39 @@ class DocumentTranslationTask(TranslationTask):
         long = dataset.too_long(*longest)
         if len(long) and not ignore_invalid_inputs:
             raise InputError(
-                f"sentence {dataset.index.items[long[0]]} (and {len(long) - 1:,} more) is longer than {longest} "
-                "tokens; raise --max-source-positions and --max-target-positions, or leave such sentences out with "
-                "--skip-invalid-size-inputs-valid-test"
+                f"{dataset.name}: line {dataset.index.items[long[0]] + 1} (and {len(long) - 1:,} more) is longer than "
+                f"{longest} tokens; raise --max-source-positions and --max-target-positions, or leave such sentences "
+                "out with --skip-invalid-size-inputs-valid-test"
             )
         if len(long):
             ids = dataset.index.items[long[:10]].tolist()
-            logger.warning(f"{len(long):,} sentences are longer than {longest} tokens and left out, first ids: {ids}")
-        dataset.skipped = long
-        return indices
+            logger.warning(
+                f"{dataset.name}: {len(long):,} sentences are longer than {longest} tokens and left out, "
+                f"first ids: {ids}"
+            )
+        dataset.skip(long)
+        return indices[dataset.decoded_sentences()[indices] > 0]
 
     def build_dataset_for_inference(
         self, src_tokens: List[torch.Tensor], src_lengths: List[int], constraints: Optional[torch.Tensor] = None
     ) -> DocumentDataset:
         """Returns the lines of fairseq-interactive as documents; lines of an unfinished one see those before them."""
-        if constraints is not None:
-            raise InputError("--constraints is not supported by document_translation")
         context = str(self.view("context")) == "document"
         limits = (self.view("max_document_sentences"), self.view("max_document_tokens"))
-        return self.open_document.extend(src_tokens, context, *limits)
+        overlap = (self.view("context_overlap"), self.view("context_overlap_after"))
+        return self.open_document.extend(src_tokens, context, *limits, overlap)
+
+    def get_interactive_tokens_and_lengths(self, lines: List[str], encode_fn: Callable[[str], str]) -> Tuple:
+        """Returns tokens and lengths of typed lines; the subword model, which knows no marks, does not see them."""
+        return super().get_interactive_tokens_and_lengths(
+            lines, lambda line: line if is_mark(line) else encode_fn(line)
+        )
+
+    def build_generator(self, models: List, args: object, *more, **kwargs) -> object:
+        """Returns fairseq's search; ``InputError`` for the one that needs its own batches."""
+        if getattr(args, "constraints", None):
+            raise InputError("--constraints is not supported by document_translation")
+        return super().build_generator(models, args, *more, **kwargs)
 
     def inference_step(
         self, generator: object, models: List, sample: Dict, prefix_tokens: object = None, constraints: object = None

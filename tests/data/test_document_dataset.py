@@ -69,11 +69,32 @@ def test_too_long_sentences_are_refused_or_left_out_by_id(data_bin, caplog):
     _, task, _ = toy.build(data_bin)
     task.load_dataset("test")
     dataset = task.dataset("test")
-    with pytest.raises(InputError, match=r"sentence 13 \(and 0 more\) is longer than \(6, 6\)"):
+    with pytest.raises(InputError, match=r"test: line 14 \(and 0 more\) is longer than \(6, 6\)"):
         task.filter_indices_by_size(np.arange(3), dataset, (6, 6))
     kept = task.filter_indices_by_size(np.arange(3), dataset, (6, 6), ignore_invalid_inputs=True)
     assert kept.tolist() == [0, 1, 2] and "1 sentences are longer" in caplog.text
     assert 13 not in dataset.collater([dataset[2]])["id"].tolist()
+
+
+def test_documents_of_too_long_sentences_only_leave_the_batches(data_bin):
+    _, task, _ = toy.build(data_bin, "--max-document-sentences", "1")
+    task.load_dataset("test")
+    kept = task.filter_indices_by_size(np.arange(11), task.dataset("test"), (6, 6), ignore_invalid_inputs=True)
+    assert kept.tolist() == list(range(10))
+
+
+def test_combined_splits_do_not_share_documents(data_bin, tmp_path):
+    for path in data_bin.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+        if path.name.startswith("valid."):  # the last document of valid ends with its file
+            (tmp_path / path.name.replace("valid.", "test1.")).write_bytes(path.read_bytes())
+    _, task, _ = toy.build(tmp_path)
+    task.load_dataset("test", combine=True)
+    dataset = task.dataset("test")
+    assert len(dataset) == 3 + 2 and len(dataset.index.items) == 11 + 3
+    _, task, _ = toy.build(tmp_path, "--upsample-primary", "3")
+    task.load_dataset("test", combine=True)
+    assert len(task.dataset("test")) == 3 * 3 + 2
 
 
 def test_shuffled_epochs_hold_every_document_once(data_bin):

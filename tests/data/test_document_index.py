@@ -1,10 +1,19 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docnmt_fairseq.data.document_index import DocumentIndex, Marks, check_parallel, first_tokens, read_index
+from docnmt_fairseq.data.document_index import (
+    DocumentIndex,
+    Marks,
+    check_parallel,
+    first_tokens,
+    part_starts,
+    read_index,
+)
 from docnmt_fairseq.errors import InputError
 
 EOS, P = 2, 4
@@ -111,6 +120,12 @@ def test_first_tokens_are_read_from_the_memory_map(data_bin):
     numbers = np.flatnonzero(dataset.sizes == 2)
     expected = [int(dataset[int(number)][0]) for number in numbers]
     assert len(expected) > 3 and first_tokens(dataset, numbers).tolist() == expected
+
+
+def test_no_document_goes_on_into_another_file():
+    assert index_of(["a", "b", "c", "d", ""], parts=[0, 2]).documents.tolist() == [0, 2, 4]
+    combined = SimpleNamespace(real_sizes=[3, 2], cumulative_sizes=[6, 8])  # the first twice
+    assert part_starts(combined) == [0, 3, 6] and part_starts(Lines(["a"])) == []
 
 
 def test_equal_marks_pass():

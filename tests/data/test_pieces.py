@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,3 +38,24 @@ def test_long_documents_are_cut_evenly():
     documents, tokens = flatten([[1] * 9])
     pieces = cut(documents, tokens, 8, 0)
     assert (pieces.end - pieces.start).tolist() == [5, 4]
+
+
+def test_token_limits_leave_no_small_rest():
+    documents, tokens = flatten([[33] * 127])
+    pieces = cut(documents, tokens, 128, 4096)
+    assert len(pieces) == 2 and abs((pieces.end - pieces.start)[0] - 63.5) < 2
+    documents, tokens = flatten([[5, 5, 5, 1, 1, 1]])
+    assert len(cut(documents, tokens, 4, 10)) == 2
+
+
+@given(corpora, st.integers(1, 8), st.integers(1, 60))
+def test_no_cut_needs_fewer_pieces(corpus, max_sentences, max_tokens):
+    documents, tokens = flatten(corpus)
+    fewest = 0
+    for first, last in pairwise(documents):
+        while first < last:
+            size = 1
+            while first + size < last and size < max_sentences and tokens[first : first + size + 1].sum() <= max_tokens:
+                size += 1
+            first, fewest = first + size, fewest + 1
+    assert len(cut(documents, tokens, max_sentences, max_tokens)) == fewest

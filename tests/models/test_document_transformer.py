@@ -136,6 +136,27 @@ def test_a_half_document_checkpoint_is_refused_by_name(data_bin):
         model.load_state_dict(state, strict=True)
 
 
+def test_a_first_stage_may_have_its_own_positions(data_bin):
+    _, _, sentence = toy.build(data_bin, "--sentence-positions", "learned")
+    _, _, document = toy.build(data_bin, *VARIANTS["conditional-block"], *POSITIONS)
+    document.load_state_dict(stir(sentence).state_dict(), strict=True)
+    table = "encoder.embed_positions.sentence.weight"
+    assert torch.equal(document.state_dict()[table], sentence.state_dict()[table])
+
+
+def test_other_targets_than_the_batchs_own_can_be_scored(data_bin):
+    _, task, model = toy.build(data_bin, *VARIANTS["conditional-block"])
+    stir(model)
+    sample = toy.batch_of(task)
+    previous = sample["net_input"]["prev_output_tokens"]
+    longer = torch.cat([previous, torch.full_like(previous[:, :2], 5)], dim=1)
+    longer = torch.where(longer.eq(1), 6, longer)
+    scored = logits(model, sample, prev_output_tokens=longer)
+    assert scored.shape[1] == longer.shape[1] and (scored.abs().sum(-1) > 0).all()
+    real = sample["target"].ne(1)
+    torch.testing.assert_close(scored[:, : previous.size(1)][real], logits(model, sample)[real], atol=1e-5, rtol=1e-5)
+
+
 def test_freezing_leaves_the_context_to_train(data_bin):
     _, _, model = toy.build(data_bin, *VARIANTS["conditional-block"], *POSITIONS, "--freeze-sentence-model")
     trained = {name.split(".")[-2] for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -153,6 +174,8 @@ def test_freezing_leaves_the_context_to_train(data_bin):
         (["--context-attention", "conditional", "--context-top-t-start", "2"], "--context-top-t-start 2"),
         (["--freeze-sentence-model"], "nothing to train"),
         (["--encoder-attention-heads", "3"], "not a multiple"),
+        (["--context-attention", "sentence", "--context-heads", "-4"], "--context-heads -4"),
+        (["--max-sentence-positions", "0"], "--max-sentence-positions 0"),
     ],
 )
 def test_bad_options_are_refused_by_name(data_bin, wrong, message):

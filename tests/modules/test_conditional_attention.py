@@ -106,3 +106,12 @@ def test_no_matrix_of_words_by_words(monkeypatch):
     layout = make_layout([5] * 40, [40])
     conditional_attention(*random_inputs(layout, torch.float32), layout, np.array([3]))
     assert widest and max(widest) <= 5
+
+
+def test_autocast_may_give_a_wider_type_where_documents_differ(monkeypatch):
+    """As on a GPU, where autocast computes softmax in float32."""
+    softmax = torch.softmax
+    monkeypatch.setattr(torch, "softmax", lambda x, dim: softmax(x.float(), dim))
+    layout = make_layout([2, 1, 2, 3], [3, 1])
+    inputs = random_inputs(layout, torch.bfloat16)
+    assert conditional_attention(*inputs, layout, np.array([2, 1])).isfinite().all()

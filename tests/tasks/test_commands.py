@@ -119,6 +119,38 @@ def test_validation_reports_bleu_and_the_schedule_is_logged(data_bin, tmp_path, 
     assert "bleu" in logged and "kept_sentences" in logged
 
 
+def typed(data_bin, checkpoint, tmp_path, lines, *options):
+    write_lines(tmp_path / "input", lines)
+    return toy.interactive(data_bin, checkpoint, tmp_path / "input", "--max-len-b", "10", *options).hypotheses
+
+
+@pytest.mark.parametrize(
+    ("lines", "ids"),
+    [(["", "a"], [1]), (["<p>", "a", "<p>", "<p>", "b"], [1, 4]), (["", ""], []), (["<p>"], []), (["  ", "a b"], [1])],
+)
+def test_interactive_takes_any_lines(data_bin, checkpoint, tmp_path, lines, ids):
+    assert sorted(typed(data_bin, checkpoint, tmp_path, lines)) == ids
+    assert sorted(typed(data_bin, checkpoint, tmp_path, lines, "--buffer-size", "10")) == ids
+
+
+def test_interactive_leaves_out_what_is_too_long(data_bin, checkpoint, tmp_path):
+    options = ["--max-source-positions", "3", "--skip-invalid-size-inputs-valid-test"]
+    assert sorted(typed(data_bin, checkpoint, tmp_path, ["a b", "a b c d e", "c"], *options)) == [0, 2]
+
+
+def test_interactive_forgets_what_is_too_far_back(data_bin, checkpoint, tmp_path):
+    limit = ["--max-document-sentences", "2"]
+    after = typed(data_bin, checkpoint, tmp_path, ["a b c", "d e", "b"], *limit)
+    assert after[2][0] == typed(data_bin, checkpoint, tmp_path, ["e a d", "d e", "b"], *limit)[2][0]
+    assert after[2][1] == typed(data_bin, checkpoint, tmp_path, ["e a d", "d e", "b"], *limit)[2][1]
+    assert after[2] != typed(data_bin, checkpoint, tmp_path, ["a b c", "c a", "b"], *limit)[2]
+
+
+def test_constraints_are_refused(data_bin, checkpoint):
+    with pytest.raises(InputError, match="--constraints"):
+        toy.generate(data_bin, checkpoint, "--constraints")
+
+
 def test_validate_runs_with_and_without_context(data_bin, checkpoint):
     assert toy.validate(data_bin, checkpoint) != toy.validate(data_bin, checkpoint, "--context", "none")
 
