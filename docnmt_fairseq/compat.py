@@ -74,5 +74,22 @@ def _let_torchrun_start_processes() -> None:
     wrapping.DistributedDataParallel = on_cpu_too
 
 
+# fairseq 0.12.2 keeps the encoder layers' weights a second time, for a fast path that fails on PyTorch 2.
+FAST_PATH_WEIGHTS = [f"{part}_{kind}" for part in ("in_proj", "out_proj", "fc1", "fc2") for kind in ("weight", "bias")]
+
+
+def remove_fast_path(layer: torch.nn.Module) -> None:
+    """Removes the second copy of an encoder layer's weights: it would be saved, but never trained."""
+    for name in FAST_PATH_WEIGHTS:
+        if name in layer._parameters:
+            delattr(layer, name)
+
+
+def drop_fast_path_weights(state_dict: typing.Dict[str, torch.Tensor]) -> None:
+    """Removes the second copies from a checkpoint's state."""
+    for key in [key for key in state_dict if key.rsplit(".", 1)[-1] in FAST_PATH_WEIGHTS]:
+        del state_dict[key]
+
+
 _allow_fairseq_checkpoints()
 _let_torchrun_start_processes()

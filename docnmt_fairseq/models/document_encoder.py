@@ -8,6 +8,7 @@ from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from fairseq.modules import transformer_layer
 from torch import Tensor, nn
 
+from docnmt_fairseq import compat
 from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.models.config import DocumentTransformerConfig, context_config, context_layers
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextMechanism
@@ -26,6 +27,7 @@ class DocumentEncoderLayer(transformer_layer.TransformerEncoderLayerBase):
 
     def __init__(self, host: TransformerConfig, context: Optional[ContextMechanism] = None, placement: str = "block"):
         super().__init__(host)
+        compat.remove_fast_path(self)
         self.placement = None if context is None else placement
         if self.placement == "replace":
             self.self_attn = context
@@ -37,6 +39,9 @@ class DocumentEncoderLayer(transformer_layer.TransformerEncoderLayerBase):
     def build_self_attention(self, embed_dim: int, cfg: TransformerConfig) -> nn.Module:
         """Returns the attention over packed sentences instead of fairseq's padded one."""
         return SentenceSelfAttention(embed_dim, cfg.encoder.attention_heads, cfg.attention_dropout)
+
+    def _load_from_state_dict(self, *args) -> None:
+        nn.Module._load_from_state_dict(self, *args)  # fairseq 0.12.2's own would ask for its fast path's weights
 
     def forward(self, x: Tensor, layout: DocumentLayout) -> Tensor:
         """Returns [N, d] from packed states x [N, d]."""

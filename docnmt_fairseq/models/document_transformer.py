@@ -10,6 +10,7 @@ from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from omegaconf import OmegaConf
 from torch import Tensor, nn
 
+from docnmt_fairseq import compat
 from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.models.config import DocumentTransformerConfig, check
 from docnmt_fairseq.models.document_decoder import DocumentTransformerDecoder
@@ -128,15 +129,10 @@ class DocumentTransformer(TransformerModelBase):
         state_dict.pop(f"{positions}._float_tensor", None)
         if f"{positions}.weight" in state_dict:
             state_dict[f"{positions}.word.weight"] = state_dict.pop(f"{positions}.weight")
-        for key in list(state_dict):  # fairseq 0.12.2 stores weights of its fast path a second time
-            if key.rsplit(".", 1)[-1] in _FAST_PATH_COPIES:
-                del state_dict[key]
+        compat.drop_fast_path_weights(state_dict)
         own, shared = self.state_dict(), self.sentence_keys()
         for part, keys in self.context_parts().items():
             added = keys - shared
             if added and not added & state_dict.keys():
                 logger.info(f"the checkpoint has no {part}: they start from their initialisation")
                 state_dict.update({key: own[key] for key in added})
-
-
-_FAST_PATH_COPIES = {f"{part}_{kind}" for part in ("in_proj", "out_proj", "fc1", "fc2") for kind in ("weight", "bias")}
