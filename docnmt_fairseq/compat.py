@@ -32,8 +32,23 @@ def _safe_globals() -> list:
 
 def _allow_fairseq_checkpoints() -> None:
     """Lets PyTorch's safe loader (2.6 and later) read fairseq's checkpoints. Older PyTorch executes what it loads."""
-    if hasattr(torch.serialization, "add_safe_globals"):
+    if tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 6):
         torch.serialization.add_safe_globals(_safe_globals())
+
+
+def _switch_off_the_fast_path() -> None:
+    """Lets fairseq 0.12.2's own models translate on PyTorch 2, where its encoder layers' fast path fails."""
+    from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
+
+    if "_load_from_state_dict" not in vars(TransformerEncoderLayerBase) or int(torch.__version__.split(".")[0]) < 2:
+        return
+    forward = TransformerEncoderLayerBase.forward
+
+    def without_fast_path(self: torch.nn.Module, *args, **kwargs) -> object:
+        self.can_use_fastpath = False
+        return forward(self, *args, **kwargs)
+
+    TransformerEncoderLayerBase.forward = without_fast_path
 
 
 def _let_torchrun_start_processes() -> None:
@@ -92,4 +107,5 @@ def drop_fast_path_weights(state_dict: typing.Dict[str, torch.Tensor]) -> None:
 
 
 _allow_fairseq_checkpoints()
+_switch_off_the_fast_path()
 _let_torchrun_start_processes()

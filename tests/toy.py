@@ -56,6 +56,14 @@ def batch_of(task, split="test", max_tokens=1000):
     return dataset.collater([dataset[int(number)] for number in numbers])
 
 
+SAFE_LOADER = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 6)
+
+
+def state(checkpoint):
+    """Returns the model's state in a checkpoint."""
+    return torch.load(checkpoint, weights_only=SAFE_LOADER)["model"]
+
+
 def train(data_bin, save_dir, *extra, **options_):
     from fairseq_cli import train as command
 

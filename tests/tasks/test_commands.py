@@ -161,8 +161,8 @@ def test_a_sentence_level_fairseq_checkpoint_is_the_first_stage(data_bin, tmp_pa
     )  # fmt: skip
     options = [*CONDITIONAL, "--finetune-from-model", str(sentence), "--max-update", "1", "--lr", "1e-12"]
     document = toy.train(data_bin, tmp_path / "document", *options, "--freeze-sentence-model")
-    before = torch.load(sentence, weights_only=True)["model"]
-    after = torch.load(document, weights_only=True)["model"]
+    before = toy.state(sentence)
+    after = toy.state(document)
     shared = [key for key in before if key in after]
     assert len(shared) > 40
     for key in shared:
@@ -193,10 +193,11 @@ def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
     whole = toy.train(data_bin, tmp_path / "whole", *options, "--max-update", "10")
     toy.train(data_bin, tmp_path / "parts", *options, "--max-update", "5")
     parts = toy.train(data_bin, tmp_path / "parts", *options, "--max-update", "10")
-    a, b = (torch.load(path, weights_only=True)["model"] for path in (whole, parts))
+    a, b = (toy.state(path) for path in (whole, parts))
     assert float(a["encoder.layers.1.context.schedule.narrowed"]) == pytest.approx(0.7)  # of update 9, the last
     for key in a:
-        torch.testing.assert_close(a[key], b[key], atol=1e-6, rtol=1e-5, msg=key)
+        if not key.endswith("_float_tensor"):  # never set, in fairseq 0.12.2
+            torch.testing.assert_close(a[key], b[key], atol=1e-6, rtol=1e-5, msg=key)
 
 
 def test_the_view_of_documents_is_restored_at_generation(data_bin, tmp_path, caplog):
@@ -210,6 +211,7 @@ def test_the_view_of_documents_is_restored_at_generation(data_bin, tmp_path, cap
     assert "--max-document-sentences 0: the model was trained with 2" in caplog.text
 
 
+@pytest.mark.skipif(not toy.SAFE_LOADER, reason="PyTorch before 2.6 executes what a checkpoint says")
 def test_a_checkpoint_with_something_executable_is_refused(data_bin, checkpoint, tmp_path):
     class Malicious:
         def __reduce__(self):

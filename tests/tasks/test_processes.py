@@ -19,7 +19,7 @@ def test_two_processes_equal_one_with_twice_the_batches(data_bin, tmp_path, back
     fixed += ["--distributed-backend", "gloo", "--ddp-backend", backend]
     result = subprocess.run([*command, *toy.arguments(data_bin, *fixed, *options)], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr[-3000:]
-    a = torch.load(one, weights_only=True)["model"]
-    b = torch.load(tmp_path / "two" / "checkpoint_last.pt", weights_only=True)["model"]
+    a = toy.state(one)
+    b = toy.state(tmp_path / "two" / "checkpoint_last.pt")
     for key in a:
         torch.testing.assert_close(a[key], b[key], atol=1e-5, rtol=1e-4, msg=key)
