@@ -42,13 +42,13 @@ def _switch_off_the_fast_path() -> None:
 
     if "_load_from_state_dict" not in vars(TransformerEncoderLayerBase) or int(torch.__version__.split(".")[0]) < 2:
         return
-    forward = TransformerEncoderLayerBase.forward
+    initialise = TransformerEncoderLayerBase.__init__
 
-    def without_fast_path(self: torch.nn.Module, *args, **kwargs) -> object:
+    def without_fast_path(self: torch.nn.Module, *args, **kwargs) -> None:
+        initialise(self, *args, **kwargs)
         self.can_use_fastpath = False
-        return forward(self, *args, **kwargs)
 
-    TransformerEncoderLayerBase.forward = without_fast_path
+    TransformerEncoderLayerBase.__init__ = without_fast_path
 
 
 def _let_torchrun_start_processes() -> None:
