@@ -163,7 +163,7 @@ def test_a_sentence_level_fairseq_checkpoint_is_the_first_stage(data_bin, tmp_pa
     document = toy.train(data_bin, tmp_path / "document", *options, "--freeze-sentence-model")
     before = toy.state(sentence)
     after = toy.state(document)
-    shared = [key for key in before if key in after]
+    shared = [key for key in before if key in after and not key.endswith("_float_tensor")]
     assert len(shared) > 40
     for key in shared:
         torch.testing.assert_close(after[key], before[key], atol=1e-8, rtol=1e-6)
