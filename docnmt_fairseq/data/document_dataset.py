@@ -194,7 +194,7 @@ class DocumentDataset(FairseqDataset):
     def ordered_indices(self) -> np.ndarray:
         """Returns the pieces in the order of the corpus, or shuffled anew for every epoch."""
         order = np.arange(len(self))
-        return np.random.default_rng((self.seed, self.epoch)).permutation(order) if self.shuffle else order
+        return np.random.RandomState(self.seed + self.epoch).permutation(order) if self.shuffle else order
 
     def batch_by_size(
         self,
