@@ -96,7 +96,7 @@ class DocumentTranslationTask(TranslationTask):
         self.open_document = OpenDocument(src_dict.pad(), src_dict.eos(), self.paragraph_symbols()[0])
         if not 0 <= cfg.context_dropout <= 1:
             raise InputError(f"--context-dropout {cfg.context_dropout}: a probability is between 0 and 1")
-        if cfg.upsample_primary < 1:
+        if cfg.upsample_primary < 1 and cfg.upsample_primary != -1:  # -1: fairseq's own default
             raise InputError(f"--upsample-primary {cfg.upsample_primary}: must be at least 1")
         symbols = self.paragraph_symbols()
         if (symbols[0] is None) != (symbols[1] is None):
@@ -153,7 +153,7 @@ class DocumentTranslationTask(TranslationTask):
         path = paths[(epoch - 1) % len(paths)] if training else paths[0]
         pair = load_langpair_dataset(
             path, split, cfg.source_lang, self.src_dict, cfg.target_lang, self.tgt_dict, combine=combine,
-            dataset_impl=cfg.dataset_impl, upsample_primary=cfg.upsample_primary, left_pad_source=False,
+            dataset_impl=cfg.dataset_impl, upsample_primary=max(1, cfg.upsample_primary), left_pad_source=False,
             left_pad_target=False, max_source_positions=cfg.max_source_positions,
             max_target_positions=cfg.max_target_positions,
         )  # fmt: skip
