@@ -88,7 +88,7 @@ def test_combined_splits_do_not_share_documents(data_bin, tmp_path):
         (tmp_path / path.name).write_bytes(path.read_bytes())
         if path.name.startswith("valid."):  # the last document of valid ends with its file
             (tmp_path / path.name.replace("valid.", "test1.")).write_bytes(path.read_bytes())
-    _, task, _ = toy.build(tmp_path)
+    _, task, _ = toy.build(tmp_path, "--upsample-primary=-1")
     task.load_dataset("test", combine=True)
     dataset = task.dataset("test")
     assert len(dataset) == 3 + 2 and len(dataset.index.items) == 11 + 3
