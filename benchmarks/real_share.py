@@ -10,8 +10,8 @@ from systems import System
 from tqdm import tqdm
 
 from docnmt_fairseq.layout import Ragged
-from docnmt_fairseq.modules import selected_attention
-from docnmt_fairseq.modules.selected_attention import BLOCK
+from docnmt_fairseq.modules.kernels import grouped
+from docnmt_fairseq.modules.kernels.grouped import BLOCK
 
 PARTS = {
     "encoder fc1": "encoder feed-forward",
@@ -94,7 +94,7 @@ def _count_plans(layout: object, counter: Counter) -> None:
 @contextmanager
 def _counting_selected(counter: Counter) -> Iterator[None]:
     """Adds the pairs of words and words of kept sentences (of all layers and heads) while it is open."""
-    original = selected_attention.block_pairs
+    original = grouped.block_pairs
 
     def counted(selection: object, valid: torch.Tensor, words: Ragged) -> object:
         pairs = original(selection, valid, words)
@@ -103,11 +103,11 @@ def _counting_selected(counter: Counter) -> Iterator[None]:
         counter.add("context", computed, np.asarray(words.lengths)[kept].sum())
         return pairs
 
-    selected_attention.block_pairs = counted
+    grouped.block_pairs = counted
     try:
         yield
     finally:
-        selected_attention.block_pairs = original
+        grouped.block_pairs = original
 
 
 def real_shares(name: str, args: object) -> Dict[str, float]:

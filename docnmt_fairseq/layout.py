@@ -227,6 +227,14 @@ class DocumentLayout:
         """Returns the document of every word, [N]."""
         return self.document_words.item_row
 
+    def words_of_documents(self, documents: Optional[np.ndarray] = None) -> Tensor:
+        """Returns the item numbers of the words of ``documents`` (ascending; None: all), [M]."""
+        if documents is None:
+            return torch.arange(self.words.total, device=self.device)
+        offsets = self.document_words.offsets
+        ranges = [np.arange(offsets[document], offsets[document + 1]) for document in documents]
+        return self.words._tensor(np.concatenate(ranges))
+
     def pack_tokens(self, src_tokens: Tensor) -> Tensor:
         """Returns the word ids [N] of all rows, from right-padded [S, width] of the decoded ones and the context's."""
         if self.decoded is None:

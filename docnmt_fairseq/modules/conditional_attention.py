@@ -1,6 +1,7 @@
 """Context mechanism ``conditional``: attention over the words of the t most relevant sentences ([T] eq. 3-7)."""
 
 import math
+from typing import Callable, Optional, Tuple
 
 import numpy as np
 import torch
@@ -11,10 +12,12 @@ from docnmt_fairseq.layout import AttentionPlan, DocumentLayout
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextConfig, ContextMechanism
 from docnmt_fairseq.modules.initialisation import projection
 from docnmt_fairseq.modules.keep_schedule import KeepSchedule
+from docnmt_fairseq.modules.kernels import SelectionKernel, kernel_for
 from docnmt_fairseq.modules.ragged_attention import ragged_attention
-from docnmt_fairseq.modules.selected_attention import selected_attention
 from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
-from docnmt_fairseq.modules.sentence_selection import select_sentences
+from docnmt_fairseq.modules.sentence_selection import Selection, keep_own
+
+Choose = Callable[[SelectionKernel, Optional[np.ndarray]], Tensor]  # (kernel, documents) to chosen rows [M, H, t]
 
 
 def attend_to_all(
@@ -48,10 +51,12 @@ def conditional_attention(
     kept: np.ndarray,
     always_keep_own: bool = False,
     dropout: float = 0.0,
+    kernel: str = "auto",
+    choose: Optional[Choose] = None,
 ) -> Tensor:
     """Returns out_i = softmax_w(q_i k_wᵀ/√d_k + R_{i, sentence(w)}) · v of all words, [N, H, d_k] ([T] eq. 7).
 
-    R_i = KeepTopT(q_s,i k_sᵀ/√d_k, t) over the sentences of the word's document.
+    R_i = KeepTopT(q_s,i k_sᵀ/√d_k, t) over the sentences of the word's document. No N×N matrix is built.
 
     Args:
         q, k, v: [N, H, d_k] packed word states.
@@ -61,32 +66,41 @@ def conditional_attention(
         kept: [D] t of every document, at least 1.
         always_keep_own: keep a word's own sentence besides the t.
         dropout: probability of dropping an attention weight.
+        kernel: who computes it, see ``modules/kernels``.
+        choose: another way to choose than the t largest scores; the chosen still score q_s k_s.
     """
     all_kept = kept >= layout.sentences.lengths
     if all_kept.all():
         plan = layout.plan("document>document", layout.document_words, layout.document_words)
         return attend_to_all(q, k, v, q_s, k_s, layout, plan, dropout)
-    name = all_kept.tobytes().hex()
-    rows = np.flatnonzero(~all_kept)
-    selecting = layout.plan(f"document>sentences {name}", layout.document_words, layout.sentences, rows=rows)
-    selection = select_sentences(q_s, k_s, layout, selecting, kept, always_keep_own)
-    selected = selected_attention(q, k, v, selection, layout.words, dropout)
-    if not all_kept.any():
+    computes, documents = kernel_for(kernel, q), None if not all_kept.any() else np.flatnonzero(~all_kept)
+    if choose is None:
+        sentence = computes.choose(q_s, k_s, layout, kept, documents)
+    else:
+        sentence = choose(computes, documents)
+    items = layout.words_of_documents(documents)
+    if always_keep_own:
+        sentence = keep_own(sentence, layout.token_sentence.index_select(0, items))
+    selection = Selection(items, sentence, computes.score(q_s, k_s, items, sentence))
+    selected = computes.attend(q, k, v, selection, layout.words, dropout)
+    if documents is None:
         return selected
     rows = np.flatnonzero(all_kept)
-    plan = layout.plan(f"document>document {name}", layout.document_words, layout.document_words, rows=rows)
+    plan = layout.plan(
+        f"document>document {rows.tobytes().hex()}", layout.document_words, layout.document_words, rows=rows
+    )
     of_all = attend_to_all(q, k, v, q_s, k_s, layout, plan, dropout)
-    items = torch.cat([selection.items, plan.items])
+    items = torch.cat([items, plan.items])
     both = torch.cat([selected, of_all.to(selected.dtype)])  # autocast may leave them in different types
     return torch.empty_like(both).index_copy(0, items, both)
 
 
-@CONTEXT_MECHANISMS.register("conditional")
-class ConditionalAttention(ContextMechanism):
-    """Multi-head conditional attention; every head and word selects for itself.
+class SelectingAttention(ContextMechanism):
+    """Multi-head attention to the words of sentences that every head and word selects for itself.
 
     Word projections are named as fairseq's multi-head attention's: placed as ``replace``, they load a sentence-level
     model's, and a document of one sentence gives exactly that model's self-attention (R is then one constant).
+    Subclasses say how relevance is found: :meth:`sentence_keys`.
     """
 
     placements = ("block", "heads", "replace")
@@ -97,6 +111,7 @@ class ConditionalAttention(ContextMechanism):
         self.heads = config.heads
         self.dropout = config.dropout
         self.always_keep_own = config.always_keep_own
+        self.kernel = config.kernel
         self.schedule = KeepSchedule(
             config.kept_sentences, config.kept_start, config.narrow_from, config.narrow_updates
         )
@@ -109,14 +124,38 @@ class ConditionalAttention(ContextMechanism):
         self.sentence_k_proj = projection(config.embed_dim, width, gain=2**-0.5)  # W^{Ks}
         self.out_proj = projection(width, config.embed_dim, zero_bias=True, zero=config.zero_init)
 
+    def sentence_keys(
+        self, encodings: Tensor, q_s: Tensor, kept: np.ndarray, layout: DocumentLayout
+    ) -> Tuple[Tensor, Optional[Choose]]:
+        """Returns what relevance is taken with, [R, H, d_k], and how sentences are chosen (None: the t largest).
+
+        Args:
+            encodings: S, [R, d].
+            q_s: [N, H, d_k] queries for relevance.
+            kept: [D] t of every document.
+            layout: the batch.
+        """
+        raise NotImplementedError
+
     def forward(self, x: Tensor, layout: DocumentLayout) -> Tensor:
         """Returns [N, d]; see :class:`ContextMechanism`."""
-        encodings = self.sentence_encoder(x, layout.words)  # S, [R, d]
         word_projections = (self.q_proj, self.k_proj, self.v_proj, self.sentence_q_proj)
         q, k, v, q_s = (proj(x).unflatten(-1, (self.heads, -1)) for proj in word_projections)
-        k_s = self.sentence_k_proj(encodings).unflatten(-1, (self.heads, -1))  # [R, H, d_k]
         kept = self.schedule.kept(layout.sentences.lengths)
+        k_s, choose = self.sentence_keys(self.sentence_encoder(x, layout.words), q_s, kept, layout)
         dropout = self.dropout if self.training else 0.0
-        return self.out_proj(
-            conditional_attention(q, k, v, q_s, k_s, layout, kept, self.always_keep_own, dropout).flatten(1)
+        attended = conditional_attention(
+            q, k, v, q_s, k_s, layout, kept, self.always_keep_own, dropout, self.kernel, choose
         )
+        return self.out_proj(attended.flatten(1))
+
+
+@CONTEXT_MECHANISMS.register("conditional")
+class ConditionalAttention(SelectingAttention):
+    """Flat selection: the t sentences of the document whose encodings score highest."""
+
+    def sentence_keys(
+        self, encodings: Tensor, q_s: Tensor, kept: np.ndarray, layout: DocumentLayout
+    ) -> Tuple[Tensor, Optional[Choose]]:
+        """Returns S W^{Ks}; see :class:`SelectingAttention`."""
+        return self.sentence_k_proj(encodings).unflatten(-1, (self.heads, -1)), None

@@ -29,6 +29,7 @@ class ContextConfig:
         narrow_from: update at which t begins to fall.
         narrow_updates: how many updates it takes to reach ``kept_sentences``.
         always_keep_own: keep a word's own sentence besides the t selected ones.
+        kernel: who computes selected attention, see ``modules/kernels``.
         zero_init: start with an output of zero, so that a residual sub-layer begins as the identity.
     """
 
@@ -42,6 +43,7 @@ class ContextConfig:
     narrow_from: int = 0
     narrow_updates: int = 0
     always_keep_own: bool = False
+    kernel: str = "auto"
     zero_init: bool = False
 
 

@@ -1,0 +1,69 @@
+"""The contract of kernels: choose sentences, score the chosen, attend to their words."""
+
+from typing import Optional
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docnmt_fairseq.layout import DocumentLayout, Ragged
+from docnmt_fairseq.modules.registry import Registry
+from docnmt_fairseq.modules.sentence_selection import Selection
+
+
+class SelectionKernel:
+    """Contract: the three steps of conditional attention, on packed tensors.
+
+    Symbols: N words and R sentences of the batch, H heads; M selecting words, each with t places for sentences.
+    """
+
+    def serves(self, device: torch.device, dtype: torch.dtype) -> bool:
+        """Returns whether the kernel can compute on such tensors here."""
+        raise NotImplementedError
+
+    def choose(
+        self, q: Tensor, k: Tensor, layout: DocumentLayout, kept: np.ndarray, documents: Optional[np.ndarray] = None
+    ) -> Tensor:
+        """Returns KeepTopT ([T] eq. 3-4): the rows of the sentences that every head and word keeps, −1: none.
+
+        Without gradient. The lowest sentence comes first among equals; float32 at least.
+
+        Args:
+            q: [N, H, d_k] x W^{Qs} of every word.
+            k: [R, H, d_k] S W^{Ks} of every sentence.
+            layout: the batch.
+            kept: [D] t of every document; more than its sentences: all of them.
+            documents: those whose words select, ascending; None: all.
+
+        Returns:
+            [M, H, most] int64, M the words of ``documents``, most the largest t in use.
+        """
+        raise NotImplementedError
+
+    def score(self, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:
+        """Returns R = q·k/√d_k of the chosen sentences, [M, H, t], −∞ at places that hold none.
+
+        Args:
+            q: [N, H, d_k] queries of every word.
+            k: [R, H, d_k] keys of every sentence.
+            items: [M] the words that select.
+            sentence: [M, H, t] rows of the chosen sentences, −1: none.
+        """
+        raise NotImplementedError
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, selection: Selection, words: Ragged, dropout: float) -> Tensor:
+        """Returns Σ_w softmax_w(q_i k_wᵀ/√d_k + R_{i, sentence(w)}) v_w over the selected sentences' words ([T] eq. 7).
+
+        Args:
+            q, k, v: [N, H, d_k] packed word states.
+            selection: of M words.
+            words: words in sentences.
+            dropout: probability of dropping an attention weight.
+
+        Returns:
+            [M, H, d_k].
+        """
+        raise NotImplementedError
+
+
+KERNELS: Registry[SelectionKernel] = Registry("kernel")
