@@ -1,9 +1,13 @@
-"""Sentence encoders: one vector a sentence from its packed word states, chosen by name."""
+"""Sentence encoders: one vector a sentence from its packed word states, chosen by name.
+
+What they take is any rows of vectors, so that they also merge the children of a tree's nodes.
+"""
 
 import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from docnmt_fairseq.layout import Ragged
 from docnmt_fairseq.modules.initialisation import projection
@@ -41,6 +45,20 @@ class Source2Token(SentenceEncoder):
         scores = (keys * self.query).sum(-1) / math.sqrt(keys.size(-1))  # [N, H]
         weights = sentences.softmax(scores)
         return self.out_proj(sentences.sum(weights.unsqueeze(-1) * values).flatten(1))
+
+
+@SENTENCE_ENCODERS.register("multi-dim-source2token")
+class MultiDimSource2Token(SentenceEncoder):
+    """s_j = Σ_i a_i ⊙ x_i, a = softmax over the words of W_2 elu(W_1 x + b_1) + b_2: a score a feature ([T] 3.3.1)."""
+
+    def __init__(self, embed_dim: int, heads: int):
+        super().__init__()
+        self.hidden = projection(embed_dim, embed_dim)  # W_1, b_1
+        self.score = projection(embed_dim, embed_dim)  # W_2, b_2
+
+    def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
+        """Returns [R, d]; see :class:`SentenceEncoder`."""
+        return sentences.sum(sentences.softmax(self.score(F.elu(self.hidden(x)))) * x)
 
 
 @SENTENCE_ENCODERS.register("mean")

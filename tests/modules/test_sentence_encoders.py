@@ -1,43 +1,70 @@
+import pytest
 import torch
 from hypothesis import given, settings
 
-from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS, Source2Token
+import docnmt_fairseq.modules  # noqa: F401  (registers all)
+from docnmt_fairseq.layout import Ragged
+from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
 from tests.conftest import layouts, make_layout
 from tests.reference import attention as reference
 
+REFERENCES = {
+    "source2token": lambda e, x, layout: reference.source2token(x, layout, e.query, e.k_proj, e.v_proj, e.out_proj),
+    "multi-dim-source2token": lambda e, x, layout: reference.multi_dim_source2token(x, layout, e.hidden, e.score),
+    "mean": lambda e, x, layout: reference.mean_of_words(x, layout),
+}
+every_encoder = pytest.mark.parametrize("name", SENTENCE_ENCODERS.names())
 
-@settings(max_examples=20)
-@given(layouts())
-def test_source2token_equals_the_equation(layout):
+
+def build(name, width=6):
     torch.manual_seed(0)
-    encoder = Source2Token(6, 2).double()
-    x = torch.randn(layout.words.total, 6, dtype=torch.double, requires_grad=True)
-    fast = encoder(x, layout.words)
-    slow = reference.source2token(x, layout, encoder.query, encoder.k_proj, encoder.v_proj, encoder.out_proj)
-    torch.testing.assert_close(fast, slow, atol=1e-9, rtol=1e-9)
-    weight = torch.linspace(-1, 1, fast.numel(), dtype=torch.double).view_as(fast)
-    wanted = [x, encoder.query, encoder.v_proj.weight, encoder.out_proj.weight, encoder.k_proj.weight]
+    return SENTENCE_ENCODERS[name](width, 2)
+
+
+@every_encoder
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-4)], ids=["64", "32"])
+@settings(max_examples=15)
+@given(layout=layouts())
+def test_an_encoder_equals_its_equation_forward_and_gradient(name, dtype, tolerance, layout):
+    encoder = build(name).to(dtype)
+    x = torch.randn(layout.words.total, 6, dtype=dtype, requires_grad=True)
+    fast, slow = encoder(x, layout.words), REFERENCES[name](encoder, x, layout)
+    torch.testing.assert_close(fast, slow, atol=tolerance, rtol=tolerance)
+    weight = torch.linspace(-1, 1, fast.numel(), dtype=dtype).view_as(fast)
+    wanted = [x, *encoder.parameters()]
     of_fast = torch.autograd.grad((fast * weight).sum(), wanted)
     of_slow = torch.autograd.grad((slow * weight).sum(), wanted)
     for a, b in zip(of_fast, of_slow):
-        torch.testing.assert_close(a, b, atol=1e-9, rtol=1e-9)
+        torch.testing.assert_close(a, b, atol=tolerance, rtol=tolerance)
 
 
-def test_every_encoder_sees_its_own_sentence_only():
+@every_encoder
+def test_a_sentence_is_encoded_from_its_own_words_only(name):
     layout = make_layout([3, 1, 2], [3])
     x = torch.randn(6, 8)
     changed = x.clone()
     changed[3:] += 1
-    for name in SENTENCE_ENCODERS.names():
-        encoder = SENTENCE_ENCODERS[name](8, 2)
-        before, after = encoder(x, layout.words), encoder(changed, layout.words)
-        assert before.shape == (3, 8)
-        torch.testing.assert_close(before[0], after[0])
-        assert not torch.allclose(before[1:], after[1:])
+    encoder = build(name, width=8)
+    before, after = encoder(x, layout.words), encoder(changed, layout.words)
+    assert before.shape == (3, 8)
+    torch.testing.assert_close(before[0], after[0])
+    assert not torch.allclose(before[1:], after[1:])
 
 
-def test_mean_is_the_mean():
-    layout = make_layout([3, 1], [2])
-    x = torch.randn(4, 8)
-    encoded = SENTENCE_ENCODERS["mean"](8, 2)(x, layout.words)
-    torch.testing.assert_close(encoded, torch.stack([x[:3].mean(0), x[3]]))
+@every_encoder
+def test_large_states_stay_finite(name):
+    x = (torch.randn(5, 6) * 1e4).requires_grad_()
+    encoded = build(name)(x, Ragged([3, 2]))
+    encoded.sum().backward()
+    assert encoded.isfinite().all() and x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["mean", "multi-dim-source2token"])
+def test_a_sentence_of_one_word_encodes_that_word(name):
+    x = torch.randn(2, 6)
+    torch.testing.assert_close(build(name)(x, Ragged([1, 1])), x)
+
+
+def test_multi_dimensional_weights_differ_between_features():
+    encoder, x = build("multi-dim-source2token"), torch.tensor([[0.0] * 6, [1.0] * 6])
+    assert encoder(x, Ragged([2])).unique().numel() == 6  # the weight of the second word, feature by feature

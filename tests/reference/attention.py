@@ -41,6 +41,40 @@ def source2token(x: Tensor, layout: DocumentLayout, query: Tensor, w_k, w_v, w_o
     return torch.stack(encodings)
 
 
+def multi_dim_source2token(x: Tensor, layout: DocumentLayout, hidden, score) -> Tensor:
+    """s_jf = Σ_i a_if x_if, a_f = softmax over the words of (W_2 elu(W_1 x + b_1) + b_2)_f ([T] sec. 3.3.1)."""
+    encodings = []
+    for sentence in range(layout.words.rows):
+        words = words_of(layout, sentence)
+        scores = [score(torch.nn.functional.elu(hidden(x[w]))) for w in words]
+        features = []
+        for f in range(x.size(1)):
+            weights = torch.softmax(torch.stack([s[f] for s in scores]), 0)
+            features.append(sum(a * x[w, f] for a, w in zip(weights, words)))
+        encodings.append(torch.stack(features))
+    return torch.stack(encodings)
+
+
+def mean_of_words(x: Tensor, layout: DocumentLayout) -> Tensor:
+    """s_j = (1/m_j) Σ_i x_i."""
+    rows = [words_of(layout, sentence) for sentence in range(layout.words.rows)]
+    return torch.stack([sum(x[w] for w in words) / len(words) for words in rows])
+
+
+def sentence_attention(mechanism, queries: Sequence[Tensor], encodings: Sequence[Tensor]) -> List[Tensor]:
+    """Multi-head attention of each query to the sentence encodings of its document ([T] sec. 2)."""
+    outputs, d_k = [], mechanism.q_proj.out_features // mechanism.heads
+    for x in queries:
+        heads = []
+        for h in range(mechanism.heads):
+            cut = slice(h * d_k, (h + 1) * d_k)
+            keys = [mechanism.k_proj(s)[cut] for s in encodings]
+            values = [mechanism.v_proj(s)[cut] for s in encodings]
+            heads.append(attention(mechanism.q_proj(x)[cut], keys, values))
+        outputs.append(mechanism.out_proj(torch.cat(heads)))
+    return outputs
+
+
 def keep_top_t(relevance: Sequence[Tensor], t: int) -> List[int]:
     """The t largest, the lowest index first among equals ([T] eq. 4)."""
     return sorted(range(len(relevance)), key=lambda i: (-float(relevance[i].detach()), i))[:t]
