@@ -9,11 +9,13 @@ Symbols: R sentences (rows) in D documents, N words in all; a row is a sentence,
 
 import copy
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
+
+T = TypeVar("T")
 
 # A bucket of rows may be this much wider than its shortest row: about 10 % padding on text, few buckets.
 BUCKET_GROWTH = 1.25
@@ -183,7 +185,7 @@ class DocumentLayout:
         self.targets = None if target_lengths is None else Ragged(target_lengths, device)
         self.context_tokens = None if context_tokens is None else context_tokens.to(device)
         self.device = torch.device(device)
-        self._plans: Dict[str, AttentionPlan] = {}
+        self._plans: Dict[str, Any] = {}  # what was made for this batch: attention plans and the like
 
     @classmethod
     def of_single_sentences(
@@ -256,8 +258,12 @@ class DocumentLayout:
 
     def plan(self, name: str, queries: Ragged, keys: Ragged, **options: object) -> AttentionPlan:
         """Returns the attention plan of that name, made at its first use and shared by all layers."""
+        return self.shared(name, lambda: AttentionPlan(queries, keys, **options))
+
+    def shared(self, name: str, make: Callable[[], T]) -> T:
+        """Returns what ``make`` gives, called at the first use of that name; kept for all layers."""
         if name not in self._plans:
-            self._plans[name] = AttentionPlan(queries, keys, **options)
+            self._plans[name] = make()
         return self._plans[name]
 
     @property

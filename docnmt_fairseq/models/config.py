@@ -9,9 +9,10 @@ from omegaconf import II
 
 from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, PLACEMENTS, ContextConfig
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, PLACEMENTS, SELECTION_SCORES, ContextConfig
 from docnmt_fairseq.modules.positions import KINDS, WORD_SCOPES
 from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
+from docnmt_fairseq.modules.tree_merges import TREE_MERGES
 
 
 def _option(default: object, help_text: str) -> object:
@@ -71,6 +72,13 @@ class DocumentTransformerConfig(FairseqDataclass):
     context_narrow_from: int = _option(0, "update at which the number of kept sentences begins to fall")
     context_narrow_updates: int = _option(0, "updates from the start value to --context-top-t; 0: at once")
     context_always_keep_own: bool = _option(False, "keep a word's own sentence besides the selected ones")
+    tree_merge: str = _option(
+        "source2token", f"how two nodes of the sentence tree make one: {', '.join(TREE_MERGES.names())}"
+    )
+    selection_score: ChoiceEnum(SELECTION_SCORES) = _option(
+        "level", "what decides which nodes of a height of the sentence tree are kept: level: their own relevance; "
+        "cumulative: its sum from the root down"
+    )  # fmt: skip
     context_init: ChoiceEnum(("zero", "xavier")) = _option(
         "zero", "output projection of added context sub-layers: zero begins as the identity, i.e. as the "
         "sentence-level model"
@@ -109,6 +117,8 @@ def context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
         narrow_from=cfg.context_narrow_from,
         narrow_updates=cfg.context_narrow_updates,
         always_keep_own=cfg.context_always_keep_own,
+        tree_merge=cfg.tree_merge,
+        selection_score=str(cfg.selection_score),
         zero_init=cfg.context_init == "zero" and cfg.context_placement != "replace",
     )
 
@@ -126,6 +136,8 @@ def check(cfg: DocumentTransformerConfig) -> None:
     expect(known, f"--context-attention {cfg.context_attention}: must be one of {', '.join(mechanisms)}")
     encoders = SENTENCE_ENCODERS.names()
     expect(cfg.sentence_encoder in encoders, f"--sentence-encoder {cfg.sentence_encoder}: must be one of {encoders}")
+    merges = TREE_MERGES.names()
+    expect(cfg.tree_merge in merges, f"--tree-merge {cfg.tree_merge}: must be one of {', '.join(merges)}")
     for side in ("encoder", "decoder"):
         width, heads = getattr(cfg, f"{side}_embed_dim"), getattr(cfg, f"{side}_attention_heads")
         expect(width % heads == 0, f"--{side}-embed-dim {width} is not a multiple of --{side}-attention-heads {heads}")

@@ -12,6 +12,7 @@ from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.modules.registry import Registry
 
 PLACEMENTS = ("block", "heads", "replace")
+SELECTION_SCORES = ("level", "cumulative")
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class ContextConfig:
         narrow_from: update at which t begins to fall.
         narrow_updates: how many updates it takes to reach ``kept_sentences``.
         always_keep_own: keep a word's own sentence besides the t selected ones.
+        tree_merge: name in ``TREE_MERGES``.
+        selection_score: what a height of the tree is cut by, of ``SELECTION_SCORES``.
         kernel: who computes selected attention, see ``modules/kernels``.
         zero_init: start with an output of zero, so that a residual sub-layer begins as the identity.
     """
@@ -43,6 +46,8 @@ class ContextConfig:
     narrow_from: int = 0
     narrow_updates: int = 0
     always_keep_own: bool = False
+    tree_merge: str = "source2token"
+    selection_score: str = "level"
     kernel: str = "auto"
     zero_init: bool = False
 

@@ -1,4 +1,4 @@
-"""The contract of kernels: choose sentences, score the chosen, attend to their words."""
+"""The contract of kernels: choose sentences, flat or in a tree, score the chosen, attend to their words."""
 
 from typing import Optional
 
@@ -9,6 +9,8 @@ from torch import Tensor
 from docnmt_fairseq.layout import DocumentLayout, Ragged
 from docnmt_fairseq.modules.registry import Registry
 from docnmt_fairseq.modules.sentence_selection import Selection
+from docnmt_fairseq.modules.sentence_tree import SentenceTrees
+from docnmt_fairseq.modules.tree_selection import choose_in_tree
 
 
 class SelectionKernel:
@@ -39,6 +41,35 @@ class SelectionKernel:
             [M, H, most] int64, M the words of ``documents``, most the largest t in use.
         """
         raise NotImplementedError
+
+    def choose_in_tree(
+        self,
+        q: Tensor,
+        keys: Tensor,
+        trees: SentenceTrees,
+        layout: DocumentLayout,
+        kept: np.ndarray,
+        documents: Optional[np.ndarray] = None,
+    ) -> Tensor:
+        """Returns TraverseTree ([T] sec. 3.3.2): the rows of the sentences that every head and word finds, −1: none.
+
+        A height of the tree at a time, root to leaves: the children of the nodes kept so far are scored by q·k, and the
+        t best kept, the leftmost first among equals. Without gradient, float32 at least. The sentences of a word are
+        ascending, −1 comes last.
+
+        Args:
+            q: [N, H, d_k] x W^{Qs} of every word.
+            keys: [nodes, H, d_k] of every node, in the format of ``sentence_tree``: its own key where each height is
+                cut by its own scores, the sum over its path where by cumulative scores.
+            trees: of the batch.
+            layout: the batch.
+            kept: [D] t of every document; more than its sentences: all of them.
+            documents: those whose words select, ascending; None: all.
+
+        Returns:
+            [M, H, most] int64, M the words of ``documents``, most the largest t in use.
+        """
+        return choose_in_tree(q, keys, trees, layout, kept, documents)
 
     def score(self, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:
         """Returns R = q·k/√d_k of the chosen sentences, [M, H, t], −∞ at places that hold none.
