@@ -136,6 +136,20 @@ def test_distances_are_even_by_default(default_corpus):
     assert len(cases) / 60 > 17
 
 
+@pytest.mark.parametrize("kinds", [("pronoun", "ambiguous"), ("pronoun",), ("ambiguous",)])
+def test_distances_are_even_in_documents_that_barely_hold_the_longest(tmp_path, kinds):
+    """Without formality a document is one paragraph, and need not be twice as long as the longest distance."""
+    sizes = {"train_documents": 40, "valid_documents": 1, "test_documents": 40, "nouns": 9, "fillers": 10}
+    options = SynthOptions(kinds=kinds, max_distance=30, sentences_per_document=(34, 40), **sizes)
+    write_corpus(options, tmp_path)
+    cases = read_cases(tmp_path / "test.phenomena.tsv")
+    assert "<p>" not in lines_of(tmp_path, "test.src")
+    for kind in kinds:
+        counts = Counter(case.distance for case in cases if case.kind == kind)
+        assert sorted(counts) == list(range(1, 31))
+        assert chisquare(list(counts.values())).pvalue > 0.01
+
+
 def test_nothing_in_the_sentence_tells_the_answer(corpus):
     """Naive Bayes over all words, place and length, fitted on train, does no better than the ceiling."""
     lexicon = json.loads((corpus / "lexicon.json").read_text())

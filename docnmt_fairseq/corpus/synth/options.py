@@ -53,8 +53,9 @@ class SynthOptions:
         self._require(bool(self.kinds) and set(self.kinds) <= set(KINDS), "kinds", f"choose from {', '.join(KINDS)}")
         self._require(self.source_lang != self.target_lang, "target_lang", "must differ from --source-lang")
         self._require(self.max_distance >= self.min_distance, "max_distance", "must not be below --min-distance")
-        # Two paragraphs at least, each long enough for the longest distance to its opening.
-        shortest = 2 * (self.max_distance + 1)
+        # Formality: two paragraphs at least, each long enough for the longest distance to its opening. Otherwise there
+        # must be room for a topic and an introduction before the longest distance.
+        shortest = 2 * (self.max_distance + 1) if "formality" in self.kinds else self.max_distance + 4
         self._require(
             self.sentences_per_document[0] >= shortest,
             "sentences_per_document",
