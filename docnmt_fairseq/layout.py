@@ -8,145 +8,15 @@ Symbols: R sentences (rows) in D documents, N words in all; a row is a sentence,
 """
 
 import copy
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Optional, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from docnmt_fairseq.ragged import AttentionPlan, Ragged
+
 T = TypeVar("T")
-
-# A bucket of rows may be this much wider than its shortest row: about 10 % padding on text, few buckets.
-BUCKET_GROWTH = 1.25
-BUCKET_SLACK = 4
-
-
-class Ragged:
-    """Rows of different lengths stored one after another: words in sentences, sentences in documents, ...
-
-    Args:
-        lengths: [rows] items in each row, all at least 1.
-        device: where the index tensors go.
-    """
-
-    def __init__(self, lengths: np.ndarray, device: torch.device = torch.device("cpu")):
-        self.lengths = np.asarray(lengths, dtype=np.int64)
-        if self.lengths.size and self.lengths.min() < 1:
-            raise ValueError("every row needs at least one item")
-        self.offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.lengths)])
-        self.rows = len(self.lengths)
-        self.total = int(self.offsets[-1])
-        self.longest = int(self.lengths.max()) if self.rows else 0
-        self.device = device
-        row = np.repeat(np.arange(self.rows), self.lengths)
-        self.item_row = self._tensor(row)  # [total]
-        self.item_column = self._tensor(np.arange(self.total) - self.offsets[row])  # [total]
-
-    def _tensor(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
-
-    @property
-    def lengths_tensor(self) -> Tensor:
-        """Returns the lengths as a tensor, [rows]."""
-        return self._tensor(self.lengths)
-
-    def to(self, device: torch.device) -> "Ragged":
-        """Returns the same rows with their tensors on ``device``."""
-        return self if device == self.device else Ragged(self.lengths, device)
-
-    def pack(self, padded: Tensor) -> Tensor:
-        """Returns [total, ...] from right-padded [rows, width, ...]."""
-        return padded.flatten(0, 1).index_select(0, self.item_row * padded.size(1) + self.item_column)
-
-    def pad(self, packed: Tensor, value: float = 0.0, width: Optional[int] = None) -> Tensor:
-        """Returns right-padded [rows, width or longest, ...] from [total, ...]."""
-        width = width or self.longest
-        padded = packed.new_full((self.rows * width, *packed.shape[1:]), value)
-        return padded.index_copy(0, self.item_row * width + self.item_column, packed).unflatten(0, (self.rows, width))
-
-    def padding_mask(self) -> Tensor:
-        """Returns [rows, longest], True at padding."""
-        return torch.arange(self.longest, device=self.device) >= self.lengths_tensor[:, None]
-
-    def sum(self, packed: Tensor) -> Tensor:
-        """Returns the sum of every row's items, [rows, ...] from [total, ...]."""
-        return packed.new_zeros(self.rows, *packed.shape[1:]).index_add(0, self.item_row, packed)
-
-    def softmax(self, scores: Tensor) -> Tensor:
-        """Returns the softmax over every row's items, [total, k] from [total, k]."""
-        index = self.item_row[:, None].expand_as(scores)
-        least = scores.new_full((self.rows, scores.size(1)), -torch.inf)
-        highest = least.scatter_reduce(0, index, scores.detach(), "amax")
-        weights = (scores - highest.index_select(0, self.item_row)).exp()
-        return weights / self.sum(weights).index_select(0, self.item_row)
-
-    def buckets(self, rows: Optional[np.ndarray] = None) -> List[np.ndarray]:
-        """Returns row numbers (of ``rows``, default all) grouped by similar length, shortest first."""
-        rows = np.arange(self.rows) if rows is None else rows
-        order = rows[np.argsort(self.lengths[rows], kind="stable")]
-        lengths = self.lengths[order]
-        groups, start = [], 0
-        while start < len(order):
-            widest = int(lengths[start] * BUCKET_GROWTH) + BUCKET_SLACK
-            end = int(np.searchsorted(lengths, widest, side="right"))
-            groups.append(order[start:end])
-            start = end
-        return groups
-
-    def block(self, rows: np.ndarray) -> Tuple[Tensor, Optional[Tensor]]:
-        """Returns item numbers [b, width] of the given rows padded together, and the padding (None: there is none).
-
-        Padding repeats a row's last item: a real one, so that gathering is safe; whoever attends must mask it.
-        """
-        index, padding = self.block_arrays(rows)
-        return self._tensor(index), self._tensor(padding) if padding.any() else None
-
-    def block_arrays(self, rows: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-        """Returns :meth:`block` as arrays, the padding always."""
-        lengths = self.lengths[rows][:, None]
-        column = np.arange(int(lengths.max()))
-        return self.offsets[rows][:, None] + np.minimum(column, lengths - 1), column >= lengths
-
-
-@dataclass(frozen=True)
-class AttentionBlock:
-    """Rows attended together: queries [b, w_q] and keys [b, w_k] as item numbers, padding True."""
-
-    rows: np.ndarray
-    query: Tensor
-    key: Tensor
-    key_padding: Optional[Tensor]
-
-
-class AttentionPlan:
-    """How packed queries attend to packed keys, row by row: row r of ``queries`` sees row r of ``keys``.
-
-    Args:
-        queries: rows of the queries.
-        keys: rows of the keys, as many.
-        rows: the rows to attend in, default all; the results of others are left out.
-        causal: query i of a row sees keys 0..i only.
-    """
-
-    def __init__(self, queries: Ragged, keys: Ragged, rows: Optional[np.ndarray] = None, causal: bool = False):
-        if queries.rows != keys.rows:
-            raise ValueError(f"{queries.rows} rows of queries cannot attend to {keys.rows} rows of keys")
-        self.causal = causal
-        self.blocks: List[AttentionBlock] = []
-        slot, first = np.full(queries.total, -1, dtype=np.int64), 0
-        for group in queries.buckets(rows):
-            index, padding = queries.block_arrays(group)
-            self.blocks.append(AttentionBlock(group, queries._tensor(index), *keys.block(group)))
-            slot[index[~padding]] = first + np.flatnonzero(~padding)
-            first += index.size
-        items = np.flatnonzero(slot >= 0)
-        self.items = queries._tensor(items)  # queries that are attended for, ascending
-        self.slots = queries._tensor(slot[items])  # where each such query's result is among all blocks'
-
-    def gather(self, outputs: List[Tensor]) -> Tensor:
-        """Returns the results [len(items), ...] from those of the blocks, each [b, w_q, ...]."""
-        return torch.cat([output.flatten(0, 1) for output in outputs]).index_select(0, self.slots)
 
 
 class DocumentLayout:
@@ -237,6 +107,12 @@ class DocumentLayout:
         ranges = [np.arange(offsets[document], offsets[document + 1]) for document in documents]
         return self.words._tensor(np.concatenate(ranges))
 
+    @property
+    def decoded_document(self) -> np.ndarray:
+        """Returns the document of every decoded row, [S]."""
+        document = np.repeat(np.arange(self.sentences.rows), self.sentences.lengths)
+        return document if self.decoded is None else document[self.decoded]
+
     def pack_tokens(self, src_tokens: Tensor) -> Tensor:
         """Returns the word ids [N] of all rows, from right-padded [S, width] of the decoded ones and the context's."""
         if self.decoded is None:
@@ -285,3 +161,10 @@ class DocumentLayout:
     def targets_to_source(self) -> AttentionPlan:
         """Returns the plan of target words attending to the words of their source sentence."""
         return self.plan("targets>words", self.targets, self.decoded_words)
+
+    @property
+    def targets_to_sentences(self) -> AttentionPlan:
+        """Returns the plan of target words attending to all sentences of their document, context-only ones included."""
+        with_targets, first = np.unique(self.decoded_document, return_index=True)
+        words = Ragged(np.add.reduceat(self.targets.lengths, first), self.device)
+        return self.plan("targets>sentences", words, self.sentences, key_rows=with_targets)
