@@ -7,9 +7,9 @@ with n sentences has ⌈n / 2^h⌉ nodes at height h, up to its one root at heig
 2j where the height below has an odd number of nodes: a copy of that single child. Values of nodes are tensors
 [nodes, ...] in this order.
 
-A walk down document d needs ``first[:, d]`` and n only: begin at a height with few nodes, go from j to 2j, and to 2j + 1
-if that is below ⌈n / 2^h⌉; at height 0, ``first[0, d] + j`` is the sentence row. Above its root a document has no nodes;
-there ``first`` repeats the root and ``counts`` says 1, so that trees of different heights can be walked together.
+A walk down document d needs ``first[:, d]`` and n only: begin at a height with few nodes, go from j to 2j, and to
+2j + 1 if that is below ⌈n / 2^h⌉; at height 0, ``first[0, d] + j`` is the sentence row. Above its root a document has
+no nodes; there ``first`` repeats the root and ``counts`` says 1, so that trees of any heights can be walked together.
 """
 
 from dataclasses import dataclass
