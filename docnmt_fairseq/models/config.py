@@ -1,6 +1,6 @@
 """Options of ``document_transformer``: one flat dataclass, so that the command line and YAML take the same names."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import List, Optional
 
 from fairseq import utils
@@ -9,7 +9,13 @@ from omegaconf import II
 
 from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, PLACEMENTS, SELECTION_SCORES, ContextConfig
+from docnmt_fairseq.modules.context import (
+    CONTEXT_MECHANISMS,
+    PLACEMENTS,
+    SELECTION_SCORES,
+    ContextConfig,
+    decoder_mechanisms,
+)
 from docnmt_fairseq.modules.positions import KINDS, WORD_SCOPES
 from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
 from docnmt_fairseq.modules.tree_merges import TREE_MERGES
@@ -65,7 +71,16 @@ class DocumentTransformerConfig(FairseqDataclass):
         default_factory=list,
         metadata={"help": "encoder layers with context, from 0, e.g. 3,4,5 (default: the upper half)"},
     )
-    context_heads: int = _option(0, "heads of the context mechanism; 0: as many as self-attention (heads placement: 1)")
+    context_heads: int = _option(
+        0, "heads of the context mechanism in the encoder; 0: as many as self-attention (heads placement: 1)"
+    )
+    decoder_context_attention: str = _option(
+        "none", f"mechanism by which target words see the source document: none, {', '.join(decoder_mechanisms())}"
+    )
+    decoder_context_layers: List[int] = field(
+        default_factory=list,
+        metadata={"help": "decoder layers with context, from 0, e.g. 3,4,5 (default: the upper half)"},
+    )
     sentence_encoder: str = _option("source2token", f"sentence encoder: {', '.join(SENTENCE_ENCODERS.names())}")
     context_top_t: int = _option(4, "sentences that every head and word keeps at the end of the schedule; 0: all")
     context_top_t_start: int = _option(0, "sentences kept before narrowing begins; 0: all of the document")
@@ -99,7 +114,7 @@ def context_layers(cfg: DocumentTransformerConfig) -> List[int]:
     """Returns the encoder layers that have context, ascending."""
     if cfg.context_attention == "none":
         return []
-    return sorted(cfg.context_layers) or list(range(cfg.encoder_layers // 2, cfg.encoder_layers))
+    return sorted(set(cfg.context_layers)) or list(range(cfg.encoder_layers // 2, cfg.encoder_layers))
 
 
 def context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
@@ -120,6 +135,26 @@ def context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
         tree_merge=cfg.tree_merge,
         selection_score=str(cfg.selection_score),
         zero_init=cfg.context_init == "zero" and cfg.context_placement != "replace",
+    )
+
+
+def decoder_context_layers(cfg: DocumentTransformerConfig) -> List[int]:
+    """Returns the decoder layers that have context, ascending."""
+    if cfg.decoder_context_attention == "none":
+        return []
+    return sorted(set(cfg.decoder_context_layers)) or list(range(cfg.decoder_layers // 2, cfg.decoder_layers))
+
+
+def decoder_context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
+    """Returns what a context mechanism in this model's decoder is built from: the decoder's own width and heads."""
+    return replace(
+        context_config(cfg),
+        embed_dim=cfg.decoder_embed_dim,
+        heads=cfg.decoder_attention_heads,
+        head_dim=cfg.decoder_embed_dim // cfg.decoder_attention_heads,
+        source_dim=cfg.encoder_embed_dim,
+        source_heads=cfg.encoder_attention_heads,
+        zero_init=cfg.context_init == "zero",
     )
 
 
@@ -158,9 +193,17 @@ def check(cfg: DocumentTransformerConfig) -> None:
             expect(value >= 0, f"--context-{name.replace('_', '-')} {value}: must not be negative")
         wider = cfg.context_top_t_start == 0 or 0 < cfg.context_top_t <= cfg.context_top_t_start
         expect(wider, f"--context-top-t-start {cfg.context_top_t_start}: must not be below --context-top-t")
+    mechanisms = ["none", *decoder_mechanisms()]
+    known = cfg.decoder_context_attention in mechanisms
+    message = f"--decoder-context-attention {cfg.decoder_context_attention}: must be one of {', '.join(mechanisms)}"
+    expect(known, message)
+    if known and cfg.decoder_context_attention != "none":
+        outside = [layer for layer in cfg.decoder_context_layers if not 0 <= layer < cfg.decoder_layers]
+        expect(not outside, f"--decoder-context-layers {outside}: the decoder has layers 0 to {cfg.decoder_layers - 1}")
+    without = cfg.context_attention == cfg.decoder_context_attention == "none"
     expect(
-        not cfg.freeze_sentence_model or cfg.context_attention != "none",
-        "--freeze-sentence-model leaves nothing to train without --context-attention",
+        not (cfg.freeze_sentence_model and without),
+        "--freeze-sentence-model leaves nothing to train without --context-attention or --decoder-context-attention",
     )
     if problems:
         raise InputError("; ".join(problems))

@@ -1,13 +1,36 @@
-"""fairseq's Transformer decoder; in training and validation it computes on packed target tokens only."""
+"""fairseq's Transformer decoder; in training and validation it computes on packed target tokens only.
 
-from typing import Dict, Tuple
+Its upper layers may look at the whole source document. Stock code hands the mask of the source's padding through to
+the layers untouched: what a layer needs to know beside it travels in its place, as a :class:`SourceMask`.
+"""
+
+import itertools
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Tuple, Union
 
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from fairseq.modules import MultiheadAttention, transformer_layer
 from torch import Tensor, nn
 
 from docnmt_fairseq.layout import AttentionPlan, DocumentLayout
+from docnmt_fairseq.models.config import DocumentTransformerConfig, decoder_context_config, decoder_context_layers
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, DecoderContextMechanism
 from docnmt_fairseq.modules.ragged_attention import ragged_attention
+
+
+@dataclass(frozen=True)
+class SourceMask:
+    """Which source words and which source sentences target words see.
+
+    Attributes:
+        words: padding [S, m], True at padding, or a plan.
+        sentences: see :meth:`DecoderContextMechanism.attend`.
+        memories: what each layer with context attends to; None where layers are given it one by one.
+    """
+
+    words: Union[AttentionPlan, Tensor]
+    sentences: Union[AttentionPlan, Tensor]
+    memories: Optional[List[Tensor]] = None
 
 
 class PackedMultiheadAttention(MultiheadAttention):
@@ -27,7 +50,47 @@ class PackedMultiheadAttention(MultiheadAttention):
 
 
 class DocumentDecoderLayer(transformer_layer.TransformerDecoderLayerBase):
-    """A stock decoder layer whose attentions also take packed states."""
+    """A stock decoder layer whose attentions also take packed states, and perhaps a context sub-layer behind it.
+
+    Args:
+        host: fairseq's nested configuration.
+        context: the mechanism, None: a sentence-level layer.
+        number: of the layer among those with context.
+    """
+
+    def __init__(self, host: TransformerConfig, context: Optional[DecoderContextMechanism] = None, number: int = 0):
+        super().__init__(host)
+        self.context = context
+        self.number = number
+        if context is not None:
+            self.context_layer_norm = nn.LayerNorm(self.embed_dim)
+
+    def forward(
+        self,
+        x: Tensor,
+        encoder_out: Optional[Tensor] = None,
+        encoder_padding_mask: Union[SourceMask, AttentionPlan, Tensor, None] = None,
+        *args,
+        memory: Optional[Tensor] = None,
+        **kwargs,
+    ) -> Tuple:
+        """Returns what the stock layer returns, its states [m_t, S, d] or packed [N_t, 1, d] with context added.
+
+        Args:
+            x, encoder_out, args, kwargs: as the stock layer takes them.
+            encoder_padding_mask: with context a :class:`SourceMask`.
+            memory: what the context attends to if the mask does not hold it. (A tensor among the arguments, not
+                inside the mask, so that activation checkpointing brings its gradient back.)
+        """
+        mask = encoder_padding_mask
+        words = mask.words if isinstance(mask, SourceMask) else mask
+        x, attention, state = super().forward(x, encoder_out, words, *args, **kwargs)
+        if self.context is not None:
+            memory = mask.memories[self.number] if memory is None else memory
+            y = self.context.attend(self.context_layer_norm(x).flatten(0, 1), memory, mask.sentences)
+            # Pre-norm also in a post-norm model: only so can the sub-layer begin as the identity.
+            x = x + self.dropout_module(y.view_as(x))
+        return x, attention, state
 
     def build_self_attention(self, embed_dim: int, cfg: TransformerConfig, **kwargs) -> nn.Module:
         """Returns self-attention for padded and packed states."""
@@ -49,14 +112,50 @@ class DocumentDecoderLayer(transformer_layer.TransformerDecoderLayerBase):
 class DocumentTransformerDecoder(TransformerDecoderBase):
     """The stock decoder, stepwise in beam search, and :meth:`decode_packed` for teacher forcing."""
 
+    def __init__(self, host: TransformerConfig, cfg: DocumentTransformerConfig, dictionary: object, embed: nn.Module):
+        self.document_cfg = cfg
+        self.layer_numbers = itertools.count()
+        super().__init__(host, dictionary, embed)
+
     def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> nn.Module:
-        """Returns one layer, wrapped for activation checkpointing as fairseq does it."""
-        layer = DocumentDecoderLayer(cfg, no_encoder_attn)
+        """Returns the next layer, wrapped for activation checkpointing as fairseq does it."""
+        document, context, number = self.document_cfg, None, next(self.layer_numbers)
+        with_context = decoder_context_layers(document)
+        if number in with_context:
+            context = CONTEXT_MECHANISMS[document.decoder_context_attention](decoder_context_config(document))
+        layer = DocumentDecoderLayer(cfg, context, with_context.index(number) if context else 0)
         if cfg.checkpoint_activations:
             from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 
             layer = checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
         return layer
+
+    def memories(self, states: Tensor, layout: DocumentLayout) -> List[Tensor]:
+        """Returns what each layer with context attends to, [R, w] each.
+
+        Args:
+            states: [N, d] packed final states of the encoder, of all rows.
+            layout: the batch.
+        """
+        contexts = (self.layers[number].context for number in range(self.num_layers))  # iterating would drop layers
+        return [context.remember(states, layout) for context in contexts if context is not None]
+
+    def extract_features(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: Optional[Dict[str, List[Tensor]]] = None,
+        incremental_state: Optional[Dict[str, Dict[str, Optional[Tensor]]]] = None,
+        *args,
+        **kwargs,
+    ) -> Tuple[Tensor, Dict[str, object]]:
+        """Returns the stock decoder's features [S, m_t, d] and extras, from an encoder output that brings context."""
+        if encoder_out is not None and "context_memories" in encoder_out:
+            (rows,), (sentences,) = encoder_out["context_documents"], encoder_out["context_sentence_documents"]
+            steps = 1 if incremental_state is not None else prev_output_tokens.size(1)
+            sight = (rows[:, None] == sentences).repeat(steps, 1)  # [m_t · S, R], as layers have their words
+            mask = SourceMask(encoder_out["encoder_padding_mask"][0], sight, encoder_out["context_memories"])
+            encoder_out = {**encoder_out, "encoder_padding_mask": [mask]}
+        return super().extract_features(prev_output_tokens, encoder_out, incremental_state, *args, **kwargs)
 
     def decode_packed(
         self, prev_output_tokens: Tensor, encoder_states: Tensor, layout: DocumentLayout, features_only: bool = False
@@ -65,7 +164,7 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
 
         Args:
             prev_output_tokens: right-padded [S, m_t].
-            encoder_states: packed states of the decoded rows.
+            encoder_states: [N, d] packed states of all rows.
             layout: the batch; ``layout.targets`` must be there.
             features_only: leave out the output projection.
         """
@@ -75,9 +174,13 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         x = self.dropout_module(x).unsqueeze(1)  # [N_t, 1, d]
-        memory = encoder_states.unsqueeze(1)
+        source = layout.keep_decoded(encoder_states).unsqueeze(1)
         for layer in self.layers:
-            x, *_ = layer(x, memory, layout.targets_to_source, self_attn_padding_mask=layout.within_targets)
+            mask, memory = layout.targets_to_source, None
+            if layer.context is not None:
+                mask = SourceMask(mask, layout.targets_to_sentences)
+                memory = layer.context.remember(encoder_states, layout)
+            x, *_ = layer(x, source, mask, self_attn_padding_mask=layout.within_targets, memory=memory)
         if self.layer_norm is not None:
             x = self.layer_norm(x)
         x = x.squeeze(1)

@@ -1,7 +1,7 @@
 """The Transformer encoder over packed documents: fairseq's layers' parameters, computed on real tokens only."""
 
 import itertools
-from typing import Dict, List, Optional
+from typing import Callable, Dict, List, Optional
 
 import torch
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
@@ -73,6 +73,8 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
     def __init__(self, host: TransformerConfig, cfg: DocumentTransformerConfig, dictionary: object, embed: nn.Module):
         self.document_cfg = cfg
         self.layer_numbers = itertools.count()
+        # The decoder's method of that name, put here by the model: a search sees only what the encoder's output holds.
+        self.memories: Callable[[Tensor, DocumentLayout], List[Tensor]]
         super().__init__(host, dictionary, embed)
         self.embed_positions = StructuralPositions(
             host.encoder.embed_dim,
@@ -121,6 +123,9 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
     ) -> Dict[str, List[Tensor]]:
         """Returns fairseq's encoder output of the decoded rows: ``encoder_out`` [m, S, d], padding mask [S, m], ….
 
+        For a decoder with context there are also ``context_memories``, a [R, w] for each of its layers; the documents
+        of their sentences, ``context_sentence_documents`` [R]; and of the decoded rows, ``context_documents`` [S].
+
         Args:
             src_tokens: [S, m], padded on either side; without a layout every sentence stands alone.
             src_lengths: not needed, for fairseq's callers.
@@ -128,10 +133,10 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
             return_all_hiddens: not supported, for fairseq's callers.
         """
         src_tokens, layout = self.complete(src_tokens, layout)
-        states = layout.keep_decoded(self.encode(src_tokens, layout))
+        states = self.encode(src_tokens, layout)
         rows = layout.decoded_words
-        return {
-            "encoder_out": [rows.pad(states).transpose(0, 1)],
+        output = {
+            "encoder_out": [rows.pad(layout.keep_decoded(states)).transpose(0, 1)],
             "encoder_padding_mask": [rows.padding_mask()],
             "encoder_embedding": [],
             "encoder_states": [],
@@ -139,6 +144,21 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
             "src_tokens": [],
             "src_lengths": [rows.lengths_tensor.to(torch.int32).unsqueeze(1)],
         }
+        memories = self.memories(states, layout)
+        if memories:
+            output["context_memories"] = memories
+            output["context_sentence_documents"] = [layout.sentences.item_row]
+            output["context_documents"] = [torch.as_tensor(layout.decoded_document, device=layout.device)]
+        return output
+
+    def reorder_encoder_out(self, encoder_out: Dict[str, List[Tensor]], new_order: Tensor) -> Dict[str, List[Tensor]]:
+        """Returns the output for the rows ``new_order`` [B]; the memories stay, rows only know their document."""
+        output = super().reorder_encoder_out(encoder_out, new_order)
+        if "context_memories" in encoder_out:
+            output["context_memories"] = encoder_out["context_memories"]
+            output["context_sentence_documents"] = encoder_out["context_sentence_documents"]
+            output["context_documents"] = [encoder_out["context_documents"][0].index_select(0, new_order)]
+        return output
 
     def complete(self, src_tokens: Tensor, layout: Optional[DocumentLayout]) -> "tuple[Tensor, DocumentLayout]":
         """Returns right-padded tokens and a layout on their device, whatever the task gives."""

@@ -27,6 +27,12 @@ class DocumentTransformer(TransformerModelBase):
 
     takes_layout = True  # the task leaves the layout out for models that do not say so: fairseq's own
 
+    def __init__(
+        self, cfg: TransformerConfig, encoder: DocumentTransformerEncoder, decoder: DocumentTransformerDecoder
+    ):
+        super().__init__(cfg, encoder, decoder)
+        encoder.memories = decoder.memories
+
     @classmethod
     def add_args(cls, parser: object) -> None:
         """Adds the options without defaults, so that architecture presets apply."""
@@ -56,7 +62,7 @@ class DocumentTransformer(TransformerModelBase):
     @classmethod
     def build_decoder(cls, cfg: TransformerConfig, tgt_dict: object, embed_tokens: nn.Module) -> nn.Module:
         """Returns the decoder."""
-        return DocumentTransformerDecoder(cfg, tgt_dict, embed_tokens)
+        return DocumentTransformerDecoder(cfg, cfg.document, tgt_dict, embed_tokens)
 
     def forward(
         self,
@@ -86,7 +92,7 @@ class DocumentTransformer(TransformerModelBase):
             return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only, **options)
         if layout.targets is None or not self.training:  # rescoring brings other targets than the batch's own
             layout = layout.with_targets(prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy())
-        states = layout.keep_decoded(self.encoder.encode(src_tokens, layout))
+        states = self.encoder.encode(src_tokens, layout)
         output, extra = self.decoder.decode_packed(prev_output_tokens, states, layout, features_only)
         if self.training:
             return output, {**extra, "targets": layout.targets}
@@ -99,10 +105,11 @@ class DocumentTransformer(TransformerModelBase):
 
     def context_parts(self) -> Dict[str, Set[str]]:
         """Returns the state-dict keys of what a sentence-level model does not have, by what comes together."""
-        parts: Dict[str, Set[str]] = {"context sub-layers": set()}
+        parts: Dict[str, Set[str]] = {f"context sub-layers in the {side}": set() for side in ("encoder", "decoder")}
         for name, module in self.named_modules():
             if isinstance(module, ContextMechanism) or name.endswith("context_layer_norm"):
-                parts["context sub-layers"] |= {f"{name}.{key}" for key in module.state_dict()}
+                keys = {f"{name}.{key}" for key in module.state_dict()}
+                parts[f"context sub-layers in the {name.split('.')[0]}"] |= keys
             if isinstance(module, StructuralPositions):
                 for level in ("sentence", "paragraph"):
                     keys = module.state_dict()

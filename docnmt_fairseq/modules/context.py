@@ -1,14 +1,15 @@
-"""The contract of context mechanisms, their options, and the registry that the Transformer asks for them.
+"""The contracts of context mechanisms, their options, and the registry that the Transformer asks for them.
 
 A mechanism is one class in one file of this folder, registered by name; importing the folder imports its files.
+It always serves the encoder; one that derives from :class:`DecoderContextMechanism` serves the decoder as well.
 """
 
 from dataclasses import dataclass
-from typing import Optional, Tuple
+from typing import List, Optional, Tuple, Union
 
 from torch import Tensor, nn
 
-from docnmt_fairseq.layout import DocumentLayout
+from docnmt_fairseq.layout import AttentionPlan, DocumentLayout
 from docnmt_fairseq.modules.registry import Registry
 
 PLACEMENTS = ("block", "heads", "replace")
@@ -20,7 +21,9 @@ class ContextConfig:
     """What a mechanism may need to know.
 
     Attributes:
-        embed_dim: d.
+        embed_dim: d, of the words that context is added to.
+        source_dim: width of the source words that it comes from, None: d too (always, in the encoder).
+        source_heads: H of the attention that encodes source sentences, None: d / d_k.
         heads: H, a divisor of d for ``block`` and ``replace``; the number of extra heads for ``heads``.
         head_dim: d_k.
         dropout: of attention weights.
@@ -50,6 +53,8 @@ class ContextConfig:
     selection_score: str = "level"
     kernel: str = "auto"
     zero_init: bool = False
+    source_dim: Optional[int] = None
+    source_heads: Optional[int] = None
 
 
 class ContextMechanism(nn.Module):
@@ -66,4 +71,37 @@ class ContextMechanism(nn.Module):
         raise NotImplementedError
 
 
+class DecoderContextMechanism(ContextMechanism):
+    """Contract of mechanisms that also serve the decoder ([T] sec. 2): target words look at the source document.
+
+    The decoder asks for the memory once a batch, and attends to it at every step of the search: the memory is never
+    repeated for hypotheses, which vanish and change places while it stays as it is.
+    """
+
+    def remember(self, states: Tensor, layout: DocumentLayout) -> Tensor:
+        """Returns the memory [R, w], something of every sentence, context-only ones included.
+
+        Args:
+            states: [N, d_source] packed final states of the encoder.
+            layout: the batch.
+        """
+        raise NotImplementedError
+
+    def attend(self, x: Tensor, memory: Tensor, sight: Union[AttentionPlan, Tensor]) -> Tensor:
+        """Returns [M, d] from target words x [M, d]. No residual, no normalisation.
+
+        Args:
+            x: packed target words, or one word of every hypothesis.
+            memory: of :meth:`remember`.
+            sight: the sentences that each word sees, those of its document: a plan, or [M, R], True where it sees.
+        """
+        raise NotImplementedError
+
+
 CONTEXT_MECHANISMS: Registry[ContextMechanism] = Registry("context mechanism")
+
+
+def decoder_mechanisms() -> List[str]:
+    """Returns the names of the mechanisms that serve the decoder, sorted."""
+    registry = CONTEXT_MECHANISMS
+    return [name for name in registry.names() if issubclass(registry[name], DecoderContextMechanism)]

@@ -3,13 +3,18 @@ import torch
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layout import DocumentLayout
-from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, decoder_mechanisms
 from tests import toy
 
 VARIANTS = {"plain": []}
 for _name in CONTEXT_MECHANISMS.names():
     for _placement in CONTEXT_MECHANISMS[_name].placements:
         VARIANTS[f"{_name}-{_placement}"] = ["--context-attention", _name, "--context-placement", _placement]
+for _name in decoder_mechanisms():
+    VARIANTS[f"{_name}-decoder"] = ["--decoder-context-attention", _name, "--decoder-context-layers", "0,1"]
+    VARIANTS[f"conditional-and-{_name}-decoder"] = [
+        "--context-attention", "conditional", "--decoder-context-attention", _name
+    ]  # fmt: skip
 POSITIONS = ["--sentence-positions", "learned", "--paragraph-positions", "learned"]
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
@@ -144,8 +149,9 @@ def test_a_first_stage_may_have_its_own_positions(data_bin):
     assert torch.equal(document.state_dict()[table], sentence.state_dict()[table])
 
 
-def test_other_targets_than_the_batchs_own_can_be_scored(data_bin):
-    _, task, model = toy.build(data_bin, *VARIANTS["conditional-block"])
+@pytest.mark.parametrize("variant", ["conditional-block", "sentence-decoder"])
+def test_other_targets_than_the_batchs_own_can_be_scored(data_bin, variant):
+    _, task, model = toy.build(data_bin, *VARIANTS[variant])
     stir(model)
     sample = toy.batch_of(task)
     previous = sample["net_input"]["prev_output_tokens"]

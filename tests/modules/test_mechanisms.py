@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import docnmt_fairseq.modules  # noqa: F401  (registers all)
-from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, PLACEMENTS, ContextConfig
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, PLACEMENTS, ContextConfig, decoder_mechanisms
 from tests.conftest import layouts, make_layout
 
 WIDTH = 8
@@ -101,3 +101,84 @@ def test_bfloat16_runs(name):
 def test_an_unknown_name_lists_the_known():
     with pytest.raises(ValueError, match="conditional"):
         CONTEXT_MECHANISMS["condtional"]
+
+
+every_decoder_mechanism = pytest.mark.parametrize("name", decoder_mechanisms())
+SOURCE_WIDTH = 6
+
+
+def build_for_decoder(name, **options):
+    return build(name, source_dim=SOURCE_WIDTH, source_heads=2, **options)
+
+
+def random_source(layout, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(layout.words.total, SOURCE_WIDTH, dtype=torch.double, generator=generator)
+
+
+def random_targets(layout):
+    generator = torch.Generator().manual_seed(2)
+    return torch.randn(layout.targets.total, WIDTH, dtype=torch.double, generator=generator)
+
+
+def sight_of(layout):
+    """Returns which sentences of the batch each target word sees, [N_t, R]."""
+    return torch.from_numpy(layout.decoded_document)[layout.targets.item_row][:, None] == layout.sentences.item_row
+
+
+@every_decoder_mechanism
+@settings(max_examples=20)
+@given(layouts(max_documents=4), st.data())
+def test_target_words_see_their_own_document_only(name, layout, data):
+    rows = layout.words.rows
+    lengths = np.array(data.draw(st.lists(st.integers(1, 3), min_size=rows, max_size=rows)))
+    layout = make_layout(layout.words.lengths, layout.sentences.lengths, target_lengths=lengths)
+    mechanism, states, x = build_for_decoder(name), random_source(layout), random_targets(layout)
+    memory = mechanism.remember(states, layout)
+    packed = mechanism.attend(x, memory, layout.targets_to_sentences)
+    torch.testing.assert_close(mechanism.attend(x, memory, sight_of(layout)), packed, atol=1e-12, rtol=1e-12)
+    sentences = np.split(layout.words.lengths, layout.sentences.offsets[1:-1])
+    targets = np.split(lengths, layout.sentences.offsets[1:-1])
+    parts = [
+        tensor.split([sum(n) for n in of]) for tensor, of in ((states, sentences), (x, targets), (packed, targets))
+    ]
+    for number, (of_source, of_target) in enumerate(zip(sentences, targets)):
+        alone = make_layout(of_source, [len(of_source)], target_lengths=of_target)
+        memory = mechanism.remember(parts[0][number], alone)
+        found = mechanism.attend(parts[1][number], memory, alone.targets_to_sentences)
+        torch.testing.assert_close(found, parts[2][number], atol=1e-12, rtol=1e-12)
+
+
+def small_batch():
+    """Returns two documents of two and three sentences; the first sentence of the second is context only."""
+    decoded, lengths = np.array([0, 1, 3, 4]), np.array([2, 1, 2, 2])
+    return make_layout([2, 3, 1, 2, 2], [2, 3], decoded=decoded, target_lengths=lengths)
+
+
+@every_decoder_mechanism
+def test_no_gradient_reaches_other_source_documents(name):
+    layout = small_batch()
+    states, mechanism = random_source(layout).requires_grad_(), build_for_decoder(name)
+    out = mechanism.attend(random_targets(layout), mechanism.remember(states, layout), layout.targets_to_sentences)
+    out[3:].sum().backward()
+    assert (states.grad[:5] == 0).all()
+    assert (states.grad[5:].abs().sum(1) > 0).all()  # every word of the document, context-only sentences included
+
+
+@every_decoder_mechanism
+def test_gradient_of_decoder_context_in_float64(name):
+    layout, mechanism = small_batch(), build_for_decoder(name)
+    inputs = (random_targets(layout).requires_grad_(), random_source(layout).requires_grad_())
+    for sight in (layout.targets_to_sentences, sight_of(layout)):
+
+        def attend(x, states, sight=sight):
+            return mechanism.attend(x, mechanism.remember(states, layout), sight)
+
+        assert torch.autograd.gradcheck(attend, inputs)
+
+
+@every_decoder_mechanism
+def test_zero_initialisation_in_the_decoder_is_zero(name):
+    layout, mechanism = small_batch(), build_for_decoder(name, zero_init=True)
+    memory = mechanism.remember(random_source(layout), layout)
+    assert (mechanism.attend(random_targets(layout), memory, layout.targets_to_sentences) == 0).all()

@@ -1,27 +1,80 @@
+import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from docnmt_fairseq.modules.context import ContextConfig
 from docnmt_fairseq.modules.sentence_attention import SentenceEncodingAttention
-from tests.conftest import layouts
+from tests.conftest import layouts, make_layout
 from tests.reference import attention as reference
 
+PRECISIONS = pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-4)], ids=["64", "32"]
+)
 
-@settings(max_examples=15)
-@given(layouts())
-def test_words_attend_to_all_sentence_encodings_of_their_document(layout):
+
+def build(dtype, **options):
     torch.manual_seed(0)
-    mechanism = SentenceEncodingAttention(ContextConfig(embed_dim=6, heads=2, head_dim=3)).double()
-    x = torch.randn(layout.words.total, 6, dtype=torch.double)
+    return SentenceEncodingAttention(ContextConfig(embed_dim=6, heads=2, head_dim=3, **options)).to(dtype)
+
+
+def assert_same(fast, slow, wanted, tolerance):
+    """Compares results and the gradients of some weighting of them."""
+    torch.testing.assert_close(fast, slow, atol=tolerance, rtol=tolerance)
+    weight = torch.linspace(-1, 1, fast.numel(), dtype=fast.dtype).view_as(fast)
+    of_fast = torch.autograd.grad((fast * weight).sum(), wanted)
+    of_slow = torch.autograd.grad((slow * weight).sum(), wanted)
+    for a, b in zip(of_fast, of_slow):
+        torch.testing.assert_close(a, b, atol=tolerance, rtol=tolerance)
+
+
+@PRECISIONS
+@settings(max_examples=15)
+@given(layout=layouts())
+def test_words_attend_to_all_sentence_encodings_of_their_document(dtype, tolerance, layout):
+    mechanism = build(dtype)
+    x = torch.randn(layout.words.total, 6, dtype=dtype, requires_grad=True)
     s = mechanism.sentence_encoder(x, layout.words)
     expected = []
     for document in range(layout.sentences.rows):
         sentences = reference.sentences_of(layout, document)
-        for word in (w for sentence in sentences for w in reference.words_of(layout, sentence)):
-            heads = []
-            for cut in (slice(0, 3), slice(3, 6)):
-                keys = [mechanism.k_proj(s[j])[cut] for j in sentences]
-                values = [mechanism.v_proj(s[j])[cut] for j in sentences]
-                heads.append(reference.attention(mechanism.q_proj(x[word])[cut], keys, values))
-            expected.append(mechanism.out_proj(torch.cat(heads)))
-    torch.testing.assert_close(mechanism(x, layout), torch.stack(expected), atol=1e-9, rtol=1e-9)
+        words = [x[w] for sentence in sentences for w in reference.words_of(layout, sentence)]
+        expected += reference.sentence_attention(mechanism, words, [s[j] for j in sentences])
+    assert_same(mechanism(x, layout), torch.stack(expected), [x, *mechanism.parameters()], tolerance)
+
+
+@st.composite
+def decoded_layouts(draw):
+    """Layouts with target words, some rows (even all of a document, but one in all) being context only."""
+    layout = draw(layouts())
+    rows = layout.words.rows
+    decoded = np.array(sorted(draw(st.sets(st.integers(0, rows - 1), min_size=1))))
+    targets = draw(st.lists(st.integers(1, 4), min_size=len(decoded), max_size=len(decoded)))
+    options = {"decoded": None if len(decoded) == rows else decoded, "target_lengths": np.array(targets)}
+    return make_layout(layout.words.lengths, layout.sentences.lengths, **options)
+
+
+@PRECISIONS
+@settings(max_examples=25)
+@given(layout=decoded_layouts())
+def test_target_words_attend_to_all_sentence_encodings_of_their_source_document(dtype, tolerance, layout):
+    mechanism = build(dtype, source_dim=4, source_heads=2)
+    states = torch.randn(layout.words.total, 4, dtype=dtype, requires_grad=True)
+    x = torch.randn(layout.targets.total, 6, dtype=dtype, requires_grad=True)
+    s = mechanism.sentence_encoder(states, layout.words)
+    decoded = list(range(layout.words.rows)) if layout.decoded is None else layout.decoded.tolist()
+    expected, document_of_word = [], []
+    words = iter(x)
+    for row, length in zip(decoded, layout.targets.lengths):
+        (document,) = [d for d in range(layout.sentences.rows) if row in reference.sentences_of(layout, d)]
+        queries = [next(words) for _ in range(length)]
+        document_of_word += [document] * length
+        encodings = [s[j] for j in reference.sentences_of(layout, document)]
+        expected += reference.sentence_attention(mechanism, queries, encodings)
+    memory = mechanism.remember(states, layout)
+    assert len(memory) == layout.words.rows
+    sight = torch.tensor(document_of_word)[:, None] == layout.sentences.item_row
+    fast = [mechanism.attend(x, memory, seen) for seen in (layout.targets_to_sentences, sight)]
+    slow = torch.stack(expected)
+    assert_same(torch.stack(fast), torch.stack([slow, slow]), [x, states, *mechanism.parameters()], tolerance)

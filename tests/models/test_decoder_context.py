@@ -1,0 +1,158 @@
+"""Decoder layers that look at the source document; what holds for every variant is in test_document_transformer."""
+
+import pytest
+import torch
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.modules.context import ContextMechanism, decoder_mechanisms
+from tests import toy
+from tests.models.test_document_transformer import logits, stir
+
+OVERLAP = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
+every_mechanism = pytest.mark.parametrize("name", decoder_mechanisms())
+
+
+def build(data_bin, name="sentence", *extra):
+    cfg, task, model = toy.build(data_bin, "--decoder-context-attention", name, *extra)
+    return cfg, task, stir(model)
+
+
+def layers_with_context(model):
+    return [number for number, layer in enumerate(model.decoder.layers) if layer.context is not None]
+
+
+def test_the_upper_half_of_the_decoder_has_context_unless_layers_are_named(data_bin):
+    assert layers_with_context(build(data_bin, "sentence", "--decoder-layers", "4")[2]) == [2, 3]
+    assert layers_with_context(build(data_bin, "sentence", "--decoder-context-layers", "0")[2]) == [0]
+    assert layers_with_context(toy.build(data_bin)[2]) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--decoder-context-attention", "conditional"], "--decoder-context-attention conditional: must be one of n"),
+        (["--decoder-context-attention", "sentence", "--decoder-context-layers", "1,2"], r"\[2\]: the decoder has lay"),
+        (["--freeze-sentence-model"], "or --decoder-context-attention"),
+    ],
+)
+def test_bad_options_are_refused_by_name(data_bin, wrong, message):
+    with pytest.raises(InputError, match=message):
+        toy.build(data_bin, *wrong)
+
+
+@every_mechanism
+def test_what_is_said_elsewhere_in_the_document_matters_and_only_that(data_bin, name):
+    _, task, model = build(data_bin, name)
+    sample = toy.batch_of(task)
+    before = logits(model, sample)
+    layout = sample["net_input"]["layout"]
+    last = layout.sentences.lengths[0] - 1  # of the first document
+    tokens = sample["net_input"]["src_tokens"].clone()
+    tokens[last, 0] = torch.where(tokens[last, 0] == 5, 6, 5)
+    after = logits(model, sample, src_tokens=tokens)
+    changed = ((before - after).abs() > 1e-6).any(-1).any(-1)
+    assert changed[: last + 1].all() and not changed[last + 1 :].any()
+
+
+@every_mechanism
+@pytest.mark.parametrize("widths", [[], ["--decoder-embed-dim", "12", "--decoder-attention-heads", "3"]])
+def test_stepwise_decoding_equals_full_decoding_with_context_only_sentences(data_bin, name, widths):
+    _, task, model = build(data_bin, name, *OVERLAP, *widths)
+    sample = toy.batch_of(task)
+    assert sample["net_input"]["layout"].decoded is not None
+    full, real = logits(model, sample), sample["target"].ne(1)
+    encoder_out = model.encoder.forward_torchscript(sample["net_input"])
+    previous, state = sample["net_input"]["prev_output_tokens"], {}
+    steps = [
+        model.decoder(previous[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
+        for step in range(previous.size(1))
+    ]
+    torch.testing.assert_close(torch.cat(steps, dim=1)[real], full[real], atol=1e-5, rtol=1e-5)
+    padded = model.decoder(previous, encoder_out=encoder_out)[0]
+    torch.testing.assert_close(padded[real], full[real], atol=1e-5, rtol=1e-5)
+
+
+def test_attention_weights_can_be_asked_for(data_bin):
+    _, task, model = build(data_bin)
+    sample = toy.batch_of(task)
+    output, extra = model(**sample["net_input"], alignment_layer=1)
+    real = sample["target"].ne(1)
+    torch.testing.assert_close(output[real], logits(model, sample)[real], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(extra["attn"][0].sum(-1)[real], torch.ones(int(real.sum())))
+
+
+def test_the_memory_is_kept_once_whatever_becomes_of_the_hypotheses(data_bin):
+    _, task, model = build(data_bin)
+    net_input = toy.batch_of(task)["net_input"]
+    sentences = len(net_input["src_tokens"])
+    output = model.encoder.forward_torchscript(net_input)
+    order = torch.tensor([sentences - 1, 0, 0, 3, 3, 3])
+    reordered = model.encoder.reorder_encoder_out(output, order)
+    assert reordered["context_memories"] is output["context_memories"]
+    assert len(output["context_memories"]) == 1 and len(output["context_memories"][0]) == sentences
+    previous = torch.full((sentences, 1), 2)
+    before = model.decoder(previous, encoder_out=output)[0]
+    after = model.decoder(previous[: len(order)], encoder_out=reordered)[0]
+    torch.testing.assert_close(after, before[order], atol=1e-6, rtol=1e-6)
+    assert not torch.allclose(before[0], before[-1])
+
+
+def test_recomputed_activations_give_the_same_gradients(data_bin):
+    def gradients(*options):
+        _, task, model = build(data_bin, "sentence", "--decoder-context-layers", "0,1", *options)
+        output, _ = model.train()(**toy.batch_of(task)["net_input"])
+        output.sin().sum().backward()
+        return {name: parameter.grad for name, parameter in model.named_parameters()}
+
+    plain, recomputed = gradients(), gradients("--checkpoint-activations")
+    assert plain.keys() == recomputed.keys()
+    for name, gradient in plain.items():
+        torch.testing.assert_close(recomputed[name], gradient, atol=1e-5, rtol=1e-5, msg=name)
+
+
+def test_dropped_layers_leave_the_others_their_own_memory(data_bin):
+    options = ["--decoder-layers", "3", "--decoder-context-layers", "0,2"]
+    _, task, model = build(data_bin, "sentence", *options, "--decoder-layerdrop", "0.6")
+    _, _, whole = build(data_bin, "sentence", *options)
+    net_input = toy.batch_of(task)["net_input"]
+    assert len(model.train().encoder(net_input["src_tokens"], layout=net_input["layout"])["context_memories"]) == 2
+    expected = whole(**net_input)[0]
+    torch.testing.assert_close(model.eval()(**net_input)[0], expected)
+    seen = set()
+    for seed in range(12):
+        torch.manual_seed(seed)
+        output, _ = model.train()(**net_input)
+        assert output.isfinite().all()
+        seen.add(round(float(output.sum()), 3))
+    assert len(seen) > 3  # different layers were dropped
+
+
+def test_freezing_leaves_the_context_of_the_decoder_to_train(data_bin):
+    _, _, model = build(data_bin, "sentence", "--freeze-sentence-model")
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert trained and all(name.startswith("decoder.layers.1.context") for name in trained)
+    context = {key for key in model.state_dict() if ".context" in key}
+    assert trained == context == model.context_keys()
+    assert model.sentence_keys() == model.state_dict().keys() - context
+
+
+def test_a_document_model_can_be_given_decoder_context_later(data_bin):
+    encoder_only = stir(toy.build(data_bin, "--context-attention", "sentence")[2])
+    _, task, both = toy.build(data_bin, "--context-attention", "sentence", "--decoder-context-attention", "sentence")
+    both.load_state_dict(encoder_only.state_dict(), strict=True)
+    sample = toy.batch_of(task)
+    torch.testing.assert_close(logits(both, sample), logits(encoder_only, sample))
+    lost = "decoder.layers.1.context.q_proj.weight"
+    state = {key: value for key, value in both.state_dict().items() if key != lost}
+    with pytest.raises(RuntimeError, match=lost):
+        both.load_state_dict(state, strict=True)
+
+
+@every_mechanism
+def test_the_mechanism_of_the_decoder_has_the_decoders_size(data_bin, name):
+    wider = ["--decoder-embed-dim", "12", "--decoder-attention-heads", "3"]
+    _, _, model = build(data_bin, name, *wider)
+    (context,) = (module for module in model.modules() if isinstance(module, ContextMechanism))
+    layout = toy.batch_of(build(data_bin, name, *wider)[1])["net_input"]["layout"]
+    states, x = torch.randn(layout.words.total, 8), torch.randn(layout.targets.total, 12)
+    assert context.attend(x, context.remember(states, layout), layout.targets_to_sentences).shape == x.shape

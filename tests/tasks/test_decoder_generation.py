@@ -1,0 +1,147 @@
+"""Beam search with context in the decoder: hypotheses change places and vanish, what they look at does not."""
+
+import copy
+
+import pytest
+import torch
+from fairseq.checkpoint_utils import load_model_ensemble_and_task
+from fairseq.dataclass.configs import GenerationConfig
+
+from docnmt_fairseq.modules.context import decoder_mechanisms
+from tests import toy
+from tests.conftest import DOCUMENTS, write_lines
+
+IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
+OVERLAP = ["--max-document-sentences", "2", "--context-overlap", "1"]
+every_mechanism = pytest.mark.parametrize("name", decoder_mechanisms())
+
+
+@pytest.fixture(scope="module", params=decoder_mechanisms())
+def checkpoint(request, data_bin, tmp_path_factory):
+    """Returns a model with context in its decoder only, trained until it ends sentences at different steps."""
+    options = ["--decoder-context-attention", request.param, "--decoder-context-layers", "0,1"]
+    options += ["--context-init", "xavier", "--max-update", "60"]
+    return toy.train(data_bin, tmp_path_factory.mktemp("decoder"), *options)
+
+
+@pytest.fixture(scope="module")
+def built(checkpoint):
+    """Returns (task, model) of the checkpoint."""
+    (model,), _, task = load_model_ensemble_and_task([str(checkpoint)])
+    task.load_dataset("test")
+    return task, model.eval()
+
+
+def translate(task, models, batches, beam):
+    """Returns {sentence id: [(tokens, score) of every hypothesis]} of batches of documents, by number."""
+    dataset, found = task.dataset("test"), {}
+    generator = task.build_generator(models, GenerationConfig(beam=beam, max_len_b=12, nbest=beam))
+    for numbers in batches:
+        sample = dataset.collater([dataset[number] for number in numbers])
+        hypotheses = task.inference_step(generator, models, sample)
+        for number, of_sentence in zip(sample["id"].tolist(), hypotheses):
+            found[number] = [(hypothesis["tokens"].tolist(), float(hypothesis["score"])) for hypothesis in of_sentence]
+    return found
+
+
+def assert_same(found, expected):
+    assert sorted(found) == sorted(expected) == IDS
+    for number in IDS:
+        assert [tokens for tokens, _ in found[number]] == [tokens for tokens, _ in expected[number]]
+        scores = [[score for _, score in hypotheses[number]] for hypotheses in (found, expected)]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_documents_are_translated_as_if_each_were_alone(built, beam):
+    task, model = built
+    alone = translate(task, [model], [[0], [1], [2]], beam)
+    lengths = {len(hypotheses[0][0]) for hypotheses in alone.values()}
+    assert len(lengths) > 2  # sentences finish at different steps
+    for batches in ([[0, 1, 2]], [[2, 0, 1]], [[1, 2], [0]]):
+        assert_same(translate(task, [model], batches, beam), alone)
+
+
+def test_a_greedy_translation_is_the_likeliest_word_by_word(built):
+    """Decodes the whole prefix anew for every word, packed."""
+    task, model = built
+    dataset = task.dataset("test")
+    for number in range(3):
+        net_input = dataset.collater([dataset[number]])["net_input"]
+        found = [hypotheses[0][0] for hypotheses in translate(task, [model], [[number]], beam=1).values()]
+        tokens = torch.full((len(found), 1), task.target_dictionary.eos())
+        for step in range(12):
+            words = model(**{**net_input, "prev_output_tokens": tokens})[0][:, -1]
+            words[:, task.target_dictionary.pad()] = -torch.inf
+            if step == 0:  # fairseq's --min-len 1
+                words[:, task.target_dictionary.eos()] = -torch.inf
+            tokens = torch.cat([tokens, words.argmax(1, keepdim=True)], dim=1)
+        for expected, hypothesis in zip(tokens[:, 1:].tolist(), found):
+            assert hypothesis[:12] == expected[: len(hypothesis)]
+
+
+def test_an_ensemble_keeps_each_models_memory_apart(built):
+    task, model = built
+    other = copy.deepcopy(model)
+    for layer in other.decoder.layers:
+        layer.context.out_proj.weight.data.neg_()
+    assert other.encoder.memories.__self__ is other.decoder
+    alone = translate(task, [model, other], [[0], [1], [2]], beam=3)
+    assert_same(translate(task, [model, other], [[0, 1, 2]], beam=3), alone)
+    assert alone != translate(task, [model], [[0], [1], [2]], beam=3)
+
+
+@pytest.mark.parametrize("batching", [["--batch-size", "1"], ["--max-tokens", "25"]], ids=" ".join)
+@pytest.mark.parametrize("beam", ["1", "4"])
+def test_generate_does_not_depend_on_the_batch_of_pieces(data_bin, checkpoint, batching, beam):
+    search = ["--beam", beam, "--max-len-b", "10", *OVERLAP]
+    together = toy.generate(data_bin, checkpoint, *search)
+    assert toy.generate(data_bin, checkpoint, *search, *batching).hypotheses == together.hypotheses
+    assert sorted(together.hypotheses) == IDS
+
+
+@pytest.mark.parametrize(
+    "search", [["--score-reference"], ["--print-alignment", "hard", "--beam", "2"], ["--prefix-size", "1"]], ids=str
+)
+def test_search_options_work(data_bin, checkpoint, search):
+    found = toy.generate(data_bin, checkpoint, "--max-len-b", "10", *search)
+    assert sorted(found.hypotheses) == IDS
+
+
+def test_interactive_translates_as_generate_does(data_bin, checkpoint, tmp_path):
+    lines = []
+    for document in DOCUMENTS["test"]:
+        for number, paragraph in enumerate(document):
+            lines += (["<p>"] if number else []) + paragraph
+        lines.append("")
+    write_lines(tmp_path / "input", lines)
+    expected = toy.generate(data_bin, checkpoint, "--max-len-b", "10", "--beam", "3").hypotheses
+    options = ["--buffer-size", "100", "--max-len-b", "10", "--beam", "3"]
+    assert toy.interactive(data_bin, checkpoint, tmp_path / "input", *options).hypotheses == expected
+
+
+def test_a_sentence_level_checkpoint_begins_as_itself_and_only_the_context_is_trained(data_bin, tmp_path):
+    sentence = toy.train(data_bin, tmp_path / "sentence", "--max-update", "3", task="translation", arch="transformer")
+    options = ["--decoder-context-attention", "sentence", "--finetune-from-model", str(sentence)]
+    options += ["--freeze-sentence-model", "--max-update", "2"]
+    document = toy.train(data_bin, tmp_path / "document", *options)
+    before, after = toy.state(sentence), toy.state(document)
+    added = {key for key in after if ".context" in key}
+    shared = {key for key in after.keys() - added if not key.endswith(("_float_tensor", "version"))}
+    assert shared <= before.keys() and len(shared) > 40
+    for key in shared:
+        assert torch.equal(after[key], before[key]), key
+    moved = [key for key in added if key.endswith("out_proj.weight") and "encoder" not in key.split("context.")[1]]
+    assert moved and all(after[key].abs().sum() > 0 for key in moved)
+
+
+@every_mechanism
+def test_context_of_encoder_and_decoder_train_and_translate_together(data_bin, tmp_path, name):
+    options = ["--context-attention", "conditional", "--decoder-context-attention", name, "--context-init", "xavier"]
+    options += ["--sentence-encoder", "multi-dim-source2token", "--context-dropout", "0.3", "--dropout", "0.1"]
+    trained = toy.train(data_bin, tmp_path, *options, "--max-update", "4")
+    with_context = toy.generate(data_bin, trained, "--beam", "2", "--max-len-b", "10").hypotheses
+    without = toy.generate(data_bin, trained, "--beam", "2", "--max-len-b", "10", "--context", "none").hypotheses
+    assert sorted(with_context) == IDS
+    changed = {number for number in IDS if with_context[number] != without[number]}
+    assert changed and 6 not in changed  # line 6 is a document of one sentence
