@@ -1,38 +1,54 @@
 """Reading and writing text files: lines with their numbers, bad UTF-8 located, nothing ever half-written."""
 
+import gzip
 import os
+import zlib
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, Iterator, List, TextIO, Union
+from typing import BinaryIO, Iterator, List, Optional, TextIO, Union, cast
+from zipfile import BadZipFile
 
 from docnmt_fairseq.errors import InputError
 
 PathLike = Union[str, Path]
 BYTE_ORDER_MARK = "\ufeff"
+DAMAGED = (OSError, EOFError, zlib.error, BadZipFile)  # what reading a damaged file raises
 
 
-def read_lines(path: PathLike) -> Iterator[str]:
-    """Yields the lines of a UTF-8 file, white space around each removed.
+def read_lines(path: PathLike, strip: Optional[str] = None) -> Iterator[str]:
+    """Yields the lines of a UTF-8 file, which may be gzipped (``.gz``).
 
     Only a line feed ends a line, so that line numbers are those of every other tool, whatever the text holds.
+
+    Args:
+        path: the file.
+        strip: characters to remove around each line; None for all white space.
 
     Raises:
         InputError: the file cannot be read, or a line is not UTF-8.
     """
-    with _open_binary(path) as stream:
-        for number, raw in enumerate(stream, start=1):
-            try:
+    number = 0
+    with open_binary(path) as stream:
+        try:
+            for number, raw in enumerate(stream, start=1):
                 line = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise InputError.at(
-                    path, number, f"not UTF-8 (byte {error.start + 1} of the line); convert the file to UTF-8"
-                ) from error
-            yield line.strip() if number > 1 else line.lstrip(BYTE_ORDER_MARK).strip()
+                yield (line if number > 1 else line.lstrip(BYTE_ORDER_MARK)).strip(strip)
+        except UnicodeDecodeError as error:
+            raise InputError.at(
+                path, number, f"not UTF-8 (byte {error.start + 1} of the line); convert the file to UTF-8"
+            ) from error
+        except DAMAGED as error:
+            raise InputError.at(path, number + 1, f"damaged from here on: {error}") from error
 
 
-def _open_binary(path: PathLike) -> BinaryIO:
+def open_binary(path: PathLike) -> BinaryIO:
+    """Returns a file opened for reading; one whose name ends in ``.gz`` is unpacked on the way.
+
+    Raises:
+        InputError: it cannot be opened.
+    """
     try:
-        return open(path, "rb")
+        return cast(BinaryIO, gzip.open(path)) if str(path).endswith(".gz") else open(path, "rb")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 

@@ -1,30 +1,37 @@
 """XML without its dangers: no network, no outside entities, one document in memory, errors with file and line."""
 
-from pathlib import Path
-from typing import Dict, Iterator, Mapping
+from contextlib import nullcontext
+from typing import BinaryIO, Dict, Iterator, Mapping, Optional
 
 from lxml import etree
 
+from docnmt_fairseq.corpus.files import DAMAGED, PathLike, open_binary
 from docnmt_fairseq.errors import InputError
 
 # No DTD is loaded and no entity is expanded, so that a corpus file can neither read other files nor blow up.
 SAFE = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
 
 
-def iterate_elements(path: Path, tag: str) -> Iterator[etree._Element]:
+def iterate_elements(path: PathLike, tag: str, stream: Optional[BinaryIO] = None) -> Iterator[etree._Element]:
     """Yields the elements of this name one by one, freeing each after use.
 
+    Args:
+        path: the file, which may be gzipped; with ``stream`` only a name for messages.
+        tag: name of the elements.
+        stream: read instead of the file; left open.
+
     Raises:
-        InputError: the file is not well-formed XML.
+        InputError: not well-formed XML, or a damaged file.
     """
-    try:
-        for _, element in etree.iterparse(str(path), events=("end",), tag=tag, **SAFE):
-            yield element
-            release(element)
-    except etree.XMLSyntaxError as error:
-        raise InputError.at(path, error.lineno or 1, f"not well-formed XML: {error.msg}") from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
+    with open_binary(path) if stream is None else nullcontext(stream) as content:
+        try:
+            for _, element in etree.iterparse(content, events=("end",), tag=tag, **SAFE):
+                yield element
+                release(element)
+        except etree.XMLSyntaxError as error:
+            raise InputError.at(path, error.lineno or 1, f"not well-formed XML: {error.msg}") from error
+        except DAMAGED as error:
+            raise InputError(f"{path}: cannot be read: {error}") from error
 
 
 def release(element: etree._Element) -> None:
@@ -34,7 +41,7 @@ def release(element: etree._Element) -> None:
         del element.getparent()[0]
 
 
-def required(path: Path, element: etree._Element, attribute: str) -> str:
+def required(path: PathLike, element: etree._Element, attribute: str) -> str:
     """Returns an attribute's value.
 
     Raises:
@@ -46,7 +53,7 @@ def required(path: Path, element: etree._Element, attribute: str) -> str:
     return value.strip()
 
 
-def text_of(path: Path, element: etree._Element) -> str:
+def text_of(path: PathLike, element: etree._Element) -> str:
     """Returns the text of an element and all below it, as one line.
 
     Raises:
@@ -59,7 +66,7 @@ def text_of(path: Path, element: etree._Element) -> str:
     return " ".join("".join(element.itertext()).split())
 
 
-def segments(path: Path, parent: etree._Element, name: str) -> Dict[str, etree._Element]:
+def segments(path: PathLike, parent: etree._Element, name: str) -> Dict[str, etree._Element]:
     """Returns the ``<seg>`` elements below a parent, by id, in order.
 
     Raises:
@@ -75,7 +82,7 @@ def segments(path: Path, parent: etree._Element, name: str) -> Dict[str, etree._
 
 
 def check_same_ids(
-    path: Path, line: int, name: str, source: Mapping[str, object], target: Mapping[str, object], target_name: str
+    path: PathLike, line: int, name: str, source: Mapping[str, object], target: Mapping[str, object], target_name: str
 ) -> None:
     """Does nothing if both sides have the same segment ids.
 

@@ -6,9 +6,9 @@ import pytest
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.readers import ReadOptions
 from docnmt_fairseq.errors import InputError
+from tests.corpus.reading import EN_DE, read, refused, text, write
 
 SHARED = Path(os.environ.get("DOCNMT_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
-EN_DE = ReadOptions("en", "de")
 
 
 def shared(name):
@@ -18,30 +18,9 @@ def shared(name):
     return [str(path) for path in found]
 
 
-def read(name, arguments, options=EN_DE):
-    paths = readers.resolve(name, [str(argument) for argument in arguments], options)
-    return list(readers.read(name, paths, options))
-
-
-def text(documents):
-    return [document.paragraphs for document in documents]
-
-
-def refused(name, arguments, *parts, options=EN_DE):
-    with pytest.raises(InputError) as error:
-        read(name, arguments, options)
-    for part in parts:
-        assert part in str(error.value)
-
-
-def write(folder, name, content):
-    path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-    return path
-
-
 def test_registry():
-    assert readers.formats() == ["d-lines", "delimited", "ted-xml", "wmt-xml"]
+    tables, opus, talks = ["news-commentary", "tsv"], ["opus-moses", "opus-xml"], ["ted-tags", "ted-xml"]
+    assert readers.formats() == sorted(["d-lines", "delimited", "wmt-xml", *tables, *opus, *talks])
     for name in readers.formats():
         assert readers.reader(name).HELP and readers.reader(name).FILES
     with pytest.raises(InputError, match="--format sgm: no such format; choose from d-lines"):
@@ -189,6 +168,30 @@ def test_ted_xml(tmp_path):
 def test_bad_ted_xml(tmp_path, old, new, parts):
     assert old in TED
     refused("ted-xml", [write(tmp_path, "en.xml", TED), write(tmp_path, "de.xml", TED.replace(old, new, 1))], *parts)
+
+
+SGML = """<srcset setid="newstest2009" srclang="any">
+<doc docid="idnes.cz/1" genre="news" origlang="cz">
+<hl>
+<seg id="1"> Q&A: "R&amp;D" </seg>
+</hl>
+<p>
+<seg id="2"> 1 < 2 </seg>
+</p>
+</doc>
+</srcset>
+"""
+
+
+def test_ted_xml_reads_the_sgml_of_wmt(tmp_path):
+    reference = SGML.replace("srcset", "refset").replace('srclang="any"', 'srclang="any" trglang="de"')
+    files = [write(tmp_path, "newstest2009-src.en.sgm", SGML), write(tmp_path, "newstest2009-ref.de.sgm", reference)]
+    assert text(read("ted-xml", files)) == [[[('Q&A: "R&D"',) * 2, ("1 < 2",) * 2]]]
+
+
+def test_entities_survive_an_error_before_them(tmp_path):
+    path = write(tmp_path, "x.sgm", SGML.replace("<hl>", "<HL>").replace("1 < 2", "1 < 2 &amp; 3 &gt; 2 &#33;"))
+    assert text(read("ted-xml", [path], ReadOptions("en"))) == [[[('Q&A: "R&D"',), ("1 < 2 & 3 > 2 !",)]]]
 
 
 def test_shared_delimited():

@@ -10,7 +10,7 @@ import pkgutil
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Iterator, List, Optional, Sequence
+from typing import Iterator, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.errors import InputError
@@ -26,6 +26,8 @@ class ReadOptions:
         reference: which of several references, by translator name or index from 0; None for the first.
         one_document_a_line: for text without marks: every line is a document.
         empty_sides: pairs with an empty side are passed on (to be dropped and counted) instead of refused.
+        columns: of tables: source, target and, if there is one, the document's name; numbers from 1, or names.
+        header: the first row of tables holds the columns' names.
     """
 
     source_lang: str
@@ -33,6 +35,8 @@ class ReadOptions:
     reference: Optional[str] = None
     one_document_a_line: bool = False
     empty_sides: bool = False
+    columns: Tuple[str, ...] = ("1", "2")
+    header: bool = False
 
     @property
     def sides(self) -> int:
@@ -64,7 +68,7 @@ def resolve(name: str, arguments: Sequence[str], options: ReadOptions) -> List[P
     """
     paths = reader(name).resolve(arguments, options)
     for path in paths:
-        if not path.is_file():
+        if not path.exists():
             raise InputError(f"{path}: no such file (format {name} takes {reader(name).FILES})")
     return paths
 
@@ -83,3 +87,26 @@ def one_file_a_side(name: str, arguments: Sequence[str], options: ReadOptions) -
     if len(arguments) != options.sides:
         raise InputError(f"format {name} takes one file a side: expected {options.sides}, got {' '.join(arguments)}")
     return [Path(argument) for argument in arguments]
+
+
+def one_file(name: str, arguments: Sequence[str]) -> List[Path]:
+    """Returns the argument as path, for formats that are one file.
+
+    Raises:
+        InputError: there are several.
+    """
+    if len(arguments) != 1:
+        raise InputError(f"format {name} takes {reader(name).FILES}, got {' '.join(arguments)}")
+    return [Path(arguments[0])]
+
+
+def prefix_or_files(name: str, arguments: Sequence[str], options: ReadOptions) -> List[Path]:
+    """Returns the files PREFIX.SOURCE and PREFIX.TARGET of a prefix, or the files themselves.
+
+    Raises:
+        InputError: there are more or fewer files than sides.
+    """
+    if len(arguments) == 1 and not (options.sides == 1 and Path(arguments[0]).is_file()):
+        languages = [options.source_lang, options.target_lang][: options.sides]
+        return [Path(f"{arguments[0]}.{language}") for language in languages]
+    return one_file_a_side(name, arguments, options)

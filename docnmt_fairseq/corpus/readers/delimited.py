@@ -5,7 +5,7 @@ from typing import Iterator, List, Sequence
 
 from docnmt_fairseq.corpus.delimited import read_documents
 from docnmt_fairseq.corpus.document import Document
-from docnmt_fairseq.corpus.readers import ReadOptions, one_file_a_side
+from docnmt_fairseq.corpus.readers import ReadOptions, prefix_or_files
 
 HELP = "a sentence a line, an empty line ends a document, a line <p> ends a paragraph"
 FILES = "PREFIX (files PREFIX.SOURCE and PREFIX.TARGET), or one file a side"
@@ -13,10 +13,7 @@ FILES = "PREFIX (files PREFIX.SOURCE and PREFIX.TARGET), or one file a side"
 
 def resolve(arguments: Sequence[str], options: ReadOptions) -> List[Path]:
     """Returns the files of a prefix, or the files themselves."""
-    if len(arguments) == 1 and not (options.sides == 1 and Path(arguments[0]).is_file()):
-        languages = [options.source_lang, options.target_lang][: options.sides]
-        return [Path(f"{arguments[0]}.{language}") for language in languages]
-    return one_file_a_side("delimited", arguments, options)
+    return prefix_or_files("delimited", arguments, options)
 
 
 def read(paths: Sequence[Path], options: ReadOptions) -> Iterator[Document]:

@@ -15,12 +15,13 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.readers import ReadOptions, one_file_a_side
 from docnmt_fairseq.errors import InputError
 
-HELP = "WIT3/IWSLT TED XML (dev and test sets), sides matched by talk and segment id"
+HELP = "WIT3/IWSLT TED XML (dev and test sets) and the older SGML of WMT, sides matched by document and segment id"
 FILES = "one XML file a side"
 
-# The files hold bare "&" and "<"; a recovering parser would swallow the text after them, so they are escaped first.
+# The files hold bare "&" and "<"; a recovering parser would swallow the text after them, so they are escaped first. All
+# escapes are by number: after an error that it recovered from, the parser drops named ones, "&amp;" too.
 BARE = re.compile(
-    r"&(?!(?:amp|lt|gt|quot|apos|#\d+|#x[0-9a-fA-F]+);)"
+    r"&(?!(?:#\d+|#x[0-9a-fA-F]+);)"
     r"|<(?![?!]|/?(?:mteval|srcset|refset|tstset|doc|seg|hl|p)\b|/?[A-Za-z][\w.-]*(?:\s+[\w:.-]+\s*=\s*\"[^\"<]*\")*\s*/?>)"
 )
 NAMED_ENTITY = re.compile(r"&([A-Za-z][A-Za-z0-9]*;)")
@@ -97,15 +98,16 @@ def _talks(path: Path) -> Iterator[_Talk]:
 
 
 def _escape_bare(line: str) -> str:
-    """Returns the line with named HTML entities as characters and with stray ``&`` and ``<`` escaped."""
+    """Returns the line with named entities as characters and with stray ``&`` and ``<`` escaped."""
     line = NAMED_ENTITY.sub(_named_entity, line)
-    return BARE.sub(lambda match: "&amp;" if match.group() == "&" else "&lt;", line)
+    return BARE.sub(lambda match: f"&#{ord(match.group())};", line)
 
 
 def _named_entity(match: "re.Match[str]") -> str:
     name = match.group(1)
-    known_to_xml = name in ("amp;", "lt;", "gt;", "quot;", "apos;")
-    return match.group() if known_to_xml else html.entities.html5.get(name, match.group())
+    if name in ("amp;", "lt;", "gt;", "quot;", "apos;"):
+        return f"&#{ord(html.entities.html5[name])};"
+    return html.entities.html5.get(name, match.group())
 
 
 def _talk(path: Path, element: etree._Element) -> _Talk:

@@ -8,7 +8,7 @@ from lxml import etree
 
 from docnmt_fairseq.corpus import xml
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
-from docnmt_fairseq.corpus.readers import ReadOptions
+from docnmt_fairseq.corpus.readers import ReadOptions, one_file
 from docnmt_fairseq.errors import InputError
 
 HELP = "WMT XML with paragraphs and one or more references"
@@ -19,9 +19,7 @@ logger = logging.getLogger(__name__)
 
 def resolve(arguments: Sequence[str], options: ReadOptions) -> List[Path]:
     """Returns the one file."""
-    if len(arguments) != 1:
-        raise InputError(f"format wmt-xml takes {FILES}, got {' '.join(arguments)}")
-    return [Path(arguments[0])]
+    return one_file("wmt-xml", arguments)
 
 
 def read(paths: Sequence[Path], options: ReadOptions) -> Iterator[Document]:

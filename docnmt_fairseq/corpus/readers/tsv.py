@@ -1,0 +1,94 @@
+"""Tab-separated text: a sentence pair a row; documents from a column of names, or between empty rows."""
+
+from pathlib import Path
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from docnmt_fairseq.corpus.boundaries import split_at_empty_rows, split_at_names
+from docnmt_fairseq.corpus.document import Document, Sentence
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.readers import ReadOptions, one_file
+from docnmt_fairseq.errors import InputError
+
+HELP = "tab-separated, --columns SOURCE TARGET [DOCUMENT], --header; without a document column empty rows end documents"
+FILES = "one file"
+
+
+class Columns(NamedTuple):
+    """Columns of a table, from 0: of every side, and of the document's name if there is one."""
+
+    texts: Tuple[int, ...]
+    document: Optional[int]
+
+
+def resolve(arguments: Sequence[str], options: ReadOptions) -> List[Path]:
+    """Returns the one file."""
+    check_columns(options)
+    return one_file("tsv", arguments)
+
+
+def check_columns(options: ReadOptions) -> None:
+    """Does nothing if the columns can be those of a table.
+
+    Raises:
+        InputError: a wrong number of columns, column 0, or a name without a header.
+    """
+    if len(options.columns) not in (2, 3):
+        raise InputError(f"--columns {' '.join(options.columns)}: expected SOURCE TARGET, or SOURCE TARGET DOCUMENT")
+    for column in options.columns:
+        if not column.isdecimal() and not options.header:
+            raise InputError(f"--columns {column}: a column by name needs --header; else give its number, from 1")
+        if column.isdecimal() and int(column) == 0:
+            raise InputError("--columns 0: columns are counted from 1")
+
+
+def read(paths: Sequence[Path], options: ReadOptions) -> Iterator[Document]:
+    """Yields the documents; an empty row is passed over where a column names the documents.
+
+    Raises:
+        InputError: bad UTF-8, a row with too few columns, no such column, a document's name empty or coming back.
+    """
+    (path,) = paths
+    rows = enumerate(read_lines(path, strip="\r\n"), start=1)
+    names: List[str] = []
+    if options.header:
+        names = [name.strip() for name in next(rows, (1, ""))[1].split("\t")]
+    found = [_column(path, column, names) for column in options.columns]
+    columns = Columns(tuple(found[: options.sides]), found[2] if len(found) == 3 else None)
+    yield from read_table(path, rows, columns)
+
+
+def _column(path: Path, column: str, names: List[str]) -> int:
+    if column in names:
+        return names.index(column)
+    if not column.isdecimal():
+        raise InputError.at(path, 1, f"no column {column} (--columns); the header has: {', '.join(names)}")
+    return int(column) - 1
+
+
+def read_table(path: Path, rows: Iterator[Tuple[int, str]], columns: Columns) -> Iterator[Document]:
+    """Yields the documents of a table's rows, given with their line numbers.
+
+    Raises:
+        InputError: as for :func:`read`.
+    """
+    files = (str(path),) * len(columns.texts)
+    if columns.document is None:
+        return split_at_empty_rows(((number, texts) for number, _, texts in _cells(path, rows, columns)), files)
+    named = ((number, name, texts) for number, name, texts in _cells(path, rows, columns) if any(texts))
+    return split_at_names(named, files, str(path))
+
+
+def _cells(path: Path, rows: Iterator[Tuple[int, str]], columns: Columns) -> Iterator[Tuple[int, str, Sentence]]:
+    """Yields line number, document's name ("" without such a column), texts; all empty for an empty row."""
+    needed = 1 + max(*columns.texts, -1 if columns.document is None else columns.document)
+    for number, line in rows:
+        if not line.strip():
+            yield number, "", ("",) * len(columns.texts)
+            continue
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) < needed:
+            raise InputError.at(path, number, f"{len(cells)} columns, expected at least {needed}; see --columns")
+        name = "" if columns.document is None else cells[columns.document]
+        if columns.document is not None and not name:
+            raise InputError.at(path, number, "the document's name is empty; see --columns")
+        yield number, name, tuple(cells[column] for column in columns.texts)

@@ -1,0 +1,85 @@
+"""Memory does not grow with the corpus: a reader holds one document (of OPUS XML, one pair of films)."""
+
+import tracemalloc
+
+import pytest
+
+from docnmt_fairseq.corpus import readers, xml
+from docnmt_fairseq.corpus.opus import Archive
+from docnmt_fairseq.corpus.readers import ReadOptions
+from tests.corpus.reading import EN_DE, write
+
+SENTENCES = 50  # a document
+
+
+def lines(documents, head="", tail="", sentence="sentence {s} of document {d}\n"):
+    body = "".join(sentence.replace("{s}", str(s)) for s in range(SENTENCES))
+    return "".join((head + body + tail).replace("{d}", str(d)) for d in range(documents))
+
+
+def two_files(folder, content):
+    return [write(folder, "x.en", content), write(folder, "x.de", content)]
+
+
+def opus_xml(folder, documents):
+    films = lines(1, '<document id="0">', "</document>", '<s id="{s}">sentence {s}</s>\n')
+    for language in ("en", "de"):
+        (folder / language).mkdir()
+        write(folder / language, "1.xml", films)
+    group = '<linkGrp fromDoc="en/1.xml.gz" toDoc="de/1.xml.gz">\n'
+    links = lines(documents, group, "</linkGrp>\n", '<link xtargets="{s};{s}" />\n')
+    return [write(folder, "en-de.xml", f"<cesAlign>{links}</cesAlign>"), folder, folder]
+
+
+def ted_xml(folder, documents):
+    talks = lines(documents, '<doc docid="{d}">', "</doc>\n", '<seg id="{s}">sentence {s} of talk {d}</seg>\n')
+    return two_files(folder, f"<mteval>\n{talks}</mteval>\n")
+
+
+MAKE = {
+    "delimited": lambda folder, n: two_files(folder, lines(n, tail="\n")),
+    "d-lines": lambda folder, n: two_files(folder, lines(n, head="<d>\n")),
+    "news-commentary": lambda folder, n: two_files(folder, lines(n, tail="\n")),
+    "tsv": lambda folder, n: [write(folder, "x.tsv", lines(n, tail="\n", sentence="sentence {s}\tof document {d}\n"))],
+    "ted-tags": lambda folder, n: two_files(folder, lines(n, head="<url>u</url>\n<talkid>{d}</talkid>\n")),
+    "opus-moses": lambda folder, n: [
+        *two_files(folder, lines(n)),
+        write(folder, "x.ids", lines(n, sentence="en/{d}.xml.gz\tde/{d}.xml.gz\t{s}\t{s}\n")),
+    ],
+    "opus-xml": opus_xml,
+    "ted-xml": ted_xml,
+}
+
+
+def peak(folder, name, documents):
+    folder.mkdir()
+    paths = readers.resolve(name, list(map(str, MAKE[name](folder, documents))), EN_DE)
+    tracemalloc.start()
+    try:
+        assert sum(map(len, readers.read(name, paths, EN_DE))) == documents * SENTENCES
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", sorted(MAKE))
+def test_peak_memory(tmp_path, name):
+    peak(tmp_path / "warm", name, 2)  # imports and caches
+    few, many = peak(tmp_path / "few", name, 25), peak(tmp_path / "many", name, 100)
+    assert many < few + 50_000  # the 75 further documents would take 400 kB or more; their names take a little
+
+
+def test_films_are_read_one_pair_at_a_time(tmp_path, monkeypatch):
+    opened = []
+    film = Archive.film
+    monkeypatch.setattr(Archive, "film", lambda archive, name: opened.append(name) or film(archive, name))
+    documents = readers.read("opus-xml", opus_xml(tmp_path, 3), ReadOptions("de", "en"))
+    for count in (1, 2, 3):
+        next(documents)
+        assert opened == ["de/1.xml.gz", "en/1.xml.gz"] * count
+
+
+def test_what_was_read_of_xml_is_freed(tmp_path):
+    path = opus_xml(tmp_path, 200)[0]
+    in_memory = [len(group.getparent()) for group in xml.iterate_elements(path, "linkGrp")]
+    assert len(in_memory) == 200 and max(in_memory) < 40  # what one read of 32 kB holds

@@ -1,0 +1,82 @@
+"""Tab-separated text and News-Commentary."""
+
+import gzip
+import logging
+
+import pytest
+
+from docnmt_fairseq.corpus.readers import ReadOptions
+from tests.corpus.reading import EN_DE, read, refused, text, write
+
+NAMED = "document\tscore\tde\ten\na\t.9\tA1\ta1\na\t.8\tA2\ta2\n\nb\t.7\tB\tb\n"
+
+
+@pytest.mark.parametrize("columns", [("en", "de", "document"), ("4", "3", "1"), ("en", "3", "document")])
+def test_document_column(tmp_path, columns):
+    documents = read("tsv", [write(tmp_path, "t.tsv", NAMED)], ReadOptions("en", "de", columns=columns, header=True))
+    assert text(documents) == [[[("a1", "A1"), ("a2", "A2")]], [[("b", "B")]]]
+    assert documents[1].lines == [[(5, 5)]]
+    with_source_only = ReadOptions("en", columns=columns, header=True)
+    assert text(read("tsv", [tmp_path / "t.tsv"], with_source_only)) == [[[("a1",), ("a2",)]], [[("b",)]]]
+
+
+def test_header_that_is_not_announced_is_text(tmp_path):
+    options = ReadOptions("en", "de", columns=("4", "3", "1"))
+    assert text(read("tsv", [write(tmp_path, "t.tsv", NAMED)], options))[0] == [[("en", "de")]]
+
+
+def test_empty_rows_end_documents(tmp_path):
+    table = '\t\na "b\tA "B\r\n\tonly\n\t\n\t \n"b"\tB\tmore\n'
+    documents = read("tsv", [write(tmp_path, "t.tsv.gz", gzip.compress(table.encode()))])
+    assert text(documents) == [[[('a "b', 'A "B'), ("", "only")]], [[('"b"', "B")]]]
+    assert documents[1].lines == [[(6, 6)]]
+
+
+def test_table_without_boundaries(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        assert len(read("tsv", [write(tmp_path, "t.tsv", "a\tA\nb\tB\n")])) == 1
+    assert "t.tsv: no empty row in it" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "content, columns, header, parts",
+    [
+        ("a\tA\nb\n", ("1", "2"), False, ["t.tsv:2", "1 columns, expected at least 2"]),
+        ("a\tA\n", ("1", "2", "3"), False, ["t.tsv:1", "expected at least 3"]),
+        ("a\tA\t\n", ("1", "2", "3"), False, ["t.tsv:1", "name is empty"]),
+        ("a\tA\tx\nb\tB\ty\nc\tC\tx\n", ("1", "2", "3"), False, ["t.tsv:3", "document x goes on here"]),
+        (b"a\tA\nb\t\xff\n", ("1", "2"), False, ["t.tsv:2", "UTF-8"]),
+        ("en\tde\na\tA\n", ("en", "fr"), True, ["t.tsv:1", "no column fr", "en, de"]),
+        ("a\tA\n", ("en", "de"), False, ["--columns en", "--header"]),
+        ("a\tA\n", ("1",), False, ["--columns 1", "SOURCE TARGET DOCUMENT"]),
+        ("a\tA\n", ("0", "1"), False, ["--columns 0", "from 1"]),
+    ],
+)
+def test_bad_tables(tmp_path, content, columns, header, parts):
+    options = ReadOptions("en", "de", columns=columns, header=header)
+    refused("tsv", [write(tmp_path, "t.tsv", content)], *parts, options=options)
+
+
+def test_damaged_gzip(tmp_path):
+    whole = gzip.compress(b"a\tA\n" * 50_000)
+    refused("tsv", [write(tmp_path, "t.tsv.gz", whole[:-20])], "t.tsv.gz:", "damaged from here on")
+    refused("tsv", [write(tmp_path, "u.tsv.gz", b"a\tA\n")], "u.tsv.gz:1", "damaged from here on")
+
+
+def test_news_commentary_plain(tmp_path):
+    files = [write(tmp_path, "nc.de-en.en", "a\nb\n\n\nc\n<p>\n"), write(tmp_path, "nc.de-en.de", "A\n\n\n\nC\nP\n")]
+    documents = read("news-commentary", files)
+    assert text(documents) == [[[("a", "A"), ("b", "")]], [[("c", "C"), ("<p>", "P")]]]
+    assert documents == read("news-commentary", [tmp_path / "nc.de-en"])
+    assert documents[1].lines == [[(5, 5), (6, 6)]]
+    refused("news-commentary", [files[0], write(tmp_path, "short", "A\n")], "nc.de-en.en:2", "unequal line counts")
+
+
+def test_news_commentary_table(tmp_path):
+    table = write(tmp_path, "news-commentary-v16.de-en.tsv", "A\ta\n\t\nB\tb\n")
+    assert text(read("news-commentary", [table], EN_DE)) == [[[("a", "A")]], [[("b", "B")]]]
+    assert text(read("news-commentary", [table], ReadOptions("de", "en"))) == [[[("A", "a")]], [[("B", "b")]]]
+    assert text(read("news-commentary", [table], ReadOptions("en"))) == [[[("a",)]], [[("b",)]]]
+    refused("news-commentary", [table], "languages en and fr", "--columns", options=ReadOptions("en", "fr"))
+    refused("news-commentary", [write(tmp_path, "nc.tsv", "")], "does not hold the languages en and de")
+    refused("news-commentary", [table, table], "format news-commentary takes PREFIX")
