@@ -15,10 +15,11 @@ from pathlib import Path
 import docnmt_fairseq
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.binarise import DATA_BIN
-from docnmt_fairseq.corpus.config import MODEL_OPTIONS, TOKENIZERS, PrepareConfig
+from docnmt_fairseq.corpus.config import AND, MODEL_OPTIONS, PrepareConfig
 from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS
 from docnmt_fairseq.corpus.text import ON_EMPTY
+from docnmt_fairseq.corpus.tokenizers import TOKENIZERS
 from docnmt_fairseq.errors import InputError
 
 HELP = "corpora to a data-bin: read, normalise, split into subwords, binarise"
@@ -40,7 +41,12 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
         "--source-lang", "-s", required=True, metavar="LANG", help="source language, as in file suffixes"
     )
     group.add_argument("--target-lang", "-t", required=True, metavar="LANG", help="target language")
-    group.add_argument("--train", nargs="+", metavar="PREFIX_OR_FILE", help="training corpus, see --format")
+    group.add_argument(
+        "--train",
+        nargs="+",
+        metavar="PREFIX_OR_FILE",
+        help=f"training corpus, see --format; several corpora with {AND} between become one split, here and below",
+    )
     for split in ("valid", "test"):
         group.add_argument(
             f"--{split}",
@@ -60,14 +66,27 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
         "--one-document-a-line", action="store_true", default=None, help="delimited: each line is a document"
     )
     group.add_argument(
+        "--columns",
+        nargs="+",
+        metavar="COLUMN",
+        help="tsv: SOURCE TARGET [DOCUMENT], by number from 1 or by name (default: 1 2)",
+    )
+    group.add_argument("--header", action="store_true", default=None, help="tsv: the first row names the columns")
+    group.add_argument(
         "--reuse", metavar="DIR", help="an earlier output whose models, dictionaries and their options are taken"
     )
 
 
 def _add_text(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--on-empty", choices=ON_EMPTY, help="sentence pairs with an empty side (default: error)")
-    group.add_argument("--tokenizer", choices=TOKENIZERS, help="moses: through sacremoses (default: none)")
-    group.add_argument("--truecase", action="store_true", default=None, help="Moses truecasing, learnt from --train")
+    group.add_argument(
+        "--tokenizer", choices=TOKENIZERS, help="moses: through sacremoses; jieba: Chinese words (default: none)"
+    )
+    for side in ("source", "target"):
+        group.add_argument(f"--{side}-tokenizer", choices=TOKENIZERS, help=f"tokenizer of the {side}, where it differs")
+    group.add_argument(
+        "--truecase", action="store_true", default=None, help="Moses truecasing, learnt from --train; not after jieba"
+    )
 
 
 def _add_subwords(group: argparse._ArgumentGroup) -> None:

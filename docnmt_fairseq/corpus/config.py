@@ -3,19 +3,23 @@
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS, SubwordOptions
 from docnmt_fairseq.corpus.text import ON_EMPTY
+from docnmt_fairseq.corpus.tokenizers import CHINESE, TOKENIZERS, missing_library
 from docnmt_fairseq.errors import InputError
 
-TOKENIZERS = ("none", "moses")
+MANIFEST = "manifest.json"
+AND = "+"  # between the files of corpora that make one split
 
 # What a reused output settles: they belong to its models and dictionaries.
 MODEL_OPTIONS = (
     "tokenizer",
+    "source_tokenizer",
+    "target_tokenizer",
     "truecase",
     "subwords",
     "vocab_size",
@@ -32,21 +36,27 @@ Files = Union[str, Sequence[str]]
 
 
 class Split(NamedTuple):
-    """One part of the data: its fairseq name (``train``, ``valid``, ``test``, ``test1``, ...), format and files."""
+    """One part of the data: its fairseq name (``train``, ``valid``, ``test``, ``test1``, ...), format and corpora."""
 
     name: str
     format: str
-    paths: Tuple[Path, ...]
+    corpora: Tuple[Tuple[Path, ...], ...]
+
+    @property
+    def paths(self) -> Tuple[Path, ...]:
+        """All files."""
+        return tuple(path for corpus in self.corpora for path in corpus)
 
 
 @dataclass(frozen=True)
 class PrepareConfig:
     """Options of :func:`~docnmt_fairseq.corpus.prepare.prepare`.
 
-    ``train`` is a prefix or the files of one corpus, as its format takes them; ``valid`` and ``test`` are lists of
-    these. Formats of single splits go before ``format``. ``joint`` means one subword model and one dictionary for both
-    languages. ``subword_model`` is one joint SentencePiece model, or two: source, target. ``reuse`` is an earlier
-    output whose models and dictionaries are taken; then no training text is needed.
+    ``train`` is a prefix or the files of one corpus, as its format takes them, or several corpora with "+" between;
+    ``valid`` and ``test`` are lists of these. Formats of single splits go before ``format``, tokenizers of one side
+    before ``tokenizer``. ``joint`` means one subword model and one dictionary for both languages. ``subword_model`` is
+    one joint SentencePiece model, or two: source, target. ``reuse`` is an earlier output whose models and dictionaries
+    are taken; then no training text is needed.
     """
 
     source_lang: str
@@ -61,8 +71,12 @@ class PrepareConfig:
     test_format: Optional[str] = None
     reference: Optional[str] = None
     one_document_a_line: bool = False
+    columns: Sequence[str] = readers.ReadOptions.columns
+    header: bool = False
     on_empty: str = "error"
     tokenizer: str = "none"
+    source_tokenizer: Optional[str] = None
+    target_tokenizer: Optional[str] = None
     truecase: bool = False
     subwords: str = "unigram"
     vocab_size: int = SubwordOptions.vocab_size
@@ -82,6 +96,11 @@ class PrepareConfig:
         return self.source_lang, self.target_lang
 
     @property
+    def tokenizers(self) -> Tuple[str, str]:
+        """Tokenizers of source and target."""
+        return self.source_tokenizer or self.tokenizer, self.target_tokenizer or self.tokenizer
+
+    @property
     def subword_options(self) -> SubwordOptions:
         """The part that trains a subword model."""
         return SubwordOptions(self.subwords, self.vocab_size, self.character_coverage, self.normalization, self.seed)
@@ -90,7 +109,13 @@ class PrepareConfig:
     def read_options(self) -> readers.ReadOptions:
         """The part that the readers need."""
         return readers.ReadOptions(
-            self.source_lang, self.target_lang, self.reference, self.one_document_a_line, self.on_empty == "drop"
+            self.source_lang,
+            self.target_lang,
+            self.reference,
+            self.one_document_a_line,
+            self.on_empty == "drop",
+            tuple(self.columns),
+            self.header,
         )
 
     def splits(self) -> List[Split]:
@@ -106,7 +131,8 @@ class PrepareConfig:
         for name, own_format, files in wanted:
             arguments = [files] if isinstance(files, str) else [str(file) for file in files]
             chosen = own_format or self.format
-            found.append(Split(name, chosen, tuple(readers.resolve(chosen, arguments, self.read_options))))
+            corpora = [readers.resolve(chosen, corpus, self.read_options) for corpus in _corpora(arguments)]
+            found.append(Split(name, chosen, tuple(map(tuple, corpora))))
         return found
 
     def check(self) -> None:
@@ -134,7 +160,7 @@ class PrepareConfig:
                 (output.exists() and not output.is_dir(), f"--output {output}: is not a folder"),
                 (reuse and output.resolve() == reuse.resolve(), "--reuse and --output must be different folders"),
                 (self.on_empty not in ON_EMPTY, f"--on-empty must be one of {', '.join(ON_EMPTY)}"),
-                (self.tokenizer not in TOKENIZERS, f"--tokenizer must be one of {', '.join(TOKENIZERS)}"),
+                *self._tokenizer_problems(),
                 (self.subwords not in KINDS, f"--subwords must be one of {', '.join(KINDS)}"),
                 (self.normalization not in NORMALIZATIONS, f"--normalization: one of {', '.join(NORMALIZATIONS)}"),
                 (not counts, "--vocab-size and --workers must be at least 1, --character-coverage in (0, 1]"),
@@ -148,10 +174,32 @@ class PrepareConfig:
             if wrong
         ]
 
+    def _tokenizer_problems(self) -> Iterator[Tuple[bool, str]]:
+        yield not {*self.tokenizers} <= {*TOKENIZERS}, f"--tokenizer must be one of {', '.join(TOKENIZERS)}"
+        for side, kind, language in zip(("source", "target"), self.tokenizers, self.languages):
+            wrong = kind == "jieba" and not language.lower().startswith(CHINESE)
+            yield wrong, f"--{side}-tokenizer jieba: splits Chinese, not {language}; give each side its own"
+            library = missing_library(kind)
+            yield bool(library), f"--{side}-tokenizer {kind}: needs the package {library}; run pip install {library}"
+
     def as_options(self) -> Dict[str, Any]:
         """Returns what the result depends on beside the files, as JSON values."""
         left_out = {"output", "train", "valid", "test", "workers", "reuse", "subword_model"}
-        return {key: value for key, value in asdict(self).items() if key not in left_out}
+        values = {key: value for key, value in asdict(self).items() if key not in left_out}
+        return {**values, "columns": list(self.columns)}
+
+
+def _corpora(arguments: Sequence[str]) -> List[List[str]]:
+    """Returns the arguments of each of the corpora that stand with "+" between them."""
+    corpora: List[List[str]] = [[]]
+    for argument in arguments:
+        if argument == AND:
+            corpora.append([])
+        else:
+            corpora[-1].append(argument)
+    if not all(corpora):
+        raise InputError(f"{' '.join(arguments)}: {AND} stands between corpora, with files before and after it")
+    return corpora
 
 
 def _numbered(name: str, index: int) -> str:
@@ -166,13 +214,7 @@ def with_reused_options(config: PrepareConfig) -> PrepareConfig:
     """
     if config.reuse is None:
         return config
-    path = Path(config.reuse) / "manifest.json"
-    try:
-        options = json.loads(path.read_text(encoding="utf-8"))["options"]
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"--reuse {config.reuse}: not a finished output of docnmt prepare (no manifest.json)"
-        ) from error
+    options = manifest_options(config.reuse, "--reuse")
     languages = (options.get("source_lang"), options.get("target_lang"))
     if languages != config.languages:
         raise InputError(
@@ -180,3 +222,15 @@ def with_reused_options(config: PrepareConfig) -> PrepareConfig:
         )
     settled = {name: options[name] for name in MODEL_OPTIONS if name in options}
     return replace(config, **settled, subword_model=())
+
+
+def manifest_options(output: PathLike, option: str) -> Dict[str, Any]:
+    """Returns the options that a finished output was made with; ``option`` says in errors where it came from.
+
+    Raises:
+        InputError: the folder is no finished output.
+    """
+    try:
+        return json.loads((Path(output) / MANIFEST).read_text(encoding="utf-8"))["options"]
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{option} {output}: not a finished output of docnmt prepare (no {MANIFEST})") from error

@@ -9,15 +9,14 @@ from typing import Any, Dict, List
 
 from docnmt_fairseq import __version__
 from docnmt_fairseq.corpus.binarise import DATA_BIN, Expected, binarise
-from docnmt_fairseq.corpus.config import PrepareConfig, with_reused_options
+from docnmt_fairseq.corpus.config import MANIFEST, PrepareConfig, with_reused_options
 from docnmt_fairseq.corpus.dictionaries import dictionary_from_model, dictionary_from_text
 from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.corpus.stages import Stage, Stages
 from docnmt_fairseq.corpus.steps import Step, Steps, sha256
 from docnmt_fairseq.errors import InputError
 
-MANIFEST = "manifest.json"
-LIBRARIES = ("fairseq-fixed", "fairseq", "sentencepiece", "sacremoses", "torch", "numpy", "lxml")
+LIBRARIES = ("fairseq-fixed", "fairseq", "sentencepiece", "sacremoses", "jieba", "torch", "numpy", "lxml")
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ def prepare(config: PrepareConfig) -> Dict[str, Any]:
         "text",
         {split.name: stages.read(split, [file["sha256"] for file in inputs[split.name]]) for split in splits},
     )
-    if config.tokenizer != "none":
+    if config.tokenizers != ("none", "none"):
         name, done = "tokenized", stages.tokenize(name, done)
     if config.truecase:
         name, done = "truecased", stages.truecase(name, done)

@@ -4,6 +4,7 @@ import shutil
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Mapping
 
@@ -16,11 +17,14 @@ from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.corpus.files import partial_path
 from docnmt_fairseq.corpus.steps import Step, Steps, sha256
 from docnmt_fairseq.corpus.subwords import load_subword_model, subword_encoder, train_subword_model
-from docnmt_fairseq.corpus.text import TextCounts, moses_tokenizer, normalise_documents, train_truecaser, truecaser
+from docnmt_fairseq.corpus.text import TextCounts, normalise_documents
+from docnmt_fairseq.corpus.tokenizers import tokenizer
 from docnmt_fairseq.corpus.transform import BatchFunction, in_processes, transform_file
+from docnmt_fairseq.corpus.truecasing import train_truecaser, truecaser
 from docnmt_fairseq.errors import InputError
 
 Stage = Dict[str, Step]  # by split
+UNCHANGED = partial(nullcontext, list)  # the transform that copies
 
 
 class Stages:
@@ -50,7 +54,7 @@ class Stages:
 
         def action() -> Dict[str, Any]:
             counts = TextCounts()
-            documents = readers.read(split.format, split.paths, options)
+            documents = chain.from_iterable(readers.read(split.format, corpus, options) for corpus in split.corpora)
             documents = tqdm(documents, desc=f"text/{split.name}", unit=" documents", disable=None)
             normalised = normalise_documents(documents, self.config.on_empty, counts)
             write_documents(_at_least_one(normalised, split), self.paths("text", split.name))
@@ -63,15 +67,17 @@ class Stages:
 
     def tokenize(self, stage: str, done: Stage) -> Stage:
         """Writes ``tokenized/``."""
+        kinds = dict(zip(self.config.languages, self.config.tokenizers))
         transforms = {
-            language: partial(in_processes, partial(moses_tokenizer, language), self.config.workers)
-            for language in self.config.languages
+            language: partial(in_processes, partial(tokenizer, kind, language), self.config.workers)
+            for language, kind in kinds.items()
         }
-        return self._transform(stage, "tokenized", done, {"tokenizer": self.config.tokenizer}, transforms)
+        return self._transform(stage, "tokenized", done, {"tokenizers": kinds}, transforms)
 
     def truecase(self, stage: str, done: Stage) -> Stage:
-        """Writes ``truecased/``, and the truecaser models if they are not reused."""
-        models = {language: f"truecaser.{language}" for language in self.config.languages}
+        """Writes ``truecased/``, and the truecaser models if they are not reused; Chinese words have no case."""
+        sides = zip(self.config.languages, self.config.tokenizers)
+        models = {language: f"truecaser.{language}" for language, kind in sides if kind != "jieba"}
         trained = [
             self.model(
                 name,
@@ -80,18 +86,17 @@ class Stages:
             )
             for language, name in models.items()
         ]
-        transforms = {
-            language: partial(in_processes, partial(truecaser, self.output / "models" / name), self.config.workers)
-            for language, name in models.items()
-        }
+        transforms = {language: UNCHANGED for language in self.config.languages}
+        for language, name in models.items():
+            make = partial(truecaser, self.output / "models" / name)
+            transforms[language] = partial(in_processes, make, self.config.workers)
         return self._transform(stage, "truecased", done, {"models": [step.digest for step in trained]}, transforms)
 
     def split(self, stage: str, done: Stage) -> Stage:
         """Writes ``subword/``, and the subword models if they are not reused; text already split is copied."""
         config = self.config
         if config.subwords == "none":
-            copies = {language: partial(nullcontext, list) for language in config.languages}
-            return self._transform(stage, "subword", done, {"models": []}, copies)
+            return self._transform(stage, "subword", done, {"models": []}, dict.fromkeys(config.languages, UNCHANGED))
         trained = [self._subword_model(side, stage, done) for side in ((0,) if config.joint else (0, 1))]
         transforms = {
             language: partial(_encoding, self.subword_model_path(side), config.workers)

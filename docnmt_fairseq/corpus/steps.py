@@ -86,8 +86,12 @@ def _read_stamp(path: Path) -> Dict[str, Any]:
 
 
 def sha256(path: PathLike) -> str:
-    """Returns the SHA-256 of a file's content."""
+    """Returns the SHA-256 of a file's content; of a folder's, the names and digests of its files."""
     digest = hashlib.sha256()
+    if Path(path).is_dir():
+        for file in sorted(file for file in Path(path).rglob("*") if file.is_file()):
+            digest.update(f"{file.relative_to(path)}\n{sha256(file)}\n".encode())
+        return digest.hexdigest()
     with open(path, "rb") as stream:
         for block in iter(lambda: stream.read(1 << 20), b""):
             digest.update(block)

@@ -1,14 +1,12 @@
-"""Normalisation of sentences, with counts; Moses tokenisation and truecasing through sacremoses."""
+"""Normalisation of sentences, with counts."""
 
 import logging
 import re
 import unicodedata
 from dataclasses import dataclass, field
-from typing import Callable, Iterable, Iterator, List, Tuple
+from typing import Iterable, Iterator, List, Tuple
 
 from docnmt_fairseq.corpus.document import Document
-from docnmt_fairseq.corpus.files import PathLike, partial_path, read_lines
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
 
 ON_EMPTY = ("error", "drop")
@@ -98,37 +96,3 @@ def _refuse_mark(document: Document, paragraph: int, sentence: int, texts: Tuple
     if PARAGRAPH in texts:
         message = f"a sentence that is exactly {PARAGRAPH} would read as a paragraph boundary; change or remove it"
         raise document.error(paragraph, sentence, texts.index(PARAGRAPH), message)
-
-
-def moses_tokenizer(language: str) -> Callable[[str], str]:
-    """Returns the Moses tokenizer of a language, from sentence to tokens with spaces between; nothing is escaped."""
-    from sacremoses import MosesTokenizer
-
-    tokenizer = MosesTokenizer(lang=language)
-    return lambda text: tokenizer.tokenize(text, return_str=True, escape=False)
-
-
-def train_truecaser(text: PathLike, model: PathLike) -> None:
-    """Writes the Moses truecaser model learnt from a delimited, tokenised file."""
-    from sacremoses import MosesTruecaser
-
-    sentences = [line.split() for line in read_lines(text) if not is_mark(line)]
-    partial = partial_path(model)
-    partial.parent.mkdir(parents=True, exist_ok=True)
-    MosesTruecaser().train(sentences, save_to=str(partial))
-    partial.replace(model)
-
-
-def truecaser(model: PathLike) -> Callable[[str], str]:
-    """Returns the truecaser of a model that :func:`train_truecaser` wrote.
-
-    Raises:
-        InputError: the model cannot be read.
-    """
-    from sacremoses import MosesTruecaser
-
-    try:
-        caser = MosesTruecaser(load_from=str(model))
-    except (OSError, ValueError, UnicodeError) as error:
-        raise InputError(f"{model}: not a truecaser model: {error}") from error
-    return lambda text: caser.truecase(text, return_str=True)

@@ -6,15 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docnmt_fairseq.corpus.document import Document
-from docnmt_fairseq.corpus.text import (
-    TextCounts,
-    moses_tokenizer,
-    normalise,
-    normalise_documents,
-    train_truecaser,
-    truecaser,
-)
+from docnmt_fairseq.corpus.text import TextCounts, normalise, normalise_documents
 from docnmt_fairseq.corpus.transform import in_processes, transform_file
+from docnmt_fairseq.corpus.truecasing import truecaser
 from docnmt_fairseq.errors import InputError
 
 
@@ -65,17 +59,6 @@ def test_empty_sentence_is_refused_or_dropped():
 def test_sentence_that_would_be_a_mark(on_empty):
     with pytest.raises(InputError, match=r"x\.en:10: .*exactly <p>"):
         list(normalise_documents([document([("<\u200bp>", "P")])], on_empty, TextCounts()))
-
-
-def test_moses_tokenizer_and_truecaser(tmp_path):
-    tokenize = moses_tokenizer("en")
-    assert tokenize("Isn't this Smith & Sons' <b>?") == "Isn 't this Smith & Sons ' < b > ?"
-    (tmp_path / "train").write_text("we saw the dog .\n<p>\nso the dog saw Ann .\n\nbut Ann saw the cat .\n")
-    train_truecaser(tmp_path / "train", tmp_path / "model")
-    case = truecaser(tmp_path / "model")
-    assert case("The dog saw Ann .") == "the dog saw Ann ."
-    with pytest.raises(InputError, match="not a truecaser model"):
-        truecaser(tmp_path / "none")
 
 
 def upper():

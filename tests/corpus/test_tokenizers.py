@@ -1,0 +1,79 @@
+"""Tokenisation, truecasing, and their reverse."""
+
+import importlib.util
+
+import pytest
+
+from docnmt_fairseq.corpus.tokenizers import detokenizer, tokenizer
+from docnmt_fairseq.corpus.truecasing import detruecaser, train_truecaser, truecaser
+from docnmt_fairseq.errors import InputError
+
+needs_jieba = pytest.mark.skipif(importlib.util.find_spec("jieba") is None, reason="jieba is not installed")
+
+
+@pytest.mark.parametrize(
+    "language, sentence, tokens",
+    [
+        ("en", 'Isn\'t this (Smith) 3.5%, "or" so?', 'Isn \'t this ( Smith ) 3.5 % , " or " so ?'),
+        ("es", "¿Qué dice, Dr. Ruiz?", "¿ Qué dice , Dr. Ruiz ?"),
+        ("de", "z.B. das 2. Haus.", "z.B. das 2. Haus ."),
+    ],
+)
+def test_moses_there_and_back(language, sentence, tokens):
+    assert tokenizer("moses", language)(sentence) == tokens
+    assert detokenizer("moses", language)(tokens) == sentence
+
+
+def test_moses_escapes_nothing():
+    tokens = "Smith & Sons ' < b > & amp ; [ x ] | y"
+    assert tokenizer("moses", "en")("Smith & Sons' <b> &amp; [x] | y") == tokens
+    assert "&amp;" in detokenizer("moses", "en")("a &amp; b")
+
+
+@needs_jieba
+def test_jieba_there_and_back():
+    sentence = "我问一位领导：“你在北京吗？”"
+    tokens = "我 问 一位 领导 ： “ 你 在 北京 吗 ？ ”"
+    assert tokenizer("jieba", "zh")(sentence) == tokens
+    assert detokenizer("jieba", "zh")(tokens) == sentence
+    assert tokenizer("jieba", "zh")("Windows 7  很好") == "Windows 7 很 好"
+    assert detokenizer("jieba", "zh")("Windows 7 很 好") == "Windows 7很好"
+
+
+def test_jieba_that_is_not_installed(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"--tokenizer jieba: .* not installed; run pip install"):
+        tokenizer("jieba", "zh")
+
+
+def test_none_changes_nothing():
+    assert tokenizer("none", "en")("a, b") == detokenizer("none", "en")("a, b") == "a, b"
+
+
+@pytest.fixture
+def model(tmp_path):
+    text = "We like us .\n<p>\nBut the US and the dog like Ann .\n\nThe the : Cat\n"
+    (tmp_path / "train").write_text(text + "He saw us .\n")
+    train_truecaser(tmp_path / "train", tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_truecaser_as_moses_has_it(model):
+    case = truecaser(model)
+    assert case("The dog saw the US .") == "the dog saw the US ."  # a known form within a sentence stays
+    assert case("US citizens saw Us .") == "us citizens saw us ."  # the first word, and an unknown form, do not
+    assert case('" The Cat : But') == '" the Cat : But'  # seen at the start of sentences only: not learnt
+
+
+def test_truecaser_takes_the_first_words_of_sentences_for_nothing(model):
+    words = {line.split()[0] for line in model.read_text().splitlines()}
+    assert words == {"like", "us", "the", "and", "dog", "Ann", "saw"}
+
+
+def test_truecaser_model_that_is_none(tmp_path):
+    with pytest.raises(InputError, match="not a truecaser model"):
+        truecaser(tmp_path / "none")
+
+
+def test_detruecaser():
+    assert detruecaser()('the dog . " it ran ! ( so what') == 'The dog . " It ran ! ( So what'
