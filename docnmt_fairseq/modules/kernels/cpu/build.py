@@ -1,0 +1,85 @@
+"""Builds the C++ sources of this folder into one library an instruction set. Used by ``setup.py`` and at run time.
+
+A plain C interface: neither PyTorch nor Python is needed to build, and any version of either can load the result.
+"""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Dict, List
+
+SOURCES = Path(__file__).resolve().parent
+# No -ffast-math: infinities and NaN keep their meaning.
+FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-fPIC", "-shared"]
+AVX2 = ["-mavx2", "-mfma"]
+X86_VARIANTS = {  # best first
+    "avx512": [*AVX2, "-mavx512f", "-mavx512vl", "-mavx512bw", "-mavx512dq"],
+    "avx2": AVX2,
+    "baseline": [],
+}
+
+
+class BuildError(RuntimeError):
+    """No library could be built; the text says why in one line."""
+
+
+def variants() -> Dict[str, List[str]]:
+    """Returns the compiler flags of the libraries that this kind of processor may use, best first."""
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    return X86_VARIANTS if x86 else {"baseline": []}
+
+
+def library_name(variant: str) -> str:
+    """Returns the file name of a variant."""
+    return f"attention_{variant}.so"
+
+
+def source_files() -> List[Path]:
+    """Returns what a library is made of."""
+    return sorted(path for path in SOURCES.iterdir() if path.suffix in (".h", ".cpp"))
+
+
+def source_hash() -> str:
+    """Returns what changes when a source or a flag does."""
+    digest = hashlib.sha256(repr((FLAGS, X86_VARIANTS)).encode())
+    for path in source_files():
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def compiler() -> str:
+    """Returns the C++ compiler: $CXX, else the first of c++, g++, clang++ that is there.
+
+    Raises:
+        BuildError: there is none.
+    """
+    for name in filter(None, (os.environ.get("CXX"), "c++", "g++", "clang++")):
+        if found := shutil.which(name):
+            return found
+    raise BuildError("no C++ compiler found (c++, g++, clang++ or $CXX)")
+
+
+def build(variant: str, target: Path) -> None:
+    """Writes the library of one variant. The file appears whole or not at all, also when several processes build it.
+
+    Without OpenMP (e.g. Apple's clang) the library uses a single thread.
+
+    Raises:
+        BuildError: there is no compiler, or it fails.
+    """
+    command = [compiler(), *FLAGS, *variants()[variant], f'-DSOURCE_HASH="{source_hash()}"']
+    command += [str(path) for path in source_files() if path.suffix == ".cpp"]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as folder:
+        made = Path(folder) / target.name
+        for openmp in (["-fopenmp"], []):
+            result = subprocess.run([*command, *openmp, "-o", str(made)], capture_output=True, text=True, check=False)
+            if result.returncode == 0:
+                os.replace(made, target)
+                return
+    lines = [line for line in result.stderr.splitlines() if "error" in line] or result.stderr.splitlines()
+    raise BuildError(f"{command[0]} fails: {lines[0] if lines else f'exit status {result.returncode}'}")
