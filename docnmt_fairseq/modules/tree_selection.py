@@ -11,7 +11,7 @@ from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.modules.sentence_tree import SentenceTrees
 
 DENSE_NODES = 256  # up to so many nodes of a height, scoring all of them costs less than gathering the children's keys
-CHUNK = 2**20  # floating-point numbers of keys or scores that a step of the walk may hold
+CHUNK = 2**21  # floating-point numbers of keys or scores that a step of the walk may hold
 
 
 @torch.no_grad()

@@ -182,6 +182,7 @@ def test_freezing_leaves_the_context_to_train(data_bin):
         (["--encoder-attention-heads", "3"], "not a multiple"),
         (["--context-attention", "sentence", "--context-heads", "-4"], "--context-heads -4"),
         (["--max-sentence-positions", "0"], "--max-sentence-positions 0"),
+        (["--context-attention", "tree", "--tree-merge", "avg"], "--tree-merge avg: must be one of average, multi-dim"),
     ],
 )
 def test_bad_options_are_refused_by_name(data_bin, wrong, message):
