@@ -154,13 +154,14 @@ def test_other_targets_than_the_batchs_own_can_be_scored(data_bin, variant):
     _, task, model = toy.build(data_bin, *VARIANTS[variant])
     stir(model)
     sample = toy.batch_of(task)
+    own = logits(model, sample)
     previous = sample["net_input"]["prev_output_tokens"]
     longer = torch.cat([previous, torch.full_like(previous[:, :2], 5)], dim=1)
     longer = torch.where(longer.eq(1), 6, longer)
     scored = logits(model, sample, prev_output_tokens=longer)
     assert scored.shape[1] == longer.shape[1] and (scored.abs().sum(-1) > 0).all()
     real = sample["target"].ne(1)
-    torch.testing.assert_close(scored[:, : previous.size(1)][real], logits(model, sample)[real], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(scored[:, : previous.size(1)][real], own[real], atol=1e-5, rtol=1e-5)
 
 
 def test_freezing_leaves_the_context_to_train(data_bin):
