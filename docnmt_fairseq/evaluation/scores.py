@@ -1,7 +1,7 @@
 """BLEU and chrF of a translation, with the signatures that make them reproducible."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, Sequence
+from typing import Any, Dict, Optional, Sequence
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import sentence_ids
@@ -22,12 +22,13 @@ class Scores:
         return asdict(self)
 
 
-def corpus_scores(hypotheses: Sequence[str], reference: Sequence[str]) -> Scores:
+def corpus_scores(hypotheses: Sequence[str], reference: Sequence[str], tokenizer: Optional[str] = None) -> Scores:
     """Returns the scores over the sentences of a delimited text.
 
     Args:
         hypotheses: one line for each line of ``reference``; what stands at a mark is not scored.
         reference: the lines of the delimited reference, marks included.
+        tokenizer: of sacrebleu's BLEU; None for its own choice, which does not suit languages without spaces.
 
     Raises:
         InputError: unequal numbers of lines, or no sentence to score.
@@ -40,7 +41,7 @@ def corpus_scores(hypotheses: Sequence[str], reference: Sequence[str]) -> Scores
     if not ids:
         raise InputError("the reference holds marks only: nothing to score")
     translated, references = [hypotheses[i] for i in ids], [[reference[i] for i in ids]]
-    bleu, chrf = BLEU(), CHRF()
+    bleu, chrf = BLEU(tokenize=tokenizer), CHRF()
     return Scores(
         bleu=bleu.corpus_score(translated, references).score,
         chrf=chrf.corpus_score(translated, references).score,

@@ -1,0 +1,40 @@
+"""Writes the output of fairseq-generate as plain text, and scores it.
+
+Subwords are fairseq-generate's to remove (--remove-bpe sentencepiece); truecasing and tokenisation are undone as
+docnmt prepare did them. The result has a line for each line of the split's text, marks of documents and paragraphs
+included. Printed are sacreBLEU's scores of the plain text, and BLEU over tokens as multi-bleu.perl computes it.
+"""
+
+import argparse
+from pathlib import Path
+
+HELP = "translations to plain text: documents restored, truecasing and tokenisation undone, scored"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the prepared data, the log, the split and the output."""
+    parser.add_argument("--data", required=True, type=Path, metavar="DIR", help="folder that docnmt prepare wrote")
+    parser.add_argument("--log", required=True, type=Path, metavar="FILE", help="what fairseq-generate printed")
+    parser.add_argument("--split", default="test", metavar="NAME", help="what was translated (default: test)")
+    parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="text to write")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes the text, then prints the scores with their signatures."""
+    from docnmt_fairseq.corpus.files import atomic_files
+    from docnmt_fairseq.evaluation.postprocess import read_translation
+    from docnmt_fairseq.evaluation.scores import corpus_scores
+    from docnmt_fairseq.evaluation.tokenized_bleu import tokenized_bleu
+
+    translation = read_translation(args.data, args.split, args.log)
+    with atomic_files(args.output) as (stream,):
+        stream.writelines(f"{line}\n" for line in translation.text)
+    plain = corpus_scores(
+        translation.text, translation.reference_text, "zh" if translation.tokenizer == "jieba" else None
+    )
+    tokens = tokenized_bleu(translation.tokens, translation.reference_tokens)
+    print(args.output)
+    print(f"BLEU {plain.bleu:.2f} ({plain.bleu_signature})")
+    print(f"chrF {plain.chrf:.2f} ({plain.chrf_signature})")
+    print(f"BLEU over tokens, as multi-bleu.perl: {tokens.bleu:.2f} ({tokens.signature})")
+    print(f"{tokens.sentences} sentences")

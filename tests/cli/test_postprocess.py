@@ -1,0 +1,97 @@
+import json
+import shutil
+
+import pytest
+
+from docnmt_fairseq import cli
+from docnmt_fairseq.evaluation.postprocess import plain_text
+
+TOKENS = ["the dog saw Ann , it ran .", "<p>", '" so what ? "', "", "it isn 't .", ""]
+TEXT = ["The dog saw Ann, it ran.", "<p>", '"So what?"', "", "It isn't.", ""]
+OPTIONS = {"source_lang": "es", "target_lang": "en", "tokenizer": "moses", "source_tokenizer": None,
+           "target_tokenizer": None, "truecase": True, "subwords": "bpe"}  # fmt: skip
+
+
+def write(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Returns what docnmt prepare would have written, as far as it is read here."""
+    folder = tmp_path / "data"
+    write(folder / "manifest.json", [json.dumps({"options": OPTIONS})])
+    write(folder / "text" / "test.es", [line and f"{line} es" if line != "<p>" else line for line in TEXT])
+    write(folder / "text" / "test.en", TEXT)
+    write(folder / "truecased" / "test.en", TOKENS)
+    return folder
+
+
+def generate_log(path, hypotheses):
+    lines = [f"{letter}-{i}\t-0.1\t{text}" for i, text in enumerate(hypotheses) if text not in ("", "<p>")
+             for letter in "HD"]  # fmt: skip
+    return write(path, reversed(lines))
+
+
+def run(data, log, *options):
+    output = data.parent / "out" / "test.txt"
+    status = cli.main(["postprocess", "--data", str(data), "--log", str(log), "--output", str(output), *options])
+    return status, output
+
+
+def test_plain_text_and_perfect_scores(data, capsys):
+    status, output = run(data, generate_log(data / "log", TOKENS))
+    assert status == 0
+    assert output.read_text().split("\n")[:-1] == TEXT
+    printed = capsys.readouterr().out
+    assert "BLEU 100.00 (nrefs:1|case:mixed" in printed and "as multi-bleu.perl: 100.00" in printed
+    assert "\n3 sentences\n" in printed
+
+
+def test_tokens_are_scored_against_tokens(data, capsys):
+    run(data, generate_log(data / "log", [line.replace("Ann ,", "Ann,") for line in TOKENS]))
+    printed = capsys.readouterr().out
+    assert "BLEU 100.00 (nrefs:1" in printed and "as multi-bleu.perl: 100.00" not in printed
+
+
+def test_text_that_was_not_tokenised(data, capsys):
+    options = {**OPTIONS, "tokenizer": "none", "truecase": False, "subwords": "none"}
+    write(data / "manifest.json", [json.dumps({"options": options})])
+    shutil.rmtree(data / "truecased")
+    status, output = run(data, generate_log(data / "log", TEXT))
+    assert status == 0 and output.read_text().split("\n")[:-1] == TEXT
+    assert "as multi-bleu.perl: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "tokens, options, message",
+    [
+        (["\u2581the \u2581dog", *TOKENS[1:]], [], "--remove-bpe sentencepiece"),
+        (TOKENS[:3], [], "ids of"),
+        (TOKENS, ["--split", "valid"], "--split valid: not in"),
+        (TOKENS, ["--data", "nowhere"], "--data nowhere: not a finished output of docnmt prepare"),
+    ],
+)
+def test_bad_input(data, capsys, tokens, options, message):
+    status, output = run(data, generate_log(data / "log", tokens), *options)
+    assert status == 2 and not output.exists()
+    assert message in capsys.readouterr().err
+
+
+def test_chinese_is_scored_by_its_characters(data, capsys):
+    options = {**OPTIONS, "source_lang": "en", "target_lang": "zh", "target_tokenizer": "jieba"}
+    write(data / "manifest.json", [json.dumps({"options": options})])
+    for stage, lines in (("text", ["很好。", ""]), ("truecased", ["很 好 。", ""])):
+        for language in ("en", "zh"):
+            write(data / stage / f"test.{language}", lines)
+    status, output = run(data, generate_log(data / "log", ["很好 。", ""]))
+    printed = capsys.readouterr().out
+    assert status == 0 and output.read_text() == "很好。\n\n"
+    assert "tok:zh" in printed and "as multi-bleu.perl: 0.00" in printed
+
+
+def test_chinese_is_not_recased():
+    assert plain_text("zh", "jieba", True)("iPhone 很 好 。") == "iPhone很好。"
+    assert plain_text("en", "moses", False)("iPhone is good .") == "iPhone is good."
