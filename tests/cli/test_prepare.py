@@ -21,11 +21,12 @@ def test_options_reach_the_config():
     found = config(
         "--train", "a", "b", "--valid", "v", "--test", "t", "--test", "u.xml", "--test-format", "wmt-xml", "--separate",
         "--truecase", "--tokenizer", "moses", "--subwords", "bpe", "--vocab-size", "9", "--reference", "B",
-        "--workers", "2",
+        "--workers", "2", "--source-tokenizer", "none", "--columns", "en", "de", "id", "--header",
     )  # fmt: skip
     assert found == PrepareConfig(
         "en", "de", "out", train=["a", "b"], valid=[["v"]], test=[["t"], ["u.xml"]], test_format="wmt-xml", joint=False,
         truecase=True, tokenizer="moses", subwords="bpe", vocab_size=9, reference="B", workers=2,
+        source_tokenizer="none", columns=["en", "de", "id"], header=True,
     )  # fmt: skip
 
 
@@ -43,7 +44,7 @@ def test_help_lists_formats(capsys):
     with pytest.raises(SystemExit):
         cli.main(["prepare", "--help"])
     text = capsys.readouterr().out
-    assert "wmt-xml" in text and "d-lines" in text
+    assert "\n  wmt-xml\n    WMT XML with" in text and "\n    takes one file a side\n" in text
 
 
 def test_run_prints_data_bin_and_training_command(monkeypatch, capsys):
