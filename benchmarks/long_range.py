@@ -1,0 +1,148 @@
+"""Does selection learn over long documents? Accuracy by distance, up to 100 sentences, with and without a schedule.
+
+    python benchmarks/long_range.py                    (hours on one core; run again, it goes on where it was)
+
+Every model first learns on short documents, then goes on over long ones. What they keep of a document:
+
+    all         every sentence, throughout
+    schedule    every sentence on short documents and at first on long ones, then ever fewer, at last t
+    from start  t from the first update
+    at once     every sentence on short documents, t from the first long one
+"""
+
+import argparse
+import shlex
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Iterable, Iterator, List
+
+import long_range_report as report
+from long_range_report import REGIMES
+from long_range_runs import Runner, Training
+from machine import RESULTS, ROOT, command, machine
+
+from docnmt_fairseq.evaluation.synth_report import build_report
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Updates on short documents, on long ones, and when narrowing begins and ends there."""
+
+    short: int
+    long: int
+    narrow_from: int
+    narrow_to: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model of the table; ``t`` is 0 where everything is kept, ``variant`` names options beside the usual ones."""
+
+    mechanism: str
+    regime: str
+    t: int
+    seed: int
+    variant: str = ""
+
+    @property
+    def name(self) -> str:
+        """Returns the name of its training."""
+        kept = "all" if self.t == 0 else f"t{self.t}"
+        parts = [self.mechanism, self.variant, f"s{self.seed}", self.regime.replace(" ", "_"), kept]
+        return "-".join(filter(None, parts))
+
+
+def cells(mechanisms: Iterable[str], kept: Iterable[int], seeds: Iterable[int]) -> Iterator[Cell]:
+    """Yields the cells of the table, the most telling first: all of one seed before the next."""
+    for seed in seeds:
+        for regime in REGIMES:
+            for t in [0] if regime == "all" else kept:
+                for mechanism in mechanisms:
+                    yield Cell(mechanism, regime, t, seed)
+
+
+def training_of(cell: Cell, budget: Budget, options: List[str]) -> Training:
+    """Returns the training that ends as a cell's model; what cells share is the same training in all of them.
+
+    Args:
+        cell: of the table.
+        budget: updates.
+        options: of its variant.
+    """
+    mechanism = ["--arch", f"document_transformer_{cell.mechanism}_tiny", *options]
+    everything = [*mechanism, "--context-top-t", "0"]
+    few = [*mechanism, "--context-top-t", str(cell.t)]
+    prefix = "-".join(filter(None, [cell.mechanism, cell.variant, f"s{cell.seed}", "short"]))
+    short = Training(f"{prefix}-all", "short", cell.seed, budget.short, everything)
+    if cell.regime == "from start":
+        short = Training(f"{prefix}-t{cell.t}", "short", cell.seed, budget.short, few)
+    if cell.regime != "schedule":
+        return Training(cell.name, "long", cell.seed, budget.long, few, begins_as=short)
+    duration = budget.narrow_to - budget.narrow_from
+    schedule = ["--context-narrow-from", str(budget.narrow_from), "--context-narrow-updates", str(duration)]
+    # The state of the schedule is a function of the update: until narrowing begins, t plays no part.
+    shared = Training(
+        f"{prefix}-then-long-all", "long", cell.seed, budget.narrow_from, [*everything, *schedule], begins_as=short
+    )
+    return Training(cell.name, "long", cell.seed, budget.long, [*few, *schedule], goes_on=shared)
+
+
+def run_cell(runner: Runner, cell: Cell, budget: Budget, options: List[str]) -> dict:
+    """Returns what a cell reached: accuracies by kind and distance, BLEU; trains and translates what is missing."""
+    runner.train(training_of(cell, budget, options))
+    log = runner.translate(cell.name)
+    result = build_report(runner.folder / "corpus" / "long", "test", {"": log}).systems[""]
+    figures = {
+        kind: {str(distance): [figure.right, figure.cases] for distance, figure in by_distance.items()}
+        for kind, by_distance in result.accuracy.by_kind_and_distance.items()
+    }
+    return {**asdict(cell), "bleu": result.scores.bleu, "right_of_cases": figures}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=ROOT / "work" / "long_range", help="folder for corpora and models")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
+    parser.add_argument("--mechanisms", nargs="+", default=["conditional", "tree"])
+    parser.add_argument("--kept", nargs="+", type=int, default=[4, 1, 2, 8], metavar="T")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--regimes", nargs="+", default=REGIMES, choices=REGIMES)
+    parser.add_argument(
+        "--variant",
+        nargs=2,
+        default=("", ""),
+        metavar=("NAME", "OPTIONS"),
+        help="further options of the model, in one word, and the name that the table gives them",
+    )
+    parser.add_argument("--train-documents", nargs=2, type=int, default=(8000, 800), metavar=("SHORT", "LONG"))
+    parser.add_argument("--test-documents", type=int, default=100)
+    parser.add_argument("--short-updates", type=int, default=1200)
+    parser.add_argument("--long-updates", type=int, default=400)
+    parser.add_argument("--narrow-from", type=int, default=100)
+    parser.add_argument("--narrow-to", type=int, default=250)
+    args = parser.parse_args()
+    budget = Budget(args.short_updates, args.long_updates, args.narrow_from, args.narrow_to)
+    runner = Runner(args.work)
+    runner.corpora(args.train_documents, args.test_documents)
+    variant, options = args.variant
+    stored = report.Store(args.results / "long_range.json")
+    stored.facts.update(
+        machine=machine(),
+        command=command(),
+        ceilings=runner.ceilings(),
+        budget=f"{budget.short:,} updates of 1,000 tokens of short documents, then {budget.long:,} of a long document "
+        f"each; with the schedule narrowing begins there at update {budget.narrow_from:,} and ends at "
+        f"{budget.narrow_to:,}.",
+    )
+    for cell in cells(args.mechanisms, args.kept, args.seeds):
+        if cell.regime not in args.regimes:
+            continue
+        cell = Cell(cell.mechanism, cell.regime, cell.t, cell.seed, variant)
+        stored.add(cell.name, run_cell(runner, cell, budget, shlex.split(options)))
+        print(report.line(stored.runs[cell.name]), flush=True)
+    stored.facts["commands"] = runner.commands()
+    report.write(stored, args.results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+import json
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+def _run(mechanism="tree", regime="schedule", t=4, seed=1, variant="", **figures):
+    figures = figures or {"pronoun": {"1": [1, 2], "3": [2, 2], "100": [0, 4]}}
+    return {
+        "mechanism": mechanism,
+        "variant": variant,
+        "regime": regime,
+        "t": t,
+        "seed": seed,
+        "bleu": 1.0,
+        "right_of_cases": figures,
+    }
+
+
+def test_every_cell_has_a_name_of_its_own_and_the_first_seed_comes_first():
+    from long_range import cells
+
+    found = list(cells(["conditional", "tree"], [4, 1], [1, 2]))
+    assert len(found) == 2 * 2 * (1 + 3 * 2) == len({cell.name for cell in found})
+    assert [cell.seed for cell in found] == sorted(cell.seed for cell in found)
+
+
+def _chain(training):
+    """Returns the trainings that lead to one, itself first."""
+    found = [training]
+    while before := found[-1].begins_as or found[-1].goes_on:
+        found.append(before)
+    return found
+
+
+def test_cells_share_what_they_have_in_common():
+    from long_range import Budget, Cell, training_of
+
+    budget = Budget(short=12, long=8, narrow_from=2, narrow_to=5)
+    chains = {
+        (regime, t): _chain(training_of(Cell("tree", regime, t, 1), budget, []))
+        for regime, t in [("all", 0), ("schedule", 1), ("schedule", 4), ("at once", 4), ("from start", 4)]
+    }
+    short = chains["all", 0][-1]
+    assert [chain[-1] == short for chain in chains.values()] == [True, True, True, True, False]
+    assert chains["schedule", 1][1] == chains["schedule", 4][1] and chains["schedule", 4][1].updates == 2
+    assert all(chain[0].updates == 8 and chain[-1].updates == 12 for chain in chains.values())
+    last = chains["schedule", 4][0].options
+    assert last[-6:] == ["--context-top-t", "4", "--context-narrow-from", "2", "--context-narrow-updates", "3"]
+    assert "--context-narrow-from" not in chains["at once", 4][0].options
+    assert chains["from start", 4][-1].options[-2:] == ["--context-top-t", "4"]
+
+
+def test_shares_are_sums_over_ranges_of_distances():
+    from long_range_report import BINS, shares
+
+    assert shares(_run(), "pronoun") == [3 / 4, None, None, None, 0.0, 3 / 8]
+    assert BINS[0][0] == 1 and all(before[1] + 1 == after[0] for before, after in pairwise(BINS))
+
+
+def test_a_table_has_a_row_a_model_and_its_seeds_side_by_side():
+    from long_range_report import kind_table
+
+    all_right = {"pronoun": {"2": [2, 2], "50": [1, 2]}}
+    runs = [_run(seed=2), _run(regime="all", t=0), _run(seed=1, **all_right), _run(mechanism="conditional")]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in kind_table(runs, "pronoun").splitlines()]
+    assert [row[0] for row in rows[2:]] == ["conditional, schedule, t = 4", "tree, all", "tree, schedule, t = 4"]
+    assert rows[4][1:] == ["100.0 / 75.0", "- / -", "- / -", "50.0 / -", "- / 0.0", "75.0 / 37.5"]
+
+
+def test_what_was_written_by_hand_stays_in_the_report(tmp_path):
+    from long_range_report import COMMANDS, FINDINGS, Store, write
+
+    store = Store(tmp_path / "long_range.json")
+    facts = {"machine": "a machine", "command": "a command", "budget": "little", "commands": ["first"]}
+    store.facts.update(ceilings={"pronoun": 0.33}, **facts)
+    cells = {str(distance): [1, 2] for distance in (1, 5, 20, 40, 80)}
+    store.add("one", _run(pronoun=cells))
+    store.add("all", _run(regime="all", t=0, pronoun=cells))
+    write(Store(store.path), tmp_path)
+    report = tmp_path / "long_range.md"
+    text = report.read_text()
+    report.write_text(text.replace(FINDINGS, FINDINGS + "\n\nIt learns."))
+    write(Store(store.path), tmp_path)
+    again = report.read_text()
+    assert again == text.replace(FINDINGS, FINDINGS + "\n\nIt learns.") and again.count(COMMANDS) == 1
+    assert (tmp_path / "long_range.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_small_run_covers_all_regimes_and_is_not_repeated(tmp_path):
+    sizes = "--train-documents 60 4 --test-documents 2 --short-updates 4 --long-updates 4 --narrow-from 1 --narrow-to 3"
+    words = f"--mechanisms tree --kept 2 --seeds 1 --work {tmp_path / 'work'} --results {tmp_path} {sizes}"
+    command = [sys.executable, str(BENCHMARKS / "long_range.py"), *words.split()]
+    first = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=True)
+    runs = json.loads((tmp_path / "long_range.json").read_text())["runs"]
+    assert [run["regime"] for run in runs.values()] == ["all", "schedule", "from start", "at once"]
+    commands = (tmp_path / "work" / "commands.txt").read_text().splitlines()
+    # Two corpora; short: all and t = 2; long: all, shared by schedules, schedule, from start, at once.
+    counts = [
+        sum(line.startswith(name) for line in commands) for name in ("docnmt", "fairseq-train", "fairseq-generate")
+    ]
+    assert counts == [4, 2 + 5, 4]
+    checkpoint = tmp_path / "work" / "tree-s1-schedule-t2" / "checkpoint_last.pt"
+    written = checkpoint.stat().st_mtime_ns
+    second = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=True)
+    assert second.stdout == first.stdout and checkpoint.stat().st_mtime_ns == written
