@@ -9,7 +9,6 @@ from typing import Callable, Dict, Tuple
 
 from docnmt_fairseq.errors import InputError
 
-TOKENIZERS = ("none", "moses", "jieba")
 CHINESE = ("zh", "cmn", "yue", "chi")  # how codes of languages that Jieba splits begin
 
 # A space beside a Chinese character or full-width punctuation, or beside what Chinese text uses of general punctuation.
@@ -83,3 +82,4 @@ _BOTH_WAYS: Dict[str, Tuple[Callable[[str], SentenceFunction], Callable[[str], S
     "moses": (_moses, _moses_reverse),
     "jieba": (_jieba, _jieba_reverse),
 }
+TOKENIZERS = tuple(_BOTH_WAYS)

@@ -67,7 +67,7 @@ def read_translation(data: Path, split: str, log: Path) -> Translation:
     tokens = restore_document_order(log, data / "text" / f"{split}.{source}")
     if options["subwords"] != "none" and any(PIECE in line for line in tokens):
         raise InputError(f"{log}: holds subwords ({PIECE}); generate with --remove-bpe sentencepiece")
-    sides = [options[f"{side}_tokenizer"] or options["tokenizer"] for side in ("source", "target")]
+    sides = [options.get(f"{side}_tokenizer") or options["tokenizer"] for side in ("source", "target")]
     stage = "truecased" if options["truecase"] else "text" if sides == ["none", "none"] else "tokenized"
     restore = plain_text(target, sides[1], options["truecase"])
     return Translation(

@@ -23,7 +23,7 @@ IN_DOC = """<doc docid="1" genre="lectures">
 <talkid>1</talkid>
 Thank you & good night.
 I <3 it.
-<reviewer href="http://example.org/r">R. Reviewer</reviewer>
+<reviewer href="http://example.org/r">R. Reviewer
 <translator href="http://example.org/t">T. Translator</translator>
 <translator>U. Translator</translator>
 </doc>

@@ -14,9 +14,9 @@ from docnmt_fairseq.errors import InputError
 HELP = "WIT3/IWSLT training text (train.tags), a document a talk; titles and descriptions are left out"
 FILES = "PREFIX (such as train.tags.de-en), or one file a side"
 
-# Only these, so that a sentence in angle brackets stays a sentence.
+# Only these, so that a sentence in angle brackets stays a sentence; a missing closing tag makes none of a title.
 TAGS = "url|keywords|speaker|talkid|title|description|reviewer|translator"
-TAG_LINE = re.compile(rf"<(?P<document>/?doc)\b[^>]*>|<(?P<tag>{TAGS})\b[^>]*>(?P<content>.*)</(?P=tag)>")
+TAG_LINE = re.compile(rf"<(?P<document>/?doc)\b[^>]*>|<(?P<tag>{TAGS})\b[^>]*>(?P<content>.*?)(?:</(?P=tag)>)?")
 TAIL = ("/doc", "reviewer", "translator")  # may follow the sentences of a talk; any other tag starts a new one
 
 
