@@ -40,8 +40,12 @@ class PackedMultiheadAttention(MultiheadAttention):
     """
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: object = None, **kwargs) -> Tuple:
-        """Returns fairseq's (output, weights); with a plan packed [N, 1, d] states and no weights."""
+        """Returns fairseq's (output, weights); with a plan packed [N, 1, d] states and no weights.
+
+        Without, ``key`` [m, S, d] may stand for the queries [m_t, S · b, d] of b hypotheses each.
+        """
         if not isinstance(key_padding_mask, AttentionPlan):
+            self.beam_size = query.size(1) // key.size(1)  # a sentence's hypotheses share its keys
             return super().forward(query, key, value, key_padding_mask, **kwargs)
         inputs = ((self.q_proj, query), (self.k_proj, key), (self.v_proj, value))
         q, k, v = (proj(x.squeeze(1)).unflatten(-1, (self.num_heads, -1)) for proj, x in inputs)

@@ -152,8 +152,20 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
         return output
 
     def reorder_encoder_out(self, encoder_out: Dict[str, List[Tensor]], new_order: Tensor) -> Dict[str, List[Tensor]]:
-        """Returns the output for the rows ``new_order`` [B]; the memories stay, rows only know their document."""
-        output = super().reorder_encoder_out(encoder_out, new_order)
+        """Returns the output for the rows ``new_order`` [B]; the memories stay, rows only know their document.
+
+        Hypotheses of one sentence share its columns of ``encoder_out`` and of the mask (which sentence they are of is
+        in ``row_sentence`` [B]): attention projects and keeps them once, and nothing moves unless a sentence finishes.
+        """
+        columns = encoder_out["encoder_padding_mask"][0].size(0)
+        everyone = torch.arange(columns, device=new_order.device)
+        rows = encoder_out.get("row_sentence", [everyone])[0].index_select(0, new_order)
+        kept, hypotheses = torch.unique_consecutive(rows, return_counts=True)
+        if not hypotheses.eq(hypotheses[:1]).all():  # not an order of a search
+            kept, hypotheses = rows, torch.ones_like(rows)
+        moved = not torch.equal(kept, everyone)
+        output = super().reorder_encoder_out(encoder_out, kept) if moved else dict(encoder_out)
+        output["row_sentence"] = [torch.arange(len(kept), device=rows.device).repeat_interleave(hypotheses)]
         if "context_memories" in encoder_out:
             output["context_memories"] = encoder_out["context_memories"]
             output["context_sentence_documents"] = encoder_out["context_sentence_documents"]
