@@ -14,7 +14,7 @@ import argparse
 import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Iterable, Iterator, List
+from typing import Iterable, Iterator, Sequence
 
 import long_range_report as report
 from long_range_report import REGIMES
@@ -32,6 +32,14 @@ class Budget:
     long: int
     narrow_from: int
     narrow_to: int
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Options of the model beside the usual ones: those that count always, and those that only selection heeds."""
+
+    always: Sequence[str] = ()
+    selecting: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -61,21 +69,23 @@ def cells(mechanisms: Iterable[str], kept: Iterable[int], seeds: Iterable[int]) 
                     yield Cell(mechanism, regime, t, seed)
 
 
-def training_of(cell: Cell, budget: Budget, options: List[str]) -> Training:
+def training_of(cell: Cell, budget: Budget, variant: Variant) -> Training:
     """Returns the training that ends as a cell's model; what cells share is the same training in all of them.
 
     Args:
         cell: of the table.
         budget: updates.
-        options: of its variant.
+        variant: of the model.
     """
-    mechanism = ["--arch", f"document_transformer_{cell.mechanism}_tiny", *options]
+    mechanism = ["--arch", f"document_transformer_{cell.mechanism}_tiny", *variant.always]
     everything = [*mechanism, "--context-top-t", "0"]
-    few = [*mechanism, "--context-top-t", str(cell.t)]
-    prefix = "-".join(filter(None, [cell.mechanism, cell.variant, f"s{cell.seed}", "short"]))
+    few = [*mechanism, *variant.selecting, "--context-top-t", str(cell.t)]
+    # Where everything is kept, how to select plays no part.
+    prefix = "-".join(filter(None, [cell.mechanism, cell.variant if variant.always else "", f"s{cell.seed}", "short"]))
     short = Training(f"{prefix}-all", "short", cell.seed, budget.short, everything)
     if cell.regime == "from start":
-        short = Training(f"{prefix}-t{cell.t}", "short", cell.seed, budget.short, few)
+        name = "-".join(filter(None, [cell.mechanism, cell.variant, f"s{cell.seed}", f"short-t{cell.t}"]))
+        short = Training(name, "short", cell.seed, budget.short, few)
     if cell.regime != "schedule":
         return Training(cell.name, "long", cell.seed, budget.long, few, begins_as=short)
     duration = budget.narrow_to - budget.narrow_from
@@ -87,9 +97,9 @@ def training_of(cell: Cell, budget: Budget, options: List[str]) -> Training:
     return Training(cell.name, "long", cell.seed, budget.long, [*few, *schedule], goes_on=shared)
 
 
-def run_cell(runner: Runner, cell: Cell, budget: Budget, options: List[str]) -> dict:
+def run_cell(runner: Runner, cell: Cell, budget: Budget, variant: Variant) -> dict:
     """Returns what a cell reached: accuracies by kind and distance, BLEU; trains and translates what is missing."""
-    runner.train(training_of(cell, budget, options))
+    runner.train(training_of(cell, budget, variant))
     log = runner.translate(cell.name)
     result = build_report(runner.folder / "corpus" / "long", "test", {"": log}).systems[""]
     figures = {
@@ -107,13 +117,9 @@ def main() -> None:
     parser.add_argument("--kept", nargs="+", type=int, default=[4, 1, 2, 8], metavar="T")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--regimes", nargs="+", default=REGIMES, choices=REGIMES)
-    parser.add_argument(
-        "--variant",
-        nargs=2,
-        default=("", ""),
-        metavar=("NAME", "OPTIONS"),
-        help="further options of the model, in one word, and the name that the table gives them",
-    )
+    parser.add_argument("--variant", default="", metavar="NAME", help="the table's name for what follows, if anything")
+    parser.add_argument("--options", default="", help="further options of the model, in one word")
+    parser.add_argument("--selecting-options", default="", help="the same, of options that only selection heeds")
     parser.add_argument("--train-documents", nargs=2, type=int, default=(8000, 800), metavar=("SHORT", "LONG"))
     parser.add_argument("--test-documents", type=int, default=100)
     parser.add_argument("--short-updates", type=int, default=1200)
@@ -124,7 +130,7 @@ def main() -> None:
     budget = Budget(args.short_updates, args.long_updates, args.narrow_from, args.narrow_to)
     runner = Runner(args.work)
     runner.corpora(args.train_documents, args.test_documents)
-    variant, options = args.variant
+    variant = Variant(shlex.split(args.options), shlex.split(args.selecting_options))
     stored = report.Store(args.results / "long_range.json")
     stored.facts.update(
         machine=machine(),
@@ -137,8 +143,8 @@ def main() -> None:
     for cell in cells(args.mechanisms, args.kept, args.seeds):
         if cell.regime not in args.regimes:
             continue
-        cell = Cell(cell.mechanism, cell.regime, cell.t, cell.seed, variant)
-        stored.add(cell.name, run_cell(runner, cell, budget, shlex.split(options)))
+        cell = Cell(cell.mechanism, cell.regime, cell.t, cell.seed, args.variant)
+        stored.add(cell.name, run_cell(runner, cell, budget, variant))
         print(report.line(stored.runs[cell.name]), flush=True)
     stored.facts["commands"] = runner.commands()
     report.write(stored, args.results)

@@ -150,9 +150,9 @@ class Runner:
         """Keeps the command as it is to be typed in the project's folder."""
         shown = [word.replace(self.plugin, "docnmt_fairseq").replace(f"{ROOT}/", "") for word in words]
         line = f"{command} {shlex.join(shown)}"
-        known = self.commands()
-        if line not in known:
-            (self.folder / "commands.txt").write_text("\n".join([*known, line]) + "\n", encoding="utf-8")
+        if line not in self.commands():
+            with (self.folder / "commands.txt").open("a", encoding="utf-8") as file:
+                print(line, file=file)
 
 
 def _in_fork(command: Callable[[List[str]], None], words: List[str], path: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import platform
 import shlex
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +28,28 @@ def machine() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = f"Python {platform.python_version()}, PyTorch {torch.__version__}, NumPy {numpy.__version__}"
     return f"{processor()}, {cores} cores; {versions}; {datetime.date.today().isoformat()}"
+
+
+def _own_time() -> bool:
+    import torch
+
+    return torch.get_num_threads() == 1 and not torch.cuda.is_initialized()
+
+
+def clock() -> float:
+    """Returns seconds: this process's own where it computes on one thread of a CPU, else of the wall.
+
+    Its own time hardly depends on what else the machine does.
+    """
+    return time.process_time() if _own_time() else time.perf_counter()
+
+
+def threads() -> str:
+    """Returns how many threads PyTorch has, and what :func:`clock` measures."""
+    import torch
+
+    number = torch.get_num_threads()
+    return "PyTorch on one thread, times its own CPU time" if _own_time() else f"PyTorch on {number} threads, wall time"
 
 
 def command() -> str:

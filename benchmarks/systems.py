@@ -9,6 +9,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from machine import ROOT
 
 import docnmt_fairseq
+from docnmt_fairseq.tasks.document_translation import for_model
 
 docnmt_fairseq.register()
 
@@ -35,24 +36,29 @@ def sizes(args: object, tiny: bool) -> List[str]:
     return [str(word) for word in words]
 
 
-class System:
-    """A task with its train set, a model, a criterion and an optimiser.
+def configuration(name: str, args: object, tiny: bool = False) -> object:
+    """Returns fairseq's configuration of a system, from a command line.
 
     Args:
         name: of ``SYSTEMS``.
         args: the benchmark's options; ``args.more`` goes to all models.
         tiny: see :func:`sizes`.
     """
+    words = [args.data_bin, "--user-dir", str(ROOT / "docnmt_fairseq"), *SYSTEMS[name], *sizes(args, tiny)]
+    if name == "conditional":
+        last = range(max(0, args.layers - 3), args.layers)
+        words += ["--context-layers", ",".join(map(str, last))]
+    words += ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1", "--optimizer", "adam"]
+    words += ["--adam-betas", "(0.9, 0.98)", "--lr", "0.0001", "--max-tokens", str(args.max_tokens), "--cpu"]
+    words += ["--num-workers", "0", "--seed", str(args.seed), *args.more]
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
+
+
+class System:
+    """A task with its train set, a model, a criterion and an optimiser; arguments as of :func:`configuration`."""
 
     def __init__(self, name: str, args: object, tiny: bool = False):
-        words = [args.data_bin, "--user-dir", str(ROOT / "docnmt_fairseq"), *SYSTEMS[name], *sizes(args, tiny)]
-        if name == "conditional":
-            last = range(max(0, args.layers - 3), args.layers)
-            words += ["--context-layers", ",".join(map(str, last))]
-        words += ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1", "--optimizer", "adam"]
-        words += ["--adam-betas", "(0.9, 0.98)", "--lr", "0.0001", "--max-tokens", str(args.max_tokens), "--cpu"]
-        words += ["--num-workers", "0", "--seed", str(args.seed), *args.more]
-        cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
+        cfg = configuration(name, args, tiny)
         torch.manual_seed(args.seed)
         self.device = args.device
         self.task = tasks.setup_task(cfg.task)
@@ -87,6 +93,10 @@ class System:
     def target_tokens(self, sample: dict) -> int:
         """Returns the real target tokens of a batch."""
         return int(sample["target"].ne(self.task.target_dictionary.pad()).sum())
+
+    def prepared(self, sample: dict) -> dict:
+        """Returns a batch as the system's criterion and model take it."""
+        return for_model(self.model, sample)
 
     def step(self, sample: dict) -> None:
         """Trains on one batch: forward, backward, Adam."""

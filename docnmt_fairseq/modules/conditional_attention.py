@@ -81,8 +81,8 @@ def conditional_attention(
     items = layout.words_of_documents(documents)
     if always_keep_own:
         sentence = keep_own(sentence, layout.token_sentence.index_select(0, items))
-    selection = Selection(items, sentence, computes.score(q_s, k_s, items, sentence))
-    selected = computes.attend(q, k, v, selection, layout.words, dropout)
+    selection = Selection(items, sentence, computes.score(q_s, k_s, items, sentence), documents)
+    selected = computes.attend(q, k, v, selection, layout, dropout)
     if documents is None:
         return selected
     rows = np.flatnonzero(all_kept)

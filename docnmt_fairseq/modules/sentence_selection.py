@@ -1,10 +1,13 @@
 """Which sentences a word keeps: KeepTopT ([T] eq. 4), for every head and word by itself."""
 
 from dataclasses import dataclass
-from typing import Tuple
+from typing import Optional, Tuple
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from docnmt_fairseq.layout import DocumentLayout
 
 
 @dataclass(frozen=True)
@@ -15,11 +18,19 @@ class Selection:
         items: [M] the words, as item numbers of the packed states, ascending.
         sentence: [M, H, t] rows of the kept sentences, −1 at places that hold none.
         scores: [M, H, t] their relevance, −∞ at places that hold none.
+        documents: those whose words they are, ascending; None: all.
     """
 
     items: Tensor
     sentence: Tensor
     scores: Tensor
+    documents: Optional[np.ndarray] = None
+
+    def of_documents(self, documents: np.ndarray, layout: DocumentLayout) -> "Selection":
+        """Returns the part of some of the documents, ascending."""
+        items = layout.words_of_documents(documents)
+        place = torch.searchsorted(self.items, items)
+        return Selection(items, self.sentence.index_select(0, place), self.scores.index_select(0, place), documents)
 
 
 def keep_top_t(relevance: Tensor, t: int) -> Tuple[Tensor, Tensor]:

@@ -98,16 +98,6 @@ def test_dropout_drops_weights_and_keeps_the_mean():
     torch.testing.assert_close(noisy.mean(0), clean, atol=0.15, rtol=0.15)
 
 
-def test_no_matrix_of_words_by_words(monkeypatch):
-    """The widest score block stays within one sentence's words, however long the document is."""
-    widest = []
-    bmm = torch.bmm
-    monkeypatch.setattr(torch, "bmm", lambda a, b: widest.append(b.size(-1)) or bmm(a, b))
-    layout = make_layout([5] * 40, [40])
-    conditional_attention(*random_inputs(layout, torch.float32), layout, np.array([3]))
-    assert widest and max(widest) <= 5
-
-
 def test_autocast_may_give_a_wider_type_where_documents_differ(monkeypatch):
     """As on a GPU, where autocast computes softmax in float32."""
     softmax = torch.softmax

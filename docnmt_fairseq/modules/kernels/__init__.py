@@ -3,12 +3,17 @@
 Names of ``--context-kernel``: ``auto`` takes the fastest that can serve the tensors at hand.
 """
 
+import functools
+import logging
+
 from torch import Tensor
 
-from docnmt_fairseq.modules.kernels import grouped  # noqa: F401  (registers)
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.modules.kernels import compiled, dense, grouped  # noqa: F401  (registers)
 from docnmt_fairseq.modules.kernels.kernel import KERNELS, SelectionKernel
 
-PREFERENCE = ("torch",)  # fastest first
+logger = logging.getLogger(__name__)
+PREFERENCE = ("compiled", "torch")  # fastest first
 
 
 def kernel_names() -> "list[str]":
@@ -20,15 +25,27 @@ def kernel_for(name: str, x: Tensor) -> SelectionKernel:
     """Returns the kernel of that name; for ``auto`` the fastest for tensors of x's device and type.
 
     Raises:
-        ValueError: for an unknown name, or a kernel that cannot serve such tensors.
+        InputError: the named kernel cannot be had on this machine, or does not serve such tensors.
+        ValueError: there is no kernel of that name.
     """
     if name != "auto":
         kernel = KERNELS[name]()
         if not kernel.serves(x.device, x.dtype):
-            raise ValueError(f"kernel {name!r} does not serve {x.dtype} on {x.device.type}")
+            reason = kernel.missing() or f"it does not serve {x.dtype} on {x.device.type}"
+            raise InputError(f"--context-kernel {name}: {reason}")
         return kernel
-    kernels = (KERNELS[name]() for name in PREFERENCE)
-    return next(kernel for kernel in kernels if kernel.serves(x.device, x.dtype))
+    for name in PREFERENCE:
+        kernel = KERNELS[name]()
+        if kernel.serves(x.device, x.dtype):
+            return kernel
+        if x.device.type == "cpu" and (reason := kernel.missing()):
+            _say_once(f"attention kernel {name!r} is not used: {reason}; slower ones take its place")
+    raise AssertionError("one kernel serves everything")
+
+
+@functools.cache
+def _say_once(message: str) -> None:
+    logger.warning(message)
 
 
 __all__ = ["KERNELS", "SelectionKernel", "kernel_for", "kernel_names"]

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.layout import DocumentLayout, Ragged
+from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.modules.registry import Registry
 from docnmt_fairseq.modules.sentence_selection import Selection
 from docnmt_fairseq.modules.sentence_tree import SentenceTrees
@@ -22,6 +22,10 @@ class SelectionKernel:
     def serves(self, device: torch.device, dtype: torch.dtype) -> bool:
         """Returns whether the kernel can compute on such tensors here."""
         raise NotImplementedError
+
+    def missing(self) -> Optional[str]:
+        """Returns why the kernel cannot be had on this machine at all; None: it can."""
+        return None
 
     def choose(
         self, q: Tensor, k: Tensor, layout: DocumentLayout, kept: np.ndarray, documents: Optional[np.ndarray] = None
@@ -82,13 +86,15 @@ class SelectionKernel:
         """
         raise NotImplementedError
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, selection: Selection, words: Ragged, dropout: float) -> Tensor:
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, selection: Selection, layout: DocumentLayout, dropout: float
+    ) -> Tensor:
         """Returns Σ_w softmax_w(q_i k_wᵀ/√d_k + R_{i, sentence(w)}) v_w over the selected sentences' words ([T] eq. 7).
 
         Args:
             q, k, v: [N, H, d_k] packed word states.
             selection: of M words.
-            words: words in sentences.
+            layout: the batch.
             dropout: probability of dropping an attention weight.
 
         Returns:

@@ -13,7 +13,7 @@ namespace {
 
 template <typename T>
 struct Buffers {
-  Pairs pairs;
+  Pairs<T> pairs;
   Scratch<T> queries, out, highest, sum, keys, values, columns, weights;
   Scratch<typename Lanes<T>::Word> query_bits, key_bits;
 };
@@ -59,13 +59,12 @@ void attend_tile(const Attention& a, const Tile<T>& tile, int64_t m, const Dropo
   T *columns = b.columns.data(), *weights = b.weights.data();
   const T* query[TILE<T>];
   T* target[TILE<T>];
-  alignas(64) T bias[TILE<T>], highest[TILE<T>], sum[TILE<T>], keep[TILE<T>];
+  alignas(64) T highest[TILE<T>], sum[TILE<T>], keep[TILE<T>];
   alignas(64) typename Lanes<T>::Word bits[TILE<T>];
   for (int x = 0; x < tile.lanes; x++) {
     const int64_t word = tile.word[x];
     query[x] = queries + word * dim;
     target[x] = out + word * dim;
-    bias[x] = *at<T>(a.scores, tile.place[x]);
     highest[x] = all_highest[word];
     sum[x] = all_sums[word];
     if (dropout.active) bits[x] = b.query_bits.data()[word];
@@ -73,9 +72,9 @@ void attend_tile(const Attention& a, const Tile<T>& tile, int64_t m, const Dropo
   transpose<T>(query, tile.vectors, dim, columns);
   score_tile<T>(b.keys.data(), m, columns, tile.vectors, dim, weights);
   if (dropout.active)
-    online_softmax<T, true>(weights, m, tile.vectors, bias, highest, sum, keep, dropout, bits, b.key_bits.data());
+    online_softmax<T, true>(weights, m, tile.vectors, tile.score, highest, sum, keep, dropout, bits, b.key_bits.data());
   else
-    online_softmax<T, false>(weights, m, tile.vectors, bias, highest, sum, keep, dropout, nullptr, nullptr);
+    online_softmax<T, false>(weights, m, tile.vectors, tile.score, highest, sum, keep, dropout, nullptr, nullptr);
   for (int x = 0; x < tile.queries; x++) {
     all_highest[tile.word[x]] = highest[x];
     all_sums[tile.word[x]] = sum[x];
@@ -85,10 +84,10 @@ void attend_tile(const Attention& a, const Tile<T>& tile, int64_t m, const Dropo
 
 // Attends for words [first, last) of the selection.
 template <typename T>
-void attend_block(const Attention& a, int64_t head, int64_t first, int64_t last, Buffers<T>& b) {
+void attend_block(const Attention& a, const Extent& extent, int64_t head, int64_t first, int64_t last, Buffers<T>& b) {
   const int64_t words = last - first, dim = a.call.dim, stride = a.call.heads * dim;
   const Dropout<T> dropout(a.dropout, a.seed, a.call.heads);
-  b.pairs.sort(a.selection, a.call.heads, head, first, last);
+  b.pairs.sort(a.selection, at<T>(a.scores, 0), extent, a.call.heads, head, first, last);
   T *queries = b.queries.room(words * dim), *out = b.out.room(words * dim);
   T *highest = b.highest.room(words), *sum = b.sum.room(words);
   b.columns.room(dim * TILE<T>);
@@ -100,16 +99,22 @@ void attend_block(const Attention& a, int64_t head, int64_t first, int64_t last,
   std::fill(out, out + words * dim, T(0));
   std::fill(highest, highest + words, -std::numeric_limits<T>::infinity());
   std::fill(sum, sum + words, T(0));
-  for (int64_t r = 0; r < b.pairs.rows(); r++) {
+  for (int64_t r = b.pairs.occupied(0), next; r < b.pairs.rows(); r = next) {
+    next = b.pairs.occupied(r + 1);
     const int64_t begin = b.pairs.start[r], end = b.pairs.start[r + 1];
-    if (begin == end) continue;
     const int64_t key = a.offsets[b.pairs.first_row + r], m = a.offsets[b.pairs.first_row + r + 1] - key;
     gather_rows(at<T>(a.k, key * stride + head * dim), stride, m, dim, b.keys.room(m * dim));
     gather_rows(at<T>(a.v, key * stride + head * dim), stride, m, dim, b.values.room(m * dim));
     b.weights.room(m * TILE<T>);
     if (dropout.active)
       for (int64_t k = 0; k < m; k++) b.key_bits.room(m)[k] = dropout.of_key(key + k, head);
-    for (int64_t c = begin; c < end; c += TILE<T>) attend_tile<T>(a, Tile<T>(b.pairs, c, end), m, dropout, b);
+    Ahead<T> ahead = ahead_of<T>(a, head, b.pairs, next, (end - begin + TILE<T> - 1) / TILE<T>);
+    for (int64_t c = begin; c < end; c += TILE<T>) {
+      ahead.fetch();
+      fetch_rows<T>(b.pairs, c + TILE<T>, queries, dim);
+      fetch_rows<T>(b.pairs, c + TILE<T>, out, dim);
+      attend_tile<T>(a, Tile<T>(b.pairs, c, end), m, dropout, b);
+    }
   }
   for (int64_t w = 0; w < words; w++) {
     const int64_t row = (first + w) * a.call.heads + head;
@@ -124,13 +129,14 @@ void attend(const Attention& a) {
   // Enough blocks for every thread, where there are few heads; none larger than fits the cache.
   const int64_t wanted = std::max<int64_t>((2 * a.call.threads + heads - 1) / heads, (words + BLOCK_WORDS - 1) / BLOCK_WORDS);
   const int64_t size = (words + wanted - 1) / wanted, blocks = (words + size - 1) / size;
+  const Extent extent(a.selection, heads);
 #pragma omp parallel num_threads(a.call.threads)
   {
     Buffers<T> buffers;
 #pragma omp for schedule(dynamic, 1)
     for (int64_t job = 0; job < heads * blocks; job++) {
       const int64_t first = job % blocks * size;
-      attend_block<T>(a, job / blocks, first, std::min(words, first + size), buffers);
+      attend_block<T>(a, extent, job / blocks, first, std::min(words, first + size), buffers);
     }
   }
 }

@@ -11,8 +11,8 @@ namespace {
 
 template <typename T>
 struct Buffers {
-  Pairs pairs;
-  Scratch<T> queries, grad_out, grad_queries, delta, keys, values, grad_keys, grad_values, columns, weights, grads;
+  Pairs<T> pairs;
+  Scratch<T> queries, grad_out, grad_queries, delta, log_sum, keys, values, grad_keys, grad_values, columns, weights, grads;
   Scratch<typename Lanes<T>::Word> query_bits, key_bits;
   std::vector<char> touched;  // sentences that have a gradient already
 };
@@ -23,24 +23,15 @@ struct Segment {
 };
 
 // Returns the selection in segments, ascending; together they hold every word and every sentence.
-std::vector<Segment> segments(const Selection& s, int64_t heads) {
-  std::vector<int64_t> least(s.words + 1), most(s.words);
-  for (int64_t w = 0; w < s.words; w++) {
-    least[w] = s.rows;
-    most[w] = -1;
-    for (int64_t j = w * heads * s.places; j < (w + 1) * heads * s.places; j++) {
-      const int64_t row = s.sentence[j];
-      least[w] = row >= 0 ? std::min(least[w], row) : least[w];
-      most[w] = std::max(most[w], row);
-    }
-  }
-  least[s.words] = s.rows;
+std::vector<Segment> segments(const Selection& s, const Extent& extent) {
+  std::vector<int64_t> least(extent.least);  // of a word and all that follow
+  least.push_back(s.rows);
   for (int64_t w = s.words - 1; w >= 0; w--) least[w] = std::min(least[w], least[w + 1]);
   std::vector<Segment> found;
   Segment next{0, 0, 0, 0};
   int64_t highest = -1;
   for (int64_t w = 0; w < s.words; w++) {
-    highest = std::max(highest, most[w]);
+    highest = std::max(highest, extent.most[w]);
     if (highest < least[w + 1] && (w + 1 == s.words || w + 1 - next.first >= BLOCK_WORDS / 8)) {
       next.last = w + 1;
       next.last_row = least[w + 1];
@@ -82,7 +73,7 @@ INLINE void softmax_backward(T* scores, T* grads, int64_t m, int vectors, const 
 }
 
 template <typename T>
-void tile_backward(const Attention& a, const Tile<T>& tile, int64_t head, int64_t first, int64_t m,
+void tile_backward(const Attention& a, const Tile<T>& tile, int64_t m,
                    const Dropout<T>& dropout, Buffers<T>& b) {
   const int64_t dim = a.call.dim;
   T *columns = b.columns.data(), *weights = b.weights.data(), *grads = b.grads.data();
@@ -95,7 +86,7 @@ void tile_backward(const Attention& a, const Tile<T>& tile, int64_t head, int64_
     query[x] = b.queries.data() + word * dim;
     grad_out[x] = b.grad_out.data() + word * dim;
     grad_query[x] = b.grad_queries.data() + word * dim;
-    shift[x] = *at<T>(a.scores, tile.place[x]) - *at<T>(a.log_sum, (first + word) * a.call.heads + head);
+    shift[x] = tile.score[x] - b.log_sum.data()[word];
     delta[x] = b.delta.data()[word];
     keep[x] = 1;
     if (dropout.active) bits[x] = b.query_bits.data()[word];
@@ -117,13 +108,13 @@ void tile_backward(const Attention& a, const Tile<T>& tile, int64_t head, int64_
 
 // Words [first, last) of a segment and head; dK and dV are added to those of the blocks before.
 template <typename T>
-void block_backward(const Attention& a, int64_t head, const Segment& segment, int64_t first, int64_t last,
+void block_backward(const Attention& a, const Extent& extent, int64_t head, const Segment& segment, int64_t first, int64_t last,
                     Buffers<T>& b) {
   const int64_t words = last - first, heads = a.call.heads, dim = a.call.dim, stride = heads * dim;
   const Dropout<T> dropout(a.dropout, a.seed, heads);
-  b.pairs.sort(a.selection, heads, head, first, last);
+  b.pairs.sort(a.selection, at<T>(a.scores, 0), extent, heads, head, first, last);
   T *queries = b.queries.room(words * dim), *grad_out = b.grad_out.room(words * dim);
-  T *grad_queries = b.grad_queries.room(words * dim), *delta = b.delta.room(words);
+  T *grad_queries = b.grad_queries.room(words * dim), *delta = b.delta.room(words), *log_sum = b.log_sum.room(words);
   b.columns.room(dim * TILE<T>);
   gather_rows(at<T>(a.grad_out, first * stride + head * dim), stride, words, dim, grad_out);
   for (int64_t w = 0; w < words; w++) {
@@ -133,12 +124,13 @@ void block_backward(const Attention& a, int64_t head, const Segment& segment, in
     Vec<T> product{};
     for (int64_t j = 0; j < dim; j += Lanes<T>::W) product += load(out + j) * load(grad_out + w * dim + j);
     delta[w] = fold<T>(product);
+    log_sum[w] = *at<T>(const_cast<const void*>(a.log_sum), (first + w) * heads + head);
     if (dropout.active) b.query_bits.room(words)[w] = dropout.of_query(item, head);
   }
   std::fill(grad_queries, grad_queries + words * dim, T(0));
-  for (int64_t r = 0; r < b.pairs.rows(); r++) {
+  for (int64_t r = b.pairs.occupied(0), next; r < b.pairs.rows(); r = next) {
+    next = b.pairs.occupied(r + 1);
     const int64_t begin = b.pairs.start[r], end = b.pairs.start[r + 1];
-    if (begin == end) continue;
     const int64_t row = b.pairs.first_row + r, key = a.offsets[row], m = a.offsets[row + 1] - key;
     const int64_t from = key * stride + head * dim;
     gather_rows(at<T>(a.k, from), stride, m, dim, b.keys.room(m * dim));
@@ -157,8 +149,12 @@ void block_backward(const Attention& a, int64_t head, const Segment& segment, in
     b.grads.room(m * TILE<T>);
     if (dropout.active)
       for (int64_t k = 0; k < m; k++) b.key_bits.room(m)[k] = dropout.of_key(key + k, head);
-    for (int64_t c = begin; c < end; c += TILE<T>)
-      tile_backward<T>(a, Tile<T>(b.pairs, c, end), head, first, m, dropout, b);
+    Ahead<T> ahead = ahead_of<T>(a, head, b.pairs, next, (end - begin + TILE<T> - 1) / TILE<T>);
+    for (int64_t c = begin; c < end; c += TILE<T>) {
+      ahead.fetch();
+      for (const T* rows : {queries, grad_out, grad_queries}) fetch_rows<T>(b.pairs, c + TILE<T>, rows, dim);
+      tile_backward<T>(a, Tile<T>(b.pairs, c, end), m, dropout, b);
+    }
     scatter_rows(grad_keys, m, dim, at<T>(a.grad_k, from), stride);
     scatter_rows(grad_values, m, dim, at<T>(a.grad_v, from), stride);
   }
@@ -168,12 +164,12 @@ void block_backward(const Attention& a, int64_t head, const Segment& segment, in
 }
 
 template <typename T>
-void segment_backward(const Attention& a, int64_t head, const Segment& segment, Buffers<T>& b) {
+void segment_backward(const Attention& a, const Extent& extent, int64_t head, const Segment& segment, Buffers<T>& b) {
   const int64_t words = segment.last - segment.first, stride = a.call.heads * a.call.dim;
   const int64_t blocks = (words + BLOCK_WORDS - 1) / BLOCK_WORDS, size = (words + blocks - 1) / blocks;
   b.touched.assign(segment.last_row - segment.first_row, 0);
   for (int64_t first = segment.first; first < segment.last; first += size)
-    block_backward<T>(a, head, segment, first, std::min(first + size, segment.last), b);
+    block_backward<T>(a, extent, head, segment, first, std::min(first + size, segment.last), b);
   for (int64_t row = segment.first_row; row < segment.last_row; row++)
     if (!b.touched[row - segment.first_row])
       for (int64_t key = a.offsets[row]; key < a.offsets[row + 1]; key++) {
@@ -184,14 +180,15 @@ void segment_backward(const Attention& a, int64_t head, const Segment& segment, 
 
 template <typename T>
 void attend_backward(const Attention& a) {
-  const std::vector<Segment> parts = segments(a.selection, a.call.heads);
+  const Extent extent(a.selection, a.call.heads);
+  const std::vector<Segment> parts = segments(a.selection, extent);
   const int64_t jobs = int64_t(parts.size()) * a.call.heads;
 #pragma omp parallel num_threads(a.call.threads)
   {
     Buffers<T> buffers;
 #pragma omp for schedule(dynamic, 1)
     for (int64_t job = 0; job < jobs; job++)
-      segment_backward<T>(a, job % a.call.heads, parts[job / a.call.heads], buffers);
+      segment_backward<T>(a, extent, job % a.call.heads, parts[job / a.call.heads], buffers);
   }
 }
 

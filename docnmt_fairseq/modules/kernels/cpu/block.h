@@ -10,7 +10,7 @@
 #include "transpose.h"
 
 // Words attended for at a time: their queries and results stay in the second-level cache.
-constexpr int64_t BLOCK_WORDS = 1024;
+constexpr int64_t BLOCK_WORDS = 4096;
 
 template <typename T>
 T* at(void* base, int64_t offset) {
@@ -34,10 +34,47 @@ void scatter_rows(const T* from, int64_t rows, int64_t dim, T* to, int64_t strid
     for (int64_t j = 0; j < dim; j += Lanes<T>::W) store(to + r * stride + j, load(from + r * dim + j) * scale);
 }
 
+// Keys and values of the sentence to come, fetched bit by bit while the tiles of the one before are computed: rows of one
+// head lie far apart, and waiting for each would take as long as the arithmetic.
+template <typename T>
+class Ahead {
+ public:
+  Ahead(const T* k, const T* v, int64_t stride, int64_t rows, int64_t dim, int64_t steps)
+      : k_(k), v_(v), stride_(stride), rows_(rows), dim_(dim), step_((rows + steps - 1) / steps) {}
+
+  void fetch() {
+    for (const int64_t end = std::min(rows_, next_ + step_); next_ < end; next_++)
+      for (int64_t j = 0; j < dim_; j += 64 / int64_t(sizeof(T))) {
+        __builtin_prefetch(k_ + next_ * stride_ + j, 0, 2);
+        __builtin_prefetch(v_ + next_ * stride_ + j, 0, 2);
+      }
+  }
+
+ private:
+  const T *k_, *v_;
+  int64_t stride_, rows_, dim_, step_, next_ = 0;
+};
+
+// Returns what is to be fetched in so many steps for sentence r of the pairs; nothing if there is none.
+template <typename T>
+Ahead<T> ahead_of(const Attention& a, int64_t head, const Pairs<T>& pairs, int64_t r, int64_t steps) {
+  const int64_t dim = a.call.dim, stride = a.call.heads * dim;
+  if (r >= pairs.rows()) return Ahead<T>(nullptr, nullptr, stride, 0, dim, 1);
+  const int64_t key = a.offsets[pairs.first_row + r], from = key * stride + head * dim;
+  return Ahead<T>(at<T>(a.k, from), at<T>(a.v, from), stride, a.offsets[pairs.first_row + r + 1] - key, dim, steps);
+}
+
+// Fetches rows [words, dim] of the words of pairs [begin, begin + TILE), those of the tile to come.
+template <typename T>
+INLINE void fetch_rows(const Pairs<T>& pairs, int64_t begin, const T* rows, int64_t dim) {
+  for (int64_t pair = begin, end = std::min<int64_t>(begin + TILE<T>, pairs.word.size()); pair < end; pair++)
+    for (int64_t j = 0; j < dim; j += 64 / int64_t(sizeof(T))) __builtin_prefetch(rows + pairs.word[pair] * dim + j);
+}
+
 // Up to TILE pairs with one sentence. Lanes beyond the last pair repeat it; what they compute is not used.
 template <typename T>
 struct Tile {
-  Tile(const Pairs& pairs, int64_t begin, int64_t end)
+  Tile(const Pairs<T>& pairs, int64_t begin, int64_t end)
       : queries(std::min<int64_t>(TILE<T>, end - begin)),
         vectors(int((queries + Lanes<T>::W - 1) / Lanes<T>::W)),
         lanes(vectors * Lanes<T>::W) {
@@ -45,6 +82,7 @@ struct Tile {
       const int64_t pair = begin + std::min<int64_t>(x, queries - 1);
       word[x] = pairs.word[pair];
       place[x] = pairs.place[pair];
+      score[x] = pairs.score[pair];
     }
   }
 
@@ -52,4 +90,5 @@ struct Tile {
   int vectors, lanes;
   int32_t word[TILE<T>];   // in the block
   int64_t place[TILE<T>];  // in [M, H, t]
+  alignas(64) T score[TILE<T>];
 };

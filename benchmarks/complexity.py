@@ -1,0 +1,140 @@
+"""Time and peak memory of the layer types of [T] Table 1 against sentences and words, and their exponents.
+
+    python benchmarks/complexity.py [--layers tree conditional …] [--heads 8] [--head-dim 64] [--kernel auto]
+
+A step is forward and backward on one document. Time is CPU time on one thread, the least of some steps: other work on
+the machine can only add to it. Peak memory is measured in a process of its own for every point, beyond the inputs.
+Exponents are slopes of straight lines through the logarithms. Writes benchmarks/results/complexity.md, .json and .png.
+"""
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+from complexity_report import plot, report
+from layers import LAYERS, Document, step
+from machine import RESULTS, clock, command, machine, write
+from tqdm import tqdm
+
+SENTENCES = [2**k for k in range(5, 13)]  # of WORDS words
+WORDS = 25
+SENTENCE_WORDS = [16, 32, 64, 128]  # in AT_SENTENCES sentences
+AT_SENTENCES = 32
+FIRST_SECONDS, STEPS = 5.0, 7  # a point is measured so long or so many times, whichever comes first
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--layers", nargs="+", default=list(LAYERS), choices=list(LAYERS))
+    parser.add_argument("--heads", type=int, default=8)
+    parser.add_argument("--head-dim", type=int, default=64)
+    parser.add_argument("--kernel", default="auto", help="of the selecting layers, see --context-kernel")
+    parser.add_argument("--most-sentences", type=int, default=SENTENCES[-1], help="leave larger documents out")
+    parser.add_argument("--memory-of", nargs=3, metavar=("LAYER", "SENTENCES", "WORDS"), help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def document(sentences: int, words: int, args: argparse.Namespace) -> Document:
+    return Document(sentences, words, args.heads, args.head_dim, args.kernel)
+
+
+def seconds(call: object) -> float:
+    """Returns the CPU seconds of the fastest of some calls; the first, not counted, makes plans and buffers."""
+    times, spent = [], 0.0
+    for number in range(STEPS + 1):
+        start = clock()
+        call()
+        taken = clock() - start
+        if number:
+            times.append(taken)
+        spent += taken
+        if times and spent > FIRST_SECONDS:
+            break
+    return min(times)
+
+
+def status(field: str) -> int:
+    """Returns a size of this process in bytes, VmRSS or VmHWM."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
+
+
+def print_peak_memory(args: argparse.Namespace) -> None:
+    """Prints the bytes that a step needs at most beyond its inputs."""
+    name, sentences, words = args.memory_of[0], *map(int, args.memory_of[1:])
+    step(name, document(8, 4, args), False)()  # loads what is loaded at first use
+    call = step(name, document(sentences, words, args), False)
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM starts anew
+    before = status("VmRSS")
+    call()
+    print(status("VmHWM") - before)
+
+
+def peak_memory(name: str, sentences: int, words: int, args: argparse.Namespace) -> int:
+    sizes = ["--heads", str(args.heads), "--head-dim", str(args.head_dim), "--kernel", args.kernel]
+    own = [sys.executable, __file__, *sizes, "--memory-of", name, str(sentences), str(words)]
+    return int(subprocess.run(own, check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def exponent(points: list, size: str, value: str) -> float:
+    """Returns the slope of log value against log size; nan with fewer than two points."""
+    known = [point for point in points if point.get(value)]
+    x, y = ([math.log(point[key]) for point in known] for key in (size, value))
+    if len(x) < 2:
+        return math.nan
+    middle = sum(x) / len(x)
+    return sum((a - middle) * b for a, b in zip(x, y)) / sum((a - middle) ** 2 for a in x)
+
+
+def measure_point(name: str, sentences: int, words: int, args: argparse.Namespace) -> dict:
+    """Returns seconds of the core and of the whole layer (None: there is none) and the core's peak memory."""
+    d = document(sentences, words, args)
+    whole = step(name, d, True)
+    return {
+        "sentences": sentences,
+        "words": words,
+        "core": seconds(step(name, d, False)),
+        "layer": None if whole is None else seconds(whole),
+        "memory": peak_memory(name, sentences, words, args),
+    }
+
+
+def measure(args: argparse.Namespace) -> dict:
+    """Returns the points of every layer: in n, and in m."""
+    result = {}
+    for name in tqdm(args.layers, desc="layers"):
+        most = min(LAYERS[name].most_sentences, args.most_sentences)
+        in_n = [measure_point(name, n, WORDS, args) for n in SENTENCES if n <= most]
+        in_m = [measure_point(name, AT_SENTENCES, m, args) for m in SENTENCE_WORDS]
+        result[name] = {"in_n": in_n, "in_m": in_m, "exponents": exponents(in_n, in_m)}
+    return result
+
+
+def exponents(in_n: list, in_m: list) -> dict:
+    kinds = ("core", "layer", "memory")
+    of_n = {f"{kind} n": exponent(in_n, "sentences", kind) for kind in kinds}
+    of_m = {f"{kind} m": exponent(in_m, "words", kind) for kind in kinds}
+    up_to_512 = [point for point in in_n if point["sentences"] <= 512]
+    return {**of_n, **of_m, "core n ≤ 512": exponent(up_to_512, "sentences", "core")}
+
+
+def main() -> None:
+    args = options()
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    if args.memory_of:
+        return print_peak_memory(args)
+    result = measure(args)
+    facts = {"command": command(), "machine": machine(), "heads": args.heads, "head_dim": args.head_dim}
+    text = json.dumps({**facts, "layers": result}, indent=2, ensure_ascii=False) + "\n"
+    (RESULTS / "complexity.json").write_text(text, encoding="utf-8")
+    write("complexity.md", report(args, result))
+    plot(result, RESULTS / "complexity.png")
+
+
+if __name__ == "__main__":
+    main()

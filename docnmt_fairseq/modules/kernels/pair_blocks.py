@@ -1,0 +1,162 @@
+"""Pairs of a word and a kept sentence, in blocks of queries that attend to the words of one sentence together."""
+
+from dataclasses import dataclass
+from typing import Iterator, List, Optional
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docnmt_fairseq.buckets import cheapest_groups
+from docnmt_fairseq.ragged import Ragged
+
+BLOCK = 32  # queries that attend together: a sentence attracts about m·t of them
+BUCKET_PRICE = 2**14  # pairs of a query and a key, of one head, that cost as much as one more bucket of sentences
+
+
+class SentenceBucket:
+    """Sentences of similar length: their words padded together, and taken apart again.
+
+    Args:
+        words: words in sentences.
+        rows: [s] the sentences.
+    """
+
+    def __init__(self, words: Ragged, rows: np.ndarray):
+        index, padding = words.block_arrays(rows)
+        self.sentences, self.width = index.shape
+        real = np.flatnonzero(~padding)
+        self._index, self._items, self._real = (words._tensor(x) for x in (index.ravel(), index.ravel()[real], real))
+        self.padding = words._tensor(padding) if padding.any() else None  # [s, width]
+
+    def pad(self, packed: Tensor) -> Tensor:
+        """Returns [s, H, width, d] from packed words [N, H, d]."""
+        return packed.index_select(0, self._index).unflatten(0, (self.sentences, self.width)).transpose(1, 2)
+
+    def unpad(self, padded: Tensor, packed: Tensor) -> None:
+        """Writes [s, H, width, d] to its places in packed words [N, H, d]."""
+        items = padded.transpose(1, 2).flatten(0, 1)
+        packed.index_copy_(0, self._items, items if self.padding is None else items.index_select(0, self._real))
+
+
+class SentenceBuckets:
+    """All sentences of a batch by length.
+
+    Args:
+        words: words in sentences.
+        pairs: of a word and a sentence, of one head: how many queries the sentences share.
+    """
+
+    def __init__(self, words: Ragged, pairs: int):
+        area = np.arange(words.longest + 1) * (pairs / words.rows)  # pairs of a query and a key of a sentence
+        groups = cheapest_groups(words.lengths, area, BUCKET_PRICE)
+        self.buckets: List[SentenceBucket] = [SentenceBucket(words, rows) for rows in groups]
+        self.first = np.cumsum([0, *map(len, groups)])  # places of the buckets' first sentences, at last all
+        place = np.append(np.argsort(np.concatenate(groups)), words.rows)
+        self.place = words._tensor(place)  # [R + 1] place by length of every sentence; −1, none, comes last
+
+
+@dataclass(frozen=True)
+class BucketBlocks:
+    """Blocks of queries to the sentences of one bucket.
+
+    Attributes:
+        bucket: the sentences.
+        heads: H.
+        blocks: which of all blocks these b are.
+        query: [b · BLOCK] word · H + head of every slot.
+        group: [b] sentence in the bucket · H + head.
+    """
+
+    bucket: SentenceBucket
+    heads: int
+    blocks: slice
+    query: Tensor
+    group: Tensor
+
+    def results(self, of_slots: Tensor) -> Tensor:
+        """Returns the part of these blocks, [b, BLOCK, ...], of what is in all slots."""
+        return of_slots[self.blocks.start * BLOCK : self.blocks.stop * BLOCK].unflatten(0, (-1, BLOCK))
+
+    def queries(self, rows: Tensor) -> Tensor:
+        """Returns [b, BLOCK, ...] from [M·H, ...]."""
+        return rows.index_select(0, self.query).unflatten(0, (-1, BLOCK))
+
+    def keys(self, packed: Tensor) -> Tensor:
+        """Returns [b, w, d] from packed words [N, H, d]."""
+        return self.bucket.pad(packed).flatten(0, 1).index_select(0, self.group)
+
+    def transposed_keys(self, packed: Tensor) -> Tensor:
+        """Returns [b, d, w] from packed words [N, H, d]: small products are faster so."""
+        return self.bucket.pad(packed).flatten(0, 1).transpose(1, 2).contiguous().index_select(0, self.group)
+
+    def hidden(self, dtype: torch.dtype) -> Optional[Tensor]:
+        """Returns [b, 1, w], −∞ at padding and 0 at words; None: there is no padding."""
+        if self.bucket.padding is None:
+            return None
+        hidden = torch.zeros_like(self.bucket.padding, dtype=dtype).masked_fill_(self.bucket.padding, -torch.inf)
+        return hidden.index_select(0, self.group.div(self.heads, rounding_mode="floor")).unsqueeze(1)
+
+    def sum_of_keys(self, of_blocks: Tensor, packed: Tensor) -> None:
+        """Writes sums of [b, w, d] over the blocks of every sentence to packed words [N, H, d]."""
+        groups = self.bucket.sentences * self.heads
+        sums = of_blocks.new_zeros(groups, *of_blocks.shape[1:]).index_add_(0, self.group, of_blocks)
+        self.bucket.unpad(sums.unflatten(0, (-1, self.heads)), packed)
+
+
+@dataclass(frozen=True)
+class PairBlocks:
+    """Pairs (word, head, kept sentence) in blocks of ``BLOCK`` queries to one sentence and head, by sentence length.
+
+    Attributes:
+        query: [blocks · BLOCK] word · H + head of every slot; 0 fills up.
+        slot: [M·H, t] where every place's pair is; places that hold none share one slot behind all blocks.
+        by_bucket: the blocks of each bucket that has some.
+    """
+
+    query: Tensor
+    slot: Tensor
+    by_bucket: List[BucketBlocks]
+
+    def new_slots(self, like: Tensor, *shape: int) -> Tensor:
+        """Returns room for results of all slots, [blocks · BLOCK + 1, *shape]; the last, of no pair, is 0."""
+        slots = like.new_empty(len(self.query) + 1, *shape)
+        slots[-1] = 0
+        return slots
+
+
+def block_pairs(sentence: Tensor, buckets: SentenceBuckets) -> PairBlocks:
+    """Returns the pairs of a selection in blocks.
+
+    Args:
+        sentence: [M, H, t] rows of the kept sentences, −1: none.
+        buckets: the sentences by length.
+    """
+    _, heads, t = sentence.shape
+    device, groups = sentence.device, int(buckets.first[-1]) * heads
+    group = buckets.place[sentence] * heads + torch.arange(heads, device=device)[:, None]
+    small = torch.int16 if groups + heads < 2**15 else torch.int32  # sorted faster
+    sorted_group, pair = torch.sort(group.flatten().to(small), stable=True)
+    counts = torch.bincount(sorted_group, minlength=groups + heads)[:groups]
+    blocks = (counts + BLOCK - 1).div(BLOCK, rounding_mode="floor")
+    last_block, last_pair = blocks.cumsum(0), counts.cumsum(0)
+    ends = torch.cat([last_block[torch.from_numpy(buckets.first[1:] * heads - 1).to(device)], last_pair[-1:]])
+    *ends, pairs = ends.tolist()  # the one thing that the host must know
+    shift = (last_block - blocks) * BLOCK - (last_pair - counts)  # a group's first slot less its first pair
+    place = torch.full_like(pair, ends[-1] * BLOCK)
+    place[:pairs] = torch.repeat_interleave(shift, counts, output_size=pairs).add_(torch.arange(pairs, device=device))
+    slot = torch.empty_like(place).index_copy_(0, pair, place)
+    query = torch.zeros(ends[-1] * BLOCK, dtype=torch.long, device=device)
+    query.index_copy_(0, place[:pairs], pair[:pairs].div(t, rounding_mode="floor"))
+    group_of_block = torch.repeat_interleave(torch.arange(groups, device=device), blocks, output_size=ends[-1])
+    return PairBlocks(query, slot.view(-1, t), list(_by_bucket(query, group_of_block, ends, buckets, heads)))
+
+
+def _by_bucket(
+    query: Tensor, group: Tensor, ends: List[int], buckets: SentenceBuckets, heads: int
+) -> Iterator[BucketBlocks]:
+    """Yields the blocks of each bucket, given the numbers of the blocks where buckets end."""
+    for bucket, first, start, end in zip(buckets.buckets, buckets.first.tolist(), [0, *ends], ends):
+        if end > start:
+            queries = query[start * BLOCK : end * BLOCK]
+            yield BucketBlocks(bucket, heads, slice(start, end), queries, group[start:end] - first * heads)

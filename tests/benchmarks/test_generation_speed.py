@@ -1,0 +1,56 @@
+"""The systems of generation_speed.py translate the same sentences, counted the same way."""
+
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import DOCUMENTS
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SIZES = {"layers": 2, "width": 8, "ffn": 8, "heads": 2, "dropout": 0.1, "seed": 1, "more": []}
+TOKENS = sum(len(s.split()) + 1 for document in DOCUMENTS["test"] for paragraph in document for s in paragraph)
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+def test_all_systems_give_the_same_translations(data_bin):
+    import generation_speed
+
+    systems = list(generation_speed.SYSTEMS)
+    options = {"data_bin": str(data_bin), "every": 1, "rounds": 1, "max_tokens": 60, "beam": 2, "systems": systems}
+    result = generation_speed.measure(Namespace(**options, **SIZES))
+    assert {name: one["tokens"] for name, one in result.items()} == dict.fromkeys(systems, TOKENS)
+    assert result["sentence"]["real_share"]["encoder"] == result["conditional"]["real_share"]["encoder"] == 1
+    for one in result.values():
+        assert all(0 < share <= 1 for share in one["real_share"].values())
+
+
+def test_windows_hold_up_to_three_sentences_before(data_bin):
+    import generation_speed
+
+    options = {"data_bin": str(data_bin), "every": 1, "max_tokens": 60, "beam": 2}
+    windows = generation_speed.Translator("4-to-4", Namespace(**options, **SIZES)).dataset
+    to_one = generation_speed.Translator("4-to-1", Namespace(**options, **SIZES)).dataset
+    breaks = [int(np.sum(windows.src[i].numpy() == windows.src_dict.index("<p>"))) for i in range(len(windows))]
+    assert breaks == [0, 1, 2, 3, 0, 0, 1, 2, 3, 3, 3]
+    assert windows.src_dict.string(windows.src[3]) == "a b c <p> d <p> e e a <p> b"
+    assert windows.tgt_dict.string(windows.tgt[3]) == "c b a <p> d <p> a e e <p> b"
+    assert to_one.tgt_dict.string(to_one.tgt[3]) == "b"
+
+
+def test_time_is_split_by_kind_of_operation(data_bin):
+    import profile_steps
+    from systems import System
+
+    options = {"data_bin": str(data_bin), "max_tokens": 60, "device": "cpu"}
+    system = System("conditional", Namespace(**options, **SIZES))
+    phases = profile_steps.phases(system, 1)
+    assert list(phases) == ["collating", "forward", "backward", "Adam"]
+    kinds = profile_steps.kinds(profile_steps.training, system, 1)
+    assert set(kinds) == {*profile_steps.KINDS, profile_steps.REST}
+    assert min(kinds.values()) > 0
