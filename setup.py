@@ -1,12 +1,32 @@
 """Installs the plugin and the ``docnmt`` command."""
 
 import re
+import runpy
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
+KERNEL = "docnmt_fairseq/modules/kernels/cpu"
 here = Path(__file__).parent
 version = re.search(r'__version__ = "(.+)"', (here / "docnmt_fairseq/__init__.py").read_text()).group(1)
+
+
+class BuildWithKernel(build_py):
+    """Also compiles the attention kernel where a C++ compiler is; without it the package computes in PyTorch."""
+
+    def run(self) -> None:
+        """Builds the package; a kernel that cannot be built is one line, no failure."""
+        super().run()
+        if getattr(self, "editable_mode", False):
+            return  # built at first use, and again when a source changes
+        module = runpy.run_path(str(here / KERNEL / "build.py"))
+        try:
+            for variant in module["variants"]():
+                module["build"](variant, Path(self.build_lib).resolve() / KERNEL / module["library_name"](variant))
+        except (module["BuildError"], OSError) as error:
+            print(f"docnmt_fairseq: no compiled attention kernel: {error}")
+
 
 setup(
     name="docnmt_fairseq",
@@ -16,6 +36,8 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     packages=find_packages(include=["docnmt_fairseq", "docnmt_fairseq.*"]),
+    package_data={"docnmt_fairseq.modules.kernels.cpu": ["*.h", "*.cpp"]},
+    cmdclass={"build_py": BuildWithKernel},
     python_requires=">=3.10",
     install_requires=[
         # fairseq 0.12.2 does not import on Python 3.11; fairseq-fixed is its maintained successor, same import name.

@@ -16,6 +16,7 @@ from docnmt_fairseq.modules.context import (
     ContextConfig,
     decoder_mechanisms,
 )
+from docnmt_fairseq.modules.kernels import kernel_names
 from docnmt_fairseq.modules.positions import KINDS, WORD_SCOPES
 from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
 from docnmt_fairseq.modules.tree_merges import TREE_MERGES
@@ -94,6 +95,10 @@ class DocumentTransformerConfig(FairseqDataclass):
         "level", "what decides which nodes of a height of the sentence tree are kept: level: their own relevance; "
         "cumulative: its sum from the root down"
     )  # fmt: skip
+    context_kernel: str = _option(
+        "auto", f"who computes attention to selected sentences: {', '.join(kernel_names())}; torch switches compiled "
+        "code off"
+    )  # fmt: skip
     context_init: ChoiceEnum(("zero", "xavier")) = _option(
         "zero", "output projection of added context sub-layers: zero begins as the identity, i.e. as the "
         "sentence-level model"
@@ -132,6 +137,7 @@ def context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
         narrow_from=cfg.context_narrow_from,
         narrow_updates=cfg.context_narrow_updates,
         always_keep_own=cfg.context_always_keep_own,
+        kernel=cfg.context_kernel,
         tree_merge=cfg.tree_merge,
         selection_score=str(cfg.selection_score),
         zero_init=cfg.context_init == "zero" and cfg.context_placement != "replace",
@@ -169,6 +175,8 @@ def check(cfg: DocumentTransformerConfig) -> None:
     mechanisms = ["none", *CONTEXT_MECHANISMS.names()]
     known = cfg.context_attention in mechanisms
     expect(known, f"--context-attention {cfg.context_attention}: must be one of {', '.join(mechanisms)}")
+    kernels = kernel_names()
+    expect(cfg.context_kernel in kernels, f"--context-kernel {cfg.context_kernel}: must be one of {', '.join(kernels)}")
     encoders = SENTENCE_ENCODERS.names()
     expect(cfg.sentence_encoder in encoders, f"--sentence-encoder {cfg.sentence_encoder}: must be one of {encoders}")
     merges = TREE_MERGES.names()
