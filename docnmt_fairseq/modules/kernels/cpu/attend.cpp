@@ -84,10 +84,10 @@ void attend_tile(const Attention& a, const Tile<T>& tile, int64_t m, const Dropo
 
 // Attends for words [first, last) of the selection.
 template <typename T>
-void attend_block(const Attention& a, const Extent& extent, int64_t head, int64_t first, int64_t last, Buffers<T>& b) {
+void attend_block(const Attention& a, const ByHead<T>& all, int64_t head, int64_t first, int64_t last, Buffers<T>& b) {
   const int64_t words = last - first, dim = a.call.dim, stride = a.call.heads * dim;
   const Dropout<T> dropout(a.dropout, a.seed, a.call.heads);
-  b.pairs.sort(a.selection, at<T>(a.scores, 0), extent, a.call.heads, head, first, last);
+  b.pairs.sort(all, head, first, last);
   T *queries = b.queries.room(words * dim), *out = b.out.room(words * dim);
   T *highest = b.highest.room(words), *sum = b.sum.room(words);
   b.columns.room(dim * TILE<T>);
@@ -111,8 +111,6 @@ void attend_block(const Attention& a, const Extent& extent, int64_t head, int64_
     Ahead<T> ahead = ahead_of<T>(a, head, b.pairs, next, (end - begin + TILE<T> - 1) / TILE<T>);
     for (int64_t c = begin; c < end; c += TILE<T>) {
       ahead.fetch();
-      fetch_rows<T>(b.pairs, c + TILE<T>, queries, dim);
-      fetch_rows<T>(b.pairs, c + TILE<T>, out, dim);
       attend_tile<T>(a, Tile<T>(b.pairs, c, end), m, dropout, b);
     }
   }
@@ -129,14 +127,14 @@ void attend(const Attention& a) {
   // Enough blocks for every thread, where there are few heads; none larger than fits the cache.
   const int64_t wanted = std::max<int64_t>((2 * a.call.threads + heads - 1) / heads, (words + BLOCK_WORDS - 1) / BLOCK_WORDS);
   const int64_t size = (words + wanted - 1) / wanted, blocks = (words + size - 1) / size;
-  const Extent extent(a.selection, heads);
+  const ByHead<T> all(a.selection, at<T>(a.scores, 0), heads, a.call.threads);
 #pragma omp parallel num_threads(a.call.threads)
   {
     Buffers<T> buffers;
 #pragma omp for schedule(dynamic, 1)
     for (int64_t job = 0; job < heads * blocks; job++) {
       const int64_t first = job % blocks * size;
-      attend_block<T>(a, extent, job / blocks, first, std::min(words, first + size), buffers);
+      attend_block<T>(a, all, job / blocks, first, std::min(words, first + size), buffers);
     }
   }
 }

@@ -23,15 +23,16 @@ struct Segment {
 };
 
 // Returns the selection in segments, ascending; together they hold every word and every sentence.
-std::vector<Segment> segments(const Selection& s, const Extent& extent) {
-  std::vector<int64_t> least(extent.least);  // of a word and all that follow
+template <typename T>
+std::vector<Segment> segments(const Selection& s, const ByHead<T>& all) {
+  std::vector<int64_t> least(all.least);  // of a word and all that follow
   least.push_back(s.rows);
   for (int64_t w = s.words - 1; w >= 0; w--) least[w] = std::min(least[w], least[w + 1]);
   std::vector<Segment> found;
   Segment next{0, 0, 0, 0};
   int64_t highest = -1;
   for (int64_t w = 0; w < s.words; w++) {
-    highest = std::max(highest, extent.most[w]);
+    highest = std::max(highest, all.most[w]);
     if (highest < least[w + 1] && (w + 1 == s.words || w + 1 - next.first >= BLOCK_WORDS / 8)) {
       next.last = w + 1;
       next.last_row = least[w + 1];
@@ -73,7 +74,7 @@ INLINE void softmax_backward(T* scores, T* grads, int64_t m, int vectors, const 
 }
 
 template <typename T>
-void tile_backward(const Attention& a, const Tile<T>& tile, int64_t m,
+void tile_backward(const Attention& a, const Tile<T>& tile, int64_t head, int64_t first, int64_t m,
                    const Dropout<T>& dropout, Buffers<T>& b) {
   const int64_t dim = a.call.dim;
   T *columns = b.columns.data(), *weights = b.weights.data(), *grads = b.grads.data();
@@ -100,7 +101,8 @@ void tile_backward(const Attention& a, const Tile<T>& tile, int64_t m,
                               b.key_bits.data());
   else
     softmax_backward<T, false>(weights, grads, m, tile.vectors, shift, delta, grad_bias, dropout, nullptr, nullptr);
-  for (int x = 0; x < tile.queries; x++) *at<T>(a.grad_scores, tile.place[x]) = grad_bias[x];
+  for (int x = 0; x < tile.queries; x++) *at<T>(a.grad_scores, ((first + tile.word[x]) * a.call.heads + head) * a.selection.places + tile.place[x]) =
+        grad_bias[x];
   spread_rows<T>(weights, m, tile.queries, grad_out, dim, b.grad_values.data());
   spread_rows<T>(grads, m, tile.queries, query, dim, b.grad_keys.data());
   mix_values<T>(grads, tile.queries, b.keys.data(), m, dim, grad_query, keep);
@@ -108,11 +110,11 @@ void tile_backward(const Attention& a, const Tile<T>& tile, int64_t m,
 
 // Words [first, last) of a segment and head; dK and dV are added to those of the blocks before.
 template <typename T>
-void block_backward(const Attention& a, const Extent& extent, int64_t head, const Segment& segment, int64_t first, int64_t last,
+void block_backward(const Attention& a, const ByHead<T>& all, int64_t head, const Segment& segment, int64_t first, int64_t last,
                     Buffers<T>& b) {
   const int64_t words = last - first, heads = a.call.heads, dim = a.call.dim, stride = heads * dim;
   const Dropout<T> dropout(a.dropout, a.seed, heads);
-  b.pairs.sort(a.selection, at<T>(a.scores, 0), extent, heads, head, first, last);
+  b.pairs.sort(all, head, first, last);
   T *queries = b.queries.room(words * dim), *grad_out = b.grad_out.room(words * dim);
   T *grad_queries = b.grad_queries.room(words * dim), *delta = b.delta.room(words), *log_sum = b.log_sum.room(words);
   b.columns.room(dim * TILE<T>);
@@ -152,8 +154,7 @@ void block_backward(const Attention& a, const Extent& extent, int64_t head, cons
     Ahead<T> ahead = ahead_of<T>(a, head, b.pairs, next, (end - begin + TILE<T> - 1) / TILE<T>);
     for (int64_t c = begin; c < end; c += TILE<T>) {
       ahead.fetch();
-      for (const T* rows : {queries, grad_out, grad_queries}) fetch_rows<T>(b.pairs, c + TILE<T>, rows, dim);
-      tile_backward<T>(a, Tile<T>(b.pairs, c, end), m, dropout, b);
+      tile_backward<T>(a, Tile<T>(b.pairs, c, end), head, first, m, dropout, b);
     }
     scatter_rows(grad_keys, m, dim, at<T>(a.grad_k, from), stride);
     scatter_rows(grad_values, m, dim, at<T>(a.grad_v, from), stride);
@@ -164,12 +165,12 @@ void block_backward(const Attention& a, const Extent& extent, int64_t head, cons
 }
 
 template <typename T>
-void segment_backward(const Attention& a, const Extent& extent, int64_t head, const Segment& segment, Buffers<T>& b) {
+void segment_backward(const Attention& a, const ByHead<T>& all, int64_t head, const Segment& segment, Buffers<T>& b) {
   const int64_t words = segment.last - segment.first, stride = a.call.heads * a.call.dim;
   const int64_t blocks = (words + BLOCK_WORDS - 1) / BLOCK_WORDS, size = (words + blocks - 1) / blocks;
   b.touched.assign(segment.last_row - segment.first_row, 0);
   for (int64_t first = segment.first; first < segment.last; first += size)
-    block_backward<T>(a, extent, head, segment, first, std::min(first + size, segment.last), b);
+    block_backward<T>(a, all, head, segment, first, std::min(first + size, segment.last), b);
   for (int64_t row = segment.first_row; row < segment.last_row; row++)
     if (!b.touched[row - segment.first_row])
       for (int64_t key = a.offsets[row]; key < a.offsets[row + 1]; key++) {
@@ -180,15 +181,15 @@ void segment_backward(const Attention& a, const Extent& extent, int64_t head, co
 
 template <typename T>
 void attend_backward(const Attention& a) {
-  const Extent extent(a.selection, a.call.heads);
-  const std::vector<Segment> parts = segments(a.selection, extent);
+  const ByHead<T> all(a.selection, at<T>(a.scores, 0), a.call.heads, a.call.threads);
+  const std::vector<Segment> parts = segments<T>(a.selection, all);
   const int64_t jobs = int64_t(parts.size()) * a.call.heads;
 #pragma omp parallel num_threads(a.call.threads)
   {
     Buffers<T> buffers;
 #pragma omp for schedule(dynamic, 1)
     for (int64_t job = 0; job < jobs; job++)
-      segment_backward<T>(a, extent, job % a.call.heads, parts[job / a.call.heads], buffers);
+      segment_backward<T>(a, all, job % a.call.heads, parts[job / a.call.heads], buffers);
   }
 }
 

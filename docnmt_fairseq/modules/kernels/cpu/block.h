@@ -64,13 +64,6 @@ Ahead<T> ahead_of(const Attention& a, int64_t head, const Pairs<T>& pairs, int64
   return Ahead<T>(at<T>(a.k, from), at<T>(a.v, from), stride, a.offsets[pairs.first_row + r + 1] - key, dim, steps);
 }
 
-// Fetches rows [words, dim] of the words of pairs [begin, begin + TILE), those of the tile to come.
-template <typename T>
-INLINE void fetch_rows(const Pairs<T>& pairs, int64_t begin, const T* rows, int64_t dim) {
-  for (int64_t pair = begin, end = std::min<int64_t>(begin + TILE<T>, pairs.word.size()); pair < end; pair++)
-    for (int64_t j = 0; j < dim; j += 64 / int64_t(sizeof(T))) __builtin_prefetch(rows + pairs.word[pair] * dim + j);
-}
-
 // Up to TILE pairs with one sentence. Lanes beyond the last pair repeat it; what they compute is not used.
 template <typename T>
 struct Tile {
@@ -89,6 +82,6 @@ struct Tile {
   int64_t queries;
   int vectors, lanes;
   int32_t word[TILE<T>];   // in the block
-  int64_t place[TILE<T>];  // in [M, H, t]
+  int32_t place[TILE<T>];  // of the word's
   alignas(64) T score[TILE<T>];
 };

@@ -1,56 +1,78 @@
-// The pairs (word, chosen sentence) of one head and a range of words, sorted by sentence.
+// The pairs (word, chosen sentence) of a selection: laid out by head, then sorted by sentence.
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "api.h"
 
-// The sentences that words chose: [least[w], most[w]], over all heads; least > most where a word chose none.
-struct Extent {
-  std::vector<int64_t> least, most;
-
-  Extent(const Selection& s, int64_t heads) : least(s.words, s.rows), most(s.words, -1) {
-    for (int64_t w = 0; w < s.words; w++)
-      for (int64_t j = w * heads * s.places; j < (w + 1) * heads * s.places; j++) {
-        const int64_t row = s.sentence[j];
-        least[w] = row >= 0 ? std::min(least[w], row) : least[w];
-        most[w] = std::max(most[w], row);
-      }
+// A selection and its scores with one head's places one after another, and the range of sentences of every word.
+template <typename T>
+class ByHead {
+ public:
+  ByHead(const Selection& s, const T* scores, int64_t heads, int64_t threads)
+      : places(s.places),
+        least(s.words),
+        most(s.words),
+        words_(s.words),
+        row_(new int32_t[heads * s.words * s.places]),
+        score_(new T[heads * s.words * s.places]) {
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t w = 0; w < s.words; w++) {
+      int64_t low = s.rows, high = -1;
+      for (int64_t head = 0; head < heads; head++)
+        for (int64_t j = 0; j < s.places; j++) {
+          const int64_t from = (w * heads + head) * s.places + j, to = (head * s.words + w) * s.places + j;
+          const int64_t row = s.sentence[from];
+          low = row >= 0 ? std::min(low, row) : low;
+          high = std::max(high, row);
+          row_[to] = int32_t(row);
+          score_[to] = scores[from];
+        }
+      least[w] = low;
+      most[w] = high;
+    }
   }
+
+  const int32_t* rows(int64_t head, int64_t word) const { return &row_[(head * words_ + word) * places]; }
+  const T* scores(int64_t head, int64_t word) const { return &score_[(head * words_ + word) * places]; }
+
+  const int64_t places;
+  std::vector<int64_t> least, most;  // [M] over all heads; least > most where a word chose none
+
+ private:
+  int64_t words_;
+  std::unique_ptr<int32_t[]> row_;  // [H, M, t], −1: none
+  std::unique_ptr<T[]> score_;
 };
 
+// The pairs of one head and a range of words, by sentence.
 template <typename T>
 class Pairs {
  public:
-  // Sorts the pairs of words [first, last) of the selection. Stable: a sentence's words ascend.
-  // scores: [M, H, t], each is put beside its pair.
-  void sort(const Selection& s, const T* scores, const Extent& extent, int64_t heads, int64_t head, int64_t first,
-            int64_t last) {
-    first_row = *std::min_element(extent.least.begin() + first, extent.least.begin() + last);
-    const int64_t end_row = *std::max_element(extent.most.begin() + first, extent.most.begin() + last) + 1;
+  // Sorts the pairs of words [first, last). Stable: a sentence's words ascend.
+  void sort(const ByHead<T>& all, int64_t head, int64_t first, int64_t last) {
+    first_row = *std::min_element(all.least.begin() + first, all.least.begin() + last);
+    const int64_t end_row = *std::max_element(all.most.begin() + first, all.most.begin() + last) + 1;
     start.assign(std::max<int64_t>(0, end_row - first_row) + 1, 0);
-    row_.resize((last - first) * s.places);
-    int32_t* row = row_.data();
-    for (int64_t w = first; w < last; w++)
-      for (int64_t j = (w * heads + head) * s.places, end = j + s.places; j < end; j++, row++) {
-        *row = s.sentence[j] < 0 ? -1 : int32_t(s.sentence[j] - first_row);
-        if (*row >= 0) start[*row + 1]++;
-      }
+    const int64_t total = (last - first) * all.places;
+    const int32_t* row = all.rows(head, first);
+    const T* scores = all.scores(head, first);
+    for (int64_t j = 0; j < total; j++)
+      if (row[j] >= 0) start[row[j] - first_row + 1]++;
     for (size_t r = 1; r < start.size(); r++) start[r] += start[r - 1];
     next_.assign(start.begin(), start.end() - 1);
     word.resize(start.back());
     place.resize(start.back());
     score.resize(start.back());
-    row = row_.data();
-    for (int64_t w = first; w < last; w++)
-      for (int64_t j = (w * heads + head) * s.places, end = j + s.places; j < end; j++, row++)
-        if (*row >= 0) {
-          const int64_t pair = next_[*row]++;
-          word[pair] = int32_t(w - first);
-          place[pair] = j;
-          score[pair] = scores[j];
-        }
+    for (int64_t j = 0; j < total; j++) {
+      if (row[j] < 0) continue;
+      const int64_t pair = next_[row[j] - first_row]++;
+      word[pair] = int32_t(j / all.places);
+      place[pair] = int32_t(j % all.places);
+      score[pair] = scores[j];
+    }
   }
 
   int64_t rows() const { return int64_t(start.size()) - 1; }
@@ -61,13 +83,12 @@ class Pairs {
     return r;
   }
 
-  int64_t first_row = 0;        // the first sentence of any pair
-  std::vector<int64_t> start;   // [rows + 1] where the pairs of sentence first_row + r begin
-  std::vector<int32_t> word;    // [pairs] counted from first
-  std::vector<int64_t> place;   // [pairs] where the pair is in [M, H, t]
-  std::vector<T> score;         // [pairs]
+  int64_t first_row = 0;       // the first sentence of any pair
+  std::vector<int64_t> start;  // [rows + 1] where the pairs of sentence first_row + r begin
+  std::vector<int32_t> word;   // [pairs] counted from first
+  std::vector<int32_t> place;  // [pairs] among the word's
+  std::vector<T> score;        // [pairs]
 
  private:
-  std::vector<int32_t> row_;    // [words · t]
   std::vector<int64_t> next_;
 };
