@@ -1,17 +1,18 @@
 """Counts, by hooks in a running model, for how many positions it computes, and how many of them hold real tokens."""
 
 from collections import defaultdict
-from contextlib import contextmanager
-from typing import Dict, Iterator
+from contextlib import ExitStack
+from typing import Dict
+from unittest.mock import patch
 
-import numpy as np
 import torch
 from systems import System
 from tqdm import tqdm
 
-from docnmt_fairseq.layout import Ragged
-from docnmt_fairseq.modules.kernels import grouped
-from docnmt_fairseq.modules.kernels.grouped import BLOCK
+from docnmt_fairseq.modules import kernels
+from docnmt_fairseq.modules.kernels import grouped_attention, masked_documents
+from docnmt_fairseq.modules.kernels.grouped import GroupedKernel
+from docnmt_fairseq.modules.sentence_selection import Selection
 
 PARTS = {
     "encoder fc1": "encoder feed-forward",
@@ -91,23 +92,34 @@ def _count_plans(layout: object, counter: Counter) -> None:
                 counter.add("context", block.query.numel() * block.key.size(1), (words[block.rows] ** 2).sum())
 
 
-@contextmanager
-def _counting_selected(counter: Counter) -> Iterator[None]:
-    """Adds the pairs of words and words of kept sentences (of all layers and heads) while it is open."""
-    original = grouped.block_pairs
+def _counting_selected(counter: Counter) -> ExitStack:
+    """Returns a context that adds the pairs of words and words of kept sentences (of all layers and heads).
 
-    def counted(selection: object, valid: torch.Tensor, words: Ragged) -> object:
-        pairs = original(selection, valid, words)
-        kept = selection.sentence.flatten().index_select(0, valid).numpy()
-        computed = sum(key.numel() * BLOCK for _, key, _ in pairs.by_length(words))
-        counter.add("context", computed, np.asarray(words.lengths)[kept].sum())
+    They are those of the kernel ``torch``, which pads; the compiled one computes real pairs only.
+    """
+    attend, pad, block = GroupedKernel.attend, masked_documents.ragged_attention, grouped_attention.block_pairs
+
+    def real(kernel: object, q: object, k: object, v: object, selection: Selection, layout: object, p: float) -> object:
+        kept = selection.sentence.flatten().numpy()
+        counter.add("context", 0, layout.words.lengths[kept[kept >= 0]].sum())
+        return attend(kernel, q, k, v, selection, layout, p)
+
+    def padded(q: torch.Tensor, k: object, v: object, plan: object, *more: object, **options: object) -> object:
+        pairs = sum(block.query.numel() * block.key.size(1) for block in plan.blocks)
+        counter.add("context", pairs * q.size(1))
+        return pad(q, k, v, plan, *more, **options)
+
+    def blocked(sentence: object, buckets: object) -> object:
+        pairs = block(sentence, buckets)
+        counter.add("context", sum(blocks.query.numel() * blocks.bucket.width for blocks in pairs.by_bucket))
         return pairs
 
-    grouped.block_pairs = counted
-    try:
-        yield
-    finally:
-        grouped.block_pairs = original
+    stack = ExitStack()
+    stack.enter_context(patch.object(kernels, "PREFERENCE", ("torch",)))
+    stack.enter_context(patch.object(GroupedKernel, "attend", real))
+    stack.enter_context(patch.object(masked_documents, "ragged_attention", padded))
+    stack.enter_context(patch.object(grouped_attention, "block_pairs", blocked))
+    return stack
 
 
 def real_shares(name: str, args: object) -> Dict[str, float]:
