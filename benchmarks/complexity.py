@@ -24,7 +24,7 @@ SENTENCES = [2**k for k in range(5, 13)]  # of WORDS words
 WORDS = 25
 SENTENCE_WORDS = [16, 32, 64, 128]  # in AT_SENTENCES sentences
 AT_SENTENCES = 32
-FIRST_SECONDS, STEPS = 5.0, 7  # a point is measured so long or so many times, whichever comes first
+FIRST_SECONDS, STEPS = 2.0, 5  # a point is measured so long or so many times, whichever comes first
 
 
 def options() -> argparse.Namespace:

@@ -106,7 +106,8 @@ def run_cell(runner: Runner, cell: Cell, budget: Budget, variant: Variant) -> di
         kind: {str(distance): [figure.right, figure.cases] for distance, figure in by_distance.items()}
         for kind, by_distance in result.accuracy.by_kind_and_distance.items()
     }
-    return {**asdict(cell), "bleu": result.scores.bleu, "right_of_cases": figures}
+    settings = {"budget": asdict(budget), "options": shlex.join([*variant.always, *variant.selecting])}
+    return {**asdict(cell), **settings, "bleu": result.scores.bleu, "right_of_cases": figures}
 
 
 def main() -> None:
@@ -136,9 +137,6 @@ def main() -> None:
         machine=machine(),
         command=command(),
         ceilings=runner.ceilings(),
-        budget=f"{budget.short:,} updates of 1,000 tokens of short documents, then {budget.long:,} of a long document "
-        f"each; with the schedule narrowing begins there at update {budget.narrow_from:,} and ends at "
-        f"{budget.narrow_to:,}.",
     )
     for cell in cells(args.mechanisms, args.kept, args.seeds):
         if cell.regime not in args.regimes:

@@ -133,12 +133,25 @@ def _draw_panel(panel: Any, runs: Sequence[dict], kind: str) -> None:
     panel.spines[["top", "right"]].set_visible(False)
 
 
+def budgets(runs: Sequence[dict]) -> str:
+    """Returns how long models are trained, and what sets variants apart: one sentence a variant."""
+    sentences = {}
+    for run in sorted(runs, key=order):
+        budget, options = run["budget"], f" `{run['options']}`" if run["options"] else ""
+        sentences[run["variant"]] = (
+            f"{run['variant'] or 'Training'}{options}: {budget['short']:,} updates of 1,000 tokens of short documents, "
+            f"then {budget['long']:,} of a long document each; with the schedule narrowing begins there at update "
+            f"{budget['narrow_from']:,} and ends at {budget['narrow_to']:,}."
+        )
+    return "\n\n".join(sentences[variant] for variant in sorted(sentences))
+
+
 def write(store: Store, folder: Path) -> None:
     """Writes long_range.md and .png; what is written by hand in an earlier report stays."""
     runs, facts, path = list(store.runs.values()), store.facts, folder / "long_range.md"
     earlier = path.read_text(encoding="utf-8") if path.exists() else ""
     findings = FINDINGS + earlier.partition(FINDINGS)[2].partition(COMMANDS)[0].rstrip()
-    sections = ["# Learning over long documents", facts["machine"], EXPLANATION, facts["budget"]]
+    sections = ["# Learning over long documents", facts["machine"], EXPLANATION, budgets(runs)]
     for kind, ceiling in facts["ceilings"].items():
         sections += [f"## {kind}", f"Right, in %, by distance ({100 * ceiling:.1f} % at best without context):"]
         sections += [kind_table(runs, kind)]

@@ -17,15 +17,9 @@ def importable(monkeypatch):
 
 def _run(mechanism="tree", regime="schedule", t=4, seed=1, variant="", **figures):
     figures = figures or {"pronoun": {"1": [1, 2], "3": [2, 2], "100": [0, 4]}}
-    return {
-        "mechanism": mechanism,
-        "variant": variant,
-        "regime": regime,
-        "t": t,
-        "seed": seed,
-        "bleu": 1.0,
-        "right_of_cases": figures,
-    }
+    budget = {"short": 1200, "long": 5, "narrow_from": 1, "narrow_to": 3}
+    known = {"mechanism": mechanism, "variant": variant, "regime": regime, "t": t, "seed": seed}
+    return {**known, "budget": budget, "options": "", "bleu": 1.0, "right_of_cases": figures}
 
 
 def test_every_cell_has_a_name_of_its_own_and_the_first_seed_comes_first():
@@ -45,11 +39,11 @@ def _chain(training):
 
 
 def test_cells_share_what_they_have_in_common():
-    from long_range import Budget, Cell, training_of
+    from long_range import Budget, Cell, Variant, training_of
 
     budget = Budget(short=12, long=8, narrow_from=2, narrow_to=5)
     chains = {
-        (regime, t): _chain(training_of(Cell("tree", regime, t, 1), budget, []))
+        (regime, t): _chain(training_of(Cell("tree", regime, t, 1), budget, Variant()))
         for regime, t in [("all", 0), ("schedule", 1), ("schedule", 4), ("at once", 4), ("from start", 4)]
     }
     short = chains["all", 0][-1]
@@ -60,6 +54,18 @@ def test_cells_share_what_they_have_in_common():
     assert last[-6:] == ["--context-top-t", "4", "--context-narrow-from", "2", "--context-narrow-updates", "3"]
     assert "--context-narrow-from" not in chains["at once", 4][0].options
     assert chains["from start", 4][-1].options[-2:] == ["--context-top-t", "4"]
+
+
+@pytest.mark.parametrize("field, shared", [("selecting", True), ("always", False)])
+def test_variants_share_what_their_options_leave_alone(field, shared):
+    from long_range import Budget, Cell, Variant, training_of
+
+    def chain(name, variant):
+        return _chain(training_of(Cell("tree", "schedule", 4, 1, name), Budget(12, 8, 2, 5), variant))
+
+    usual, other = chain("", Variant()), chain("other", Variant(**{field: ["--selection-score", "cumulative"]}))
+    assert usual[0] != other[0] and "cumulative" in other[0].options
+    assert (usual[1:] == other[1:]) == shared and ("cumulative" in other[1].options) != shared
 
 
 def test_shares_are_sums_over_ranges_of_distances():
@@ -83,13 +89,14 @@ def test_what_was_written_by_hand_stays_in_the_report(tmp_path):
     from long_range_report import COMMANDS, FINDINGS, Store, write
 
     store = Store(tmp_path / "long_range.json")
-    facts = {"machine": "a machine", "command": "a command", "budget": "little", "commands": ["first"]}
+    facts = {"machine": "a machine", "command": "a command", "commands": ["first"]}
     store.facts.update(ceilings={"pronoun": 0.33}, **facts)
     cells = {str(distance): [1, 2] for distance in (1, 5, 20, 40, 80)}
     store.add("one", _run(pronoun=cells))
     store.add("all", _run(regime="all", t=0, pronoun=cells))
     write(Store(store.path), tmp_path)
     report = tmp_path / "long_range.md"
+    assert "Training: 1,200 updates" in report.read_text()
     text = report.read_text()
     report.write_text(text.replace(FINDINGS, FINDINGS + "\n\nIt learns."))
     write(Store(store.path), tmp_path)
