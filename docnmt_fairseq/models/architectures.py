@@ -33,7 +33,7 @@ def set_size(args: Namespace, size: str) -> None:
 
 
 def _register(mechanism: str, size: str) -> None:
-    infix = "" if mechanism == "none" else f"_{mechanism}"
+    infix = "" if mechanism == "none" else f"_{mechanism.replace('-', '_')}"
 
     def preset(args: Namespace) -> None:
         set_size(args, size)

@@ -10,13 +10,19 @@ from omegaconf import II
 from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.modules.context import (
+    ADDED,
+    COMBINATIONS,
     CONTEXT_MECHANISMS,
+    CONTEXT_SELECTIONS,
+    MEMORY_SCOPES,
     PLACEMENTS,
     SELECTION_SCORES,
     ContextConfig,
+    MemoryConfig,
     decoder_mechanisms,
 )
 from docnmt_fairseq.modules.kernels import kernel_names
+from docnmt_fairseq.modules.memory_network import CONTEXT_RNNS
 from docnmt_fairseq.modules.positions import KINDS, WORD_SCOPES
 from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
 from docnmt_fairseq.modules.tree_merges import TREE_MERGES
@@ -64,13 +70,17 @@ class DocumentTransformerConfig(FairseqDataclass):
     max_paragraph_positions: int = _option(64, "rows of a learned paragraph table; later paragraphs share the last")
 
     context_attention: str = _option("none", f"context mechanism: none, {', '.join(CONTEXT_MECHANISMS.names())}")
-    context_placement: ChoiceEnum(PLACEMENTS) = _option(
-        "block", "block: a residual sub-layer between self-attention and feed-forward; heads: additional heads of the "
-        "self-attention; replace: instead of self-attention"
+    context_placement: Optional[ChoiceEnum(PLACEMENTS)] = _option(
+        None, "block: a residual sub-layer between self-attention and feed-forward; heads: additional heads of the "
+        "self-attention; replace: instead of self-attention; gated-attention, gated-feed-forward, gated-output: a gate "
+        "between context and self-attention, the feed-forward, or the layer's output (default: the mechanism's own)"
     )  # fmt: skip
     context_layers: List[int] = field(
         default_factory=list,
-        metadata={"help": "encoder layers with context, from 0, e.g. 3,4,5 (default: the upper half)"},
+        metadata={
+            "help": "encoder layers with context, from 0, e.g. 3,4,5 (default: the upper half; mechanisms with a gate: "
+            "the last)"
+        },
     )
     context_heads: int = _option(
         0, "heads of the context mechanism in the encoder; 0: as many as self-attention (heads placement: 1)"
@@ -99,12 +109,34 @@ class DocumentTransformerConfig(FairseqDataclass):
         "auto", f"who computes attention to selected sentences: {', '.join(kernel_names())}; torch switches compiled "
         "code off"
     )  # fmt: skip
+    memory_contexts: int = _option(
+        0, "sentences that a sentence has as context in memory, han and context-aware; 0: as published, 3 for han, "
+        "else 1"
+    )  # fmt: skip
+    memory_selection: ChoiceEnum(CONTEXT_SELECTIONS) = _option(
+        "previous", "which sentences these are: the previous, the next, or others of the document at random, always "
+        "the same for one --seed"
+    )  # fmt: skip
+    memory_combination: ChoiceEnum(COMBINATIONS) = _option(
+        "concatenate", "several context sentences in memory: concatenate: read as one, with breaks in between; "
+        "parallel: each by itself, weighed by how alike they are"
+    )  # fmt: skip
+    memory_scope: ChoiceEnum(MEMORY_SCOPES) = _option(
+        "own", "whose context sentences a word sees in memory: its own sentence's; those of all sentences of the "
+        "document; those of the whole batch, other documents included (in training only, else own)"
+    )  # fmt: skip
+    memory_rnn: ChoiceEnum(tuple(CONTEXT_RNNS)) = _option("gru", "RNN that reads the context sentences in memory")
+    memory_without_rnn: bool = _option(False, "memory takes the context sentences' embeddings, unread (ablation)")
+    memory_without_attention: bool = _option(
+        False, "memory takes the mean of each context sentence, instead of attending to its words (ablation)"
+    )
     context_init: ChoiceEnum(("zero", "xavier")) = _option(
-        "zero", "output projection of added context sub-layers: zero begins as the identity, i.e. as the "
-        "sentence-level model"
+        "zero", "output projection of added context sub-layers, and the context's share in gated ones: zero begins as "
+        "the identity, i.e. as the sentence-level model; xavier: as usual"
     )  # fmt: skip
     freeze_sentence_model: bool = _option(False, "train only what the sentence-level model does not have")
 
+    seed: int = II("common.seed")
     max_source_positions: int = II("task.max_source_positions")
     max_target_positions: int = II("task.max_target_positions")
     # How the model saw documents in training, restored at generation unless the command line says otherwise.
@@ -115,17 +147,40 @@ class DocumentTransformerConfig(FairseqDataclass):
     context_overlap_after: Optional[int] = II("task.context_overlap_after")
 
 
+def context_placement(cfg: DocumentTransformerConfig) -> str:
+    """Returns where the encoder's context goes."""
+    if cfg.context_placement is None and cfg.context_attention != "none":
+        return CONTEXT_MECHANISMS[cfg.context_attention].placements[0]
+    return str(cfg.context_placement)
+
+
 def context_layers(cfg: DocumentTransformerConfig) -> List[int]:
     """Returns the encoder layers that have context, ascending."""
     if cfg.context_attention == "none":
         return []
-    return sorted(set(cfg.context_layers)) or list(range(cfg.encoder_layers // 2, cfg.encoder_layers))
+    top_only = CONTEXT_MECHANISMS[cfg.context_attention].top_layer_only
+    default = range(cfg.encoder_layers - 1 if top_only else cfg.encoder_layers // 2, cfg.encoder_layers)
+    return sorted(set(cfg.context_layers)) or list(default)
+
+
+def memory_config(cfg: DocumentTransformerConfig) -> MemoryConfig:
+    """Returns what mechanisms with selected context sentences are built from."""
+    return MemoryConfig(
+        contexts=cfg.memory_contexts or None,
+        selection=str(cfg.memory_selection),
+        seed=cfg.seed,
+        combination=str(cfg.memory_combination),
+        scope=str(cfg.memory_scope),
+        rnn=None if cfg.memory_without_rnn else str(cfg.memory_rnn),
+        attention=not cfg.memory_without_attention,
+    )
 
 
 def context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
     """Returns what a context mechanism of this model is built from."""
-    heads = cfg.context_heads or (1 if cfg.context_placement == "heads" else cfg.encoder_attention_heads)
-    head_heads = cfg.encoder_attention_heads if cfg.context_placement == "heads" else heads
+    placement = context_placement(cfg)
+    heads = cfg.context_heads or (1 if placement == "heads" else cfg.encoder_attention_heads)
+    head_heads = cfg.encoder_attention_heads if placement == "heads" else heads
     return ContextConfig(
         embed_dim=cfg.encoder_embed_dim,
         heads=heads,
@@ -140,7 +195,12 @@ def context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
         kernel=cfg.context_kernel,
         tree_merge=cfg.tree_merge,
         selection_score=str(cfg.selection_score),
-        zero_init=cfg.context_init == "zero" and cfg.context_placement != "replace",
+        zero_init=cfg.context_init == "zero" and placement in ADDED,
+        ffn_dim=cfg.encoder_ffn_embed_dim,
+        activation=utils.get_activation_fn(str(cfg.activation_fn)),
+        activation_dropout=cfg.activation_dropout,
+        residual_dropout=cfg.dropout,
+        memory=memory_config(cfg),
     )
 
 
@@ -188,7 +248,7 @@ def check(cfg: DocumentTransformerConfig) -> None:
         expect(getattr(cfg, name) >= 1, f"--{name.replace('_', '-')} {getattr(cfg, name)}: must be at least 1")
     if known and cfg.context_attention != "none":
         placements = CONTEXT_MECHANISMS[cfg.context_attention].placements
-        place = str(cfg.context_placement)
+        place = context_placement(cfg)
         expect(place in placements, f"--context-placement {place}: {cfg.context_attention} has {', '.join(placements)}")
         outside = [layer for layer in cfg.context_layers if not 0 <= layer < cfg.encoder_layers]
         expect(not outside, f"--context-layers {outside}: the encoder has layers 0 to {cfg.encoder_layers - 1}")
@@ -196,9 +256,10 @@ def check(cfg: DocumentTransformerConfig) -> None:
         heads = max(1, context_config(cfg).heads)
         divides = place == "heads" or cfg.encoder_embed_dim % heads == 0
         expect(divides, f"--context-heads {heads} does not divide --encoder-embed-dim {cfg.encoder_embed_dim}")
-        for name in ("top_t", "top_t_start", "narrow_from", "narrow_updates"):
-            value = getattr(cfg, f"context_{name}")
-            expect(value >= 0, f"--context-{name.replace('_', '-')} {value}: must not be negative")
+        counts = ("context_top_t", "context_top_t_start", "context_narrow_from", "context_narrow_updates")
+        for name in (*counts, "memory_contexts"):
+            value = getattr(cfg, name)
+            expect(value >= 0, f"--{name.replace('_', '-')} {value}: must not be negative")
         wider = cfg.context_top_t_start == 0 or 0 < cfg.context_top_t <= cfg.context_top_t_start
         expect(wider, f"--context-top-t-start {cfg.context_top_t_start}: must not be below --context-top-t")
     mechanisms = ["none", *decoder_mechanisms()]

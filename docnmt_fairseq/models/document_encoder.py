@@ -10,8 +10,14 @@ from torch import Tensor, nn
 
 from docnmt_fairseq import compat
 from docnmt_fairseq.layout import DocumentLayout
-from docnmt_fairseq.models.config import DocumentTransformerConfig, context_config, context_layers
-from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextMechanism
+from docnmt_fairseq.models.config import (
+    DocumentTransformerConfig,
+    context_config,
+    context_layers,
+    context_placement,
+)
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, GATED, ContextMechanism
+from docnmt_fairseq.modules.gate import ContextGate
 from docnmt_fairseq.modules.positions import StructuralPositions
 from docnmt_fairseq.modules.self_attention import SentenceSelfAttention
 
@@ -23,9 +29,16 @@ class DocumentEncoderLayer(transformer_layer.TransformerEncoderLayerBase):
         host: fairseq's nested configuration.
         context: the mechanism, None: a sentence-level layer.
         placement: where it goes, of ``PLACEMENTS``.
+        zero_init: whether a gate begins as the identity.
     """
 
-    def __init__(self, host: TransformerConfig, context: Optional[ContextMechanism] = None, placement: str = "block"):
+    def __init__(
+        self,
+        host: TransformerConfig,
+        context: Optional[ContextMechanism] = None,
+        placement: str = "block",
+        zero_init: bool = True,
+    ):
         super().__init__(host)
         compat.remove_fast_path(self)
         self.placement = None if context is None else placement
@@ -33,7 +46,11 @@ class DocumentEncoderLayer(transformer_layer.TransformerEncoderLayerBase):
             self.self_attn = context
         elif context is not None:
             self.context = context
-        if self.placement == "block":
+        if self.placement in GATED:
+            self.context_gate = ContextGate(self.embed_dim, zero_init)
+        # What enters the attention sub-layer is normalised already, and in a post-norm model every layer's states are.
+        after_attention = self.placement in ("gated-feed-forward", "gated-output") and self.normalize_before
+        if self.placement == "block" or after_attention:
             self.context_layer_norm = nn.LayerNorm(self.embed_dim)
 
     def build_self_attention(self, embed_dim: int, cfg: TransformerConfig) -> nn.Module:
@@ -43,13 +60,32 @@ class DocumentEncoderLayer(transformer_layer.TransformerEncoderLayerBase):
     def _load_from_state_dict(self, *args) -> None:
         nn.Module._load_from_state_dict(self, *args)  # fairseq 0.12.2's own would ask for its fast path's weights
 
-    def forward(self, x: Tensor, layout: DocumentLayout) -> Tensor:
-        """Returns [N, d] from packed states x [N, d]."""
-        x = self.sub_layer(x, self.self_attn_layer_norm, lambda y: self.attention(y, layout))
+    def forward(self, x: Tensor, layout: DocumentLayout, embeddings: Tensor) -> Tensor:
+        """Returns [N, d].
+
+        Args:
+            x: packed states [N, d].
+            layout: the batch.
+            embeddings: [N, d] the words as they entered the encoder.
+        """
+        x = self.sub_layer(x, self.self_attn_layer_norm, lambda y: self.attention(y, layout, embeddings))
         if self.placement == "block":
             # Pre-norm also in a post-norm model: only so can the block begin as the identity.
-            x = x + self.dropout_module(self.context(self.context_layer_norm(x), layout))
-        return self.sub_layer(x, self.final_layer_norm, self.feed_forward)
+            x = x + self.dropout_module(self.enrich(self.context_layer_norm(x), layout, embeddings))
+        y = self.sub_layer(x, self.final_layer_norm, self.feed_forward)
+        if self.placement in ("gated-feed-forward", "gated-output"):
+            queries = y if self.placement == "gated-output" else x
+            queries = self.context_layer_norm(queries) if self.normalize_before else queries
+            y = self.gate(y, queries, layout, embeddings)
+        return y
+
+    def enrich(self, x: Tensor, layout: DocumentLayout, embeddings: Tensor) -> Tensor:
+        """Returns what words x [N, d] get from their context."""
+        return self.context(x, layout, embeddings) if self.context.reads_embeddings else self.context(x, layout)
+
+    def gate(self, source: Tensor, x: Tensor, layout: DocumentLayout, embeddings: Tensor) -> Tensor:
+        """Returns what words are by themselves, ``source`` [N, d], weighed against what words x get from context."""
+        return self.context_gate(source, self.enrich(x, layout, embeddings), self.context.reached(layout))
 
     def sub_layer(self, x: Tensor, norm: nn.Module, function: nn.Module) -> Tensor:
         """Returns x + dropout(function(x)), normalised before or after as the model has it."""
@@ -57,10 +93,12 @@ class DocumentEncoderLayer(transformer_layer.TransformerEncoderLayerBase):
         y = self.residual_connection(y, x)
         return y if self.normalize_before else norm(y)
 
-    def attention(self, x: Tensor, layout: DocumentLayout) -> Tensor:
-        """Returns self-attention, with the output of additional context heads added where there are any."""
+    def attention(self, x: Tensor, layout: DocumentLayout, embeddings: Tensor) -> Tensor:
+        """Returns self-attention, with the context that has its place here."""
         y = self.self_attn(x, layout)
-        return y + self.context(x, layout) if self.placement == "heads" else y
+        if self.placement == "heads":
+            return y + self.enrich(x, layout, embeddings)
+        return self.gate(y, x, layout, embeddings) if self.placement == "gated-attention" else y
 
     def feed_forward(self, x: Tensor) -> Tensor:
         """Returns the position-wise feed-forward."""
@@ -93,7 +131,7 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
         cfg, context = self.document_cfg, None
         if next(self.layer_numbers) in context_layers(cfg):
             context = CONTEXT_MECHANISMS[cfg.context_attention](context_config(cfg))
-        layer = DocumentEncoderLayer(host, context, str(cfg.context_placement))
+        layer = DocumentEncoderLayer(host, context, context_placement(cfg), cfg.context_init == "zero")
         if host.checkpoint_activations:
             layer = transformer_layer_checkpoint(layer, host)
         return layer
@@ -109,9 +147,9 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
         x = x + self.embed_positions(layout).to(x.dtype)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
-        x = self.dropout_module(x)
+        x = embeddings = self.dropout_module(x)
         for layer in self.layers:
-            x = layer(x, layout)
+            x = layer(x, layout, embeddings)
         return x if self.layer_norm is None else self.layer_norm(x)
 
     def forward(

@@ -16,6 +16,7 @@ from docnmt_fairseq.models.config import DocumentTransformerConfig, check
 from docnmt_fairseq.models.document_decoder import DocumentTransformerDecoder
 from docnmt_fairseq.models.document_encoder import DocumentTransformerEncoder
 from docnmt_fairseq.modules.context import ContextMechanism
+from docnmt_fairseq.modules.gate import ContextGate
 from docnmt_fairseq.modules.positions import StructuralPositions
 
 logger = logging.getLogger(__name__)
@@ -107,7 +108,7 @@ class DocumentTransformer(TransformerModelBase):
         """Returns the state-dict keys of what a sentence-level model does not have, by what comes together."""
         parts: Dict[str, Set[str]] = {f"context sub-layers in the {side}": set() for side in ("encoder", "decoder")}
         for name, module in self.named_modules():
-            if isinstance(module, ContextMechanism) or name.endswith("context_layer_norm"):
+            if isinstance(module, (ContextMechanism, ContextGate)) or name.endswith("context_layer_norm"):
                 keys = {f"{name}.{key}" for key in module.state_dict()}
                 parts[f"context sub-layers in the {name.split('.')[0]}"] |= keys
             if isinstance(module, StructuralPositions):

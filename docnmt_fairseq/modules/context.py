@@ -5,15 +5,44 @@ It always serves the encoder; one that derives from :class:`DecoderContextMechan
 """
 
 from dataclasses import dataclass
-from typing import List, Optional, Tuple, Union
+from typing import Callable, List, Optional, Tuple, Union
 
+import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.layout import AttentionPlan, DocumentLayout
 from docnmt_fairseq.modules.registry import Registry
 
-PLACEMENTS = ("block", "heads", "replace")
+ADDED = ("block", "heads")  # placements where context is added to what is there
+GATED = ("gated-attention", "gated-feed-forward", "gated-output")  # where a gate weighs it against what is there
+PLACEMENTS = (*ADDED, "replace", *GATED)
 SELECTION_SCORES = ("level", "cumulative")
+CONTEXT_SELECTIONS = ("previous", "next", "random")
+COMBINATIONS = ("concatenate", "parallel")
+MEMORY_SCOPES = ("own", "document", "batch")
+
+
+@dataclass(frozen=True)
+class MemoryConfig:
+    """What mechanisms with selected context sentences may need to know.
+
+    Attributes:
+        contexts: N, context sentences a sentence; None: the mechanism's own number.
+        selection: which, of ``CONTEXT_SELECTIONS``.
+        seed: of a random selection.
+        combination: how several make one context, of ``COMBINATIONS``.
+        scope: whose context sentences a word sees, of ``MEMORY_SCOPES``.
+        rnn: the context encoder, in ``CONTEXT_RNNS``; None: none.
+        attention: whether words attend to context words.
+    """
+
+    contexts: Optional[int] = None
+    selection: str = "previous"
+    seed: int = 1
+    combination: str = "concatenate"
+    scope: str = "own"
+    rnn: Optional[str] = "gru"
+    attention: bool = True
 
 
 @dataclass(frozen=True)
@@ -36,7 +65,13 @@ class ContextConfig:
         tree_merge: name in ``TREE_MERGES``.
         selection_score: what a height of the tree is cut by, of ``SELECTION_SCORES``.
         kernel: who computes selected attention, see ``modules/kernels``.
-        zero_init: start with an output of zero, so that a residual sub-layer begins as the identity.
+        zero_init: start with an output of zero, so that a residual sub-layer begins as the identity. (Where a gate
+            weighs the output, the gate begins as the identity.)
+        ffn_dim: width of a feed-forward.
+        activation: of a feed-forward.
+        activation_dropout: inside a feed-forward.
+        residual_dropout: of a sub-layer's output, before it is added to what was there.
+        memory: of mechanisms with selected context sentences.
     """
 
     embed_dim: int
@@ -55,20 +90,39 @@ class ContextConfig:
     zero_init: bool = False
     source_dim: Optional[int] = None
     source_heads: Optional[int] = None
+    ffn_dim: int = 2048
+    activation: Callable[[Tensor], Tensor] = torch.relu
+    activation_dropout: float = 0.0
+    residual_dropout: float = 0.0
+    memory: MemoryConfig = MemoryConfig()
 
 
 class ContextMechanism(nn.Module):
     """Contract: ``cls(config)``; adds to every word what it needs from its document, and from no other.
 
     Class attributes:
-        placements: the places of ``PLACEMENTS`` where it makes sense.
+        placements: the places of ``PLACEMENTS`` where it makes sense, the usual one first.
+        top_layer_only: whether it stands in the last layer, and not in the upper half, if no layers are named.
+        reads_embeddings: whether ``forward`` takes the words as they entered the encoder, too.
     """
 
     placements: Tuple[str, ...] = ()
+    top_layer_only = False
+    reads_embeddings = False
 
-    def forward(self, x: Tensor, layout: DocumentLayout) -> Tensor:
-        """Returns [N, d] from packed word states x [N, d] of whole documents. No residual, no normalisation."""
+    def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
+        """Returns [N, d] from packed word states of whole documents. No residual with x, no normalisation of x.
+
+        Args:
+            x: [N, d], in a gated placement the input of the sub-layer that it stands beside, or of the next layer.
+            layout: the batch.
+            embeddings: if ``reads_embeddings``, one tensor [N, d]: the words as they entered the encoder.
+        """
         raise NotImplementedError
+
+    def reached(self, layout: DocumentLayout) -> Optional[Tensor]:
+        """Returns which words have context, [N]; None: all. What ``forward`` gives the others means nothing."""
+        return None
 
 
 class DecoderContextMechanism(ContextMechanism):

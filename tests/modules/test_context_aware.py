@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextConfig, MemoryConfig
+from tests.conftest import layouts, make_layout
+from tests.modules.comparison import PRECISIONS, assert_same
+from tests.reference import memory as reference
+
+REFERENCES = {"context-aware": reference.context_aware, "han": reference.hierarchical_attention}
+every_mechanism = pytest.mark.parametrize("name", REFERENCES)
+
+
+def build(name, dtype=torch.float64, **options):
+    torch.manual_seed(0)
+    config = ContextConfig(embed_dim=6, heads=2, head_dim=3, ffn_dim=5, memory=MemoryConfig(**options))
+    return CONTEXT_MECHANISMS[name](config).to(dtype)
+
+
+@PRECISIONS
+@every_mechanism
+@pytest.mark.parametrize("options", [{}, {"contexts": 2}, {"contexts": 4, "selection": "random"}], ids=str)
+@settings(max_examples=5)
+@given(layout=layouts(max_sentences=4, max_words=4))
+def test_words_attend_to_their_context_sentences(name, options, dtype, tolerance, layout):
+    mechanism = build(name, dtype, **options)
+    x = torch.randn(layout.words.total, 6, dtype=dtype, requires_grad=True)
+    selected = mechanism.select(layout)
+    contexts = [part.tolist() for part in np.split(selected.sentences, selected.first[1:])]
+    slow, fast = REFERENCES[name](mechanism, x, layout, contexts), mechanism(x, layout)
+    assert mechanism.reached(layout).tolist() == np.repeat([bool(c) for c in contexts], layout.words.lengths).tolist()
+    if any(contexts):
+        assert_same(fast, slow, [x, *mechanism.parameters()], tolerance)
+    else:
+        assert torch.equal(fast, slow)
+
+
+def test_the_number_of_context_sentences_is_the_published_one_unless_given():
+    layout = make_layout([1] * 6, [6])
+    assert build("context-aware").select(layout).counts.tolist() == [0, 1, 1, 1, 1, 1]
+    assert build("han").select(layout).counts.tolist() == [0, 1, 2, 3, 3, 3]
+    assert build("han", contexts=2).select(layout).counts.tolist() == [0, 1, 2, 2, 2, 2]
+
+
+@every_mechanism
+def test_a_batch_without_any_context_gives_every_parameter_a_gradient_of_zero(name):
+    layout = make_layout([3, 1], [1, 1])
+    mechanism, x = build(name), torch.randn(4, 6, dtype=torch.double)
+    out = mechanism(x, layout)
+    out.sum().backward()
+    assert (out == 0).all() and not mechanism.reached(layout).any()
+    assert all((parameter.grad == 0).all() for parameter in mechanism.parameters())
