@@ -13,6 +13,8 @@ from docnmt_fairseq.modules import kernels
 from docnmt_fairseq.modules.conditional_attention import conditional_attention
 from docnmt_fairseq.modules.kernels import KERNELS, kernel_for
 from docnmt_fairseq.modules.kernels.cpu import build, library
+from docnmt_fairseq.modules.sentence_tree import SentenceTrees
+from docnmt_fairseq.modules.tree_selection import choose_in_tree
 from tests.conftest import layouts, make_layout
 from tests.reference import attention as reference
 
@@ -127,6 +129,22 @@ def test_ties_keep_the_lowest_sentences(name):
         inputs[4].copy_(inputs[4][:1].expand_as(inputs[4]))
     chosen = KERNELS[name]().choose(inputs[3], inputs[4], layout, np.array([2]))
     assert set(chosen.flatten().tolist()) == {0, 1}
+
+
+@every_kernel
+@settings(max_examples=30)
+@given(layouts(max_sentences=24, max_words=3), st.data())
+def test_the_walk_of_trees_finds_what_the_torch_walk_finds(name, layout, data):
+    """Equal scores included: of the nodes' keys some are the same."""
+    trees = SentenceTrees(layout.sentences)
+    lengths = layout.sentences.lengths
+    kept = np.array([data.draw(st.integers(1, min(18, int(n) + 1))) for n in lengths])
+    documents = data.draw(st.sampled_from([None, np.flatnonzero(lengths == lengths.max())]))
+    generator = torch.Generator().manual_seed(int(lengths.sum()))
+    q = torch.randn(layout.words.total, 2, 5, generator=generator, dtype=torch.double)
+    keys = torch.randint(-1, 2, (sum(trees.sizes), 2, 5), generator=generator).double()
+    found = KERNELS[name]().choose_in_tree(q, keys, trees, layout, kept, documents)
+    assert torch.equal(found, choose_in_tree(q, keys, trees, layout, kept, documents))
 
 
 @every_kernel

@@ -20,6 +20,7 @@ from docnmt_fairseq.modules.kernels.cpu.library import library, missing
 from docnmt_fairseq.modules.kernels.grouped import GroupedKernel
 from docnmt_fairseq.modules.kernels.kernel import KERNELS, SelectionKernel
 from docnmt_fairseq.modules.sentence_selection import Selection
+from docnmt_fairseq.modules.sentence_tree import SentenceTrees
 
 MOST_PLACES = 16  # that choosing keeps in registers
 HALF_TYPES = (torch.bfloat16, torch.float16)
@@ -141,6 +142,30 @@ class AttendToChosen(torch.autograd.Function):
         return *of_words, gradients["grad_scores"], None, None, None, None
 
 
+class Places:
+    """Where selection happens and how much is kept.
+
+    Attributes:
+        rows: [D'] the documents whose words select.
+        most: the largest t in use.
+        arrays: the fields that every choice has.
+    """
+
+    def __init__(self, layout: DocumentLayout, kept: np.ndarray, documents: Optional[np.ndarray]):
+        self.rows = np.arange(layout.sentences.rows) if documents is None else documents
+        t = np.minimum(kept, layout.sentences.lengths)[self.rows].astype(np.int64)
+        self.most = int(t.max())
+        words = layout.document_words
+        self.arrays = {
+            **{"documents": len(self.rows), "places": self.most, "kept": t},
+            **{"word": words.offsets[self.rows], "words": words.lengths[self.rows]},
+        }
+
+    def empty(self, heads: int) -> Tensor:
+        """Returns room for what is chosen, [M, H, most]."""
+        return torch.empty(int(self.arrays["words"].sum()), heads, self.most, dtype=torch.long)
+
+
 @KERNELS.register("compiled")
 class CompiledKernel(SelectionKernel):
     """C++ on CPUs."""
@@ -158,25 +183,38 @@ class CompiledKernel(SelectionKernel):
         self, q: Tensor, k: Tensor, layout: DocumentLayout, kept: np.ndarray, documents: Optional[np.ndarray] = None
     ) -> Tensor:
         """Returns the chosen rows; see :class:`SelectionKernel`."""
-        rows = np.arange(layout.sentences.rows) if documents is None else documents
-        t = np.minimum(kept, layout.sentences.lengths)[rows]
-        most = int(t.max())
-        if most > MOST_PLACES:
+        place = Places(layout, kept, documents)
+        if place.most > MOST_PLACES:
             return GroupedKernel().choose(q, k, layout, kept, documents)
-        words, sentences = layout.document_words, layout.sentences
-        q, k = prepared(widened(q)), prepared(widened(k))
-        chosen = torch.empty(int(words.lengths[rows].sum()), q.size(1), most, dtype=torch.long)
-        arrays = {
-            "word": words.offsets[rows],
-            "words": words.lengths[rows],
-            "sentence": sentences.offsets[rows],
-            "sentences": sentences.lengths[rows],
-            "kept": t.astype(np.int64),
+        q, k, chosen = prepared(widened(q)), prepared(widened(k)), place.empty(q.size(1))
+        sentences = {
+            "sentence": layout.sentences.offsets[place.rows],
+            "sentences": layout.sentences.lengths[place.rows],
         }
-        choice = structures.Choice(
-            call=structures.Call.of(q), q=q, k=k, documents=len(rows), places=most, chosen=chosen, **arrays
-        )
+        choice = structures.Choice(call=structures.Call.of(q), q=q, k=k, chosen=chosen, **place.arrays, **sentences)
         call("kernel_choose", choice)
+        return chosen
+
+    @torch.no_grad()
+    def choose_in_tree(
+        self,
+        q: Tensor,
+        keys: Tensor,
+        trees: SentenceTrees,
+        layout: DocumentLayout,
+        kept: np.ndarray,
+        documents: Optional[np.ndarray] = None,
+    ) -> Tensor:
+        """Returns the rows of the sentences found; see :class:`SelectionKernel`."""
+        place = Places(layout, kept, documents)
+        if place.most > MOST_PLACES:
+            return super().choose_in_tree(q, keys, trees, layout, kept, documents)
+        q, keys, chosen = prepared(widened(q)), prepared(widened(keys)), place.empty(q.size(1))
+        shape = {name: np.ascontiguousarray(getattr(trees, name)[:, place.rows]) for name in ("first", "counts")}
+        choice = structures.TreeChoice(
+            call=structures.Call.of(q), q=q, keys=keys, chosen=chosen, **place.arrays, **shape
+        )
+        call("kernel_choose_in_tree", choice)
         return chosen
 
     def score(self, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:

@@ -22,6 +22,16 @@ struct Choice {  // KeepTopT of flat relevance
   int64_t* chosen;                    // [M, H, t] out: rows of sentences, −1: none
 };
 
+struct TreeChoice {  // the walk of sentence trees
+  Call call;
+  const void *q, *keys;          // [N, H, dim], [nodes, H, dim]
+  int64_t documents, places;     // documents that select; t, at most 16
+  const int64_t *word, *words;   // [documents] first word, number of words
+  const int64_t* kept;           // [documents] t of each, at most its sentences
+  const int64_t *first, *counts; // [heights, documents] first node and number of nodes, leaves first
+  int64_t* chosen;               // [M, H, t] out: rows of sentences, ascending, then −1: none
+};
+
 struct Selection {
   int64_t words, places, rows;  // M, t, R
   const int64_t* items;         // [M] which words
@@ -57,6 +67,7 @@ struct Attention {
 extern "C" {
 const char* kernel_source();  // hash of the sources that it was built from
 void kernel_choose(const Choice*);
+void kernel_choose_in_tree(const TreeChoice*);
 void kernel_score(const Scores*);
 void kernel_score_backward(const Scores*);
 void kernel_attend(const Attention*);

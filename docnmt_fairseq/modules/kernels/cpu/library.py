@@ -20,7 +20,9 @@ from docnmt_fairseq.modules.kernels.cpu.build import (
 )
 
 logger = logging.getLogger(__name__)
-FUNCTIONS = ("kernel_choose", "kernel_score", "kernel_score_backward", "kernel_attend", "kernel_attend_backward")
+FUNCTIONS = tuple(
+    f"kernel_{name}" for name in ("choose", "choose_in_tree", "score", "score_backward", "attend", "attend_backward")
+)
 # By PyTorch's own detection, which ATEN_CPU_CAPABILITY can lower.
 BY_CAPABILITY = {"AVX512": "avx512", "AVX2": "avx2"}
 

@@ -50,6 +50,17 @@ class Choice(Arguments):
     ]
 
 
+class TreeChoice(Arguments):
+    """The walk of sentence trees."""
+
+    _fields_ = [
+        ("call", Call),
+        *fields(c_void_p, "q keys"),
+        *fields(c_int64, "documents places"),
+        *fields(c_void_p, "word words kept first counts chosen"),
+    ]
+
+
 class Selection(Arguments):
     """The chosen sentences of M words."""
 
