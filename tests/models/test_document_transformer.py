@@ -182,6 +182,8 @@ def test_freezing_leaves_the_context_to_train(data_bin):
         (["--freeze-sentence-model"], "nothing to train"),
         (["--encoder-attention-heads", "3"], "not a multiple"),
         (["--context-attention", "sentence", "--context-heads", "-4"], "--context-heads -4"),
+        (["--context-attention", "memory", "--memory-contexts", "-1"], "--memory-contexts -1"),
+        (["--context-attention", "memory", "--context-placement", "block"], "memory has gated-feed-forward"),
         (["--max-sentence-positions", "0"], "--max-sentence-positions 0"),
         (["--context-attention", "tree", "--tree-merge", "avg"], "--tree-merge avg: must be one of average, multi-dim"),
     ],

@@ -1,0 +1,61 @@
+"""Mechanisms with selected context sentences and a gate, end to end."""
+
+import pytest
+
+from tests import toy
+
+IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
+GATED = ["memory", "context-aware", "han"]
+SEARCH = ["--beam", "2", "--max-len-b", "10"]
+
+
+def train(data_bin, folder, *options):
+    return toy.train(data_bin, folder, "--max-update", "4", "--context-init", "xavier", *options)
+
+
+@pytest.fixture(scope="module", params=GATED)
+def checkpoint(request, data_bin, tmp_path_factory):
+    """Returns a model that looks at two other sentences of the document, chosen at random."""
+    options = ["--context-attention", request.param, "--memory-contexts", "2", "--memory-selection", "random"]
+    return train(data_bin, tmp_path_factory.mktemp(request.param), *options)
+
+
+@pytest.mark.parametrize("batching", [["--batch-size", "1"], ["--max-tokens", "25"]], ids=" ".join)
+def test_translations_depend_neither_on_the_batch_nor_on_the_seed_of_the_search(data_bin, checkpoint, batching):
+    together = toy.generate(data_bin, checkpoint, *SEARCH).hypotheses
+    assert toy.generate(data_bin, checkpoint, *SEARCH, *batching, "--seed", "5").hypotheses == together
+    assert sorted(together) == IDS
+
+
+def test_only_sentences_of_longer_documents_change_with_their_context(data_bin, checkpoint):
+    with_context = toy.generate(data_bin, checkpoint, *SEARCH).hypotheses
+    without = toy.generate(data_bin, checkpoint, *SEARCH, "--context", "none").hypotheses
+    changed = {number for number in IDS if with_context[number] != without[number]}
+    assert changed and 6 not in changed  # line 6 is a document of one sentence
+
+
+def test_a_documents_first_sentence_has_no_previous_one(data_bin, tmp_path):
+    trained = train(data_bin, tmp_path, "--context-attention", "memory")
+    with_context = toy.generate(data_bin, trained, *SEARCH).hypotheses
+    without = toy.generate(data_bin, trained, *SEARCH, "--context", "none").hypotheses
+    changed = {number for number in IDS if with_context[number] != without[number]}
+    assert changed and not changed & {0, 6, 8}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--memory-rnn", "lstm", "--memory-scope", "batch"],
+        ["--memory-contexts", "3", "--memory-combination", "parallel", "--memory-scope", "document"],
+        ["--memory-contexts", "3", "--memory-without-rnn"],
+        ["--memory-without-attention", "--context-layers", "0,1"],
+        ["--memory-without-rnn", "--memory-without-attention", "--encoder-normalize-before"],
+        ["--memory-selection", "next", "--checkpoint-activations"],
+        ["--freeze-sentence-model"],
+        ["--attention-dropout", "0.1", "--activation-dropout", "0.1", "--dropout", "0.1", "--context-dropout", "0.5"],
+    ],
+    ids=" ".join,
+)
+def test_options_of_the_memory_train_and_translate(data_bin, tmp_path, options):
+    trained = train(data_bin, tmp_path, "--context-attention", "memory", *options)
+    assert sorted(toy.generate(data_bin, trained, *SEARCH).hypotheses) == IDS
