@@ -132,6 +132,17 @@ class DocumentLayout:
         ranges = [np.arange(self.words.offsets[r], self.words.offsets[r + 1]) for r in self.decoded]
         return packed.index_select(0, self.words._tensor(np.concatenate(ranges)))
 
+    @property
+    def of_targets(self) -> "DocumentLayout":
+        """Returns the layout of the target sentences, those of a document one after another."""
+
+        def make() -> "DocumentLayout":
+            _, first, lengths = np.unique(self.decoded_document, return_index=True, return_counts=True)
+            place = np.arange(self.targets.rows) - np.repeat(first, lengths)
+            return DocumentLayout(self.targets.lengths, lengths, place, np.zeros_like(place), device=self.device)
+
+        return self.shared("targets as a source", make)
+
     def plan(self, name: str, queries: Ragged, keys: Ragged, **options: object) -> AttentionPlan:
         """Returns the attention plan of that name, made at its first use and shared by all layers."""
         return self.shared(name, lambda: AttentionPlan(queries, keys, **options))

@@ -1,6 +1,7 @@
 """Lines that arrive buffer by buffer (fairseq-interactive) as documents: the last one stays open."""
 
 from collections import deque
+from dataclasses import dataclass, field
 from typing import Deque, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -26,20 +27,48 @@ class LinesInMemory:
         return len(self.lines)
 
 
-class InteractiveDataset(DocumentDataset):
-    """Remembers the layouts of its batches, since fairseq-interactive keeps the tokens only.
+@dataclass(frozen=True)
+class OpenBatch:
+    """What fairseq-interactive does not keep of a batch.
 
-    Args:
-        layouts: where they are put, in the order of the batches.
-        carried: lines at the front that were translated before: context only.
-        before: sentences and paragraphs of the first document that stood before the carried lines.
+    Attributes:
+        layout: of the batch.
+        histories: of translations, of the document of that number in the batch that goes on from earlier lines.
+        stays_open: the number of the document that later lines may go on with, None if it is in another batch.
     """
 
-    def __init__(self, *args, layouts: Deque[DocumentLayout], carried: int, before: Tuple[int, int], **kwargs):
+    layout: DocumentLayout
+    histories: Dict[int, List] = field(default_factory=dict)
+    stays_open: Optional[int] = None
+
+
+class InteractiveDataset(DocumentDataset):
+    """Remembers the documents of its batches, since fairseq-interactive keeps the tokens only.
+
+    Args:
+        batches: where they are put, in the order of the batches.
+        carried: lines at the front that were translated before: context only.
+        before: sentences and paragraphs of the first document that stood before the carried lines.
+        history: of the translations of the carried lines.
+        stays_open: whether the last document does.
+    """
+
+    def __init__(
+        self,
+        *args,
+        batches: Deque[OpenBatch],
+        carried: int,
+        before: Tuple[int, int],
+        history: List,
+        stays_open: bool,
+        **kwargs,
+    ):
         super().__init__(*args, **kwargs)
-        self.layouts = layouts
+        self.batches = batches
         self.carried = carried
         self.before = before
+        self.history = history
+        self.stays_open = stays_open
 
     def __getitem__(self, number: int) -> Dict[str, object]:
         sample = super().__getitem__(number)
@@ -49,6 +78,7 @@ class InteractiveDataset(DocumentDataset):
         sentences, paragraphs = self.before if self.pieces.document[number] == 0 else (0, 0)
         return {
             **sample,
+            "number": number,
             "decoded": decoded,
             "ids": sample["ids"][~old] - self.carried,
             "sentence_position": sample["sentence_position"] + sentences,
@@ -64,10 +94,14 @@ class InteractiveDataset(DocumentDataset):
         return counts
 
     def collater(self, samples: List[Dict[str, object]]) -> Dict[str, object]:
-        """Returns the batch, remembering its layout."""
+        """Returns the batch, remembering its documents."""
         batch = super().collater(samples)
         if batch:
-            self.layouts.append(batch["net_input"]["layout"])
+            numbers = [sample["number"] for sample in samples if len(sample["ids"])]
+            histories = {numbers.index(0): self.history} if 0 in numbers and self.history else {}
+            last = len(self) - 1
+            stays_open = numbers.index(last) if last in numbers and self.stays_open else None
+            self.batches.append(OpenBatch(batch["net_input"]["layout"], histories, stays_open))
         return batch
 
     @property
@@ -88,7 +122,8 @@ class OpenDocument:
         self.pad, self.eos, self.paragraph_symbol = pad, eos, paragraph_symbol
         self.lines: List[Tensor] = []  # of the open document, marks included
         self.before = (0, 0)  # its sentences and paragraphs that are no longer among the lines
-        self.layouts: Deque[DocumentLayout] = deque()
+        self.batches: Deque[OpenBatch] = deque()
+        self.history: List = []  # of the translations of its sentences, at the end of the last batch
 
     def extend(
         self,
@@ -107,20 +142,23 @@ class OpenDocument:
             overlap: context before and after a piece, where the new lines alone need several.
         """
         if not context:
-            self.lines, self.before = [], (0, 0)
+            self.lines, self.before, self.history = [], (0, 0), []
         self._forget(lines, max_sentences, max_tokens)
         together = LinesInMemory([*self.lines, *lines])
-        self.layouts.clear()
+        self.batches.clear()
+        carried = sum(not self._is_paragraph(line) for line in self.lines)
+        ends = [number for number, line in enumerate(together.lines) if len(line) == 1]
+        still_open = together.lines[ends[-1] + 1 :] if ends else together.lines
         dataset = InteractiveDataset(
             together, None, self._index(together), self.pad, self.eos, max_sentences=max_sentences,
             max_tokens=max_tokens, overlap=overlap, with_context=context, name="input",
-            layouts=self.layouts, carried=len(self.lines), before=self.before,
+            batches=self.batches, carried=len(self.lines), before=self.before,
+            history=self.history[-carried:] if carried else [],
+            stays_open=context and any(not self._is_paragraph(line) for line in still_open),
         )  # fmt: skip
-        ends = [number for number, line in enumerate(together.lines) if len(line) == 1]
+        self.lines = still_open
         if ends:
-            self.lines, self.before = together.lines[ends[-1] + 1 :], (0, 0)
-        else:
-            self.lines = together.lines
+            self.before, self.history = (0, 0), []
         return dataset
 
     def _forget(self, new: List[Tensor], max_sentences: int, max_tokens: int) -> None:
@@ -149,9 +187,9 @@ class OpenDocument:
         marked = Marks(np.append(marks.document_end, True), np.append(marks.paragraph_end, False))
         return DocumentIndex.build(marked, "input", strict=False)
 
-    def layout_of(self, src_lengths: Tensor) -> DocumentLayout:
-        """Returns the layout of the batch in hand, which must have the given lengths of sentences."""
+    def batch_of(self, src_lengths: Tensor) -> OpenBatch:
+        """Returns the documents of the batch in hand, which must have the given lengths of sentences."""
         lengths = src_lengths.cpu().numpy()
-        if not self.layouts or not np.array_equal(self.layouts[0].decoded_words.lengths, lengths):
+        if not self.batches or not np.array_equal(self.batches[0].layout.decoded_words.lengths, lengths):
             raise InputError("a batch without its documents: use --num-workers 0 and --data-buffer-size 0 here")
-        return self.layouts.popleft()
+        return self.batches.popleft()

@@ -20,6 +20,7 @@ from docnmt_fairseq.modules.context import (
     ContextConfig,
     MemoryConfig,
     decoder_mechanisms,
+    target_mechanisms,
 )
 from docnmt_fairseq.modules.kernels import kernel_names
 from docnmt_fairseq.modules.memory_network import CONTEXT_RNNS
@@ -92,6 +93,10 @@ class DocumentTransformerConfig(FairseqDataclass):
         default_factory=list,
         metadata={"help": "decoder layers with context, from 0, e.g. 3,4,5 (default: the upper half)"},
     )
+    target_context_attention: str = _option(
+        "none", "mechanism by which target words see the target sentences before theirs, behind a gate at the end of "
+        f"the decoder: none, {', '.join(target_mechanisms())}; documents are then translated sentence by sentence"
+    )  # fmt: skip
     sentence_encoder: str = _option("source2token", f"sentence encoder: {', '.join(SENTENCE_ENCODERS.names())}")
     context_top_t: int = _option(4, "sentences that every head and word keeps at the end of the schedule; 0: all")
     context_top_t_start: int = _option(0, "sentences kept before narrowing begins; 0: all of the document")
@@ -110,8 +115,8 @@ class DocumentTransformerConfig(FairseqDataclass):
         "code off"
     )  # fmt: skip
     memory_contexts: int = _option(
-        0, "sentences that a sentence has as context in memory, han and context-aware; 0: as published, 3 for han, "
-        "else 1"
+        0, "sentences that a sentence has as context in memory, han (source or target) and context-aware; 0: as "
+        "published, 3 for han, else 1"
     )  # fmt: skip
     memory_selection: ChoiceEnum(CONTEXT_SELECTIONS) = _option(
         "previous", "which sentences these are: the previous, the next, or others of the document at random, always "
@@ -220,8 +225,15 @@ def decoder_context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
         head_dim=cfg.decoder_embed_dim // cfg.decoder_attention_heads,
         source_dim=cfg.encoder_embed_dim,
         source_heads=cfg.encoder_attention_heads,
+        ffn_dim=cfg.decoder_ffn_embed_dim,
         zero_init=cfg.context_init == "zero",
     )
+
+
+def target_context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
+    """Returns what a mechanism for previous target sentences is built from: a search knows no others."""
+    config = decoder_context_config(cfg)
+    return replace(config, memory=replace(config.memory, selection="previous"))
 
 
 def check(cfg: DocumentTransformerConfig) -> None:
@@ -269,10 +281,14 @@ def check(cfg: DocumentTransformerConfig) -> None:
     if known and cfg.decoder_context_attention != "none":
         outside = [layer for layer in cfg.decoder_context_layers if not 0 <= layer < cfg.decoder_layers]
         expect(not outside, f"--decoder-context-layers {outside}: the decoder has layers 0 to {cfg.decoder_layers - 1}")
-    without = cfg.context_attention == cfg.decoder_context_attention == "none"
+    mechanisms = ["none", *target_mechanisms()]
+    message = f"--target-context-attention {cfg.target_context_attention}: must be one of {', '.join(mechanisms)}"
+    expect(cfg.target_context_attention in mechanisms, message)
+    without = cfg.context_attention == cfg.decoder_context_attention == cfg.target_context_attention == "none"
     expect(
         not (cfg.freeze_sentence_model and without),
-        "--freeze-sentence-model leaves nothing to train without --context-attention or --decoder-context-attention",
+        "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention or "
+        "--target-context-attention",
     )
     if problems:
         raise InputError("; ".join(problems))

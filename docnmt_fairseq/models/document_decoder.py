@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.layout import AttentionPlan, DocumentLayout
 from docnmt_fairseq.models.config import DocumentTransformerConfig, decoder_context_config, decoder_context_layers
+from docnmt_fairseq.models.target_context import TargetContext
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, DecoderContextMechanism
 from docnmt_fairseq.modules.ragged_attention import ragged_attention
 
@@ -120,6 +121,7 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         self.document_cfg = cfg
         self.layer_numbers = itertools.count()
         super().__init__(host, dictionary, embed)
+        self.target_context = None if cfg.target_context_attention == "none" else TargetContext(cfg)
 
     def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> nn.Module:
         """Returns the next layer, wrapped for activation checkpointing as fairseq does it."""
@@ -152,7 +154,25 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         *args,
         **kwargs,
     ) -> Tuple[Tensor, Dict[str, object]]:
-        """Returns the stock decoder's features [S, m_t, d] and extras, from an encoder output that brings context."""
+        """Returns the stock decoder's features [S, m_t, d] and extras, from an encoder output that brings context.
+
+        With ``previous_targets`` in it, the memory and the padding of the sentences before, words see these, too.
+        """
+        options = (incremental_state, *args)
+        features, extra = self.features_without_previous_targets(prev_output_tokens, encoder_out, *options, **kwargs)
+        if encoder_out is not None and "previous_targets" in encoder_out:
+            features = self.target_context.look_back(features, *encoder_out["previous_targets"])
+        return features, extra
+
+    def features_without_previous_targets(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: Optional[Dict[str, List[Tensor]]] = None,
+        incremental_state: Optional[Dict[str, Dict[str, Optional[Tensor]]]] = None,
+        *args,
+        **kwargs,
+    ) -> Tuple[Tensor, Dict[str, object]]:
+        """Returns the features that a sentence has whatever was said before it in the target language."""
         if encoder_out is not None and "context_memories" in encoder_out:
             (rows,), (sentences,) = encoder_out["context_documents"], encoder_out["context_sentence_documents"]
             steps = 1 if incremental_state is not None else prev_output_tokens.size(1)
@@ -160,6 +180,11 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
             mask = SourceMask(encoder_out["encoder_padding_mask"][0], sight, encoder_out["context_memories"])
             encoder_out = {**encoder_out, "encoder_padding_mask": [mask]}
         return super().extract_features(prev_output_tokens, encoder_out, incremental_state, *args, **kwargs)
+
+    def remember_targets(self, prev_output_tokens: Tensor, encoder_out: Dict[str, List[Tensor]]) -> Tensor:
+        """Returns [S, m_t, w], what later sentences look at, of right-padded target sentences [S, m_t]."""
+        features, _ = self.features_without_previous_targets(prev_output_tokens, encoder_out)
+        return self.target_context.mechanism.remember(features)
 
     def decode_packed(
         self, prev_output_tokens: Tensor, encoder_states: Tensor, layout: DocumentLayout, features_only: bool = False
@@ -188,4 +213,6 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         if self.layer_norm is not None:
             x = self.layer_norm(x)
         x = x.squeeze(1)
+        if self.target_context is not None:
+            x = self.target_context(x, layout.of_targets)
         return (x if features_only else self.output_layer(x)), {"attn": [None], "inner_states": []}

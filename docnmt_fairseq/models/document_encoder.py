@@ -189,6 +189,11 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
             output["context_documents"] = [torch.as_tensor(layout.decoded_document, device=layout.device)]
         return output
 
+    def forward_torchscript(self, net_input: Dict[str, object]) -> Dict[str, List[Tensor]]:
+        """Returns the encoder's output as a search asks for it; one that goes in rounds has it already."""
+        encoded = net_input.get("encoded")
+        return super().forward_torchscript(net_input) if encoded is None else encoded[self]
+
     def reorder_encoder_out(self, encoder_out: Dict[str, List[Tensor]], new_order: Tensor) -> Dict[str, List[Tensor]]:
         """Returns the output for the rows ``new_order`` [B]; the memories stay, rows only know their document.
 
@@ -204,6 +209,8 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
         moved = not torch.equal(kept, everyone)
         output = super().reorder_encoder_out(encoder_out, kept) if moved else dict(encoder_out)
         output["row_sentence"] = [torch.arange(len(kept), device=rows.device).repeat_interleave(hypotheses)]
+        if moved and "previous_targets" in encoder_out:
+            output["previous_targets"] = [of_row.index_select(0, kept) for of_row in encoder_out["previous_targets"]]
         if "context_memories" in encoder_out:
             output["context_memories"] = encoder_out["context_memories"]
             output["context_sentence_documents"] = encoder_out["context_sentence_documents"]

@@ -2,6 +2,7 @@
 
 import logging
 from argparse import Namespace
+from collections import defaultdict
 from typing import Dict, Optional, Set, Tuple
 
 from fairseq.dataclass.utils import gen_parser_from_dataclass
@@ -106,11 +107,12 @@ class DocumentTransformer(TransformerModelBase):
 
     def context_parts(self) -> Dict[str, Set[str]]:
         """Returns the state-dict keys of what a sentence-level model does not have, by what comes together."""
-        parts: Dict[str, Set[str]] = {f"context sub-layers in the {side}": set() for side in ("encoder", "decoder")}
+        parts: Dict[str, Set[str]] = defaultdict(set)
         for name, module in self.named_modules():
             if isinstance(module, (ContextMechanism, ContextGate)) or name.endswith("context_layer_norm"):
-                keys = {f"{name}.{key}" for key in module.state_dict()}
-                parts[f"context sub-layers in the {name.split('.')[0]}"] |= keys
+                part = f"context sub-layers in the {name.split('.')[0]}"
+                part = "target context" if name.startswith("decoder.target_context") else part
+                parts[part] |= {f"{name}.{key}" for key in module.state_dict()}
             if isinstance(module, StructuralPositions):
                 for level in ("sentence", "paragraph"):
                     keys = module.state_dict()

@@ -1,7 +1,8 @@
 """The contracts of context mechanisms, their options, and the registry that the Transformer asks for them.
 
 A mechanism is one class in one file of this folder, registered by name; importing the folder imports its files.
-It always serves the encoder; one that derives from :class:`DecoderContextMechanism` serves the decoder as well.
+It always serves the encoder; one that derives from :class:`DecoderContextMechanism` or :class:`TargetContextMechanism`
+serves the decoder as well.
 """
 
 from dataclasses import dataclass
@@ -152,10 +153,45 @@ class DecoderContextMechanism(ContextMechanism):
         raise NotImplementedError
 
 
+class TargetContextMechanism(ContextMechanism):
+    """Contract of mechanisms by which target words also see the target sentences before theirs.
+
+    In training ``forward`` takes packed target words, whose layout is :attr:`DocumentLayout.of_targets`. A search goes
+    through the sentences of a document one by one, and gives what it wrote before.
+
+    Attributes:
+        contexts: how many sentences before it a sentence sees at most.
+    """
+
+    contexts: int
+
+    def remember(self, states: Tensor) -> Tensor:
+        """Returns [..., w], what the words of later sentences look at, from target words' states [..., d]."""
+        raise NotImplementedError
+
+    def look_back(self, x: Tensor, memory: Tensor, padding: Tensor) -> Tensor:
+        """Returns [S, b, d], as ``forward`` does; what it gives sentences with nothing before them means nothing.
+
+        Args:
+            x: [S, b, d] words of S sentences, e.g. one of each of b hypotheses.
+            memory: [S, J, L, w] what was remembered of the J sentences before each.
+            padding: [S, J, L] True at padding, all of it where there are fewer than J sentences.
+        """
+        raise NotImplementedError
+
+
 CONTEXT_MECHANISMS: Registry[ContextMechanism] = Registry("context mechanism")
 
 
 def decoder_mechanisms() -> List[str]:
     """Returns the names of the mechanisms that serve the decoder, sorted."""
-    registry = CONTEXT_MECHANISMS
-    return [name for name in registry.names() if issubclass(registry[name], DecoderContextMechanism)]
+    return _deriving_from(DecoderContextMechanism)
+
+
+def target_mechanisms() -> List[str]:
+    """Returns the names of the mechanisms by which target words see previous target sentences, sorted."""
+    return _deriving_from(TargetContextMechanism)
+
+
+def _deriving_from(contract: type) -> List[str]:
+    return [name for name in CONTEXT_MECHANISMS.names() if issubclass(CONTEXT_MECHANISMS[name], contract)]

@@ -2,6 +2,7 @@
 
 from typing import Optional, Tuple
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docnmt_fairseq.layout import AttentionPlan
@@ -45,3 +46,14 @@ class MultiHeadAttention(nn.Module):
             sides = (side.index_select(0, items) for side, items in zip(sides, (of_x, of_memory, of_memory)))
         q, k, v = (side.unflatten(-1, (self.heads, -1)) for side in sides)
         return self.out_proj(ragged_attention(q, k, v, plan, self.dropout if self.training else 0.0).flatten(1))
+
+    def attend_padded(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:
+        """Returns [..., m, d] from projected and padded queries [..., m, d], keys and values [..., n, d]; no dropout.
+
+        Args:
+            q, k, v: with the same leading dimensions.
+            seen: [..., m, n], True where a query sees a key; every query sees one at least.
+        """
+        q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for y in (q, k, v))  # [..., H, m or n, d_k]
+        output = F.scaled_dot_product_attention(q, k, v, attn_mask=seen.unsqueeze(-3))
+        return self.out_proj(output.transpose(-3, -2).flatten(-2))

@@ -10,16 +10,18 @@ from fairseq import utils
 from fairseq.data.indexed_dataset import get_available_dataset_impl
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
+from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
 from omegaconf import II
 
 from docnmt_fairseq.data.document_dataset import DocumentDataset
 from docnmt_fairseq.data.document_index import read_index
-from docnmt_fairseq.data.open_document import OpenDocument
+from docnmt_fairseq.data.open_document import OpenBatch, OpenDocument
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
 from docnmt_fairseq.modules.keep_schedule import KeepSchedule
+from docnmt_fairseq.search.rounds import translate_in_rounds, with_target_context
 
 logger = logging.getLogger(__name__)
 
@@ -231,9 +233,24 @@ class DocumentTranslationTask(TranslationTask):
         takers = [takes_layout(model) for model in models]
         if any(takers) and not all(takers):
             raise InputError("--path: an ensemble of models with and without document context is not supported")
+        typed: Optional[OpenBatch] = None
         if all(takers) and "layout" not in sample["net_input"]:
-            sample["net_input"]["layout"] = self.open_document.layout_of(sample["net_input"]["src_lengths"])
-        return super().inference_step(generator, models, for_model(models[0], sample), prefix_tokens, constraints)
+            typed = self.open_document.batch_of(sample["net_input"]["src_lengths"])
+            sample["net_input"]["layout"] = typed.layout
+
+        def search(batch: Dict, prefix_tokens: Optional[torch.Tensor]) -> List:
+            return super(DocumentTranslationTask, self).inference_step(
+                generator, models, batch, prefix_tokens, constraints
+            )
+
+        # To score a reference is no search: it stands in the sight of the references before it.
+        if isinstance(generator, SequenceScorer) or not with_target_context(models):
+            return search(for_model(models[0], sample), prefix_tokens)
+        histories = {} if typed is None else typed.histories
+        hypotheses, histories = translate_in_rounds(search, models, sample, prefix_tokens, histories)
+        if typed is not None and typed.stays_open is not None:
+            self.open_document.history = histories[typed.stays_open]
+        return hypotheses
 
     def train_step(self, sample: Dict, model: torch.nn.Module, *args, **kwargs) -> Tuple:
         """Returns fairseq's loss, sample size and log; logs how many sentences a word keeps while that number falls."""

@@ -3,7 +3,7 @@ import torch
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layout import DocumentLayout
-from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, decoder_mechanisms
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, decoder_mechanisms, target_mechanisms
 from tests import toy
 
 VARIANTS = {"plain": []}
@@ -15,6 +15,13 @@ for _name in decoder_mechanisms():
     VARIANTS[f"conditional-and-{_name}-decoder"] = [
         "--context-attention", "conditional", "--decoder-context-attention", _name
     ]  # fmt: skip
+TARGET_VARIANTS = {}
+for _name in target_mechanisms():
+    TARGET_VARIANTS[f"{_name}-target"] = ["--target-context-attention", _name]
+    TARGET_VARIANTS[f"everywhere-and-{_name}-target"] = [
+        "--context-attention", _name, "--decoder-context-attention", "sentence", "--target-context-attention", _name
+    ]  # fmt: skip
+VARIANTS.update(TARGET_VARIANTS)
 POSITIONS = ["--sentence-positions", "learned", "--paragraph-positions", "learned"]
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
@@ -106,7 +113,7 @@ def test_training_loss_on_packed_tokens_is_the_padded_loss(data_bin, variant):
     torch.testing.assert_close(packed, validation, atol=1e-4, rtol=1e-5)
 
 
-@every_variant
+@pytest.mark.parametrize("variant", [name for name in VARIANTS if name not in TARGET_VARIANTS])
 def test_stepwise_decoding_equals_full_decoding(data_bin, variant):
     _, task, model = toy.build(data_bin, *VARIANTS[variant], *POSITIONS)
     stir(model)
@@ -180,6 +187,7 @@ def test_freezing_leaves_the_context_to_train(data_bin):
         (["--context-attention", "sentence", "--context-heads", "3"], "--context-heads 3 does not divide"),
         (["--context-attention", "conditional", "--context-top-t-start", "2"], "--context-top-t-start 2"),
         (["--freeze-sentence-model"], "nothing to train"),
+        (["--target-context-attention", "memory"], "--target-context-attention memory: must be one of none, han"),
         (["--encoder-attention-heads", "3"], "not a multiple"),
         (["--context-attention", "sentence", "--context-heads", "-4"], "--context-heads -4"),
         (["--context-attention", "memory", "--memory-contexts", "-1"], "--memory-contexts -1"),

@@ -1,0 +1,241 @@
+"""Target-side context: documents are translated sentence by sentence, in sight of what was written before."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from fairseq import options
+from fairseq.checkpoint_utils import load_model_ensemble_and_task
+from fairseq.dataclass.configs import GenerationConfig
+from fairseq_cli import preprocess
+
+from docnmt_fairseq.search.rounds import translate_in_rounds
+from tests import toy
+from tests.conftest import DOCUMENTS, write_lines
+
+IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
+FIRST = {0, 6, 8}  # of their documents
+SEARCH = ["--beam", "3", "--max-len-b", "10"]
+VARIANTS = {
+    "target": ["--target-context-attention", "han", "--memory-contexts", "2"],
+    "both": ["--target-context-attention", "han", "--context-attention", "han"],
+    "everywhere": [
+        "--target-context-attention", "han", "--context-attention", "memory", "--decoder-context-attention", "sentence",
+        "--encoder-normalize-before", "--decoder-normalize-before",
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def checkpoint(request, data_bin, tmp_path_factory):
+    """Returns a model trained until it ends sentences at different steps."""
+    arguments = [*VARIANTS[request.param], "--context-init", "xavier", "--max-update", "60"]
+    return toy.train(data_bin, tmp_path_factory.mktemp(request.param), *arguments)
+
+
+@pytest.fixture(scope="module")
+def built(checkpoint):
+    """Returns (task, model) of the checkpoint."""
+    (model,), _, task = load_model_ensemble_and_task([str(checkpoint)])
+    task.load_dataset("test")
+    return task, model.eval()
+
+
+def translate(task, models, batches, beam):
+    """Returns {sentence id: best hypothesis} of batches of documents, by number."""
+    dataset, found = task.dataset("test"), {}
+    generator = task.build_generator(models, GenerationConfig(beam=beam, max_len_b=12))
+    for numbers in batches:
+        sample = dataset.collater([dataset[number] for number in numbers])
+        hypotheses = task.inference_step(generator, models, sample)
+        found.update({number: best[0] for number, best in zip(sample["id"].tolist(), hypotheses)})
+    return found
+
+
+def assert_same(found, expected):
+    assert sorted(found) == sorted(expected) == IDS
+    for number in IDS:
+        assert found[number]["tokens"].tolist() == expected[number]["tokens"].tolist()
+        assert float(found[number]["score"]) == pytest.approx(float(expected[number]["score"]), abs=1e-5)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_every_word_is_as_likely_as_in_sight_of_the_own_translations(built, beam):
+    """The search in rounds gives what one pass over all its translations as the targets of their documents gives."""
+    task, model = built
+    found = translate(task, [model], [[0, 1, 2]], beam)
+    assert len({len(hypothesis["tokens"]) for hypothesis in found.values()}) > 2
+    dataset = task.dataset("test")
+    sample = dataset.collater([dataset[number] for number in range(3)])
+    tokens = [found[number]["tokens"] for number in sample["id"].tolist()]
+    previous = [torch.cat([torch.tensor([task.target_dictionary.eos()]), sentence[:-1]]) for sentence in tokens]
+    padded = torch.nn.utils.rnn.pad_sequence(previous, batch_first=True, padding_value=task.target_dictionary.pad())
+    with torch.no_grad():
+        output = model(**{**sample["net_input"], "prev_output_tokens": padded})
+    of_words = model.get_normalized_probs(output, log_probs=True)
+    for number, sentence, of_sentence in zip(sample["id"].tolist(), tokens, of_words):
+        expected = of_sentence[: len(sentence)].gather(1, sentence[:, None]).squeeze(1)
+        torch.testing.assert_close(found[number]["positional_scores"], expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_documents_are_translated_as_if_each_were_alone(built, beam):
+    task, model = built
+    alone = translate(task, [model], [[0], [1], [2]], beam)
+    for batches in ([[0, 1, 2]], [[2, 0, 1]], [[1, 2], [0]]):
+        assert_same(translate(task, [model], batches, beam), alone)
+
+
+def lines_of(documents):
+    """Returns delimited text."""
+    lines = []
+    for document in documents:
+        for number, paragraph in enumerate(document):
+            lines += (["<p>"] if number else []) + paragraph
+        lines.append("")
+    return lines
+
+
+def corrupted(data_bin, folder):
+    """Returns a data-bin of the same test sources, whose references are other words, of other lengths."""
+    lines = lines_of(DOCUMENTS["test"])
+    write_lines(folder / "test.src", lines)
+    write_lines(folder / "test.tgt", [line if line in ("", "<p>") else f"e e {line} d" for line in lines])
+    arguments = ["-s", "src", "-t", "tgt", "--testpref", str(folder / "test"), "--destdir", str(folder / "bin")]
+    arguments += ["--srcdict", str(data_bin / "dict.src.txt"), "--joined-dictionary"]
+    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    return folder / "bin"
+
+
+def test_references_do_not_matter_to_the_translation(data_bin, checkpoint, tmp_path):
+    other = corrupted(data_bin, tmp_path)
+    expected = toy.generate(data_bin, checkpoint, *SEARCH)
+    found = toy.generate(other, checkpoint, *SEARCH)
+    references = [[line for line in part.text.splitlines() if line.startswith("T-")] for part in (expected, found)]
+    assert references[0] != references[1]
+    assert found.hypotheses == expected.hypotheses and sorted(found.hypotheses) == IDS
+    scored = [toy.generate(folder, checkpoint, "--score-reference").hypotheses for folder in (data_bin, other)]
+    assert all(scored[0][number] != scored[1][number] for number in IDS)
+
+
+def test_what_was_written_before_matters(built):
+    """Takes the first translations away, and nothing else."""
+    task, model = built
+    dataset = task.dataset("test")
+    sample = dataset.collater([dataset[0]])
+    generator = task.build_generator([model], GenerationConfig(beam=1, max_len_b=12))
+
+    def scores(forgetful):
+        def search(batch, prefix_tokens):
+            for output in batch["net_input"]["encoded"].values():
+                if forgetful:
+                    output.pop("previous_targets", None)
+            return generator.generate([model], batch)
+
+        hypotheses, _ = translate_in_rounds(search, [model], sample)
+        return [round(float(of_sentence[0]["positional_scores"][0]), 6) for of_sentence in hypotheses]
+
+    with_context, without = scores(False), scores(True)
+    assert with_context[0] == without[0]
+    assert all(a != b for a, b in zip(with_context[1:], without[1:]))
+
+
+def test_an_ensemble_remembers_for_each_model(built):
+    task, model = built
+    other = copy.deepcopy(model)
+    for parameter in other.decoder.target_context.parameters():
+        parameter.data.neg_()
+    without = copy.deepcopy(model)
+    without.decoder.target_context = None
+    models = [model, other, without]
+    for each in models:
+        each.encoder.memories = each.decoder.memories
+    alone = translate(task, models, [[0], [1], [2]], beam=3)
+    assert_same(translate(task, models, [[0, 1, 2]], beam=3), alone)
+    of_one = translate(task, [model], [[0], [1], [2]], beam=3)
+    assert any(float(alone[n]["score"]) != float(of_one[n]["score"]) for n in IDS)
+
+
+@pytest.mark.parametrize("arguments", [["--batch-size", "1"], ["--max-tokens", "25"], ["--nbest", "2"]], ids=" ".join)
+def test_generate_prints_every_sentence_once_whatever_the_batch(data_bin, checkpoint, arguments):
+    expected = toy.generate(data_bin, checkpoint, *SEARCH).hypotheses
+    text = toy.generate_text(data_bin, checkpoint, *SEARCH, *arguments)
+    best = {}
+    for line in text.splitlines():
+        if line.startswith("H-"):
+            number, score, tokens = line[2:].split("\t")
+            best.setdefault(int(number), (tokens, round(float(score), 3)))
+    assert best == expected and sorted(best) == IDS
+
+
+@pytest.mark.parametrize(
+    "search",
+    [["--score-reference"], ["--print-alignment", "hard"], ["--prefix-size", "1"], ["--sampling", "--beam", "2"]],
+    ids=lambda search: search[0],
+)
+def test_search_options_work(data_bin, checkpoint, search):
+    found = toy.generate(data_bin, checkpoint, "--max-len-b", "10", *search)
+    assert sorted(found.hypotheses) == IDS
+
+
+def test_without_context_nothing_is_seen(data_bin, checkpoint):
+    with_context = toy.generate(data_bin, checkpoint, *SEARCH).hypotheses
+    without = toy.generate(data_bin, checkpoint, *SEARCH, "--context", "none").hypotheses
+    changed = {number for number in IDS if with_context[number] != without[number]}
+    assert changed and 6 not in changed
+
+
+def test_lines_typed_see_the_translations_of_lines_before(data_bin, tmp_path):
+    """A model with target-side context alone translates line by line what it translates at once."""
+    arguments = [*VARIANTS["target"], "--context-init", "xavier", "--max-update", "60"]
+    trained = toy.train(data_bin, tmp_path, *arguments)
+    write_lines(tmp_path / "input", lines_of(DOCUMENTS["test"]))
+    expected = toy.generate(data_bin, trained, *SEARCH).hypotheses
+    for buffer in ("1", "2", "3", "100"):
+        found = toy.interactive(data_bin, trained, tmp_path / "input", *SEARCH, "--buffer-size", buffer)
+        assert found.hypotheses == expected, buffer
+    alone = toy.interactive(data_bin, trained, tmp_path / "input", *SEARCH, "--context", "none").hypotheses
+    assert {n for n in IDS if alone[n] != expected[n]} and all(alone[n] == expected[n] for n in FIRST)
+
+
+def test_a_short_memory_of_typed_lines_is_that_of_the_pieces(data_bin, checkpoint, tmp_path):
+    write_lines(tmp_path / "input", ["a b c", "d", "e e a", "b"])
+    limit = ["--max-document-sentences", "2", *SEARCH]
+    found = toy.interactive(data_bin, checkpoint, tmp_path / "input", *limit).hypotheses
+    write_lines(tmp_path / "input", ["a b c", "d"])
+    two = toy.interactive(data_bin, checkpoint, tmp_path / "input", *SEARCH).hypotheses
+    assert sorted(found) == [0, 1, 2, 3] and {0: found[0], 1: found[1]} == two
+
+
+def test_validation_translates_in_rounds_too(data_bin, tmp_path, caplog):
+    caplog.set_level("INFO")
+    arguments = ["--max-update", "4", "--eval-bleu", "--eval-bleu-args", '{"max_len_b": 10, "beam": 2}']
+    toy.train(data_bin, tmp_path, *VARIANTS["both"], *arguments)
+    assert "bleu" in caplog.text
+
+
+def test_the_joint_model_begins_as_the_one_with_context_in_its_encoder(data_bin, tmp_path):
+    encoder = ["--context-attention", "han"]
+    first = toy.train(data_bin, tmp_path / "first", *encoder, "--max-update", "20")
+    arguments = [*VARIANTS["both"], "--finetune-from-model", str(first), "--lr", "0"]
+    joint = toy.train(data_bin, tmp_path / "joint", *arguments, "--max-update", "1")
+    assert toy.generate(data_bin, joint, *SEARCH).hypotheses == toy.generate(data_bin, first, *SEARCH).hypotheses
+
+
+def test_rounds_are_as_many_as_the_longest_document_has_sentences(built):
+    task, model = built
+    dataset = task.dataset("test")
+    sample = dataset.collater([dataset[number] for number in range(3)])
+    generator = task.build_generator([model], GenerationConfig(beam=2, max_len_b=12))
+    sizes, encoded = [], []
+    hook = model.encoder.register_forward_hook(lambda *_: encoded.append(1))
+    inner = generator.generate
+    generator.generate = lambda models, batch, **rest: (
+        sizes.append(len(batch["net_input"]["src_tokens"])) or inner(models, batch, **rest)
+    )
+    task.inference_step(generator, [model], sample)
+    hook.remove()
+    counts = np.array([4, 1, 6])
+    assert sizes == [int((counts > number).sum()) for number in range(6)]
+    assert len(encoded) == 1
