@@ -3,15 +3,14 @@
 So a model with target-side context sees what was written before, its own, and never a reference.
 """
 
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-# What is remembered of the sentences of a document that are translated already, by each model with target-side context:
-# [m_t, w] a model, sentence by sentence, the last ones only.
+# What is remembered of the translations of a document, the last ones only: of each sentence [m_t, w] a model.
 History = List[List[Tensor]]
 
 
@@ -26,8 +25,8 @@ def translate_in_rounds(
     sample: Dict,
     prefix_tokens: Optional[Tensor] = None,
     histories: Optional[Dict[int, History]] = None,
-) -> Tuple[List, Dict[int, History]]:
-    """Returns the hypotheses of every decoded sentence, as the search gives them, and the histories at the end.
+) -> List:
+    """Returns the hypotheses of every decoded sentence, as the search gives them.
 
     Documents are encoded once. When a sentence is finished, its best hypothesis goes through the decoder a last time.
 
@@ -36,50 +35,67 @@ def translate_in_rounds(
         models: the ensemble, some with target-side context.
         sample: a batch with its layout.
         prefix_tokens: [S, ·] what translations begin with.
-        histories: of documents, by their number in the batch, that go on from an earlier one.
+        histories: of documents, by their number in the batch: those that go on from earlier; is kept up to date.
     """
-    net_input = sample["net_input"]
-    src_tokens, src_lengths = net_input["src_tokens"], net_input["src_lengths"]
-    layout = net_input["layout"]
+    src_tokens, src_lengths, layout = (sample["net_input"][key] for key in ("src_tokens", "src_lengths", "layout"))
     with torch.no_grad():
         encoded = {model.encoder: model.encoder(src_tokens, layout=layout) for model in models}
-    looking_back = with_target_context(models)
-    histories = dict(histories or {})
+    past = Past(models, {} if histories is None else histories)
     document = layout.decoded_document
     place = np.arange(len(document)) - np.searchsorted(document, document)  # of each sentence in its document
     hypotheses: List = [None] * len(document)
     for number in range(int(place.max()) + 1):
         rows = np.flatnonzero(place == number)
-        of_rows = [histories.get(int(of), []) for of in document[rows]]
         index = torch.as_tensor(rows, device=src_tokens.device)
         of_round = {encoder: encoder.reorder_encoder_out(output, index) for encoder, output in encoded.items()}
-        for which, model in enumerate(looking_back):
-            contexts = model.decoder.target_context.mechanism.contexts
-            previous = [[sentence[which] for sentence in history[-contexts:]] for history in of_rows]
-            if any(previous):
-                of_round[model.encoder]["previous_targets"] = pad_previous(previous)
+        past.show(document[rows], of_round)
         part = {"src_tokens": src_tokens[index], "src_lengths": src_lengths[index], "encoded": of_round}
         found = search({"net_input": part}, None if prefix_tokens is None else prefix_tokens[index])
-        best = [of_sentence[0]["tokens"].to(src_tokens) for of_sentence in found]
-        remembered = list(zip(*(remember(model, best, of_round[model.encoder]) for model in looking_back)))
-        longest = max(model.decoder.target_context.mechanism.contexts for model in looking_back)
-        for row, of_sentence, history, sentence in zip(rows, found, of_rows, remembered):
+        past.extend(document[rows], [of_sentence[0]["tokens"].to(src_tokens) for of_sentence in found], of_round)
+        for row, of_sentence in zip(rows, found):
             hypotheses[row] = of_sentence
-            histories[int(document[row])] = [*history, list(sentence)][-longest:]
-    return hypotheses, histories
+    return hypotheses
 
 
-def remember(model: nn.Module, sentences: List[Tensor], encoder_out: Dict[str, List[Tensor]]) -> List[Tensor]:
-    """Returns what the model remembers of target sentences, [m_t, w] each.
+class Past:
+    """What models with target-side context remember of the documents of a batch.
 
     Args:
-        model: with target-side context.
-        sentences: [m_t] tokens each, end of sentence included.
-        encoder_out: of these sentences' sources.
+        models: the ensemble.
+        histories: of documents, by their number; is kept up to date.
     """
-    decoder = model.decoder
-    previous = [torch.cat([tokens.new_tensor([decoder.dictionary.eos()]), tokens[:-1]]) for tokens in sentences]
-    padded = pad_sequence(previous, batch_first=True, padding_value=decoder.padding_idx)
+
+    def __init__(self, models: List[nn.Module], histories: Dict[int, History]):
+        self.decoders = {model.encoder: model.decoder for model in with_target_context(models)}
+        self.contexts = [decoder.target_context.mechanism.contexts for decoder in self.decoders.values()]
+        self.histories = histories
+
+    def show(self, documents: np.ndarray, encoder_outs: Dict[nn.Module, Dict[str, List[Tensor]]]) -> None:
+        """Puts what stands before the next sentence of each document into the encoders' outputs, if anything does."""
+        histories = [self.histories.get(int(document), []) for document in documents]
+        for number, (encoder, contexts) in enumerate(zip(self.decoders, self.contexts)):
+            previous = [[sentence[number] for sentence in history[-contexts:]] for history in histories]
+            if any(previous):
+                encoder_outs[encoder]["previous_targets"] = pad_previous(previous)
+
+    def extend(
+        self,
+        documents: np.ndarray,
+        sentences: List[Tensor],
+        encoder_outs: Dict[nn.Module, Dict[str, List[Tensor]]],
+    ) -> None:
+        """Remembers the next sentence of each document, [m_t] tokens each, from the encoders' outputs for them."""
+        of_models = [_remember(decoder, sentences, encoder_outs[encoder]) for encoder, decoder in self.decoders.items()]
+        for document, sentence in zip(documents.tolist(), zip(*of_models)):
+            history = [*self.histories.get(document, []), list(sentence)]
+            self.histories[document] = history[-max(self.contexts) :]
+
+
+def _remember(decoder: nn.Module, sentences: List[Tensor], encoder_out: Dict[str, List[Tensor]]) -> List[Tensor]:
+    """Returns what a decoder remembers of target sentences, [m_t, w] each."""
+    eos = sentences[0].new_tensor([decoder.dictionary.eos()])
+    inputs = [torch.cat([eos, tokens[:-1]]) for tokens in sentences]
+    padded = pad_sequence(inputs, batch_first=True, padding_value=decoder.padding_idx)
     with torch.no_grad():
         memory = decoder.remember_targets(padded, encoder_out)
     return [of_sentence[: len(tokens)] for of_sentence, tokens in zip(memory, sentences)]
@@ -88,8 +104,8 @@ def remember(model: nn.Module, sentences: List[Tensor], encoder_out: Dict[str, L
 def pad_previous(previous: List[List[Tensor]]) -> List[Tensor]:
     """Returns memory [S, J, L, w] and padding [S, J, L], True there, from the previous sentences [m_t, w] of each."""
     most = max(len(of_row) for of_row in previous)
-    like = next(of_row[0] for of_row in previous if of_row)
-    every = [sentence for of_row in previous for sentence in [*of_row, *[like[:0]] * (most - len(of_row))]]
+    absent = next(of_row[0] for of_row in previous if of_row)[:0]
+    every = [sentence for of_row in previous for sentence in [*of_row, *[absent] * (most - len(of_row))]]
     memory = pad_sequence(every, batch_first=True).unflatten(0, (-1, most))
-    lengths = torch.tensor([len(sentence) for sentence in every], device=like.device).view(-1, most, 1)
-    return [memory, torch.arange(memory.size(2), device=like.device) >= lengths]
+    lengths = torch.tensor([len(sentence) for sentence in every], device=absent.device).view(-1, most, 1)
+    return [memory, torch.arange(memory.size(2), device=absent.device) >= lengths]

@@ -246,8 +246,8 @@ class DocumentTranslationTask(TranslationTask):
         # To score a reference is no search: it stands in the sight of the references before it.
         if isinstance(generator, SequenceScorer) or not with_target_context(models):
             return search(for_model(models[0], sample), prefix_tokens)
-        histories = {} if typed is None else typed.histories
-        hypotheses, histories = translate_in_rounds(search, models, sample, prefix_tokens, histories)
+        histories = {} if typed is None else dict(typed.histories)
+        hypotheses = translate_in_rounds(search, models, sample, prefix_tokens, histories)
         if typed is not None and typed.stays_open is not None:
             self.open_document.history = histories[typed.stays_open]
         return hypotheses

@@ -133,7 +133,7 @@ def test_what_was_written_before_matters(built):
                     output.pop("previous_targets", None)
             return generator.generate([model], batch)
 
-        hypotheses, _ = translate_in_rounds(search, [model], sample)
+        hypotheses = translate_in_rounds(search, [model], sample)
         return [round(float(of_sentence[0]["positional_scores"][0]), 6) for of_sentence in hypotheses]
 
     with_context, without = scores(False), scores(True)
