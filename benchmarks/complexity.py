@@ -3,8 +3,9 @@
     python benchmarks/complexity.py [--layers tree conditional …] [--heads 8] [--head-dim 64] [--kernel auto]
 
 A step is forward and backward on one document. Time is CPU time on one thread, the least of some steps: other work on
-the machine can only add to it. Peak memory is measured in a process of its own for every point, beyond the inputs.
-Exponents are slopes of straight lines through the logarithms. Writes benchmarks/results/complexity.md, .json and .png.
+the machine can only add to it. Freed memory is kept, as GPUs' allocators do (Linux, glibc). Peak memory is measured in
+a process of its own for every point, beyond the inputs. Exponents are slopes of straight lines through the logarithms.
+Writes benchmarks/results/complexity.md, .json and .png.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import math
 import torch
 from complexity_report import plot, report
 from layers import LAYERS, Document, step
-from machine import RESULTS, clock, command, machine, write
+from machine import RESULTS, clock, command, keep_freed_memory, machine, write
 from peak_memory import peak_of, print_peak
 from tqdm import tqdm
 
@@ -114,6 +115,7 @@ def main() -> None:
     torch.manual_seed(1)
     if args.memory_of:
         return print_peak_memory(args)
+    keep_freed_memory()
     result = measure(args)
     facts = {"command": command(), "machine": machine(), "heads": args.heads, "head_dim": args.head_dim}
     text = json.dumps({**facts, "layers": result}, indent=2, ensure_ascii=False) + "\n"

@@ -1,9 +1,12 @@
 """Peak memory of one step, measured in a process of its own."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Callable
+
+from machine import KEEPING
 
 
 def _status(field: str) -> int:
@@ -23,4 +26,5 @@ def print_peak(call: Callable[[], object]) -> None:
 def peak_of(script: str, *arguments: object) -> int:
     """Runs a script that calls :func:`print_peak` and returns the bytes it printed."""
     own = [sys.executable, script, *map(str, arguments)]
-    return int(subprocess.run(own, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    environment = {name: value for name, value in os.environ.items() if name not in KEEPING}
+    return int(subprocess.run(own, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout)
