@@ -3,21 +3,20 @@
     python benchmarks/complexity.py [--layers tree conditional …] [--heads 8] [--head-dim 64] [--kernel auto]
 
 A step is forward and backward on one document. Time is CPU time on one thread, the least of some steps: other work on
-the machine can only add to it. Peak memory is measured in a process of its own for every point, beyond the inputs.
-Exponents are slopes of straight lines through the logarithms. Writes benchmarks/results/complexity.md, .json and .png.
+the machine can only add to it. Freed memory is kept, as GPUs' allocators do (Linux, glibc). Peak memory is measured in
+a process of its own for every point, beyond the inputs. Exponents are slopes of straight lines through the logarithms.
+Writes benchmarks/results/complexity.md, .json and .png.
 """
 
 import argparse
 import json
 import math
-import subprocess
-import sys
-from pathlib import Path
 
 import torch
 from complexity_report import plot, report
 from layers import LAYERS, Document, step
-from machine import RESULTS, clock, command, machine, write
+from machine import RESULTS, clock, command, keep_freed_memory, machine, write
+from peak_memory import peak_of, print_peak
 from tqdm import tqdm
 
 SENTENCES = [2**k for k in range(5, 13)]  # of WORDS words
@@ -57,27 +56,15 @@ def seconds(call: object) -> float:
     return min(times)
 
 
-def status(field: str) -> int:
-    """Returns a size of this process in bytes, VmRSS or VmHWM."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
-
-
 def print_peak_memory(args: argparse.Namespace) -> None:
-    """Prints the bytes that a step needs at most beyond its inputs."""
     name, sentences, words = args.memory_of[0], *map(int, args.memory_of[1:])
     step(name, document(8, 4, args), False)()  # loads what is loaded at first use
-    call = step(name, document(sentences, words, args), False)
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM starts anew
-    before = status("VmRSS")
-    call()
-    print(status("VmHWM") - before)
+    print_peak(step(name, document(sentences, words, args), False))
 
 
 def peak_memory(name: str, sentences: int, words: int, args: argparse.Namespace) -> int:
-    sizes = ["--heads", str(args.heads), "--head-dim", str(args.head_dim), "--kernel", args.kernel]
-    own = [sys.executable, __file__, *sizes, "--memory-of", name, str(sentences), str(words)]
-    return int(subprocess.run(own, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    sizes = ["--heads", args.heads, "--head-dim", args.head_dim, "--kernel", args.kernel]
+    return peak_of(__file__, *sizes, "--memory-of", name, sentences, words)
 
 
 def exponent(points: list, size: str, value: str) -> float:
@@ -128,6 +115,7 @@ def main() -> None:
     torch.manual_seed(1)
     if args.memory_of:
         return print_peak_memory(args)
+    keep_freed_memory()
     result = measure(args)
     facts = {"command": command(), "machine": machine(), "heads": args.heads, "head_dim": args.head_dim}
     text = json.dumps({**facts, "layers": result}, indent=2, ensure_ascii=False) + "\n"

@@ -55,7 +55,8 @@ def report(args: argparse.Namespace, result: dict) -> str:
             "# Cost of the layer types against sentences and words",
             f"`{command()}`  \n{machine()}; {threads()}; kernel {args.kernel}",
             f"Forward and backward on one document, {args.heads} heads of {args.head_dim}, t = {TOP_T}, float32; "
-            "the least time of some steps. Core: attention and selection alone, from given queries, keys and values "
+            "the least time of some steps; the allocator keeps freed memory. Core: attention and selection alone, from "
+            "given queries, keys and values "
             "(of all nodes, for the tree). Layer: the whole module, with its projections, and where it has them the "
             "sentence encodings and the construction of the tree. Memory: peak of the core's step beyond its inputs, "
             "each point in its own process.",
@@ -97,6 +98,7 @@ def plot(result: dict, path: Path) -> None:
         label = "sentences n" if size == "sentences" else "words a sentence m"
         panel.set(xscale="log", yscale="log", xlabel=label, title=title)
         panel.grid(alpha=0.25, which="both")
+        panel.xaxis.set_minor_formatter("")
     entries = panels[0].get_legend_handles_labels()
     figure.legend(*entries, loc="outside lower center", ncols=4, fontsize=8)
     figure.savefig(path)

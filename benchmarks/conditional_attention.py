@@ -1,107 +1,176 @@
 """Times the kernels of conditional attention as ratios to flash attention over the whole document.
 
-    python benchmarks/conditional_attention.py [--rounds 7]
+    python benchmarks/conditional_attention.py [--t 2 4 8] [--kernels compiled torch] [--threads 1]
 
-Steps are interleaved, medians of ratios are reported: absolute times mean little, ratios do.
+Steps take turns in one process, medians of their ratios are reported: absolute times mean little, ratios do. Peak
+memory is measured in a process of its own for every point, beyond the inputs. Errors are those against the dense
+kernel in float64. Writes benchmarks/results/conditional_attention.md, .json and .png.
 """
 
 import argparse
 import json
 import statistics
-import time
+from typing import Callable, Dict, List
 
 import numpy as np
 import torch
-from machine import RESULTS, command, machine, table, write
+from conditional_attention_report import plot, report
+from machine import RESULTS, clock, command, machine, write
+from peak_memory import peak_of, print_peak
+from torch import Tensor
+from torch.nn import functional as F
+from tqdm import tqdm
 
 from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.modules.conditional_attention import conditional_attention
 
-HEADS, DIM = 8, 64
-SIZES = ((8, 15), (32, 9), (128, 5), (256, 3))  # sentences, rounds
-TARGETS = {("compiled", 128): (0.10, 0.08), ("compiled", 256): (0.07, 0.05)}
-TARGETS.update({("torch", 128): (0.55, 0.32), ("torch", 256): (0.28, 0.16)})
+HEADS, DIM, WORDS = 8, 64, 25
+SIZES = {8: 15, 32: 9, 64: 7, 128: 5, 256: 3}  # sentences: rounds
+MEMORY_SIZES = (8, 128, 256)
+ERROR_SENTENCES = 32
+PASSES = ("fwd", "fwd + bwd")
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernels", nargs="+", default=["compiled", "torch"])
+    parser.add_argument("--t", type=int, nargs="+", default=[2, 4, 8], help="sentences that every word and head keeps")
+    parser.add_argument("--threads", type=int, default=1, help="of PyTorch (default: 1)")
+    parser.add_argument("--memory-of", nargs=4, metavar=("WAY", "SENTENCES", "T", "PASS"), help=argparse.SUPPRESS)
+    return parser.parse_args()
 
 
 def document(sentences: int, seed: int) -> DocumentLayout:
     """Returns one document of sentences of 25 words on average, lognormal lengths."""
-    lengths = np.random.default_rng(seed).lognormal(np.log(25) - 0.18, 0.6, sentences).clip(1, 200)
-    lengths = np.maximum(1, np.round(lengths * 25 * sentences / lengths.sum())).astype(np.int64)
+    lengths = np.random.default_rng(seed).lognormal(np.log(WORDS) - 0.18, 0.6, sentences).clip(1, 200)
+    lengths = np.maximum(1, np.round(lengths * WORDS * sentences / lengths.sum())).astype(np.int64)
     place = np.arange(sentences)
     return DocumentLayout(lengths, np.array([sentences]), place, np.zeros_like(place))
 
 
-def seconds(step: object, inputs: list, backward: bool) -> float:
-    """Returns the time of one step."""
-    start = time.perf_counter()
-    out = step(*inputs)
-    if backward:
-        torch.autograd.grad(out.sum(), inputs, allow_unused=True)
-    return time.perf_counter() - start
-
-
-def ratios(sentences: int, rounds: int, t: int, kernels: list) -> dict:
-    """Returns by kernel the median ratio to flash attention, forward and forward with backward."""
-    layout = document(sentences, seed=0)
+def inputs(way: str, layout: DocumentLayout) -> List[Tensor]:
+    """Returns q, k, v, q_s [N, H, d_k] and k_s [n, H, d_k]; for flash attention q, k, v [1, H, N, d_k]."""
     words = layout.words.total
+    shapes = (
+        [(1, HEADS, words, DIM)] * 3
+        if way == "flash"
+        else [(words, HEADS, DIM)] * 4 + [(layout.words.rows, HEADS, DIM)]
+    )
     generator = torch.Generator().manual_seed(0)
-    packed = [torch.randn(n, HEADS, DIM, generator=generator) for n in (*[words] * 4, sentences)]
-    whole = [torch.randn(1, HEADS, words, DIM, generator=generator) for _ in range(3)]
-    kept = np.array([t])
-    steps = {name: lambda *x, name=name: conditional_attention(*x, layout, kept, kernel=name) for name in kernels}
-    found = {name: [] for name in kernels}
-    for backward in (False, True):
-        samples = {name: [] for name in kernels}
-        for number in range(rounds + 1):
-            flash = [x.clone().requires_grad_(backward) for x in whole]
-            base = seconds(torch.nn.functional.scaled_dot_product_attention, flash, backward)
-            for name, step in steps.items():
-                own = seconds(step, [x.clone().requires_grad_(backward) for x in packed], backward)
-                if number:  # the first round warms up
-                    samples[name].append(own / base)
-        for name in kernels:
-            found[name].append(statistics.median(samples[name]))
+    return [torch.randn(shape, generator=generator) for shape in shapes]
+
+
+def forward(way: str, layout: DocumentLayout, t: int) -> Callable[..., Tensor]:
+    if way == "flash":
+        return F.scaled_dot_product_attention
+    return lambda *x: conditional_attention(*x, layout, np.array([t]), kernel=way)
+
+
+def step(call: Callable[..., Tensor], given: List[Tensor], backward: bool) -> Callable[[], None]:
+    """Returns what computes once, from inputs that want a gradient if there is a backward pass."""
+    leaves = [x.clone().requires_grad_(backward) for x in given]
+
+    def run() -> None:
+        out = call(*leaves)
+        if backward:
+            torch.autograd.grad(out, leaves, torch.ones_like(out))
+
+    return run
+
+
+def ratios(sentences: int, t: int, args: argparse.Namespace) -> Dict[str, Dict[str, float]]:
+    """Returns by kernel and pass the median ratio to flash attention."""
+    layout = document(sentences, seed=0)
+    found: Dict[str, Dict[str, float]] = {name: {} for name in args.kernels}
+    for part in PASSES:
+        steps = {
+            way: step(forward(way, layout, t), inputs(way, layout), part != "fwd") for way in ("flash", *args.kernels)
+        }
+        samples: Dict[str, List[float]] = {name: [] for name in args.kernels}
+        for number in range(SIZES[sentences] + 1):
+            times = {}
+            for way, run in steps.items():
+                start = clock()
+                run()
+                times[way] = clock() - start
+            for name in args.kernels if number else ():  # the first round warms up
+                samples[name].append(times[name] / times["flash"])
+        for name in args.kernels:
+            found[name][part] = statistics.median(samples[name])
+    return found
+
+
+def print_memory(args: argparse.Namespace) -> None:
+    way, sentences, t, part = args.memory_of
+    for size in (2, int(sentences)):  # the first loads what is loaded at first use
+        layout = document(size, seed=0)
+        run = step(forward(way, layout, int(t)), inputs(way, layout), part != "fwd")
+        if size == int(sentences):
+            print_peak(run)
+        else:
+            run()
+
+
+def memory(sentences: int, t: int, args: argparse.Namespace) -> Dict[str, Dict[str, int]]:
+    """Returns by way and pass the peak memory in bytes."""
+    return {
+        way: {part: peak_of(__file__, "--memory-of", way, sentences, t, part) for part in PASSES}
+        for way in ("flash", *args.kernels)
+    }
+
+
+def errors(t: int, args: argparse.Namespace) -> Dict[str, Dict[str, float]]:
+    """Returns by kernel and dtype the largest error of outputs and gradients against the dense kernel in float64.
+
+    Relative to the largest magnitude of each. Queries and keys of selection are multiples of 1/8, so that relevance is
+    exact in every dtype and all select the same.
+    """
+    layout = document(ERROR_SENTENCES, seed=0)
+    given = inputs("dense", layout)
+    given[3:] = [(x * 8).round() / 8 for x in given[3:]]
+
+    def results(name: str, dtype: torch.dtype) -> List[Tensor]:
+        leaves = [x.to(dtype, copy=True).requires_grad_() for x in given]
+        out = forward(name, layout, t)(*leaves)
+        weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+        return [out.detach(), *torch.autograd.grad(out, leaves, weight)]
+
+    exact = results("dense", torch.float64)
+    found = {}
+    for name in ("dense", *args.kernels):
+        found[name] = {
+            str(dtype).split(".")[1]: max(
+                float((own - one).abs().max() / one.abs().max()) for own, one in zip(results(name, dtype), exact)
+            )
+            for dtype in (torch.float64, torch.float32, torch.bfloat16)
+        }
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernels", nargs="+", default=["compiled", "torch"])
-    parser.add_argument("--kept", type=int, default=4, metavar="T", help="sentences that every word and head keeps")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    args = parser.parse_args()
+    args = options()
     torch.set_num_threads(args.threads)
-    rows, facts = [], {}
-    for sentences, rounds in SIZES:
-        found = ratios(sentences, rounds, args.kept, args.kernels)
-        facts[sentences] = found
-        row = [f"{25 * sentences:,} ({sentences})"]
-        for name in args.kernels:
-            row += [f"{ratio:.3f}" for ratio in found[name]]
-        rows.append(row)
-    header = ["words (sentences)", *[f"{name}, {part}" for name in args.kernels for part in ("fwd", "fwd + bwd")]]
-    lines = []
-    for (name, sentences), limits in TARGETS.items():
-        if name in args.kernels and args.kept == 4:
-            for part, ratio, limit in zip(("fwd", "fwd + bwd"), facts[sentences][name], limits):
-                met = "met" if ratio <= limit else "missed"
-                lines.append(f"- {name}, {25 * sentences:,} words, {part} ≤ {limit:.2f}: {ratio:.3f}, {met}")
-    text = f"""# Conditional attention beside flash attention over the whole document
-
-`{command()}`
-
-{machine()}; PyTorch on {args.threads} threads
-
-Time ÷ time of PyTorch's flash attention over the whole document, medians of interleaved steps; selection included,
-projections not. {HEADS} heads of {DIM}, t = {args.kept}, float32, ragged sentences of 25 words on average.
-
-{table(header, rows)}
-
-Targets:
-""" + "\n".join(lines)
-    write("conditional_attention.md", text)
-    facts = {"command": command(), "machine": machine(), "ratios": facts}
+    if args.memory_of:
+        return print_memory(args)
+    points = [
+        {"sentences": sentences, "t": t, "ratios": ratios(sentences, t, args)}
+        for sentences in tqdm(SIZES, desc="sizes")
+        for t in args.t
+    ]
+    middle = args.t[len(args.t) // 2]
+    peaks = [
+        {"sentences": n, "t": middle, "memory": memory(n, middle, args)} for n in tqdm(MEMORY_SIZES, desc="memory")
+    ]
+    facts = {
+        "command": command(),
+        "machine": machine(),
+        "points": points,
+        "memory": peaks,
+        "errors": errors(middle, args),
+    }
     (RESULTS / "conditional_attention.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    write("conditional_attention.md", report(facts, args))
+    plot(facts, args)
 
 
 if __name__ == "__main__":

@@ -56,8 +56,11 @@ class Cell:
     def name(self) -> str:
         """Returns the name of its training."""
         kept = "all" if self.t == 0 else f"t{self.t}"
-        parts = [self.mechanism, self.variant, f"s{self.seed}", self.regime.replace(" ", "_"), kept]
-        return "-".join(filter(None, parts))
+        return _folder(self.mechanism, self.variant, f"s{self.seed}", self.regime, kept)
+
+
+def _folder(*parts: str) -> str:
+    return "-".join(filter(None, parts)).replace(", ", "-").replace(" ", "_")
 
 
 def cells(mechanisms: Iterable[str], kept: Iterable[int], seeds: Iterable[int]) -> Iterator[Cell]:
@@ -80,11 +83,12 @@ def training_of(cell: Cell, budget: Budget, variant: Variant) -> Training:
     mechanism = ["--arch", f"document_transformer_{cell.mechanism}_tiny", *variant.always]
     everything = [*mechanism, "--context-top-t", "0"]
     few = [*mechanism, *variant.selecting, "--context-top-t", str(cell.t)]
-    # Where everything is kept, how to select plays no part.
-    prefix = "-".join(filter(None, [cell.mechanism, cell.variant if variant.always else "", f"s{cell.seed}", "short"]))
+    # Where everything is kept, how to select plays no part: variants that differ in nothing else share this.
+    always = (word.strip("-") for word in variant.always)
+    prefix = _folder(cell.mechanism, *always, f"s{cell.seed}", "short")
     short = Training(f"{prefix}-all", "short", cell.seed, budget.short, everything)
     if cell.regime == "from start":
-        name = "-".join(filter(None, [cell.mechanism, cell.variant, f"s{cell.seed}", f"short-t{cell.t}"]))
+        name = _folder(cell.mechanism, cell.variant, f"s{cell.seed}", f"short-t{cell.t}")
         short = Training(name, "short", cell.seed, budget.short, few)
     if cell.regime != "schedule":
         return Training(cell.name, "long", cell.seed, budget.long, few, begins_as=short)
@@ -133,11 +137,8 @@ def main() -> None:
     runner.corpora(args.train_documents, args.test_documents)
     variant = Variant(shlex.split(args.options), shlex.split(args.selecting_options))
     stored = report.Store(args.results / "long_range.json")
-    stored.facts.update(
-        machine=machine(),
-        command=command(),
-        ceilings=runner.ceilings(),
-    )
+    stored.facts.update(machine=machine(), ceilings=runner.ceilings())
+    stored.called(command())
     for cell in cells(args.mechanisms, args.kept, args.seeds):
         if cell.regime not in args.regimes:
             continue

@@ -1,6 +1,7 @@
 """The report of long_range.py: stored figures, tables, plot."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -11,6 +12,18 @@ from docnmt_fairseq.evaluation.plots import COLOURS, MARKERS
 BINS = ((1, 3), (4, 10), (11, 30), (31, 60), (61, 100))
 REGIMES = ("all", "schedule", "from start", "at once")
 FINDINGS, COMMANDS = "## What it says", "## Commands"  # between the two the report is written by hand, and stays
+SHARES = ("attention", "best first", "walk by level", "walk by cumulative", "any head")  # of the walk's diagnosis
+WALK = """\
+## Does the walk find the deciding sentence?
+
+For the words that only context decides in {documents} test documents, t = {t}; of each model and kind, the head that
+attends most to the deciding sentence if everything is kept (**attention**: how much, in %). **Best first**: the share
+of the words for which that sentence is among the t of highest cumulative relevance, all leaves compared. **Walk**: the
+share for which the walk finds it, cut by the scores of each level or by cumulative ones; **any head**: for which some
+head of that layer does, cut as the model does it."""
+PATHS = """\
+The same heads. **Spread**: standard deviation of q·k/√d_k over the nodes of a height, the word's mean: what a walk can
+go by there. **Cut**: at which height the walk by level drops the deciding sentence, in % of the words."""
 EXPLANATION = """\
 An artificial corpus in which two kinds of words are decided by an earlier sentence, at distances drawn evenly from 1 to
 100: a pronoun by the noun that shares a place with it, among six such nouns; an ambiguous word by the document's one
@@ -31,9 +44,19 @@ class Store:
         self.facts: Dict[str, Any] = known.get("facts", {})
         self.runs: Dict[str, dict] = known.get("runs", {})
 
+    def called(self, command: str) -> None:
+        """Keeps a command line of a benchmark, each once."""
+        calls = self.facts.setdefault("calls", [])
+        if command not in calls:
+            calls.append(command)
+
     def add(self, name: str, run: dict) -> None:
         """Keeps the figures of a run."""
         self.runs[name] = run
+        self.save()
+
+    def save(self) -> None:
+        """Writes the file."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"facts": self.facts, "runs": self.runs}, ensure_ascii=False)
         self.path.write_text(text.replace('}, "', '},\n"') + "\n", encoding="utf-8")
@@ -97,8 +120,10 @@ def draw(runs: Sequence[dict], ceilings: Dict[str, float], path: Path) -> None:
     from matplotlib.ticker import PercentFormatter
 
     kinds = sorted(ceilings)
-    columns = sorted({order(run)[:3] for run in runs if run["t"]})
-    figure = Figure(figsize=(1.5 + 2.7 * len(columns), 1 + 2.6 * len(kinds)), dpi=130, layout="constrained")
+    narrow = {order(run) for run in runs if run["t"]}
+    known = Counter(model[:3] for model in narrow)
+    columns = sorted(column for column in known if known[column] > 1) or sorted(known)  # one t alone shows no course
+    figure = Figure(figsize=(1.5 + 2.2 * len(columns), 1 + 2.6 * len(kinds)), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(len(kinds), len(columns), sharex=True, sharey=True, squeeze=False)
     for kind, row in zip(kinds, panels):
@@ -106,7 +131,7 @@ def draw(runs: Sequence[dict], ceilings: Dict[str, float], path: Path) -> None:
             everything = (*column[:2], REGIMES.index("all"))
             _draw_panel(panel, [run for run in runs if order(run)[:3] in (column, everything)], kind)
             panel.axhline(ceilings[kind], color="#555555", linestyle="--", linewidth=1, label="best without context")
-            panel.set_title(", ".join(filter(None, (*column[:2], REGIMES[column[2]]))), fontsize="small")
+            panel.set_title("\n".join(filter(None, (column[0], column[1], REGIMES[column[2]]))), fontsize="small")
         row[0].set_ylabel(kind)
     panels[0][0].set(ylim=(0, 1.04))
     panels[0][0].set_xticks(range(len(BINS)), [f"{low}-{high}" for low, high in BINS])
@@ -146,8 +171,26 @@ def budgets(runs: Sequence[dict]) -> str:
     return "\n\n".join(sentences[variant] for variant in sorted(sentences))
 
 
+def walk_tables(diagnosis: Dict[str, dict]) -> List[str]:
+    """Returns the tables of long_range_diagnosis.py, from {model: {"t", "documents", "kinds": {kind: figures}}}."""
+    found, paths = [], []
+    for model, figures in diagnosis.items():
+        for kind, of_kind in figures["kinds"].items():
+            found.append([f"{model}: {kind}", of_kind["words"], *(_percent(of_kind[share]) for share in SHARES)])
+            paths.append([f"{model}: {kind}, spread", *(f"{value:.2f}" for value in of_kind["spread"])])
+            paths.append([f"{model}: {kind}, cut", *map(_percent, of_kind["cut"])])
+    heights = range(max(len(row) for row in paths) - 1)
+    first = next(iter(diagnosis.values()))
+    return [
+        WALK.format(**first),
+        table(["model", "words", *SHARES], found),
+        PATHS,
+        table(["model", *(f"height {height}" for height in heights)], paths),
+    ]
+
+
 def write(store: Store, folder: Path) -> None:
-    """Writes long_range.md and .png; what is written by hand in an earlier report stays."""
+    """Writes long_range.md, .png and .commands.txt; what is written by hand in an earlier report stays."""
     runs, facts, path = list(store.runs.values()), store.facts, folder / "long_range.md"
     earlier = path.read_text(encoding="utf-8") if path.exists() else ""
     findings = FINDINGS + earlier.partition(FINDINGS)[2].partition(COMMANDS)[0].rstrip()
@@ -155,8 +198,10 @@ def write(store: Store, folder: Path) -> None:
     for kind, ceiling in facts["ceilings"].items():
         sections += [f"## {kind}", f"Right, in %, by distance ({100 * ceiling:.1f} % at best without context):"]
         sections += [kind_table(runs, kind)]
-    sections += ["![Accuracy by distance](long_range.png)", findings, COMMANDS]
-    sections += ["```", facts["command"], "```", "which ran, in the project's folder:"]
-    sections += ["\n".join(["```", *facts["commands"], "```"])]
+    sections += ["![Accuracy by distance](long_range.png)"]
+    sections += walk_tables(facts["diagnosis"]) if "diagnosis" in facts else []
+    sections += [findings, COMMANDS, "\n".join(["```", *facts["calls"], "```"])]
+    sections += ["What they ran in the project's folder is in `long_range.commands.txt`."]
+    (folder / "long_range.commands.txt").write_text("\n".join(facts["commands"]) + "\n", encoding="utf-8")
     draw(runs, facts["ceilings"], folder / "long_range.png")
     path.write_text("\n\n".join(filter(None, sections)) + "\n", encoding="utf-8")

@@ -5,7 +5,14 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+
+from docnmt_fairseq.modules.conditional_attention import conditional_attention
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextConfig
+from docnmt_fairseq.modules.kernels import kernel_for
+from tests.conftest import make_layout
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -89,20 +96,72 @@ def test_what_was_written_by_hand_stays_in_the_report(tmp_path):
     from long_range_report import COMMANDS, FINDINGS, Store, write
 
     store = Store(tmp_path / "long_range.json")
-    facts = {"machine": "a machine", "command": "a command", "commands": ["first"]}
-    store.facts.update(ceilings={"pronoun": 0.33}, **facts)
+    store.facts.update(ceilings={"pronoun": 0.33}, machine="a machine", commands=["first"])
+    store.called("a command")
+    store.called("a command")
     cells = {str(distance): [1, 2] for distance in (1, 5, 20, 40, 80)}
     store.add("one", _run(pronoun=cells))
     store.add("all", _run(regime="all", t=0, pronoun=cells))
     write(Store(store.path), tmp_path)
     report = tmp_path / "long_range.md"
-    assert "Training: 1,200 updates" in report.read_text()
+    assert "Training: 1,200 updates" in report.read_text() and report.read_text().count("a command") == 1
     text = report.read_text()
     report.write_text(text.replace(FINDINGS, FINDINGS + "\n\nIt learns."))
     write(Store(store.path), tmp_path)
     again = report.read_text()
     assert again == text.replace(FINDINGS, FINDINGS + "\n\nIt learns.") and again.count(COMMANDS) == 1
     assert (tmp_path / "long_range.png").stat().st_size > 10_000
+
+
+def test_the_diagnosis_is_tabulated():
+    from long_range_report import SHARES, walk_tables
+
+    figures = {**dict.fromkeys(SHARES, 0.25), "words": 7, "spread": [2.0, 0.5], "cut": [0.25, 0.5]}
+    texts = walk_tables({"tree": {"t": 4, "documents": 30, "kinds": {"pronoun": figures}}})
+    assert "in 30 test documents, t = 4" in texts[0]
+    assert "| tree: pronoun | 7 | 25.0 |" in texts[1]
+    assert texts[3].splitlines()[2:] == [
+        "| tree: pronoun, spread | 2.00 | 0.50 |",
+        "| tree: pronoun, cut | 25.0 | 50.0 |",
+    ]
+
+
+@pytest.mark.parametrize("score", ["level", "cumulative"])
+def test_the_diagnosis_finds_what_the_product_finds(score):
+    from long_range_diagnosis import measure
+
+    torch.manual_seed(1)
+    layout, d_k, t = make_layout([2, 3, 1, 2, 4] * 7, [13, 16, 6]), 16, 2
+    config = ContextConfig(2 * d_k, 2, d_k, tree_merge="multi-dim-source2token", selection_score=score)
+    attention, x = CONTEXT_MECHANISMS["tree"](config), torch.randn(layout.words.total, 2 * d_k)
+    q, k, q_s = (
+        proj(x).unflatten(-1, (2, d_k)) for proj in (attention.q_proj, attention.k_proj, attention.sentence_q_proj)
+    )
+    kept = np.full(3, t)
+    k_s, choose = attention.sentence_keys(attention.sentence_encoder(x, layout.words), q_s, kept, layout)
+    chosen, best = choose(kernel_for("auto", q), None), kernel_for("auto", q).choose(q_s, k_s, layout, kept)
+    place = layout.token_sentence - torch.from_numpy(layout.sentences.offsets)[layout.token_document]
+    one_hot = torch.nn.functional.one_hot(place, d_k).float().unsqueeze(1).expand(-1, 2, -1)
+    weights = conditional_attention(q, k, one_hot, q_s, k_s, layout, layout.sentences.lengths)  # of every sentence
+
+    words = {0: 4, 1: 40, 2: 70}  # one of each document, with every sentence in turn for the one that decides
+    every = {document: [(word, leaf) for leaf in range(n)] for (document, word), n in zip(words.items(), (13, 16, 6))}
+    for (document, word), figures in zip(words.items(), measure(attention, x, layout, every, t)):
+        first, end = layout.sentences.offsets[document : document + 2]
+        rows = torch.arange(first, end)[:, None, None]
+        torch.testing.assert_close(figures["attention"], weights[word, :, : end - first].T)
+        assert torch.equal(figures["best first"].bool(), (best[word] == rows).any(-1))
+        assert torch.equal(figures[f"walk by {score}"].bool(), (chosen[word] == rows).any(-1))
+        assert torch.equal(figures["cut"] < 0, figures["walk by level"].bool())
+
+
+def test_a_path_is_cut_where_the_walk_leaves_it():
+    from long_range_diagnosis import cut_height
+
+    scores = [[1.0, 2.0, 9.0], [3.0, 0.0], [0.0]]  # a copied node above the third leaf
+    heights = [torch.tensor(row).expand(3, 1, -1) for row in scores]
+    assert cut_height(heights, 1, torch.arange(3)).flatten().tolist() == [0, -1, 1]
+    assert cut_height(heights, 2, torch.arange(3)).flatten().tolist() == [0, -1, -1]
 
 
 @pytest.mark.slow

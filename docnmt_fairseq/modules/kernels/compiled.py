@@ -29,7 +29,8 @@ Gradients = Tuple[Optional[Tensor], ...]
 
 def prepared(x: Tensor) -> Tensor:
     """Returns x [..., d_k] contiguous, filled up with zeros to whole vectors: neither scores nor sums see them."""
-    return F.pad(x, (0, -x.size(-1) % structures.DIM_MULTIPLE)).contiguous()
+    missing = -x.size(-1) % structures.DIM_MULTIPLE
+    return (F.pad(x, (0, missing)) if missing else x).contiguous()  # padding by nothing would copy
 
 
 def widened(x: Tensor) -> Tensor:

@@ -124,10 +124,11 @@ void attend_block(const Attention& a, const ByHead<T>& all, int64_t head, int64_
 template <typename T>
 void attend(const Attention& a) {
   const int64_t words = a.selection.words, heads = a.call.heads;
-  // Enough blocks for every thread, where there are few heads; none larger than fits the cache.
-  const int64_t wanted = std::max<int64_t>((2 * a.call.threads + heads - 1) / heads, (words + BLOCK_WORDS - 1) / BLOCK_WORDS);
-  const int64_t size = (words + wanted - 1) / wanted, blocks = (words + size - 1) / size;
   const ByHead<T> all(a.selection, at<T>(a.scores, 0), heads, a.call.threads);
+  // Enough blocks for every thread, where there are few heads.
+  const int64_t most = block_words(all);
+  const int64_t wanted = std::max<int64_t>((2 * a.call.threads + heads - 1) / heads, (words + most - 1) / most);
+  const int64_t size = (words + wanted - 1) / wanted, blocks = (words + size - 1) / size;
 #pragma omp parallel num_threads(a.call.threads)
   {
     Buffers<T> buffers;

@@ -167,7 +167,8 @@ void block_backward(const Attention& a, const ByHead<T>& all, int64_t head, cons
 template <typename T>
 void segment_backward(const Attention& a, const ByHead<T>& all, int64_t head, const Segment& segment, Buffers<T>& b) {
   const int64_t words = segment.last - segment.first, stride = a.call.heads * a.call.dim;
-  const int64_t blocks = (words + BLOCK_WORDS - 1) / BLOCK_WORDS, size = (words + blocks - 1) / blocks;
+  const int64_t most = block_words(all);
+  const int64_t blocks = (words + most - 1) / most, size = (words + blocks - 1) / blocks;
   b.touched.assign(segment.last_row - segment.first_row, 0);
   for (int64_t first = segment.first; first < segment.last; first += size)
     block_backward<T>(a, all, head, segment, first, std::min(first + size, segment.last), b);

@@ -11,6 +11,16 @@
 
 // Words attended for at a time: their queries and results stay in the second-level cache.
 constexpr int64_t BLOCK_WORDS = 4096;
+constexpr int64_t SENTENCE_PAIRS = 64;  // of a block with one sentence, on average and at least
+
+// Returns how many words to attend for at a time. More of them where they choose among many sentences: else few would
+// share a sentence's keys and values, which every block copies, and tiles would be half empty.
+template <typename T>
+int64_t block_words(const ByHead<T>& all) {
+  int64_t span = 0;
+  for (size_t w = 0; w < all.least.size(); w++) span = std::max(span, all.most[w] - all.least[w] + 1);
+  return std::max(BLOCK_WORDS, SENTENCE_PAIRS * span / all.places);
+}
 
 template <typename T>
 T* at(void* base, int64_t offset) {

@@ -1,7 +1,7 @@
 // KeepTopT of flat relevance ([T] eq. 3-4): the t sentences of its document that score highest, for every word and head.
 //
-// A tile of words stands along the lanes; every sentence's scores run through t slots from the best down, displacing
-// what is smaller. Strictly larger scores displace only, sentences ascend: the lowest stays first among equals.
+// A tile of words stands along the lanes; every sentence's score goes before what is smaller in t slots, from the best
+// down, which moves on by one. Among equals the one that was there stays first, sentences ascend: the lowest is first.
 
 #include <vector>
 
@@ -22,22 +22,23 @@ struct Buffers {
   Scratch<T> keys, columns, scores;
 };
 
-// Runs the scores [sentences][TILE] of sentences first, first + 1, ... through the slots of one vector of words.
+// Inserts the scores [sentences][TILE] of sentences first, first + 1, ... into the slots of one vector of words.
 template <typename T, int SLOTS>
 INLINE void insert(const T* scores, int64_t sentences, int64_t first, Vec<T> (&best)[SLOTS], Int<T> (&which)[SLOTS]) {
   for (int64_t s = 0; s < sentences; s++) {
-    Vec<T> score = load(scores + s * TILE<T>);
+    const Vec<T> score = load(scores + s * TILE<T>);
     if (!any<T>(score > best[SLOTS - 1])) continue;
+    Vec<T> next = score;  // what a slot gets if it moves on
     Int<T> sentence = Int<T>{} + typename Lanes<T>::Index(first + s);
 #pragma GCC unroll 16
     for (int slot = 0; slot < SLOTS; slot++) {
-      const Int<T> larger = score > best[slot];
-      const Vec<T> lower = larger ? best[slot] : score;
-      const Int<T> of_lower = larger ? which[slot] : sentence;
-      best[slot] = larger ? score : best[slot];
-      which[slot] = larger ? sentence : which[slot];
-      score = lower;
-      sentence = of_lower;
+      const Int<T> moves = score > best[slot];  // then so do all slots below
+      const Vec<T> before = best[slot];
+      const Int<T> of_before = which[slot];
+      best[slot] = moves ? next : before;
+      which[slot] = moves ? sentence : of_before;
+      next = moves ? before : next;
+      sentence = moves ? of_before : sentence;
     }
   }
 }
