@@ -82,7 +82,8 @@ def training() -> str:
     return (
         "- target tokens per second in training on English-German documents ÷ fairseq's `translation` task and "
         f"`transformer` of the same size (`training_speed.md`): {', '.join(ratios)}; real tokens among computed "
-        f"ones in feed-forward and loss {shares['decoder fc1']:.2f}, inside attention {min(cores):.2f} to {max(cores):.2f};"
+        f"ones in feed-forward and loss {shares['decoder fc1']:.2f}, inside attention "
+        f"{min(cores):.2f} to {max(cores):.2f};"
     )
 
 
