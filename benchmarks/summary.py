@@ -1,0 +1,134 @@
+"""Writes the README's section on speed from the results of the benchmarks.
+
+    python benchmarks/summary.py [--check]
+
+With --check nothing is written; a section that is not what the results say is an error.
+"""
+
+import argparse
+import json
+import re
+import sys
+from typing import Callable, Dict, List
+
+from machine import RESULTS, ROOT, table
+
+README = ROOT / "README.md"
+BEGIN, END = "<!-- begin of python benchmarks/summary.py -->\n", "<!-- end -->\n"
+
+
+def results(name: str) -> dict:
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def kernels() -> str:
+    facts = results("conditional_attention")
+    passes = ("fwd", "fwd + bwd")
+    rows = []
+    memory = {point["sentences"]: point["memory"] for point in facts["memory"]}
+    for point in facts["points"]:
+        if point["t"] == 4:
+            n = point["sentences"]
+            row = [f"{25 * n:,} ({n})"]
+            for name in ("compiled", "torch"):
+                row.append(", ".join(f"{point['ratios'][name][part]:.2f}" for part in passes))
+                peak = memory[n][name][passes[1]] / memory[n]["flash"][passes[1]] if n in memory else None
+                row.append("" if peak is None else f"{peak:.2f}")
+            rows.append(row)
+    header = ["words (sentences)", "compiled: time", "memory", "PyTorch: time", "memory"]
+    return (
+        "Conditional attention, t = 4, ÷ PyTorch's flash attention over the whole document "
+        "(`conditional_attention.md`; time forward, forward and backward; memory of both):\n\n" + table(header, rows)
+    )
+
+
+def complexity() -> str:
+    layers = results("complexity")["layers"]
+    names = {
+        "flash": "whole document, flash",
+        "encodings": "sentence encodings",
+        "conditional": "conditional",
+        "tree": "tree",
+        "sentence": "sentence by sentence",
+    }
+    parts = [
+        f"{label} {layers[name]['exponents']['core n']:.2f} (to {layers[name]['in_n'][-1]['sentences']:,})"
+        for name, label in names.items()
+    ]
+    return f"- time grows with the number of sentences to the power of (`complexity.md`): {', '.join(parts)};"
+
+
+def crossover() -> str:
+    least: Dict[str, Dict[int, int]] = {}
+    for point in results("tree_crossover")["points"]:
+        for name, times in point["times"].items():
+            of_kernel = least.setdefault(name, {})
+            if times["ratio"] > 1:
+                of_kernel.pop(point["t"], None)
+            else:
+                of_kernel.setdefault(point["t"], point["sentences"])
+    parts = [
+        f"{name} {', '.join(f'{sentences:,} (t = {t})' for t, sentences in sorted(found.items()))}"
+        for name, found in least.items()
+    ]
+    return f"- the tree finds sentences faster than flat selection from (`tree_crossover.md`): {'; '.join(parts)};"
+
+
+def training() -> str:
+    systems = results("training_speed")["systems"]
+    ratios = [f"{name} {systems[name]['ratio']:.2f}" for name in ("sentence", "conditional")]
+    shares = systems["conditional"]["real_share"]
+    cores = [shares[name] for name in ("encoder self", "decoder self", "cross", "context")]
+    return (
+        "- target tokens per second in training on English-German documents ÷ fairseq's `translation` task and "
+        f"`transformer` of the same size (`training_speed.md`): {', '.join(ratios)}; real tokens among computed "
+        f"ones in feed-forward and loss {shares['decoder fc1']:.2f}, inside attention "
+        f"{min(cores):.2f} to {max(cores):.2f};"
+    )
+
+
+def generation() -> str:
+    rounds = {name: system["rounds"] for name, system in results("generation_speed")["systems"].items()}
+
+    def ratio(name: str, other: str) -> str:
+        values = sorted(a / b for a, b in zip(rounds[name], rounds[other]))
+        return f"{values[len(values) // 2]:.1f}"
+
+    others = {
+        "stock": "`fairseq-generate` by sentences",
+        "4-to-4": "a concatenation model of three context sentences that writes all four",
+        "4-to-1": "one that writes the last",
+    }
+    parts = [f"{ratio('conditional', other)} × {label}" for other, label in others.items()]
+    return f"- translating documents, beam 4, conditional attention (`generation_speed.md`): {', '.join(parts)};"
+
+
+def indexing() -> str:
+    return "- indexing 50 million lines: 16 s, 1.9 GB (`indexing.md`)."
+
+
+LINES: List[Callable[[], str]] = [complexity, crossover, training, generation, indexing]
+
+
+def section() -> str:
+    """Returns the section, between its marks."""
+    lines = [BEGIN + "\n" + kernels() + "\n", *(line() for line in LINES), "\n" + END]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    text = README.read_text(encoding="utf-8")
+    new, number = re.subn(re.escape(BEGIN) + ".*" + re.escape(END), lambda _: section(), text, flags=re.DOTALL)
+    if number != 1:
+        sys.exit(f"{README.name}: not one section between {BEGIN.strip()} and {END.strip()}")
+    if args.check and new != text:
+        sys.exit(f"{README.name}: not what benchmarks/results say; run python benchmarks/summary.py")
+    if not args.check:
+        README.write_text(new, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

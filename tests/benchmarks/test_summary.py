@@ -1,0 +1,14 @@
+"""The README's section on speed says what the results of the benchmarks say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_readme_says_what_the_results_say():
+    done = subprocess.run(
+        [sys.executable, "benchmarks/summary.py", "--check"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
