@@ -71,7 +71,12 @@ class Recipe:
             [*training.options, *options.train_options],
         )
         if options.smoke:
-            smoke = {"size": options.size or "tiny", "updates": options.updates or 40, "batch_tokens": 600}
+            smoke = {
+                "size": options.size or "tiny",
+                "updates": options.updates or 40,
+                "batch_tokens": 600,
+                "validate_every": 10,
+            }
             self.budget = replace(self.budget, **smoke, smoke=True)
 
     def run(self) -> Optional[str]:

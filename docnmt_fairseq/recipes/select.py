@@ -49,7 +49,7 @@ def held_out_runs(sizes: Sequence[int], hold_out: HoldOut) -> Dict[str, range]:
     needed = hold_out.sentences * len(hold_out.splits)
     if sum(sizes) < 2 * needed:
         raise InputError(f"{sum(sizes):,} training sentences are too few to take {needed:,} of them out")
-    while True:  # a place too near the end, or two that overlap, are drawn anew
+    for _ in range(1000):  # a place too near the end, or two that overlap, are drawn anew
         runs: Dict[str, range] = {}
         for split in hold_out.splits:
             start = end = chance.randrange(len(sizes))
@@ -60,6 +60,7 @@ def held_out_runs(sizes: Sequence[int], hold_out: HoldOut) -> Dict[str, range]:
         enough = all(sum(sizes[run.start : run.stop]) >= hold_out.sentences for run in runs.values())
         if enough and len(taken) == len(set(taken)) < len(sizes):
             return runs
+    raise InputError(f"{len(sizes):,} training documents are too few to take {hold_out.splits} out of them")
 
 
 def write_held_out(documents: Documents, hold_out: HoldOut, paths: Dict[str, List[Path]]) -> None:

@@ -27,7 +27,7 @@ def scores_table(facts: Facts, scores: Dict[str, Dict[int, Scores]], counts: Dic
         if len(header) > len(row):
             row.append(_published(published.bleu.get(model)))
         rows.append(row)
-    for model in (published.bleu if published else {}).keys() - scores.keys():
+    for model in [name for name in (published.bleu if published else {}) if name not in scores]:
         rows.append([model, *["–"] * 4, _published(published.bleu[model])])
     runs = [run for seeds in scores.values() for run in seeds.values()]
     signatures = sorted({str(run[name]) for run in runs for name in run if name.endswith("signature")})
