@@ -128,7 +128,7 @@ def test_without_a_network_the_message_says_what_to_do(tmp_path):
     (tmp_path / "raw").mkdir()
     with pytest.raises(InputError, match=r"a: not in --raw .*a or inner.tgz or outer.tgz .*it is http://127"):
         Source(known, tmp_path, tmp_path / "raw").get("a")
-    with pytest.raises(InputError, match="--raw .*nowhere: no such folder"):
+    with pytest.raises(InputError, match=r"--raw .*nowhere: no such folder"):
         Source(known, tmp_path, tmp_path / "nowhere")
 
 

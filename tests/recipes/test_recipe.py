@@ -88,7 +88,8 @@ def test_two_processes(tmp_path):
 
 def start(output):
     options = ["--output", str(output), "--smoke", "--models", "conditional", "--workers", "1"]
-    command = [sys.executable, "-m", "docnmt_fairseq.cli", "recipe", str(SMALL), *options]
+    main = "import sys; from docnmt_fairseq.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", main, "recipe", str(SMALL), *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
