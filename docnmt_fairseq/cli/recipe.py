@@ -9,15 +9,15 @@ import logging
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, List
+from typing import List
 
 from docnmt_fairseq.errors import InputError
-
-if TYPE_CHECKING:
-    from docnmt_fairseq.recipes.training import Machine
+from docnmt_fairseq.recipes.facts import read_facts
+from docnmt_fairseq.recipes.processes import alone_in, ending_on_sigterm
+from docnmt_fairseq.recipes.run import DEFAULT_MODELS, STEPS, Options, Recipe
+from docnmt_fairseq.recipes.training import Machine
 
 HELP = "a data set's whole way: get, prepare, train, translate, score"
-STEPS = ("get", "prepare", "train", "translate", "table")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--models",
         metavar="NAMES",
-        help="models with spaces between, e.g. 'sentence conditional' (default: sentence concatenation conditional "
-        "tree); a wrong name lists all",
+        default=" ".join(DEFAULT_MODELS),
+        help=f"models with spaces between (default: {' '.join(DEFAULT_MODELS)}); a wrong name lists all",
     )
     parser.add_argument("--seeds", default="1", metavar="NUMBERS", help="each model is trained with each (default: 1)")
     parser.add_argument("--size", metavar="SIZE", help="preset of the architectures (default: the recipe's)")
@@ -59,17 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Runs it, and prints the table."""
-    from docnmt_fairseq.recipes.facts import read_facts
-    from docnmt_fairseq.recipes.processes import alone_in, ending_on_sigterm
-    from docnmt_fairseq.recipes.run import DEFAULT_MODELS, Options, Recipe
-
-    for name in ("docnmt_fairseq", "docnmt_fairseq.recipes"):  # importing fairseq sets other levels
-        logging.getLogger(name).setLevel(logging.INFO)
+    if args.updates is not None and args.updates < 1:
+        raise InputError(f"--updates {args.updates}: at least 1")
+    logging.getLogger("fairseq").setLevel(logging.WARNING)  # importing it logs what it would like to have installed
     facts = read_facts(args.recipe)
     options = Options(
         output=args.output or Path("work") / (args.recipe.stem + ("-smoke" if args.smoke else "")),
         raw=args.raw,
-        models=tuple((args.models or " ".join(DEFAULT_MODELS)).split()),
+        models=tuple(args.models.split()),
         seeds=tuple(_numbers(args.seeds)),
         machine=_machine(args),
         size=args.size,
@@ -87,10 +84,8 @@ def run(args: argparse.Namespace) -> None:
         print(f"\n{options.output / 'table.md'}")
 
 
-def _machine(args: argparse.Namespace) -> "Machine":
+def _machine(args: argparse.Namespace) -> Machine:
     import torch
-
-    from docnmt_fairseq.recipes.training import Machine
 
     if args.processes < 1:
         raise InputError(f"--processes {args.processes}: at least 1")

@@ -3,6 +3,7 @@
 import json
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -112,8 +113,7 @@ class Recipe:
         raw = self.options.raw
         if self.options.smoke and raw is None:
             raw = self.output / "fixtures"
-            write = lambda: fixtures.write_raw(self.facts, raw)  # noqa: E731
-            self.steps.run("fixtures", {"title": self.facts.title}, [raw], write)
+            self.steps.run("fixtures", {"title": self.facts.title}, [raw], partial(fixtures.write_raw, self.facts, raw))
         source = Source(self.facts, self.output, raw)
         return {name: source.get(name) for name in self.facts.files}
 
@@ -157,10 +157,10 @@ class Recipe:
                 cut = replace(facts.hold_out, sentences=SMOKE_HELD_OUT) if smoke else facts.hold_out
                 written = [path for several in files.values() for path in several]
                 inputs["hold_out"] = [cut.splits, cut.sentences, cut.seed]
-                self.steps.run("selected", inputs, written, lambda d=documents, c=cut: write_held_out(d, c, files))
+                self.steps.run("selected", inputs, written, partial(write_held_out, documents, cut, files))
             else:
                 most = SMOKE_DOCUMENTS[name] if smoke else None
-                action = lambda d=documents, m=most, n=name: write_first(d, m, files[n])  # noqa: E731
+                action = partial(write_first, documents, most, files[name])
                 self.steps.run(f"selected/{name}", {**inputs, "most": most}, files[name], action)
         return {name: ("delimited", [str(path) for path in several]) for name, several in files.items()}
 
@@ -198,14 +198,10 @@ class Recipe:
         log, subwords = folder / "generate.log", manifest["options"]["subwords"] != "none"
         trained = json.loads((folder / "training.json").read_text(encoding="utf-8"))
         tokens, cpu = chosen.sentences * self.budget.batch_tokens, self.options.machine.cpu
-        self.steps.run(
-            f"translate/{name}-{seed}",
-            {"model": trained},
-            [log],
-            lambda: translate(data / "data-bin", folder, log, chosen, tokens, subwords, cpu),
-        )
+        action = partial(translate, data / "data-bin", folder, log, chosen, tokens, subwords, cpu)
+        self.steps.run(f"translate/{name}-{seed}", {"model": trained}, [log], action)
         written = [folder / "test.txt", folder / "scores.json"]
-        self.steps.run(f"score/{name}-{seed}", {"log": sha256(log)}, written, lambda: self._score(log, *written))
+        self.steps.run(f"score/{name}-{seed}", {"log": sha256(log)}, written, partial(self._score, log, *written))
 
     def _score(self, log: Path, text: Path, scores: Path) -> None:
         from docnmt_fairseq.evaluation.postprocess import read_translation

@@ -49,6 +49,7 @@ def test_the_whole_way(tmp_path, capsys):
         (["--models", "sentence nonsense"], "--models nonsense: no such model"),
         (["--seeds", "1 x"], "--seeds 1 x"),
         (["--processes", "0"], "--processes 0"),
+        (["--updates", "0"], "--updates 0"),
         (["--raw", "nowhere"], "--raw nowhere: no such folder"),
         ([], "train.en: not in --raw"),
     ],

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import random
 import re
 
 import pytest
@@ -251,3 +252,39 @@ def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
     for key in a:
         if not key.endswith("_float_tensor"):  # never set
             torch.testing.assert_close(a[key], b[key], atol=1e-6, rtol=1e-5, msg=key)
+
+
+@pytest.fixture(scope="module")
+def copying(tmp_path_factory):
+    """Returns a data-bin in which a sentence is translated by what the sentence before it says; the first, by itself."""
+    from fairseq import options
+    from fairseq_cli import preprocess
+
+    folder, chance = tmp_path_factory.mktemp("copying"), random.Random(1)
+    for split, number in (("train", 200), ("valid", 5), ("test", 20)):
+        source, target = [], []
+        for _ in range(number):
+            words = chance.choices("abcdefgh", k=6)
+            source += [*words, ""]
+            target += [words[0], *words[:-1], ""]
+        write_lines(folder / f"{split}.src", source)
+        write_lines(folder / f"{split}.tgt", target)
+    prefixes = [f"--{split}pref={folder / split}" for split in ("train", "valid", "test")]
+    arguments = ["-s", "src", "-t", "tgt", *prefixes, "--destdir", str(folder / "bin"), "--joined-dictionary"]
+    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    return folder / "bin"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sentences", "low", "high"), [(("2", "1"), 0.95, 1), (("2", "2"), 0.95, 1), (("1", "1"), 0, 0.5)]
+)
+def test_what_stands_in_the_sentence_before_is_learned(copying, tmp_path, sentences, low, high):
+    source, target = sentences
+    options = ["--concatenate-source", source, "--concatenate-target", target, "--max-update", "500"]
+    options += ["--max-tokens", "400", "--segment-embeddings", "--encoder-embed-dim", "32", "--decoder-embed-dim", "32"]
+    trained = train(copying, tmp_path, *options, arch="concatenation_transformer")
+    text = generate(copying, trained).text
+    wanted, found = printed(text, "T"), printed(text, "H")
+    right = sum(found[number].split("\t")[1] == words for number, words in wanted.items())
+    assert low <= right / len(wanted) <= high
