@@ -256,7 +256,7 @@ def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
 
 @pytest.fixture(scope="module")
 def copying(tmp_path_factory):
-    """Returns a data-bin in which a sentence is translated by what the sentence before it says; the first, by itself."""
+    """Returns a data-bin in which a sentence is translated by what the one before it says; the first, by itself."""
     from fairseq import options
     from fairseq_cli import preprocess
 
