@@ -17,6 +17,8 @@ COMMON = [
 SMOKE = ["--lr", "0.003", "--warmup-updates", "10", "--dropout", "0"]  # instead, in a smoke run
 # Vaswani et al. (2017) sec. 6.1; the allowance is for the targets of several sentences that concatenation has.
 SEARCH = ["--beam", "4", "--lenpen", "0.6", "--max-len-a", "1.5", "--max-len-b", "50"]
+_MEMORY_3 = ["--memory-contexts", "3", "--memory-combination", "parallel"]
+_HAN_TARGET = ["--target-context-attention", "han"]
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,19 @@ def _narrowing(updates: int) -> List[str]:
     return ["--context-top-t", "4", *schedule, "--sentence-positions", "learned"]
 
 
+def _tree(updates: int) -> List[str]:
+    """Returns the options of selection in a tree: with the default merge it does not learn to find sentences."""
+    return ["--tree-merge", "multi-dim-source2token", *_narrowing(updates)]
+
+
 def _concatenation(source: int, target: int) -> Model:
     sentences = ["--concatenate-source", str(source), "--concatenate-target", str(target), "--segment-embeddings"]
     return Model("concatenated_translation", "concatenation_transformer", lambda updates: sentences, source)
 
 
 def _mechanism(name: str, options: Callable[[int], List[str]] = lambda updates: []) -> Model:
-    return Model("document_translation", f"document_transformer_{name.replace('-', '_')}", options)
+    infix = f"_{name.replace('-', '_')}" if name else ""
+    return Model("document_translation", f"document_transformer{infix}", options)
 
 
 def models() -> Dict[str, Model]:
@@ -57,12 +65,16 @@ def models() -> Dict[str, Model]:
     from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS
 
     known = {
-        "sentence": Model("document_translation", "document_transformer", lambda updates: ["--context", "none"]),
+        "sentence": _mechanism("", lambda updates: ["--context", "none"]),
         "concatenation": _concatenation(2, 1),
         "concatenation-2to2": _concatenation(2, 2),
+        "concatenation-4to1": _concatenation(4, 1),
         "sentence-attention": _mechanism("sentence", lambda updates: ["--sentence-positions", "learned"]),
         "conditional": _mechanism("conditional", _narrowing),
-        "tree": _mechanism("tree", _narrowing),
+        "tree": _mechanism("tree", _tree),
+        "memory-3": _mechanism("memory", lambda updates: _MEMORY_3),
+        "han-target": _mechanism("", lambda updates: _HAN_TARGET),
+        "han-both": _mechanism("han", lambda updates: _HAN_TARGET),
     }
     others = [name for name in CONTEXT_MECHANISMS.names() if name not in known]
     return {**known, **{name: _mechanism(name) for name in others}}

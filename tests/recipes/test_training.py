@@ -47,6 +47,25 @@ def test_fairseq_takes_the_options_of_every_model(data_bin, name, smoke):
         assert (args.context_narrow_from, args.context_narrow_updates) == (50, 20)
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("concatenation-4to1", {"concatenate_source": 4, "concatenate_target": 1, "segment_embeddings": True}),
+        ("tree", {"context_attention": "tree", "tree_merge": "multi-dim-source2token"}),
+        ("memory", {"context_attention": "memory"}),
+        ("memory-3", {"context_attention": "memory", "memory_contexts": 3, "memory_combination": "parallel"}),
+        ("han-target", {"context_attention": "none", "target_context_attention": "han"}),
+        ("han-both", {"context_attention": "han", "target_context_attention": "han"}),
+    ],
+)
+def test_what_a_name_stands_for(data_bin, name, expected):
+    from fairseq import options
+
+    arguments = training_options(model(name), BUDGET, seed=1)
+    args = options.parse_args_and_arch(options.get_training_parser(), [str(data_bin), *arguments])
+    assert {key: getattr(args, key) for key in expected} == expected
+
+
 def commands(monkeypatch):
     """Returns where commands are put instead of being run."""
     found = []
