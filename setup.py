@@ -49,6 +49,7 @@ setup(
         "sacremoses>=0.1.0",
         "sacrebleu>=2.3",
         "lxml>=4.9",
+        "pyyaml>=5.1",
         "tqdm>=4.60",
         "matplotlib>=3.5",
         "scipy>=1.9",

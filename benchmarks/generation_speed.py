@@ -22,7 +22,7 @@ from fairseq import tasks
 from fairseq.data import LanguagePairDataset
 from fairseq.dataclass.configs import GenerationConfig
 from machine import RESULTS, clock, command, machine, table, threads, write
-from systems import configuration
+from systems import add_model_options, configuration
 from tqdm import tqdm
 
 from docnmt_fairseq.data.document_index import DocumentIndex, read_index
@@ -42,17 +42,10 @@ TARGETS += [(name, window, 3.0) for window in ("4-to-4", "4-to-1") for name in (
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data_bin")
+    add_model_options(parser)
     parser.add_argument("--every", type=int, default=10, help="translate one of so many batches (default: 10)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count (default: 3)")
-    parser.add_argument("--max-tokens", type=int, default=4096)
     parser.add_argument("--beam", type=int, default=4)
-    parser.add_argument("--layers", type=int, default=6)
-    parser.add_argument("--width", type=int, default=256)
-    parser.add_argument("--ffn", type=int, default=1024)
-    parser.add_argument("--heads", type=int, default=4)
-    parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, help="of PyTorch (default: its own choice)")
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=list(SYSTEMS))
     args, args.more = parser.parse_known_args()

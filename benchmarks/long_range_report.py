@@ -32,7 +32,8 @@ topic sentence. Documents have 104 to 120 sentences of 4 words; 100 of them are 
 Every model learns on short documents first (10 to 14 sentences, distances 1 to 6), then goes on over long ones
 (`--finetune-from-model`). What a word keeps of its document: **all** sentences throughout; **schedule**: all on short
 documents and at first on long ones, then ever fewer, linearly, at last t; **from start**: t from the first update, on
-short documents already; **at once**: all on short documents, t from the first long one."""
+short documents already; **at once**: all on short documents, t from the first long one. An update has up to 1,000
+tokens of short documents, or one long document. Figures beside each other are the seeds', in order."""
 
 
 class Store:
@@ -122,7 +123,7 @@ def draw(runs: Sequence[dict], ceilings: Dict[str, float], path: Path) -> None:
     kinds = sorted(ceilings)
     narrow = {order(run) for run in runs if run["t"]}
     known = Counter(model[:3] for model in narrow)
-    columns = sorted(column for column in known if known[column] > 1) or sorted(known)  # one t alone shows no course
+    columns = sorted(column for column in known if known[column] > 2) or sorted(known)  # few t show no course
     figure = Figure(figsize=(1.5 + 2.2 * len(columns), 1 + 2.6 * len(kinds)), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(len(kinds), len(columns), sharex=True, sharey=True, squeeze=False)
@@ -137,7 +138,7 @@ def draw(runs: Sequence[dict], ceilings: Dict[str, float], path: Path) -> None:
     panels[0][0].set_xticks(range(len(BINS)), [f"{low}-{high}" for low, high in BINS])
     panels[0][0].yaxis.set_major_formatter(PercentFormatter(1.0))
     entries = {name: handle for panel in panels.flat for handle, name in zip(*panel.get_legend_handles_labels())}
-    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=6)
+    figure.legend(entries.values(), entries.keys(), loc="outside right center")
     figure.supxlabel("sentences back to the deciding one", fontsize="medium")
     figure.suptitle("Words that only context decides, translated right (a point a seed, lines their mean)")
     figure.savefig(path)
@@ -159,16 +160,20 @@ def _draw_panel(panel: Any, runs: Sequence[dict], kind: str) -> None:
 
 
 def budgets(runs: Sequence[dict]) -> str:
-    """Returns how long models are trained, and what sets variants apart: one sentence a variant."""
-    sentences = {}
-    for run in sorted(runs, key=order):
-        budget, options = run["budget"], f" `{run['options']}`" if run["options"] else ""
-        sentences[run["variant"]] = (
-            f"{run['variant'] or 'Training'}{options}: {budget['short']:,} updates of 1,000 tokens of short documents, "
-            f"then {budget['long']:,} of a long document each; with the schedule narrowing begins there at update "
-            f"{budget['narrow_from']:,} and ends at {budget['narrow_to']:,}."
-        )
-    return "\n\n".join(sentences[variant] for variant in sorted(sentences))
+    """Returns how long models are trained, and what sets variants apart: a row a variant."""
+    rows = {}
+    for run in runs:
+        budget, options = run["budget"], f"`{run['options']}`" if run["options"] else ""
+        narrowing = f"{budget['narrow_from']:,} to {budget['narrow_to']:,}"
+        rows[run["variant"]] = [
+            run["variant"] or "usual",
+            f"{budget['short']:,}",
+            f"{budget['long']:,}",
+            narrowing,
+            options,
+        ]
+    header = ["variant", "updates on short documents", "on long ones", "narrowing there, by the schedule", "options"]
+    return table(header, [rows[variant] for variant in sorted(rows)])
 
 
 def walk_tables(diagnosis: Dict[str, dict]) -> List[str]:

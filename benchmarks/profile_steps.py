@@ -19,7 +19,7 @@ from typing import Callable, Dict
 import torch
 from generation_speed import Translator
 from machine import RESULTS, clock, command, machine, table, threads, write
-from systems import SYSTEMS, System
+from systems import SYSTEMS, System, add_model_options
 from torch.profiler import ProfilerActivity, profile
 
 KINDS = {  # the first that fits an operation's name
@@ -33,18 +33,11 @@ REST = "layer norm, dropout, sums, Adam and the rest"
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data_bin")
+    add_model_options(parser)
     parser.add_argument("--steps", type=int, default=3, help="training steps of each system (default: 3)")
     parser.add_argument("--every", type=int, default=40, help="translate one of so many batches (default: 40)")
     parser.add_argument("--before", type=Path, help="profile.json of an earlier run")
-    parser.add_argument("--max-tokens", type=int, default=4096)
     parser.add_argument("--beam", type=int, default=4)
-    parser.add_argument("--layers", type=int, default=6)
-    parser.add_argument("--width", type=int, default=256)
-    parser.add_argument("--ffn", type=int, default=1024)
-    parser.add_argument("--heads", type=int, default=4)
-    parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--seed", type=int, default=1)
     args, args.more = parser.parse_known_args()
     args.device = "cpu"
     return args

@@ -43,11 +43,9 @@ recorded() { # COMMAND...: runs it and keeps it for the report
 }
 
 updates_of() { # CHECKPOINT: prints the updates that it has seen, 0 if there is none
-    [ -f "$1" ] || { echo 0; return; }
-    python -c 'import sys, torch
-from docnmt_fairseq import compat
-state = torch.load(sys.argv[1], map_location="cpu", weights_only=True)
-print(state["optimizer_history"][-1]["num_updates"])' "$1"
+    python -c 'import pathlib, sys
+from docnmt_fairseq.recipes.training import updates_of
+print(updates_of(pathlib.Path(sys.argv[1])))' "$1"
 }
 
 train() { # NAME UPDATES OPTION...: trains once; a half-finished training goes on

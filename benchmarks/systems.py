@@ -1,5 +1,6 @@
 """The systems of training_speed.py: fairseq's own task and model beside this package's, built from command lines."""
 
+import argparse
 from typing import Iterator, List
 
 import numpy as np
@@ -24,6 +25,18 @@ DESCRIPTIONS = {
     "sentence": "sentence: document_transformer, --context none",
     "conditional": "conditional: document_transformer, attention to the 4 most relevant sentences, last 3 layers",
 }
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the data, the sizes of batches and models and the seed."""
+    parser.add_argument("data_bin")
+    parser.add_argument("--max-tokens", type=int, default=4096)
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--width", type=int, default=256)
+    parser.add_argument("--ffn", type=int, default=1024)
+    parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--seed", type=int, default=1)
 
 
 def sizes(args: object, tiny: bool) -> List[str]:

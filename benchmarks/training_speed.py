@@ -15,7 +15,7 @@ import statistics
 import torch
 from machine import RESULTS, clock, command, machine, table, threads, write
 from real_share import PARTS, real_shares
-from systems import DESCRIPTIONS, SYSTEMS, System
+from systems import DESCRIPTIONS, SYSTEMS, System, add_model_options
 from tqdm import tqdm
 
 SENTENCE_TARGET, CONDITIONAL_TARGET, SHARE_TARGET = 0.9, 1.4, 0.85
@@ -27,17 +27,10 @@ SHARE_PARTS = {
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data_bin")
+    add_model_options(parser)
     parser.add_argument("--rounds", type=int, default=7, help="rounds that count (default: 7)")
     parser.add_argument("--steps", type=int, default=8, help="steps of a system in a round (default: 8)")
     parser.add_argument("--warmup", type=int, default=2, help="steps of each system before (default: 2)")
-    parser.add_argument("--max-tokens", type=int, default=4096)
-    parser.add_argument("--layers", type=int, default=6)
-    parser.add_argument("--width", type=int, default=256)
-    parser.add_argument("--ffn", type=int, default=1024)
-    parser.add_argument("--heads", type=int, default=4)
-    parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, help="of PyTorch (default: its own choice)")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--share-batches", type=int, default=0, help="batches to count positions in; 0: an epoch")

@@ -121,7 +121,7 @@ def validate(data_bin, checkpoint, *extra):
     return float(re.search(r"\| loss (\S+)", "".join(messages)).group(1))
 
 
-def interactive(data_bin, checkpoint, input_file, *extra):
+def interactive(data_bin, checkpoint, input_file, *extra, task="document_translation"):
     from fairseq_cli import interactive as command
 
     fixed = [
@@ -129,7 +129,7 @@ def interactive(data_bin, checkpoint, input_file, *extra):
         "--user-dir",
         PLUGIN,
         "--task",
-        "document_translation",
+        task,
         "--path",
         str(checkpoint),
         "--cpu",

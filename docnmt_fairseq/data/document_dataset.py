@@ -10,7 +10,6 @@ from torch import Tensor
 from docnmt_fairseq.data.batching import pack_batches
 from docnmt_fairseq.data.document_index import DocumentIndex
 from docnmt_fairseq.data.pieces import cut, running_total
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layout import DocumentLayout, Ragged
 
 
@@ -45,8 +44,6 @@ class DocumentDataset(FairseqDataset):
         seed: int = 1,
         name: str = "corpus",
     ):
-        if getattr(source, "supports_prefetch", False):
-            raise InputError("--dataset-impl cached: documents need random access; use mmap or lazy")
         self.src, self.tgt = source, target  # the names that fairseq-generate asks for
         self.index = index
         self.pad, self.eos = pad, eos
@@ -56,8 +53,8 @@ class DocumentDataset(FairseqDataset):
         self.seed = seed
         self.name = name
         self.epoch = 1
-        self.source_sizes = _sizes(source, index)
-        self.target_sizes = None if target is None else _sizes(target, index)
+        self.source_sizes = sentence_sizes(source, index)
+        self.target_sizes = None if target is None else sentence_sizes(target, index)
         longer = self.source_sizes if target is None else np.maximum(self.source_sizes, self.target_sizes)
         self.pieces = cut(index.documents, longer, max_sentences, max_tokens, *overlap)
         self.skipped = np.zeros(0, dtype=np.int64)  # sentences that are too long for the model, ascending
@@ -225,6 +222,6 @@ class DocumentDataset(FairseqDataset):
         return False
 
 
-def _sizes(dataset: object, index: DocumentIndex) -> np.ndarray:
+def sentence_sizes(dataset: object, index: DocumentIndex) -> np.ndarray:
     """Returns the tokens of every sentence, a copy: fairseq's sizes are a view that dies with its dataset."""
     return np.asarray(dataset.sizes)[index.items].astype(np.int32, copy=False)

@@ -27,6 +27,16 @@ class LinesInMemory:
         return len(self.lines)
 
 
+def index_of(lines: LinesInMemory, paragraph_symbol: Optional[int]) -> DocumentIndex:
+    """Returns the documents among typed lines, of which the last may be unfinished; none if there are only marks."""
+    marks = Marks.read(lines, paragraph_symbol)
+    if (marks.document_end | marks.paragraph_end).all():
+        empty = np.zeros(0, dtype=np.int32)
+        return DocumentIndex(empty, np.zeros(1, dtype=np.int32), empty)
+    marked = Marks(np.append(marks.document_end, True), np.append(marks.paragraph_end, False))
+    return DocumentIndex.build(marked, "input", strict=False)
+
+
 @dataclass(frozen=True)
 class OpenBatch:
     """What fairseq-interactive does not keep of a batch.
@@ -150,7 +160,7 @@ class OpenDocument:
         ends = [number for number, line in enumerate(together.lines) if len(line) == 1]
         still_open = together.lines[ends[-1] + 1 :] if ends else together.lines
         dataset = InteractiveDataset(
-            together, None, self._index(together), self.pad, self.eos, max_sentences=max_sentences,
+            together, None, index_of(together, self.paragraph_symbol), self.pad, self.eos, max_sentences=max_sentences,
             max_tokens=max_tokens, overlap=overlap, with_context=context, name="input",
             batches=self.batches, carried=len(self.lines), before=self.before,
             history=self.history[-carried:] if carried else [],
@@ -178,14 +188,6 @@ class OpenDocument:
 
     def _is_paragraph(self, line: Tensor) -> bool:
         return len(line) == 2 and int(line[0]) == self.paragraph_symbol
-
-    def _index(self, lines: LinesInMemory) -> DocumentIndex:
-        marks = Marks.read(lines, self.paragraph_symbol)
-        if (marks.document_end | marks.paragraph_end).all():  # only marks so far: no document
-            empty = np.zeros(0, dtype=np.int32)
-            return DocumentIndex(empty, np.zeros(1, dtype=np.int32), empty)
-        marked = Marks(np.append(marks.document_end, True), np.append(marks.paragraph_end, False))
-        return DocumentIndex.build(marked, "input", strict=False)
 
     def batch_of(self, src_lengths: Tensor) -> OpenBatch:
         """Returns the documents of the batch in hand, which must have the given lengths of sentences."""

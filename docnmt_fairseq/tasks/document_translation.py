@@ -1,141 +1,72 @@
 """Task ``document_translation``: translate sentences in sight of their documents, through fairseq's own commands."""
 
 import logging
-from dataclasses import dataclass, field
-from typing import Callable, Dict, List, Optional, Tuple
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Tuple
 
 import numpy as np
 import torch
-from fairseq import utils
-from fairseq.data.indexed_dataset import get_available_dataset_impl
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
-from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
-from omegaconf import II
 
 from docnmt_fairseq.data.document_dataset import DocumentDataset
-from docnmt_fairseq.data.document_index import read_index
 from docnmt_fairseq.data.open_document import OpenBatch, OpenDocument
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import PARAGRAPH, is_mark
 from docnmt_fairseq.modules.keep_schedule import KeepSchedule
 from docnmt_fairseq.search.rounds import translate_in_rounds, with_target_context
+from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask, option
 
 logger = logging.getLogger(__name__)
 
-# How a model sees documents: unset options take what it was trained with, else these.
-VIEW_DEFAULTS = {
-    "context": "document",
-    "max_document_sentences": 128,
-    "max_document_tokens": 4096,
-    "context_overlap": 0,
-    "context_overlap_after": 0,
-}
-
-
-def _option(default: object, help_text: str) -> object:
-    return field(default=default, metadata={"help": help_text})
-
 
 @dataclass
-class DocumentTranslationConfig(FairseqDataclass):
+class DocumentTranslationConfig(DocumentsConfig):
     """Options of the task; an unset view of documents is the one that the model was trained with."""
 
-    data: Optional[str] = _option(
-        None, "colon separated paths of data-bins, taken in turn in training; validation and test are in the first"
-    )
-    source_lang: Optional[str] = field(default=None, metadata={"help": "source language", "argparse_alias": "-s"})
-    target_lang: Optional[str] = field(default=None, metadata={"help": "target language", "argparse_alias": "-t"})
-    max_source_positions: int = _option(1024, "longest source sentence, in tokens")
-    max_target_positions: int = _option(1024, "longest target sentence, in tokens")
-    upsample_primary: int = _option(1, "how often train is taken when train1, train2, ... are there")
-
-    context: Optional[ChoiceEnum(["document", "none"])] = _option(
+    context: Optional[ChoiceEnum(["document", "none"])] = option(
         None, "none hides everything but the sentence itself (default: as trained, else document)"
     )
-    context_dropout: float = _option(0.0, "probability of hiding the context of a whole document in training")
-    max_document_sentences: Optional[int] = _option(
+    context_dropout: float = option(0.0, "probability of hiding the context of a whole document in training")
+    max_document_sentences: Optional[int] = option(
         None, "longer documents are cut into consecutive pieces; 0: no limit (default: as trained, else 128)"
     )
-    max_document_tokens: Optional[int] = _option(
+    max_document_tokens: Optional[int] = option(
         None, "documents of more source or target tokens are cut too; 0: no limit (default: as trained, else 4096)"
     )
-    context_overlap: Optional[int] = _option(
+    context_overlap: Optional[int] = option(
         None, "sentences before a piece that are encoded with it but not translated (default: as trained, else 0)"
     )
-    context_overlap_after: Optional[int] = _option(None, "the same after a piece")
-    unmarked_corpus: ChoiceEnum(["document", "line"]) = _option(
-        "document", "what a corpus without a single empty line is: one document, or a document a line"
-    )
-
-    train_subset: str = II("dataset.train_subset")
-    dataset_impl: Optional[ChoiceEnum(get_available_dataset_impl())] = II("dataset.dataset_impl")
-    seed: int = II("common.seed")
-
-    eval_bleu: bool = _option(False, "translate the validation set and report BLEU")
-    eval_bleu_args: Optional[str] = _option("{}", "options of that search as JSON, e.g. '{\"beam\": 4}'")
-    eval_bleu_detok: str = _option("space", "detokeniser before BLEU, e.g. moses; space: none")
-    eval_bleu_detok_args: Optional[str] = _option("{}", "options of the detokeniser as JSON")
-    eval_tokenized_bleu: bool = _option(False, "BLEU of tokens instead of sacreBLEU")
-    eval_bleu_remove_bpe: Optional[str] = field(
-        default=None,
-        metadata={"help": "undo subwords before BLEU, e.g. sentencepiece or '@@ '", "argparse_const": "@@ "},
-    )
-    eval_bleu_print_samples: bool = _option(False, "print a translation of every validation batch")
+    context_overlap_after: Optional[int] = option(None, "the same after a piece")
 
 
 @register_task("document_translation", dataclass=DocumentTranslationConfig)
-class DocumentTranslationTask(TranslationTask):
+class DocumentTranslationTask(DocumentsTask):
     """A stock translation task whose datasets are documents."""
 
     cfg: DocumentTranslationConfig
+    view_defaults = {
+        "context": "document",
+        "max_document_sentences": 128,
+        "max_document_tokens": 4096,
+        "context_overlap": 0,
+        "context_overlap_after": 0,
+    }
 
     def __init__(self, cfg: DocumentTranslationConfig, src_dict: object, tgt_dict: object):
         super().__init__(cfg, src_dict, tgt_dict)
-        self.trained_view: Dict[str, object] = {}
         self.open_document = OpenDocument(src_dict.pad(), src_dict.eos(), self.paragraph_symbols()[0])
         if not 0 <= cfg.context_dropout <= 1:
             raise InputError(f"--context-dropout {cfg.context_dropout}: a probability is between 0 and 1")
-        if cfg.upsample_primary < 1 and cfg.upsample_primary != -1:  # -1: fairseq's own default
-            raise InputError(f"--upsample-primary {cfg.upsample_primary}: must be at least 1")
-        symbols = self.paragraph_symbols()
-        if (symbols[0] is None) != (symbols[1] is None):
-            lacking = cfg.source_lang if symbols[0] is None else cfg.target_lang
-            raise InputError(f"dict.{lacking}.txt lacks {PARAGRAPH}, which the other dictionary has; both need it")
         for name in ("max_document_sentences", "max_document_tokens", "context_overlap", "context_overlap_after"):
             if (getattr(cfg, name) or 0) < 0:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(cfg, name)}: must not be negative")
 
-    def paragraph_symbols(self) -> Tuple[Optional[int], Optional[int]]:
-        """Returns the number of ``<p>`` in the source and the target dictionary, None where it is missing."""
-        numbers = (dictionary.index(PARAGRAPH) for dictionary in (self.src_dict, self.tgt_dict))
-        return tuple(None if number == self.src_dict.unk() else number for number in numbers)
-
-    def view(self, name: str) -> object:
-        """Returns how documents are seen: the option if given, else as the model was trained, else the default."""
-        given, trained = getattr(self.cfg, name), self.trained_view.get(name)
-        if given is not None:
-            return given
-        return VIEW_DEFAULTS[name] if trained is None else trained
-
-    def remember_view(self, model_cfg: object) -> None:
-        """Keeps how a loaded model saw documents in training; warns where the command line says otherwise."""
-        for name in VIEW_DEFAULTS:
-            trained = getattr(model_cfg, name, None)
-            trained = VIEW_DEFAULTS[name] if trained is None else trained
-            if str(self.trained_view.get(name, trained)) != str(trained) and getattr(self.cfg, name) is None:
-                raise InputError(f"--path: models trained with different --{name.replace('_', '-')}; say which to use")
-            self.trained_view[name] = trained
-            if str(self.view(name)) != str(self.trained_view[name]):
-                option = f"--{name.replace('_', '-')}"
-                logger.warning(f"{option} {self.view(name)}: the model was trained with {self.trained_view[name]}")
-
     def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> torch.nn.Module:
         """Returns the model; one from a checkpoint brings its view of documents along."""
         if from_checkpoint:
-            self.remember_view(cfg)
+            self.remember_view({name: getattr(cfg, name, None) for name in self.view_defaults})
         return super().build_model(cfg, from_checkpoint)
 
     def build_criterion(self, cfg: FairseqDataclass, *args, **kwargs) -> torch.nn.Module:
@@ -150,17 +81,8 @@ class DocumentTranslationTask(TranslationTask):
         Raises:
             InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
         """
-        cfg, paths = self.cfg, utils.split_paths(self.cfg.data)
-        training = split == cfg.train_subset
-        path = paths[(epoch - 1) % len(paths)] if training else paths[0]
-        pair = load_langpair_dataset(
-            path, split, cfg.source_lang, self.src_dict, cfg.target_lang, self.tgt_dict, combine=combine,
-            dataset_impl=cfg.dataset_impl, upsample_primary=max(1, cfg.upsample_primary), left_pad_source=False,
-            left_pad_target=False, max_source_positions=cfg.max_source_positions,
-            max_target_positions=cfg.max_target_positions,
-        )  # fmt: skip
-        name = f"{path} {split}"
-        index = read_index(pair.src, pair.tgt, self.paragraph_symbols(), name, str(cfg.unmarked_corpus))
+        pair, index, name = self.read_split(split, epoch, combine)
+        training = split == self.cfg.train_subset
         self.datasets[split] = DocumentDataset(
             pair.src,
             pair.tgt,
@@ -171,9 +93,9 @@ class DocumentTranslationTask(TranslationTask):
             max_tokens=self.view("max_document_tokens"),
             overlap=(self.view("context_overlap"), self.view("context_overlap_after")),
             with_context=str(self.view("context")) == "document",
-            context_dropout=cfg.context_dropout if training else 0.0,
+            context_dropout=self.cfg.context_dropout if training else 0.0,
             shuffle=training,
-            seed=cfg.seed,
+            seed=self.cfg.seed,
             name=name,
         )
         pieces, longest = len(self.datasets[split]), int(np.diff(index.documents).max())
@@ -213,18 +135,6 @@ class DocumentTranslationTask(TranslationTask):
         limits = (self.view("max_document_sentences"), self.view("max_document_tokens"))
         overlap = (self.view("context_overlap"), self.view("context_overlap_after"))
         return self.open_document.extend(src_tokens, context, *limits, overlap)
-
-    def get_interactive_tokens_and_lengths(self, lines: List[str], encode_fn: Callable[[str], str]) -> Tuple:
-        """Returns tokens and lengths of typed lines; the subword model, which knows no marks, does not see them."""
-        return super().get_interactive_tokens_and_lengths(
-            lines, lambda line: line if is_mark(line) else encode_fn(line)
-        )
-
-    def build_generator(self, models: List, args: object, *more, **kwargs) -> object:
-        """Returns fairseq's search; ``InputError`` for the one that needs its own batches."""
-        if getattr(args, "constraints", None):
-            raise InputError("--constraints is not supported by document_translation")
-        return super().build_generator(models, args, *more, **kwargs)
 
     def inference_step(
         self, generator: object, models: List, sample: Dict, prefix_tokens: object = None, constraints: object = None

@@ -104,7 +104,7 @@ def test_what_was_written_by_hand_stays_in_the_report(tmp_path):
     store.add("all", _run(regime="all", t=0, pronoun=cells))
     write(Store(store.path), tmp_path)
     report = tmp_path / "long_range.md"
-    assert "Training: 1,200 updates" in report.read_text() and report.read_text().count("a command") == 1
+    assert "| usual | 1,200 | 5 | 1 to 3 |" in report.read_text() and report.read_text().count("a command") == 1
     text = report.read_text()
     report.write_text(text.replace(FINDINGS, FINDINGS + "\n\nIt learns."))
     write(Store(store.path), tmp_path)

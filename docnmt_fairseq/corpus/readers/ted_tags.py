@@ -9,6 +9,7 @@ from typing import Iterator, List, Sequence, Set, Tuple
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.readers import ReadOptions, prefix_or_files
+from docnmt_fairseq.corpus.talks import same_talk
 from docnmt_fairseq.errors import InputError
 
 HELP = "WIT3/IWSLT training text (train.tags), a document a talk; titles and descriptions are left out"
@@ -41,13 +42,8 @@ def read(paths: Sequence[Path], options: ReadOptions) -> Iterator[Document]:
     """
     files = tuple(str(path) for path in paths)
     for talks in zip_longest(*map(_talks, paths)):
-        first = next(talk for talk in talks if talk is not None)
+        first = same_talk(paths, talks)
         for path, talk in zip(paths, talks):
-            if talk is None:
-                raise InputError(f"{path}: talk {first.identifier} is missing; both sides must have the same talks")
-            if talk.identifier != first.identifier:
-                message = f"talk {talk.identifier} here, but talk {first.identifier} at this place in {paths[0]}"
-                raise InputError.at(path, talk.line, f"{message}; both sides need the same talks in the same order")
             if len(talk.sentences) != len(first.sentences):
                 message = f"{len(talk.sentences)} sentences in talk {talk.identifier}, {len(first.sentences)} of it in"
                 raise InputError.at(path, talk.line, f"{message} {paths[0]}; they must be as many")

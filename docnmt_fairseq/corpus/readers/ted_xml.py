@@ -13,6 +13,7 @@ from docnmt_fairseq.corpus import xml
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.readers import ReadOptions, one_file_a_side
+from docnmt_fairseq.corpus.talks import same_talk
 from docnmt_fairseq.errors import InputError
 
 HELP = "WIT3/IWSLT TED XML (dev and test sets) and the older SGML of WMT, sides matched by document and segment id"
@@ -48,13 +49,7 @@ def read(paths: Sequence[Path], options: ReadOptions) -> Iterator[Document]:
         InputError: talks or segments that differ between the sides, ids missing or repeated, a file beyond repair.
     """
     for talks in zip_longest(*(_talks(path) for path in paths)):
-        first = next(talk for talk in talks if talk is not None)
-        for path, talk in zip(paths, talks):
-            if talk is None:
-                raise InputError(f"{path}: talk {first.identifier} is missing; both sides must have the same talks")
-            if talk.identifier != first.identifier:
-                message = f"talk {talk.identifier} here, but talk {first.identifier} at this place in {paths[0]}"
-                raise InputError.at(path, talk.line, f"{message}; both sides need the same talks in the same order")
+        first = same_talk(paths, talks)
         name = f"talk {first.identifier}"
         for path, talk in zip(paths[1:], talks[1:]):
             xml.check_same_ids(path, talk.line, name, first.segments, talk.segments, str(path))

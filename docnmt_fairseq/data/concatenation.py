@@ -1,0 +1,168 @@
+"""Concatenation: a sentence and those before it in its document become one sequence, breaks in between.
+
+Source: [TS] J. Tiedemann and Y. Scherrer, Neural Machine Translation with Extended Context, DiscoMT 2017, sec. 3:
+extended source (2+1, 2-to-1 here) and extended translation units (2+2, 2-to-2).
+"""
+
+from typing import Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+import torch
+from fairseq.data import LanguagePairDataset
+from torch import Tensor
+
+from docnmt_fairseq.data.document_dataset import sentence_sizes
+from docnmt_fairseq.data.document_index import DocumentIndex
+from docnmt_fairseq.data.pieces import running_total
+
+
+def context_counts(documents: np.ndarray, tokens: np.ndarray, most: np.ndarray, longest: int) -> np.ndarray:
+    """Returns how many sentences of the same document stand before each in its window, [S].
+
+    Args:
+        documents: [D + 1] first sentence of every document, and their total.
+        tokens: [S] of every sentence, its end included; in a window a break takes the place of an end.
+        most: [S] or a number: more sentences are never taken.
+        longest: tokens of a window; the sentences furthest back are left out to keep to it. A sentence that is longer
+            by itself stands alone.
+    """
+    first = np.repeat(documents[:-1], np.diff(documents))  # [S]
+    sentence = np.arange(len(tokens))
+    counts = np.minimum(sentence - first, most)
+    total = running_total(tokens)
+    for number in range(int(counts.max(initial=0)), 0, -1):
+        at = np.flatnonzero(counts == number)
+        counts[at[total[at + 1] - total[at - number] > longest]] -= 1
+    return counts
+
+
+class Windows:
+    """The windows of one side as an indexed dataset: item i is the window of sentence ``first + i``.
+
+    Args:
+        lines: an indexed dataset of sentences and marks.
+        index: where the documents begin.
+        break_symbol: number of the symbol between sentences.
+        first: sentences before it are context only.
+    """
+
+    def __init__(self, lines: object, index: DocumentIndex, break_symbol: int, first: int = 0):
+        self.lines, self.index, self.break_symbol, self.first = lines, index, break_symbol, first
+        self.tokens = sentence_sizes(lines, index)  # [S]
+        self.counts = np.zeros(len(index.items), dtype=np.int64)  # [S] sentences of context
+
+    def fill(self, most: np.ndarray, longest: int) -> None:
+        """Sets the windows to ``most`` sentences of context, fewer where there are not so many or too long ones."""
+        self.counts = context_counts(self.index.documents, self.tokens, most, longest)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Returns the tokens of every window, [items]."""
+        total, end = running_total(self.tokens), np.arange(self.first, len(self.tokens)) + 1
+        return total[end] - total[end - 1 - self.counts[self.first :]]
+
+    def __len__(self) -> int:
+        return len(self.tokens) - self.first
+
+    def __getitem__(self, number: int) -> Tensor:
+        last = self.first + number
+        items = self.index.items[last - self.counts[last] : last + 1]
+        *context, sentence = (self.lines[int(item)] for item in items)
+        between = sentence.new_tensor([self.break_symbol])
+        return torch.cat([*(part for tokens in context for part in (tokens[:-1], between)), sentence])
+
+
+class ConcatenationDataset(LanguagePairDataset):
+    """fairseq's own dataset over windows; a sample id is the item number of the window's last sentence in the data-bin.
+
+    Args:
+        source, target: indexed datasets of sentences and marks; no target in translation.
+        index: where the documents begin.
+        dictionaries: of source and target, with ``break_symbol``.
+        break_symbol: what stands between sentences.
+        sentences: of a window at most, of source and target; not more of the target.
+        longest: tokens of a window at most, of source and target; ``fit`` can lower it.
+        carried: lines at the front that are context only; ids are counted from behind them.
+        shuffle: as fairseq's.
+    """
+
+    def __init__(
+        self,
+        source: object,
+        target: Optional[object],
+        index: DocumentIndex,
+        dictionaries: Sequence[object],
+        break_symbol: str,
+        sentences: Tuple[int, int],
+        longest: Tuple[int, int],
+        carried: int = 0,
+        shuffle: bool = False,
+    ):
+        self.index, self.sentences, self.carried = index, sentences, carried
+        first = int(np.searchsorted(index.items, carried))
+        sides = [
+            None if lines is None else Windows(lines, index, dictionary.index(break_symbol), first)
+            for lines, dictionary in zip((source, target), dictionaries)
+        ]
+        self.longest = longest
+        self._fill(sides)
+        sizes = [None if side is None else side.sizes for side in sides]
+        (source_dict, target_dict), (windows, translations) = dictionaries, sides
+        super().__init__(windows, sizes[0], source_dict, translations, sizes[1], target_dict, shuffle=shuffle)
+
+    def _fill(self, sides: List[Optional[Windows]]) -> None:
+        """Sets the windows. Those of the source never depend on the target, which is unknown in translation."""
+        source, target = sides
+        source.fill(self.sentences[0] - 1, self.longest[0])
+        if target is not None:
+            target.fill(np.minimum(source.counts, self.sentences[1] - 1), self.longest[1])
+
+    def fit(self, max_source: int, max_target: int) -> None:
+        """Shortens windows that are longer than a model takes."""
+        longest = min(self.longest[0], max_source), min(self.longest[1], max_target)
+        if longest == self.longest:
+            return
+        self.longest = longest
+        self._fill([self.src, self.tgt])
+        self.src_sizes = self.sizes = self.src.sizes
+        if self.tgt is not None:
+            self.tgt_sizes = self.tgt.sizes
+            self.sizes = np.stack([self.src_sizes, self.tgt_sizes], axis=1)
+
+    def __getitem__(self, number: int) -> Dict[str, object]:
+        item = int(self.index.items[self.src.first + number])
+        return {**super().__getitem__(int(number)), "id": item - self.carried}
+
+    def batch_by_size(self, indices: np.ndarray, *args, **kwargs) -> List[np.ndarray]:
+        """Returns fairseq's batches, and the last one, too, where its rows are no multiple of what was asked for."""
+        if not len(indices):
+            return []
+        batches = super().batch_by_size(indices, *args, **kwargs)
+        left = indices[sum(map(len, batches)) :]
+        return [*batches, left] if len(left) else batches
+
+
+def last_sentence_start(tokens: Tensor, break_symbol: int) -> int:
+    """Returns where the sentence after the last break begins; 0 without a break."""
+    breaks = tokens.eq(break_symbol).nonzero()
+    return int(breaks[-1]) + 1 if len(breaks) else 0
+
+
+def keep_last_sentence(hypothesis: Dict[str, object], break_symbol: int, len_penalty: Optional[float]) -> Dict:
+    """Returns what a hypothesis says after its last break: tokens, their scores, and the score of these alone.
+
+    Args:
+        hypothesis: of fairseq's search; without a break it is returned as it is.
+        break_symbol: number of the break in the target dictionary.
+        len_penalty: exponent of the length that scores are divided by; None: they are not.
+    """
+    start = last_sentence_start(hypothesis["tokens"], break_symbol)
+    if start == 0:
+        return hypothesis
+    kept = dict(hypothesis, tokens=hypothesis["tokens"][start:])
+    kept["positional_scores"] = hypothesis["positional_scores"][start:]
+    length = 1 if len_penalty is None else len(kept["tokens"]) ** len_penalty
+    kept["score"] = kept["positional_scores"].sum() / length
+    if hypothesis["attention"] is not None and hypothesis["attention"].dim() == 2:
+        kept["attention"] = hypothesis["attention"][:, start:]  # [m, target]
+    return kept

@@ -1,0 +1,133 @@
+"""The facts of one data set, from a YAML file: where it is, its splits, its preparation, what was published on it."""
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar
+
+from docnmt_fairseq.errors import InputError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that is fetched, or unpacked from another; ``holds`` are files that are unpacked from it.
+
+    Attributes:
+        name: what it is called on disk.
+        urls: tried in this order; none if another download holds it.
+        md5: of its content, None where it is not known.
+        holds: base names of its members.
+    """
+
+    name: str
+    urls: List[str] = field(default_factory=list)
+    md5: Optional[str] = None
+    holds: List[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class SplitFacts:
+    """One split: a format of ``docnmt prepare``, and the files of each corpus as that format takes them."""
+
+    format: str
+    corpora: List[List[str]]
+
+
+@dataclass(frozen=True)
+class HoldOut:
+    """Splits that are cut from the training set: each a run of so many consecutive sentences, at a random place."""
+
+    splits: List[str]
+    sentences: int
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Training:
+    """How models are trained on this data set.
+
+    Attributes:
+        size: of the architectures.
+        updates: of every model.
+        batch_tokens: source or target tokens that an update sees.
+        validate_every: updates between validations; the checkpoint with the lowest loss translates.
+        options: of fairseq-train, beside those of all recipes.
+    """
+
+    size: str = "base"
+    updates: int = 100_000
+    batch_tokens: int = 6520
+    validate_every: int = 1000
+    options: List[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a paper reports: sentences of the splits, and BLEU over tokens by model."""
+
+    source: str
+    sentences: Dict[str, int] = field(default_factory=dict)
+    bleu: Dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All of them; ``prepare`` holds options of ``docnmt prepare`` by their names in ``PrepareConfig``."""
+
+    title: str
+    source_lang: str
+    target_lang: str
+    page: str
+    splits: Dict[str, SplitFacts]
+    prepare: Dict[str, Any]
+    training: Training
+    downloads: List[Download] = field(default_factory=list)
+    hold_out: Optional[HoldOut] = None
+    published: Optional[Published] = None
+
+    @property
+    def files(self) -> List[str]:
+        """All files that the splits are read from."""
+        return [file for split in self.splits.values() for corpus in split.corpora for file in corpus]
+
+
+def read_facts(path: Path) -> Facts:
+    """Returns the facts of a file.
+
+    Raises:
+        InputError: it cannot be read, or says something that nobody knows; names the key.
+    """
+    import yaml
+
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: no recipe: {error}") from error
+    values = dict(values) if isinstance(values, Mapping) else {}
+    parts = {"training": Training, "hold_out": HoldOut, "published": Published}
+    for name, kind in parts.items():
+        if values.get(name) is not None:
+            values[name] = _made(kind, values[name], f"{path}: {name}")
+    values["downloads"] = [_made(Download, one, f"{path}: downloads") for one in values.get("downloads") or []]
+    splits = values.get("splits") or {}
+    values["splits"] = {name: _made(SplitFacts, one, f"{path}: splits: {name}") for name, one in splits.items()}
+    facts = _made(Facts, values, str(path))
+    held = facts.hold_out.splits if facts.hold_out else []
+    if {*facts.splits, *held} != {"train", "valid", "test"} or {*facts.splits} & {*held}:
+        raise InputError(f"{path}: splits: train, valid and test are needed, each once")
+    return facts
+
+
+def _made(kind: Type[T], values: Any, where: str) -> T:
+    """Returns the dataclass of these values; unknown and missing keys are errors."""
+    if not isinstance(values, Mapping):
+        raise InputError(f"{where}: expected keys and values, got {values!r}")
+    known = {one.name for one in fields(kind)}
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise InputError(f"{where}: unknown {', '.join(map(str, unknown))}; there are {', '.join(sorted(known))}")
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise InputError(f"{where}: {error}") from error

@@ -1,0 +1,187 @@
+"""Gets the files of a data set: from a folder, or from the network; unpacks what archives hold."""
+
+import gzip
+import hashlib
+import logging
+import os
+import shutil
+import tarfile
+import urllib.error
+import urllib.request
+import zipfile
+from pathlib import Path
+from typing import BinaryIO, Dict, Iterator, List, Optional, Tuple
+
+from docnmt_fairseq.corpus.files import DAMAGED, atomic_write_bytes, partial_path
+from docnmt_fairseq.corpus.steps import sha256
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes.facts import Download, Facts
+
+TIMEOUT = 60  # seconds without any data
+BLOCK = 1 << 20
+
+logger = logging.getLogger(__name__)
+
+
+class Source:
+    """The files of a data set; a file that is there already is neither fetched nor unpacked again.
+
+    Args:
+        facts: the data set's.
+        folder: where downloads and unpacked files are kept.
+        raw: a folder with the files, or with the archives that hold them; None: they are downloaded.
+    """
+
+    def __init__(self, facts: Facts, folder: Path, raw: Optional[Path] = None):
+        if raw is not None and not raw.is_dir():
+            raise InputError(f"--raw {raw}: no such folder")
+        self.facts, self.folder, self.raw = facts, folder, raw
+        self._there: Dict[str, List[Path]] = {}
+        if raw is not None:
+            for path in sorted(raw.rglob("*"), key=lambda path: (len(path.parts), str(path))):
+                self._there.setdefault(path.name, []).append(path)
+
+    def get(self, name: str) -> Path:
+        """Returns where a file is.
+
+        Raises:
+            InputError: it cannot be had; says from where it can.
+        """
+        if name in self._there:
+            return self._there[name][0]
+        unpacked = self.folder / "unpacked" / name
+        if unpacked.exists():
+            return unpacked
+        for download in self.facts.downloads:
+            if download.name == name and download.urls and self.raw is None:
+                return fetch(download, self.folder / "downloads" / name, self._advice(name))
+        holder = next((download for download in self.facts.downloads if name in download.holds), None)
+        if holder is None:
+            raise InputError(f"{name}: not in --raw {self.raw or '(not given)'}. {self._advice(name)}")
+        try:
+            archive = self.get(holder.name)
+        except InputError as error:
+            if self.raw is None:
+                raise
+            raise InputError(f"{name}: not in --raw {self.raw}. {self._advice(name)}") from error
+        unpack(archive, holder.holds, self.folder / "unpacked")
+        return unpacked
+
+    def _advice(self, name: str) -> str:
+        """Returns where a file comes from, for errors."""
+        chain = [name]
+        for _ in self.facts.downloads:
+            holders = [download.name for download in self.facts.downloads if chain[-1] in download.holds]
+            chain += holders[:1]
+        urls = [url for download in self.facts.downloads if download.name == chain[-1] for url in download.urls]
+        place = f"; it is {urls[0]}" if urls else ""
+        return f"Give --raw a folder that holds {' or '.join(chain)} ({self.facts.page}){place}"
+
+
+def fetch(download: Download, path: Path, advice: str) -> Path:
+    """Returns the file of a download, fetched unless it is there; an interrupted one goes on.
+
+    Its SHA-256 is written beside it the first time, and compared from then on.
+
+    Args:
+        download: what to fetch.
+        path: where to.
+        advice: what else can be done, for errors.
+
+    Raises:
+        InputError: no network, another checksum, or something that is no archive though its name says so.
+    """
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        problems = []
+        for url in download.urls:
+            logger.info(f"fetching {url}")
+            try:
+                _transfer(url, partial_path(path))
+                break
+            except (OSError, urllib.error.URLError, ValueError) as error:
+                problems.append(f"{url}: {getattr(error, 'reason', error)}")
+        else:
+            raise InputError(f"{download.name} cannot be downloaded ({'; '.join(problems)}). {advice}")
+        _check(download, partial_path(path), advice)
+        os.replace(partial_path(path), path)
+    recorded, found = path.with_name(path.name + ".sha256"), sha256(path)
+    if recorded.exists() and recorded.read_text(encoding="utf-8").split()[0] != found:
+        raise InputError(f"{path}: is not what was downloaded first (see {recorded.name}); remove both to start anew")
+    atomic_write_bytes(recorded, f"{found}  {path.name}\n".encode())
+    return path
+
+
+def _transfer(url: str, partial: Path) -> None:
+    """Writes what a URL holds, going on behind what is there already."""
+    done = partial.stat().st_size if partial.exists() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+            goes_on = done and answer.status == 206
+            with open(partial, "ab" if goes_on else "wb") as stream:
+                shutil.copyfileobj(answer, stream, BLOCK)
+                expected = answer.headers.get("Content-Length")
+                if expected and stream.tell() - (done if goes_on else 0) != int(expected):
+                    raise OSError("the connection broke off; run again to go on")
+    except urllib.error.HTTPError as error:
+        if error.code != 416:  # nothing is left to send
+            raise
+
+
+def _check(download: Download, path: Path, advice: str) -> None:
+    """Removes a partial download that is not the file meant, and raises."""
+    problem = None
+    if download.md5 and _md5(path) != download.md5:
+        problem = f"its MD5 is not {download.md5}"
+    elif download.holds and not (tarfile.is_tarfile(path) or zipfile.is_zipfile(path)):
+        problem = "it is no archive"
+    if problem:
+        path.unlink()
+        raise InputError(f"{download.name}: what was downloaded is not the file meant: {problem}. {advice}")
+
+
+def _md5(path: Path) -> str:
+    digest = hashlib.md5(usedforsecurity=False)
+    with open(path, "rb") as stream:
+        for block in iter(lambda: stream.read(BLOCK), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def unpack(archive: Path, names: List[str], folder: Path) -> None:
+    """Writes members of a tar or zip file, wanted by their base names, into one flat folder.
+
+    Raises:
+        InputError: the archive is damaged or lacks one.
+    """
+    logger.info(f"unpacking {archive}")
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = set(names)
+    try:
+        for name, stream in _members(archive):
+            if name in missing:
+                missing.discard(name)
+                with open(partial_path(folder / name), "wb") as output:
+                    shutil.copyfileobj(stream, output, BLOCK)
+                os.replace(partial_path(folder / name), folder / name)
+    except (*DAMAGED, tarfile.TarError, gzip.BadGzipFile) as error:
+        raise InputError(f"{archive}: cannot be unpacked: {error}") from error
+    if missing:
+        raise InputError(f"{archive}: does not hold {', '.join(sorted(missing))}")
+
+
+def _members(archive: Path) -> Iterator[Tuple[str, BinaryIO]]:
+    """Yields base name and content of every file; nothing is written where an archive says."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as packed:
+            for entry in packed.infolist():
+                if not entry.is_dir():
+                    with packed.open(entry) as stream:
+                        yield Path(entry.filename).name, stream
+        return
+    with tarfile.open(archive) as packed:
+        for member in packed:
+            stream = packed.extractfile(member) if member.isfile() else None
+            if stream is not None:
+                yield Path(member.name).name, stream

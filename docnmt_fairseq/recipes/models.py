@@ -1,0 +1,80 @@
+"""Models by name: the one place that says with which options each is trained.
+
+Hyper-parameters are those of the Transformer base model (Vaswani et al. 2017), which the published comparisons use; the
+sizes are presets of the architectures.
+"""
+
+from dataclasses import dataclass, field
+from typing import Callable, Dict, List
+
+from docnmt_fairseq.errors import InputError
+
+COMMON = [
+    "--optimizer", "adam", "--adam-betas", "(0.9, 0.98)", "--adam-eps", "1e-9", "--lr-scheduler", "inverse_sqrt",
+    "--lr", "0.0007", "--warmup-updates", "4000", "--warmup-init-lr", "1e-7", "--criterion",
+    "label_smoothed_cross_entropy", "--label-smoothing", "0.1", "--dropout", "0.1",
+]  # fmt: skip
+SMOKE = ["--lr", "0.003", "--warmup-updates", "10", "--dropout", "0"]  # instead, in a smoke run
+# Vaswani et al. (2017) sec. 6.1; the allowance is for the targets of several sentences that concatenation has.
+SEARCH = ["--beam", "4", "--lenpen", "0.6", "--max-len-a", "1.5", "--max-len-b", "50"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model.
+
+    Attributes:
+        task: of fairseq.
+        arch: architecture without its size.
+        options: function of the number of updates.
+        sentences: that a sample holds; batches hold so many times as many tokens, i.e. as many samples.
+    """
+
+    task: str
+    arch: str
+    options: Callable[[int], List[str]] = field(default=lambda updates: [])
+    sentences: int = 1
+
+
+def _narrowing(updates: int) -> List[str]:
+    """Returns the options of hard selection: all sentences at first, from half of the updates on ever fewer."""
+    schedule = ["--context-narrow-from", str(updates // 2), "--context-narrow-updates", str(updates // 5)]
+    return ["--context-top-t", "4", *schedule, "--sentence-positions", "learned"]
+
+
+def _concatenation(source: int, target: int) -> Model:
+    sentences = ["--concatenate-source", str(source), "--concatenate-target", str(target), "--segment-embeddings"]
+    return Model("concatenated_translation", "concatenation_transformer", lambda updates: sentences, source)
+
+
+def _mechanism(name: str, options: Callable[[int], List[str]] = lambda updates: []) -> Model:
+    return Model("document_translation", f"document_transformer_{name.replace('-', '_')}", options)
+
+
+def models() -> Dict[str, Model]:
+    """Returns all models: those below, and one with the defaults of every other mechanism that is registered."""
+    from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
+    from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS
+
+    known = {
+        "sentence": Model("document_translation", "document_transformer", lambda updates: ["--context", "none"]),
+        "concatenation": _concatenation(2, 1),
+        "concatenation-2to2": _concatenation(2, 2),
+        "sentence-attention": _mechanism("sentence", lambda updates: ["--sentence-positions", "learned"]),
+        "conditional": _mechanism("conditional", _narrowing),
+        "tree": _mechanism("tree", _narrowing),
+    }
+    others = [name for name in CONTEXT_MECHANISMS.names() if name not in known]
+    return {**known, **{name: _mechanism(name) for name in others}}
+
+
+def model(name: str) -> Model:
+    """Returns a model.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    known = models()
+    if name not in known:
+        raise InputError(f"--models {name}: no such model; there are {', '.join(known)}")
+    return known[name]

@@ -1,0 +1,95 @@
+"""Splits that are not files of their own: cut from the training set, or the first documents of each (a smoke run)."""
+
+import random
+from itertools import chain, islice
+from pathlib import Path
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence
+
+from docnmt_fairseq.corpus import readers
+from docnmt_fairseq.corpus.delimited import write_documents
+from docnmt_fairseq.corpus.document import Document
+from docnmt_fairseq.corpus.text import TextCounts, normalise_documents
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes.facts import HoldOut, SplitFacts
+
+Documents = Callable[[], Iterable[Document]]
+
+
+def native_documents(split: SplitFacts, paths: Sequence[Sequence[Path]], options: readers.ReadOptions) -> Documents:
+    """Returns the function that reads a split anew: its documents, normalised, pairs with an empty side left out."""
+
+    def read() -> Iterator[Document]:
+        corpora = (readers.read(split.format, corpus, options) for corpus in paths)
+        return normalise_documents(chain.from_iterable(corpora), "drop", TextCounts())
+
+    return read
+
+
+def shortened(document: Document, sentences: int) -> Document:
+    """Returns the first sentences of a document."""
+    paragraphs, left = [], sentences
+    for paragraph in document.paragraphs:
+        if left > 0:
+            paragraphs.append(paragraph[:left])
+            left -= len(paragraph)
+    return Document(paragraphs)
+
+
+def held_out_runs(sizes: Sequence[int], hold_out: HoldOut) -> Dict[str, range]:
+    """Returns the documents of each held-out split: whole ones from a random place on, until there are enough.
+
+    Args:
+        sizes: sentences of every document of the training set.
+        hold_out: what is wanted.
+
+    Raises:
+        InputError: the training set has not enough sentences.
+    """
+    chance = random.Random(hold_out.seed)
+    needed = hold_out.sentences * len(hold_out.splits)
+    if sum(sizes) < 2 * needed:
+        raise InputError(f"{sum(sizes):,} training sentences are too few to take {needed:,} of them out")
+    for _ in range(1000):  # a place too near the end, or two that overlap, are drawn anew
+        runs: Dict[str, range] = {}
+        for split in hold_out.splits:
+            start = end = chance.randrange(len(sizes))
+            while end < len(sizes) and sum(sizes[start:end]) < hold_out.sentences:
+                end += 1
+            runs[split] = range(start, end)
+        taken = [document for run in runs.values() for document in run]
+        enough = all(sum(sizes[run.start : run.stop]) >= hold_out.sentences for run in runs.values())
+        if enough and len(taken) == len(set(taken)) < len(sizes):
+            return runs
+    raise InputError(f"{len(sizes):,} training documents are too few to take {hold_out.splits} out of them")
+
+
+def write_held_out(documents: Documents, hold_out: HoldOut, paths: Dict[str, List[Path]]) -> None:
+    """Writes the training set and the splits cut from it, as delimited text.
+
+    A document is in one split only: of the last one that a held-out split reaches into, the rest is left out.
+
+    Args:
+        documents: reads the training set.
+        hold_out: what to cut.
+        paths: files of both sides, by split.
+    """
+    runs = held_out_runs([len(document) for document in documents()], hold_out)
+    kept: Dict[str, List[Document]] = {split: [] for split in runs}
+
+    def training() -> Iterator[Document]:
+        for number, document in enumerate(documents()):
+            split = next((split for split, run in runs.items() if number in run), None)
+            if split is None:
+                yield document
+                continue
+            left = hold_out.sentences - sum(map(len, kept[split]))
+            kept[split].append(shortened(document, left))
+
+    write_documents(training(), paths["train"])
+    for split, several in kept.items():
+        write_documents(several, paths[split])
+
+
+def write_first(documents: Documents, most: Optional[int], paths: List[Path]) -> None:
+    """Writes the first documents of a split, or all, as delimited text."""
+    write_documents(islice(documents(), most), paths)

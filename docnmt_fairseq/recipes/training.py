@@ -1,0 +1,156 @@
+"""Trains and translates: a killed training goes on from its last whole checkpoint, to the same result."""
+
+import json
+import logging
+import os
+import shutil
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import List
+
+import docnmt_fairseq
+from docnmt_fairseq.corpus.files import atomic_write_bytes, partial_path
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes.models import COMMON, SEARCH, SMOKE, Model
+from docnmt_fairseq.recipes.processes import fairseq, run
+
+PLUGIN = Path(docnmt_fairseq.__file__).parent
+LAST, BEST = "checkpoint_last.pt", "checkpoint_best.pt"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What every model of a recipe gets; see :class:`~docnmt_fairseq.recipes.facts.Training`."""
+
+    size: str
+    updates: int
+    batch_tokens: int
+    validate_every: int
+    options: List[str]
+    smoke: bool = False
+
+
+@dataclass(frozen=True)
+class Machine:
+    """On what: processes (one a GPU), and whether without any GPU."""
+
+    processes: int = 1
+    cpu: bool = False
+
+    def options(self) -> List[str]:
+        """Returns the options of fairseq's commands."""
+        if not self.cpu:
+            return ["--distributed-world-size", "1"] if self.processes == 1 else []
+        return ["--cpu", "--num-workers", "0", *(["--distributed-backend", "gloo"] if self.processes > 1 else [])]
+
+
+def training_options(model: Model, budget: Budget, seed: int) -> List[str]:
+    """Returns what a trained model depends on beside its data and its batches' tokens."""
+    every = str(min(budget.validate_every, budget.updates))
+    return [
+        "--task", model.task, "--arch", f"{model.arch}_{budget.size}", "--seed", str(seed),
+        "--max-update", str(budget.updates), "--validate-interval-updates", every,
+        "--save-interval-updates", every, "--keep-interval-updates", "1", "--no-epoch-checkpoints",
+        *COMMON, *budget.options, *(SMOKE if budget.smoke else []), *model.options(budget.updates),
+    ]  # fmt: skip
+
+
+def train(data: Path, folder: Path, model: Model, budget: Budget, seed: int, machine: Machine, signature: str) -> None:
+    """Trains a model in a folder, or goes on with it; does nothing if it has all its updates.
+
+    Args:
+        data: the data-bin.
+        folder: of checkpoints and ``train.log``.
+        model, budget, seed: what to train.
+        machine: on what; the tokens of a batch are shared by its processes.
+        signature: stands for the data.
+
+    Raises:
+        InputError: the folder holds a model of other options or data; the training failed.
+    """
+    options = training_options(model, budget, seed)
+    tokens = model.sentences * budget.batch_tokens
+    record = {"options": options, "batch_tokens": tokens, "data": signature}
+    _check_record(folder / "training.json", record)
+    mend(folder)
+    if updates_of(folder / LAST) < budget.updates:
+        log = folder / "train.log"
+        command = [*fairseq("train", machine.processes), str(data), "--user-dir", str(PLUGIN), *options]
+        command += ["--max-tokens", str(tokens // machine.processes), "--save-dir", str(folder)]
+        command += ["--log-format", "json", "--log-interval", str(max(1, min(100, budget.updates // 5)))]
+        with open(log, "a", encoding="utf-8") as stream:
+            run([*command, *machine.options()], stream, log)
+    if updates_of(folder / LAST) < budget.updates:  # e.g. --patience, or an option that ends the training
+        logger.warning(f"{folder}: the training ended after {updates_of(folder / LAST):,} updates")
+
+
+def _check_record(path: Path, record: dict) -> None:
+    """Writes what is being trained, or compares it with what was."""
+    if path.exists():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        changed = [name for name in record if before.get(name) != record[name]]
+        if changed:
+            raise InputError(
+                f"{path.parent}: holds a model of other {' and '.join(changed).replace('_', ' ')} (training.json); "
+                "remove the folder, or give another --output"
+            )
+    atomic_write_bytes(path, (json.dumps(record, indent=1) + "\n").encode())
+
+
+def mend(folder: Path) -> None:
+    """Makes ``checkpoint_last.pt`` whole again, from the newest whole checkpoint, or removes it.
+
+    fairseq writes one checkpoint and then copies it; a training that is killed while it does leaves half a copy.
+    """
+    last = folder / LAST
+    if not last.exists() or zipfile.is_zipfile(last):  # the end of the file is its table of contents
+        return
+    whole = [path for path in folder.glob("checkpoint*.pt") if path != last and zipfile.is_zipfile(path)]
+    last.unlink()
+    if whole:
+        newest = max(whole, key=updates_of)
+        logger.info(f"{last}: is half a copy; taking {newest.name} instead")
+        shutil.copyfile(newest, partial_path(last))
+        os.replace(partial_path(last), last)
+
+
+def updates_of(checkpoint: Path) -> int:
+    """Returns the updates that a checkpoint has seen, 0 if there is none.
+
+    From its last checkpoint fairseq would train one update more than ``--max-update``.
+    """
+    if not checkpoint.exists():
+        return 0
+    import torch
+
+    from docnmt_fairseq import compat  # noqa: F401  (the safe loader reads fairseq's checkpoints)
+
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    return int(state["optimizer_history"][-1]["num_updates"])
+
+
+def translate(data: Path, folder: Path, output: Path, model: Model, tokens: int, subwords: bool, cpu: bool) -> None:
+    """Writes what fairseq-generate prints for the test set, with the checkpoint of the lowest validation loss.
+
+    Args:
+        data: the data-bin.
+        folder: with the checkpoints.
+        output: file to write.
+        model: what was trained.
+        tokens: of a batch.
+        subwords: the text is in SentencePiece's pieces, which are joined.
+        cpu: without a GPU.
+
+    Raises:
+        InputError: it failed.
+    """
+    command = [*fairseq("generate"), str(data), "--user-dir", str(PLUGIN), "--task", model.task, "--path"]
+    command += [str(folder / BEST), "--gen-subset", "test", "--max-tokens", str(tokens), *SEARCH]
+    command += [*(["--remove-bpe", "sentencepiece"] if subwords else []), *Machine(cpu=cpu).options()]
+    errors = output.with_name("generate.err")
+    with open(partial_path(output), "w", encoding="utf-8") as stream, open(errors, "w", encoding="utf-8") as messages:
+        run(command, stream, errors, messages)
+    os.replace(partial_path(output), output)

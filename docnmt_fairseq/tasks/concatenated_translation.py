@@ -1,0 +1,168 @@
+"""Task ``concatenated_translation``: a sentence is read together with those before it, as one long sequence.
+
+The baseline of all context-aware models ([TS] Tiedemann and Scherrer, DiscoMT 2017): fairseq's own datasets, models
+and search; only the samples are longer. The encoder reads every sentence as often as it is in a window.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Tuple
+
+import numpy as np
+import torch
+from fairseq.data.data_utils import collate_tokens
+from fairseq.dataclass import FairseqDataclass
+from fairseq.tasks import register_task
+
+from docnmt_fairseq.data.concatenation import ConcatenationDataset, keep_last_sentence, last_sentence_start
+from docnmt_fairseq.data.open_document import LinesInMemory, index_of
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask, option
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class ConcatenatedTranslationConfig(DocumentsConfig):
+    """Options of the task; unset ones are what the model was trained with."""
+
+    concatenate_source: Optional[int] = option(
+        None, "source sentences of a sample: the sentence and those before it in its document (default: as trained, "
+        "else 2)"
+    )  # fmt: skip
+    concatenate_target: Optional[int] = option(
+        None, "target sentences of a sample, 1: only the sentence itself; of a translation what follows the last break "
+        "is kept (default: as trained, else 1)"
+    )  # fmt: skip
+    break_symbol: Optional[str] = option(
+        None, "symbol between sentences, added to dictionaries that lack it; those of docnmt prepare have <p>, with "
+        "which a sentence-level model can be the start (default: as trained, else <brk>)"
+    )  # fmt: skip
+
+
+@register_task("concatenated_translation", dataclass=ConcatenatedTranslationConfig)
+class ConcatenatedTranslationTask(DocumentsTask):
+    """A stock translation task whose samples are windows of sentences."""
+
+    cfg: ConcatenatedTranslationConfig
+    view_defaults = {"concatenate_source": 2, "concatenate_target": 1, "break_symbol": "<brk>"}
+
+    def __init__(self, cfg: ConcatenatedTranslationConfig, src_dict: object, tgt_dict: object):
+        super().__init__(cfg, src_dict, tgt_dict)
+        self.open_lines: List[torch.Tensor] = []  # of fairseq-interactive: context of the next line
+        self.translated = self.other_breaks = 0
+
+    def state_dict(self) -> Dict[str, object]:
+        """Returns how documents are seen; fairseq keeps it in the checkpoint."""
+        return {name: self.view(name) for name in self.view_defaults}
+
+    def load_state_dict(self, state_dict: Dict[str, object]) -> None:
+        """Takes how the model of a checkpoint saw documents."""
+        self.remember_view(state_dict)
+
+    @property
+    def window(self) -> Tuple[int, int]:
+        """Sentences of a window at most, of source and target."""
+        return self.view("concatenate_source"), self.view("concatenate_target")
+
+    def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> torch.nn.Module:
+        """Returns the model, for dictionaries that hold the break symbol; checks the options, which are known now.
+
+        Raises:
+            InputError: options out of range.
+        """
+        source, target = self.window
+        if source < 1 or not 1 <= target <= source:
+            raise InputError(
+                f"--concatenate-source {source} --concatenate-target {target}: both are at least 1, and no more target "
+                "than source sentences"
+            )
+        symbol = str(self.view("break_symbol"))
+        if symbol.split() != [symbol]:
+            raise InputError(f"--break-symbol {symbol!r}: must be one symbol without spaces")
+        for dictionary in (self.src_dict, self.tgt_dict):
+            dictionary.add_symbol(symbol)
+        return super().build_model(cfg, from_checkpoint)
+
+    def _dataset(self, source: object, target: object, index: object, **options) -> ConcatenationDataset:
+        longest = (self.cfg.max_source_positions, self.cfg.max_target_positions)
+        dictionaries = (self.src_dict, self.tgt_dict)
+        symbol = str(self.view("break_symbol"))
+        return ConcatenationDataset(source, target, index, dictionaries, symbol, self.window, longest, **options)
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs) -> None:
+        """Loads a split of the data-bin as windows.
+
+        Raises:
+            InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
+        """
+        pair, index, name = self.read_split(split, epoch, combine)
+        dataset = self._dataset(pair.src, pair.tgt, index, shuffle=split == self.cfg.train_subset)
+        self.datasets[split] = dataset
+        logger.info(
+            f"{name}: {len(index):,} documents, {len(index.items):,} sentences, read with up to "
+            f"{self.window[0] - 1} before each; {dataset.src_sizes.sum() / dataset.src.tokens.sum():.2f} source tokens "
+            "for one"
+        )
+
+    def filter_indices_by_size(
+        self, indices: np.ndarray, dataset: object, max_positions: object = None, ignore_invalid_inputs: bool = False
+    ) -> np.ndarray:
+        """Returns the samples whose sentence is not too long for the model; context is shortened to what it takes."""
+        if max_positions is not None:
+            pair = max_positions if isinstance(max_positions, (tuple, list)) else (max_positions, max_positions)
+            dataset.fit(*pair)
+        return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
+
+    def build_dataset_for_inference(
+        self, src_tokens: List[torch.Tensor], src_lengths: List[int], constraints: Optional[torch.Tensor] = None
+    ) -> ConcatenationDataset:
+        """Returns the lines of fairseq-interactive as windows; a document goes on until an empty line ends it."""
+        carried, lines = self.open_lines, [*self.open_lines, *src_tokens]
+        together = LinesInMemory(lines)
+        index = index_of(together, self.paragraph_symbols()[0])
+        ended = max((number for number, line in enumerate(lines) if len(line) == 1), default=-1)
+        sentences = index.items[index.items > ended]
+        self.open_lines = [lines[item] for item in sentences[max(0, len(sentences) + 1 - self.window[0]) :]]
+        return self._dataset(together, None, index, carried=len(carried))
+
+    def build_generator(self, models: List, args: object, *more, **kwargs) -> object:
+        """Returns fairseq's search; ``InputError`` for options that do not fit targets of several sentences."""
+        if self.window[1] > 1 and getattr(args, "print_alignment", None):
+            raise InputError("--print-alignment: not supported with --concatenate-target over 1")
+        return super().build_generator(models, args, *more, **kwargs)
+
+    def inference_step(
+        self, generator: object, models: List, sample: Dict, prefix_tokens: object = None, constraints: object = None
+    ) -> List:
+        """Returns the hypotheses of the sentences themselves, best first as the search ranks them with their context.
+
+        The batch's target, too, becomes that of the sentences: fairseq prints it and computes BLEU with it.
+        """
+        if self.window[1] == 1:
+            return super().inference_step(generator, models, sample, prefix_tokens, constraints)
+        if prefix_tokens is not None:
+            raise InputError("--prefix-size: not supported with --concatenate-target over 1")
+        hypotheses = super().inference_step(generator, models, sample, constraints=constraints)
+        symbol = str(self.view("break_symbol"))
+        self._count_breaks(sample["net_input"]["src_tokens"], hypotheses, symbol)
+        number = self.tgt_dict.index(symbol)
+        if sample.get("target") is not None:
+            rows = [row[last_sentence_start(row, number) :] for row in sample["target"]]
+            sample["target"] = collate_tokens([row[row.ne(self.tgt_dict.pad())] for row in rows], self.tgt_dict.pad())
+        normalised = getattr(generator, "normalize_scores", True)  # a rescoring of the reference always is
+        penalty = getattr(generator, "len_penalty", 1.0) if normalised else None
+        return [[keep_last_sentence(one, number, penalty) for one in several] for several in hypotheses]
+
+    def _count_breaks(self, src_tokens: torch.Tensor, hypotheses: List, symbol: str) -> None:
+        """Counts the best hypotheses that have other breaks than their source has, and warns each time they doubled."""
+        wanted = src_tokens.eq(self.src_dict.index(symbol)).sum(1).clamp(max=self.window[1] - 1)  # [S]
+        number, before = self.tgt_dict.index(symbol), self.other_breaks
+        found = (int(several[0]["tokens"].eq(number).sum()) for several in hypotheses)
+        self.translated += len(hypotheses)
+        self.other_breaks += sum(one != other for one, other in zip(found, wanted.tolist()))
+        if self.other_breaks.bit_length() > before.bit_length():
+            logger.warning(
+                f"{self.other_breaks:,} of {self.translated:,} translations so far have more or fewer {symbol} than "
+                "they should; what follows the last one is taken, all where there is none"
+            )

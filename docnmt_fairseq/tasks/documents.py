@@ -1,0 +1,133 @@
+"""What the tasks have in common: data-bins whose empty lines divide documents, and how a model saw them in training."""
+
+import logging
+from dataclasses import dataclass, field
+from typing import Callable, Dict, List, Mapping, Optional, Tuple
+
+from fairseq import utils
+from fairseq.data import LanguagePairDataset
+from fairseq.data.indexed_dataset import get_available_dataset_impl
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
+from omegaconf import II
+
+from docnmt_fairseq.data.document_index import DocumentIndex, read_index
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.marks import PARAGRAPH, is_mark
+
+logger = logging.getLogger(__name__)
+
+
+def option(default: object, help_text: str) -> object:
+    """Returns a field of a configuration."""
+    return field(default=default, metadata={"help": help_text})
+
+
+@dataclass
+class DocumentsConfig(FairseqDataclass):
+    """Options about the data-bin and about BLEU in validation, named as in fairseq's translation task."""
+
+    data: Optional[str] = option(
+        None, "colon separated paths of data-bins, taken in turn in training; validation and test are in the first"
+    )
+    source_lang: Optional[str] = field(default=None, metadata={"help": "source language", "argparse_alias": "-s"})
+    target_lang: Optional[str] = field(default=None, metadata={"help": "target language", "argparse_alias": "-t"})
+    max_source_positions: int = option(1024, "longest source sentence, in tokens")
+    max_target_positions: int = option(1024, "longest target sentence, in tokens")
+    upsample_primary: int = option(1, "how often train is taken when train1, train2, ... are there")
+    unmarked_corpus: ChoiceEnum(["document", "line"]) = option(
+        "document", "what a corpus without a single empty line is: one document, or a document a line"
+    )
+
+    train_subset: str = II("dataset.train_subset")
+    dataset_impl: Optional[ChoiceEnum(get_available_dataset_impl())] = II("dataset.dataset_impl")
+    seed: int = II("common.seed")
+
+    eval_bleu: bool = option(False, "translate the validation set and report BLEU")
+    eval_bleu_args: Optional[str] = option("{}", "options of that search as JSON, e.g. '{\"beam\": 4}'")
+    eval_bleu_detok: str = option("space", "detokeniser before BLEU, e.g. moses; space: none")
+    eval_bleu_detok_args: Optional[str] = option("{}", "options of the detokeniser as JSON")
+    eval_tokenized_bleu: bool = option(False, "BLEU of tokens instead of sacreBLEU")
+    eval_bleu_remove_bpe: Optional[str] = field(
+        default=None,
+        metadata={"help": "undo subwords before BLEU, e.g. sentencepiece or '@@ '", "argparse_const": "@@ "},
+    )
+    eval_bleu_print_samples: bool = option(False, "print a translation of every validation batch")
+
+
+class DocumentsTask(TranslationTask):
+    """A stock translation task that knows where documents begin; its subclasses make samples of them.
+
+    ``view_defaults`` names the options that say how a model sees documents, with their defaults: an unset one is what
+    the model was trained with, else the default.
+    """
+
+    cfg: DocumentsConfig
+    view_defaults: Mapping[str, object] = {}
+
+    def __init__(self, cfg: DocumentsConfig, src_dict: object, tgt_dict: object):
+        super().__init__(cfg, src_dict, tgt_dict)
+        self.trained_view: Dict[str, object] = {}
+        if cfg.upsample_primary < 1 and cfg.upsample_primary != -1:  # -1: fairseq's own default
+            raise InputError(f"--upsample-primary {cfg.upsample_primary}: must be at least 1")
+        symbols = self.paragraph_symbols()
+        if (symbols[0] is None) != (symbols[1] is None):
+            lacking = cfg.source_lang if symbols[0] is None else cfg.target_lang
+            raise InputError(f"dict.{lacking}.txt lacks {PARAGRAPH}, which the other dictionary has; both need it")
+
+    def paragraph_symbols(self) -> Tuple[Optional[int], Optional[int]]:
+        """Returns the number of ``<p>`` in the source and the target dictionary, None where it is missing."""
+        numbers = (dictionary.index(PARAGRAPH) for dictionary in (self.src_dict, self.tgt_dict))
+        return tuple(None if number == self.src_dict.unk() else number for number in numbers)
+
+    def view(self, name: str) -> object:
+        """Returns how documents are seen: the option if given, else as the model was trained, else the default."""
+        given, trained = getattr(self.cfg, name), self.trained_view.get(name)
+        if given is not None:
+            return given
+        return self.view_defaults[name] if trained is None else trained
+
+    def remember_view(self, trained_view: Mapping[str, object]) -> None:
+        """Keeps how a loaded model saw documents in training; warns where the command line says otherwise."""
+        for name, default in self.view_defaults.items():
+            trained = trained_view.get(name)
+            trained = default if trained is None else trained
+            if str(self.trained_view.get(name, trained)) != str(trained) and getattr(self.cfg, name) is None:
+                raise InputError(f"--path: models trained with different --{name.replace('_', '-')}; say which to use")
+            self.trained_view[name] = trained
+            if str(self.view(name)) != str(self.trained_view[name]):
+                option = f"--{name.replace('_', '-')}"
+                logger.warning(f"{option} {self.view(name)}: the model was trained with {self.trained_view[name]}")
+
+    def read_split(
+        self, split: str, epoch: int = 1, combine: bool = False
+    ) -> Tuple[LanguagePairDataset, DocumentIndex, str]:
+        """Returns a split's lines, its documents, and its name for messages.
+
+        Raises:
+            InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
+        """
+        cfg, paths = self.cfg, utils.split_paths(self.cfg.data)
+        path = paths[(epoch - 1) % len(paths)] if split == cfg.train_subset else paths[0]
+        pair = load_langpair_dataset(
+            path, split, cfg.source_lang, self.src_dict, cfg.target_lang, self.tgt_dict, combine=combine,
+            dataset_impl=cfg.dataset_impl, upsample_primary=max(1, cfg.upsample_primary), left_pad_source=False,
+            left_pad_target=False, max_source_positions=cfg.max_source_positions,
+            max_target_positions=cfg.max_target_positions,
+        )  # fmt: skip
+        if getattr(pair.src, "supports_prefetch", False):
+            raise InputError("--dataset-impl cached: documents need random access; use mmap or lazy")
+        name = f"{path} {split}"
+        return pair, read_index(pair.src, pair.tgt, self.paragraph_symbols(), name, str(cfg.unmarked_corpus)), name
+
+    def get_interactive_tokens_and_lengths(self, lines: List[str], encode_fn: Callable[[str], str]) -> Tuple:
+        """Returns tokens and lengths of typed lines; the subword model, which knows no marks, does not see them."""
+        return super().get_interactive_tokens_and_lengths(
+            lines, lambda line: line if is_mark(line) else encode_fn(line)
+        )
+
+    def build_generator(self, models: List, args: object, *more, **kwargs) -> object:
+        """Returns fairseq's search; ``InputError`` for the one that needs its own batches."""
+        if getattr(args, "constraints", None):
+            raise InputError("--constraints needs sentences without documents: use fairseq's own translation task")
+        return super().build_generator(models, args, *more, **kwargs)

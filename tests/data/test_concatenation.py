@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docnmt_fairseq.data.concatenation import context_counts, keep_last_sentence
+from tests import toy
+from tests.conftest import DOCUMENTS
+from tests.reference.concatenation import windows
+
+TASK = {"task": "concatenated_translation", "arch": "transformer"}
+
+
+def text_of(split):
+    """Returns the words of every line of the toy corpus, source and target."""
+    lines = []
+    for document in DOCUMENTS[split]:
+        for number, paragraph in enumerate(document):
+            lines += ([["<p>"]] if number else []) + [sentence.split() for sentence in paragraph]
+        lines.append([])
+    return lines, [list(reversed(words)) for words in lines]
+
+
+def dataset_of(data_bin, *extra, split="test"):
+    _, task, _ = toy.build(data_bin, *extra, **TASK)
+    task.load_dataset(split)
+    return task, task.dataset(split)
+
+
+def words_of(dictionary, tokens):
+    assert int(tokens[-1]) == dictionary.eos()
+    return [dictionary[int(token)] for token in tokens[:-1]]
+
+
+@pytest.mark.parametrize(("source", "target"), [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (9, 9)])
+@pytest.mark.parametrize("symbol", ["<brk>", "<p>"])
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_samples_are_those_of_the_loop(data_bin, source, target, symbol, split):
+    options = ["--concatenate-source", str(source), "--concatenate-target", str(target), "--break-symbol", symbol]
+    task, dataset = dataset_of(data_bin, *options, split=split)
+    lines = text_of(split)
+    expected = [windows(lines[0], source, symbol), windows(lines[1], target, symbol)]
+    found = [dataset[number] for number in range(len(dataset))]
+    assert [sample["id"] for sample in found] == list(expected[0])
+    for sample in found:
+        assert words_of(task.src_dict, sample["source"]) == expected[0][sample["id"]]
+        assert words_of(task.tgt_dict, sample["target"]) == expected[1][sample["id"]]
+    assert dataset.src_sizes.tolist() == [len(sample["source"]) for sample in found]
+    assert dataset.tgt_sizes.tolist() == [len(sample["target"]) for sample in found]
+
+
+@pytest.mark.parametrize("longest", [3, 6, 7, 9, 12])
+def test_long_windows_lose_their_furthest_sentences(data_bin, longest):
+    task, dataset = dataset_of(data_bin, "--concatenate-source", "4", "--max-source-positions", str(longest))
+    expected = windows(text_of("test")[0], 4, "<brk>", longest)
+    for number in range(len(dataset)):
+        sample = dataset[number]
+        assert words_of(task.src_dict, sample["source"]) == expected[sample["id"]]
+    whole_task, whole = dataset_of(data_bin, "--concatenate-source", "4")
+    whole_task.filter_indices_by_size(np.arange(len(whole)), whole, (longest, 99), ignore_invalid_inputs=True)
+    for number in range(len(dataset)):
+        assert torch.equal(whole[number]["source"], dataset[number]["source"])
+    assert whole.sizes.tolist() == dataset.sizes.tolist()
+
+
+def test_the_source_window_never_depends_on_the_target(data_bin):
+    options = ["--concatenate-source", "3", "--concatenate-target", "3"]
+    _, short = dataset_of(data_bin, *options, "--max-target-positions", "5")
+    _, free = dataset_of(data_bin, *options)
+    assert short.src_sizes.tolist() == free.src_sizes.tolist()
+    assert short.tgt_sizes.tolist() != free.tgt_sizes.tolist()
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.integers(0, 7), st.integers(1, 40), st.data())
+def test_nothing_of_another_document_is_in_a_window(documents, most, longest, data):
+    tokens = np.array(data.draw(st.lists(st.integers(1, 9), min_size=sum(documents), max_size=sum(documents))))
+    starts = np.concatenate([[0], np.cumsum(documents)])
+    counts = context_counts(starts, tokens, most, longest)
+    for sentence, count in enumerate(counts):
+        first = max(start for start in starts if start <= sentence)
+        assert 0 <= count <= most and sentence - count >= first
+        fits = [
+            n for n in range(min(most, sentence - first) + 1) if tokens[sentence - n : sentence + 1].sum() <= longest
+        ]
+        assert count == max(fits, default=0)
+
+
+def test_a_window_of_one_sentence_is_the_stock_tasks_sample(data_bin):
+    _, dataset = dataset_of(data_bin, "--concatenate-source", "1")
+    _, stock, _ = toy.build(data_bin, task="translation", arch="transformer")
+    stock.load_dataset("test")
+    stock = stock.dataset("test")
+    assert len(stock) > len(dataset)  # marks, which it takes for sentences
+    samples = [dataset[number] for number in range(len(dataset))]
+    same = [stock[sample["id"]] for sample in samples]
+    for one, other in zip(samples, same):
+        assert one["id"] == other["id"] and torch.equal(one["source"], other["source"])
+        assert torch.equal(one["target"], other["target"])
+    ours, theirs = dataset.collater(samples), stock.collater(same)
+    assert torch.equal(ours["target"], theirs["target"]) and torch.equal(ours["id"], theirs["id"])
+    for name in ("src_tokens", "src_lengths", "prev_output_tokens"):
+        assert torch.equal(ours["net_input"][name], theirs["net_input"][name])
+
+
+@pytest.mark.parametrize("multiple", [1, 8])
+def test_batches_hold_every_sentence_once(data_bin, multiple):
+    _, dataset = dataset_of(data_bin, split="train")
+    batches = dataset.batch_by_size(dataset.ordered_indices(), max_tokens=50, required_batch_size_multiple=multiple)
+    assert sorted(np.concatenate(batches)) == list(range(len(dataset)))
+
+
+@pytest.mark.parametrize("penalty", [1.0, 0.6, None])
+def test_the_last_sentence_keeps_its_own_scores(penalty):
+    scores = torch.tensor([-0.5, -1.0, -0.25, -2.0, -0.125])
+    attention = torch.arange(10.0).view(2, 5)
+    hypothesis = {"tokens": torch.tensor([5, 9, 6, 9, 2]), "positional_scores": scores, "score": scores.sum()}
+    kept = keep_last_sentence({**hypothesis, "attention": attention, "alignment": None}, 9, penalty)
+    assert kept["tokens"].tolist() == [2] and kept["positional_scores"].tolist() == [-0.125]
+    assert float(kept["score"]) == -0.125 and kept["attention"].tolist() == [[4.0], [9.0]]
+    two = keep_last_sentence({**hypothesis, "tokens": torch.tensor([5, 9, 6, 7, 2]), "attention": None}, 9, penalty)
+    expected = -2.375 / (1 if penalty is None else 3**penalty)
+    assert two["tokens"].tolist() == [6, 7, 2] and float(two["score"]) == pytest.approx(expected)
+    whole = {**hypothesis, "tokens": torch.tensor([5, 4, 6, 7, 2]), "attention": None}
+    assert keep_last_sentence(whole, 9, penalty) is whole

@@ -1,0 +1,151 @@
+"""Downloads from a server of the test's own, on this machine."""
+
+import hashlib
+import http.server
+import io
+import tarfile
+import threading
+
+import pytest
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes.facts import Download, Facts, SplitFacts, Training
+from docnmt_fairseq.recipes.fetch import Source, fetch, unpack
+
+CONTENT = bytes(range(256)) * 40
+
+
+def archive(**members):
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as packed:
+        for name, content in members.items():
+            info = tarfile.TarInfo(f"../top/{name}")
+            info.size = len(content)
+            packed.addfile(info, io.BytesIO(content))
+    return stream.getvalue()
+
+
+@pytest.fixture
+def server():
+    """Yields a server: ``files`` by path; ``requests`` as (path, Range); ``ranges``: whether it can go on."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            served.requests.append((self.path, self.headers.get("Range")))
+            content = served.files.get(self.path)
+            if content is None:
+                self.send_error(404)
+                return
+            start = 0
+            if served.ranges and self.headers.get("Range"):
+                start = int(self.headers["Range"].split("=")[1].rstrip("-"))
+            if start and start >= len(content):
+                self.send_error(416)
+                return
+            self.send_response(206 if start else 200)
+            self.send_header("Content-Length", str(len(content) - start))
+            self.end_headers()
+            self.wfile.write(content[start : served.breaks_at])
+
+        def log_message(self, *args):
+            pass
+
+    served = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    served.files, served.requests, served.ranges, served.breaks_at = {}, [], True, None
+    served.url = f"http://127.0.0.1:{served.server_port}"
+    thread = threading.Thread(target=served.serve_forever, daemon=True)
+    thread.start()
+    yield served
+    served.shutdown()
+    served.server_close()
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_an_interrupted_download_goes_on(server, tmp_path, ranges):
+    server.files["/x"], server.breaks_at = CONTENT, 3000
+    download = Download("x", [f"{server.url}/x"], md5=hashlib.md5(CONTENT).hexdigest())
+    with pytest.raises(InputError, match=r"x cannot be downloaded .*broke off.*\. ADVICE"):
+        fetch(download, tmp_path / "x", "ADVICE")
+    assert not (tmp_path / "x").exists()
+    server.breaks_at, server.ranges = None, ranges
+    assert fetch(download, tmp_path / "x", "").read_bytes() == CONTENT
+    assert server.requests[-1] == ("/x", "bytes=3000-")
+    asked = len(server.requests)
+    fetch(download, tmp_path / "x", "")
+    assert len(server.requests) == asked
+
+
+def test_a_download_killed_before_its_last_step_is_whole(server, tmp_path):
+    server.files["/x"] = CONTENT
+    (tmp_path / "x.partial").write_bytes(CONTENT)
+    assert fetch(Download("x", [f"{server.url}/x"]), tmp_path / "x", "").read_bytes() == CONTENT
+
+
+def test_the_checksum_is_recorded_and_compared_from_then_on(server, tmp_path):
+    server.files["/x"] = CONTENT
+    download = Download("x", [f"{server.url}/x"])
+    path = fetch(download, tmp_path / "x", "")
+    assert (tmp_path / "x.sha256").read_text() == f"{hashlib.sha256(CONTENT).hexdigest()}  x\n"
+    path.write_bytes(CONTENT[:-1])
+    with pytest.raises(InputError, match="is not what was downloaded first"):
+        fetch(download, path, "")
+
+
+@pytest.mark.parametrize(
+    ("download", "message"),
+    [({"md5": "0" * 32}, "its MD5 is not 000"), ({"holds": ["a"]}, "it is no archive")],
+)
+def test_another_file_than_meant_is_removed(server, tmp_path, download, message):
+    server.files["/x"] = CONTENT
+    with pytest.raises(InputError, match=message):
+        fetch(Download("x", [f"{server.url}/x"], **download), tmp_path / "x", "")
+    assert not list(tmp_path.iterdir())
+
+
+def facts(*downloads, files=("a", "b")):
+    return Facts(
+        "t", "s", "t", "PAGE", {"train": SplitFacts("delimited", [list(files)])}, {}, Training(), list(downloads)
+    )
+
+
+def test_archives_in_archives_and_the_second_address(server, tmp_path):
+    inner = archive(a=b"A", b=b"B", c=b"C")
+    server.files["/outer"] = archive(**{"inner.tgz": inner, "other": b""})
+    outer = Download("outer.tgz", [f"{server.url}/gone", f"{server.url}/outer"], holds=["inner.tgz"])
+    source = Source(facts(outer, Download("inner.tgz", holds=["a", "b"])), tmp_path)
+    assert [source.get(name).read_bytes() for name in ("a", "b")] == [b"A", b"B"]
+    assert sorted(path.name for path in (tmp_path / "unpacked").iterdir()) == ["a", "b", "inner.tgz"]
+    server.requests.clear()
+    source.get("a")
+    assert not server.requests
+
+
+def test_without_a_network_the_message_says_what_to_do(tmp_path):
+    outer = Download("outer.tgz", ["http://127.0.0.1:9/outer"], holds=["inner.tgz"])
+    known = facts(outer, Download("inner.tgz", holds=["a", "b"]))
+    with pytest.raises(InputError, match=r"outer.tgz cannot be downloaded .*refused.* Give --raw a folder .*PAGE"):
+        Source(known, tmp_path).get("a")
+    (tmp_path / "raw").mkdir()
+    with pytest.raises(InputError, match=r"a: not in --raw .*a or inner.tgz or outer.tgz .*it is http://127"):
+        Source(known, tmp_path, tmp_path / "raw").get("a")
+    with pytest.raises(InputError, match=r"--raw .*nowhere: no such folder"):
+        Source(known, tmp_path, tmp_path / "nowhere")
+
+
+def test_with_raw_nothing_is_downloaded(server, tmp_path):
+    raw = tmp_path / "raw" / "deep"
+    raw.mkdir(parents=True)
+    (raw / "a").write_bytes(b"mine")
+    source = Source(facts(Download("a", [f"{server.url}/a"])), tmp_path / "out", tmp_path / "raw")
+    assert source.get("a").read_bytes() == b"mine" and not server.requests
+
+
+def test_damaged_archives_and_missing_members_are_named(tmp_path):
+    path = tmp_path / "x.tgz"
+    path.write_bytes(archive(a=CONTENT))
+    with pytest.raises(InputError, match=r"x.tgz: does not hold b"):
+        unpack(path, ["a", "b"], tmp_path / "out")
+    path.write_bytes(path.read_bytes()[:60])
+    with pytest.raises(InputError, match=r"x.tgz: cannot be unpacked"):
+        unpack(path, ["a"], tmp_path / "other")
+    assert not (tmp_path / "other" / "a").exists()

@@ -1,0 +1,121 @@
+"""Whole recipes, on fixtures in the native formats, through the command."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from docnmt_fairseq import cli
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.recipes import fixtures
+from docnmt_fairseq.recipes.facts import read_facts
+from tests import toy
+
+ROOT = Path(__file__).parents[2]
+RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.yaml"))
+SMALL = ROOT / "configs" / "recipes" / "en_de_small.yaml"
+
+
+def recipe(path, output, *options):
+    return cli.main(["recipe", str(path), "--output", str(output), "--workers", "1", *options])
+
+
+def test_the_whole_way(tmp_path, capsys):
+    fixtures.write_raw(read_facts(SMALL), tmp_path / "raw")
+    options = ["--smoke", "--raw", str(tmp_path / "raw"), "--models", "sentence", "--updates", "5"]
+    assert recipe(SMALL, tmp_path / "out", *options) == 0
+    table = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
+    assert table.strip() in capsys.readouterr().out and "| sentence |" in table
+    folder = tmp_path / "out" / "models" / "sentence-1"
+    text = list(read_lines(folder / "test.txt"))
+    reference = list(read_lines(tmp_path / "raw" / "test.en"))
+    assert [not line for line in text] == [not line for line in reference]  # all its documents: there are few
+    assert json.loads((folder / "scores.json").read_text())["sentences"] == sum(map(bool, reference))
+    written = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert recipe(SMALL, tmp_path / "out", *options) == 0  # seconds: nothing is done again
+    changed = {path.name for path, time in written.items() if path.stat().st_mtime_ns != time}
+    assert changed <= {"training.json"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--models", "sentence nonsense"], "--models nonsense: no such model"),
+        (["--seeds", "1 x"], "--seeds 1 x"),
+        (["--processes", "0"], "--processes 0"),
+        (["--updates", "0"], "--updates 0"),
+        (["--raw", "nowhere"], "--raw nowhere: no such folder"),
+        ([], "train.en: not in --raw"),
+    ],
+)
+def test_bad_options_end_with_one_line(tmp_path, capsys, options, message):
+    assert recipe(SMALL, tmp_path / "out", "--cpu", *options) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_an_output_belongs_to_one_recipe(tmp_path, capsys):
+    fixtures.write_raw(read_facts(SMALL), tmp_path / "raw")
+    assert recipe(SMALL, tmp_path / "out", "--raw", str(tmp_path / "raw"), "--until", "get") == 0
+    assert recipe(SMALL, tmp_path / "out", "--smoke", "--until", "get") == 2
+    assert "belongs to another recipe" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_runs(path, tmp_path):
+    assert (
+        recipe(path, tmp_path / "out", "--smoke", "--models", "conditional concatenation-2to2", "--updates", "4") == 0
+    )
+    table = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
+    assert "| conditional |" in table and "| concatenation-2to2 |" in table
+    for name in ("conditional", "concatenation-2to2"):
+        text = list(read_lines(tmp_path / "out" / "models" / f"{name}-1" / "test.txt"))
+        reference = list(read_lines(tmp_path / "out" / "data" / "text" / "test.en")) if path != SMALL else text
+        assert len(text) == len(reference)
+
+
+@pytest.mark.slow
+def test_two_processes(tmp_path):
+    options = ["--smoke", "--models", "sentence", "--updates", "4", "--processes", "2"]
+    assert recipe(SMALL, tmp_path / "out", *options) == 0
+    assert "num. shared model params" in (tmp_path / "out" / "models" / "sentence-1" / "train.log").read_text()
+
+
+def start(output):
+    options = ["--output", str(output), "--smoke", "--models", "conditional", "--workers", "1"]
+    main = "import sys; from docnmt_fairseq.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", main, "recipe", str(SMALL), *options]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_killed_anywhere_and_run_again_it_gives_the_same(tmp_path, number):
+    whole = start(tmp_path / "whole")
+    output = tmp_path / "killed"
+    model = output / "models" / "conditional-1"
+    moments = [output / "data" / "models", model / "checkpoint_1_10.pt", model / "generate.log.partial"]
+    for moment in moments:
+        process = start(output)
+        while not moment.exists():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.02)
+        process.send_signal(number)
+        process.wait()
+        assert not (output / "table.md").exists()
+    process = start(output)
+    assert process.wait() == 0, process.communicate()
+    assert whole.wait() == 0, whole.communicate()
+    for name in ("table.md", "models/conditional-1/test.txt"):
+        assert (output / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    a, b = (toy.state(folder / "models/conditional-1/checkpoint_last.pt") for folder in (output, tmp_path / "whole"))
+    for key in a:
+        if not key.endswith("_float_tensor"):  # never set
+            torch.testing.assert_close(a[key], b[key], atol=0, rtol=0, msg=key)

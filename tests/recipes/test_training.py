@@ -1,0 +1,117 @@
+import json
+import logging
+import shutil
+
+import pytest
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS
+from docnmt_fairseq.recipes import training
+from docnmt_fairseq.recipes.models import model, models
+from docnmt_fairseq.recipes.training import Budget, Machine, mend, train, training_options, updates_of
+from tests import toy
+
+BUDGET = Budget("tiny", 20, 80, 10, ["--patience", "9"], smoke=True)
+
+
+@pytest.fixture(scope="module")
+def trained(data_bin, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    toy.train(data_bin, folder, "--max-update", "4", "--save-interval-updates", "1")
+    return folder
+
+
+def test_every_registered_mechanism_is_a_model():
+    assert {"sentence", "concatenation", *CONTEXT_MECHANISMS.names()} - {"sentence-attention"} <= {
+        *models(),
+        "sentence",
+    }
+
+
+def test_unknown_models_are_named_with_those_that_exist():
+    with pytest.raises(InputError, match="--models nonsense: no such model; there are sentence, concatenation"):
+        model("nonsense")
+
+
+@pytest.mark.parametrize("name", sorted(models()))
+@pytest.mark.parametrize("smoke", [True, False])
+def test_fairseq_takes_the_options_of_every_model(data_bin, name, smoke):
+    from fairseq import options
+
+    budget = Budget("tiny" if smoke else "base", 100, 80, 10, [], smoke)
+    arguments = training_options(model(name), budget, seed=3)
+    args = options.parse_args_and_arch(options.get_training_parser(), [str(data_bin), *arguments])
+    assert args.seed == 3 and args.max_update == 100 and args.lr == [0.003 if smoke else 0.0007]
+    assert args.encoder_embed_dim == (64 if smoke else 512)
+    if name in ("conditional", "tree"):
+        assert (args.context_narrow_from, args.context_narrow_updates) == (50, 20)
+
+
+def commands(monkeypatch):
+    """Returns where commands are put instead of being run."""
+    found = []
+    monkeypatch.setattr(training, "run", lambda command, *rest: found.append(command))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("machine", "present", "absent"),
+    [
+        (Machine(1, cpu=True), ["--cpu"], ["torch.distributed.run", "--distributed-backend"]),
+        (Machine(4), ["torch.distributed.run", "--nproc_per_node", "4"], ["--cpu"]),
+        (Machine(2, cpu=True), ["torch.distributed.run", "--distributed-backend", "gloo", "--cpu"], []),
+    ],
+)
+def test_processes_share_a_batch(tmp_path, monkeypatch, machine, present, absent):
+    found = commands(monkeypatch)
+    train(tmp_path, tmp_path, model("concatenation"), BUDGET, 1, machine, "data")
+    (command,) = found
+    assert set(present) <= set(command) and not set(absent) & set(command)
+    assert command[command.index("--max-tokens") + 1] == str(2 * 80 // machine.processes)  # two sentences a sample
+
+
+def test_another_model_in_the_folder_is_refused(tmp_path, monkeypatch):
+    found = commands(monkeypatch)
+    train(tmp_path, tmp_path, model("tree"), BUDGET, 1, Machine(cpu=True), "data")
+    train(tmp_path, tmp_path, model("tree"), BUDGET, 1, Machine(4), "data")
+    for other in (
+        (model("tree"), BUDGET, 2, Machine(cpu=True), "data"),
+        (model("conditional"), BUDGET, 1, Machine(cpu=True), "data"),
+    ):
+        with pytest.raises(InputError, match="holds a model of other options"):
+            train(tmp_path, tmp_path, *other)
+    with pytest.raises(InputError, match="holds a model of other data"):
+        train(tmp_path, tmp_path, model("tree"), BUDGET, 1, Machine(cpu=True), "other")
+    assert len(found) == 2 and json.loads((tmp_path / "training.json").read_text())["data"] == "data"
+
+
+def test_a_finished_training_is_left_alone(trained, tmp_path, monkeypatch, caplog):
+    logging.disable(logging.NOTSET)
+    found = commands(monkeypatch)
+    shutil.copytree(trained, tmp_path / "m")
+    budget = Budget("tiny", 4, 80, 10, [], smoke=True)
+    train(tmp_path, tmp_path / "m", model("sentence"), budget, 1, Machine(cpu=True), "data")
+    assert not found
+    budget = Budget("tiny", 5, 80, 10, [], smoke=True)
+    (tmp_path / "m" / "training.json").unlink()
+    train(tmp_path, tmp_path / "m", model("sentence"), budget, 1, Machine(cpu=True), "data")
+    assert len(found) == 1 and "the training ended after 4 updates" in caplog.text
+
+
+def test_half_a_checkpoint_is_mended_from_the_newest_whole_one(trained, tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(trained, folder)
+    last, older = folder / training.LAST, sorted(folder.glob("checkpoint_*_*.pt"))
+    assert [updates_of(path) for path in (last, *older)] == [4, 1, 2, 3]
+    whole = last.read_bytes()
+    mend(folder)
+    assert last.read_bytes() == whole
+    for newest, updates in (("checkpoint1.pt", 4), ("checkpoint_1_3.pt", 3)):  # the end of an epoch, then inside it
+        last.write_bytes(whole[: len(whole) // 2])
+        mend(folder)
+        assert updates_of(last) == updates and last.read_bytes() == (folder / newest).read_bytes()
+        (folder / newest).unlink()
+    for path in folder.glob("*.pt"):
+        path.write_bytes(path.read_bytes()[:99])
+    mend(folder)
+    assert not last.exists() and updates_of(last) == 0

@@ -1,0 +1,290 @@
+"""Concatenation through fairseq's own commands."""
+
+import logging
+import math
+import random
+import re
+
+import pytest
+import torch
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.modules.segments import segment_distance
+from tests import toy
+from tests.conftest import write_lines
+from tests.data.test_concatenation import text_of
+from tests.reference.concatenation import windows
+
+TASK = "concatenated_translation"
+IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
+SEARCH = ["--max-len-b", "30"]
+
+
+def train(data_bin, folder, *extra, arch="transformer"):
+    return toy.train(data_bin, folder, *extra, task=TASK, arch=arch)
+
+
+def generate(data_bin, checkpoint, *extra):
+    return toy.generate(data_bin, checkpoint, *SEARCH, *extra, task=TASK)
+
+
+def printed(text, letter):
+    return {int(number): rest for number, rest in re.findall(rf"^{letter}-(\d+)\t(.*)$", text, re.MULTILINE)}
+
+
+@pytest.fixture(scope="module")
+def one(data_bin, tmp_path_factory):
+    """Returns a 2-to-1 model with segment embeddings after a few updates."""
+    options = ["--segment-embeddings", "--max-update", "20"]
+    return train(data_bin, tmp_path_factory.mktemp("one"), *options, arch="concatenation_transformer")
+
+
+@pytest.fixture(scope="module")
+def both(data_bin, tmp_path_factory):
+    """Returns a 3-to-3 model of fairseq's own after enough updates to write breaks."""
+    options = ["--concatenate-source", "3", "--concatenate-target", "3", "--max-update", "120"]
+    return train(data_bin, tmp_path_factory.mktemp("both"), *options)
+
+
+@pytest.mark.parametrize("arch", ["transformer", "concatenation_transformer_tiny"])
+@pytest.mark.parametrize("target", ["1", "2"])
+def test_models_train_validate_and_translate_every_sentence_once(data_bin, tmp_path, arch, target, caplog):
+    caplog.set_level("INFO")
+    options = [
+        "--concatenate-target",
+        target,
+        "--max-update",
+        "3",
+        "--eval-bleu",
+        "--eval-bleu-args",
+        '{"max_len_b": 9}',
+    ]
+    trained = train(data_bin, tmp_path, *options, arch=arch)
+    assert "bleu" in caplog.text
+    result = generate(data_bin, trained, "--beam", "2")
+    assert sorted(result.hypotheses) == IDS
+
+
+def test_the_view_is_restored_and_sources_are_printed_as_read(data_bin, both, one):
+    for checkpoint, most in ((both, 3), (one, 2)):
+        text = generate(data_bin, checkpoint).text
+        expected = windows(text_of("test")[0], most, "<brk>")
+        assert printed(text, "S") == {number: " ".join(words) for number, words in expected.items()}
+        alone = windows(text_of("test")[1], 1, "<brk>")
+        assert printed(text, "T") == {number: " ".join(words) for number, words in alone.items()}
+        assert "<brk>" not in "".join(printed(text, "H").values())
+
+
+def raw_hypotheses(data_bin, checkpoint, *extra):
+    """Returns {id: (tokens, positional scores)} of whole outputs, found without the task's own cutting."""
+    from fairseq import checkpoint_utils, options, tasks
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from fairseq.tasks.translation import TranslationTask
+
+    arguments = [str(data_bin), "--user-dir", toy.PLUGIN, "--task", TASK, "--path", str(checkpoint), *SEARCH, *extra]
+    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_generation_parser(), arguments))
+    task = tasks.setup_task(cfg.task)
+    models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], task=task)
+    task.load_dataset("test")
+    dataset = task.dataset("test")
+    batch = dataset.collater([dataset[number] for number in range(len(dataset))])
+    models[0].eval()
+    generator = task.build_generator(models, cfg.generation)
+    found = TranslationTask.inference_step(task, generator, models, batch)
+    return {
+        number: (task.tgt_dict.string(several[0]["tokens"]).split(), several[0]["positional_scores"].tolist())
+        for number, several in zip(batch["id"].tolist(), found)
+    }
+
+
+@pytest.mark.parametrize(
+    "search", [["--beam", "1"], ["--beam", "3", "--lenpen", "0.6"], ["--unnormalized", "--min-len", "6"]]
+)
+def test_what_follows_the_last_break_is_the_translation_with_its_own_score(data_bin, both, search):
+    raw = raw_hypotheses(data_bin, both, *search)
+    assert sum("<brk>" in tokens for tokens, _ in raw.values()) > 2  # else this tests nothing
+    result = generate(data_bin, both, *search)
+    scores = printed(result.text, "P")
+    for number, (tokens, positional) in raw.items():
+        start = max((i + 1 for i, token in enumerate(tokens) if token == "<brk>"), default=0)
+        kept = positional[start:]
+        length = len(kept) ** (0.6 if "0.6" in search else 1) if "--unnormalized" not in search else 1
+        assert result.hypotheses[number][0] == " ".join(tokens[start:])
+        assert result.hypotheses[number][1] == pytest.approx(sum(kept) / length / math.log(2), abs=2e-3)
+        assert [float(score) for score in scores[number].split()] == pytest.approx(
+            [score / math.log(2) for score in kept], abs=1e-3
+        )
+
+
+@pytest.mark.parametrize("batching", [["--batch-size", "1"], ["--max-tokens", "25"]])
+@pytest.mark.parametrize("multiple", ["1", "8"])
+def test_translations_do_not_depend_on_the_batch(data_bin, one, both, batching, multiple):
+    for checkpoint in (one, both):
+        result = generate(data_bin, checkpoint, *batching, "--required-batch-size-multiple", multiple)
+        assert result.hypotheses == generate(data_bin, checkpoint).hypotheses
+
+
+def test_other_breaks_than_wanted_are_counted_and_nothing_is_lost(data_bin, tmp_path, caplog):
+    options = ["--concatenate-target", "2", "--max-update", "1", "--lr", "1e-9"]
+    untrained = train(data_bin, tmp_path, *options)
+    logging.disable(logging.NOTSET)
+    caplog.set_level("WARNING")
+    scored = raw_hypotheses(data_bin, untrained, "--min-len", "2")
+    raw = {number: tokens for number, (tokens, _) in scored.items()}
+    result = generate(data_bin, untrained, "--min-len", "2", "--batch-size", "1")
+    assert sorted(result.hypotheses) == IDS
+    read = windows(text_of("test")[0], 2, "<brk>")
+    wrong = sum(tokens.count("<brk>") != read[number].count("<brk>") for number, tokens in raw.items())
+    assert wrong > 1
+    counted = [int(count) for count in re.findall(r"(\d+) of \d+ translations so far", caplog.text)]
+    assert counted == [2**power for power in range(wrong.bit_length())]
+    for number, tokens in raw.items():
+        if "<brk>" not in tokens:  # nobody knows where the sentence begins: all of it stays
+            assert result.hypotheses[number][0] == " ".join(tokens)
+
+
+def test_another_documents_sentences_change_nothing(data_bin, one, both, tmp_path):
+    lines = {document: text_of("test")[0] for document in ("before", "changed")}
+    first = lines["before"].index([])
+    lines["changed"] = [words if not words or words == ["<p>"] or number > first else ["e", "e"]
+                        for number, words in enumerate(lines["changed"])]  # fmt: skip
+    for checkpoint in (one, both):
+        results = []
+        for text in lines.values():
+            write_lines(tmp_path / "input", [" ".join(words) for words in text])
+            results.append(interactive(data_bin, checkpoint, tmp_path))
+        later = [number for number in IDS if number > first]
+        assert [results[0][number] for number in later] == [results[1][number] for number in later]
+        assert any(results[0][number] != results[1][number] for number in IDS if number < first)
+
+
+def test_context_within_the_document_matters(data_bin, one):
+    with_context = generate(data_bin, one).hypotheses
+    without = generate(data_bin, one, "--concatenate-source", "1").hypotheses
+    changed = {number for number in IDS if with_context[number] != without[number]}
+    assert changed and not changed & {0, 6, 8}  # the first sentences have none
+
+
+def interactive(data_bin, checkpoint, folder, *extra):
+    options = ["--buffer-size", "100", *SEARCH, *extra]
+    return toy.interactive(data_bin, checkpoint, folder / "input", *options, task=TASK).hypotheses
+
+
+@pytest.mark.parametrize("buffer", ["1", "2", "3", "100"])
+def test_interactive_translates_as_generate_does(data_bin, one, both, tmp_path, buffer):
+    write_lines(tmp_path / "input", [" ".join(words) for words in text_of("test")[0]])
+    for checkpoint in (one, both):
+        expected = generate(data_bin, checkpoint).hypotheses
+        assert interactive(data_bin, checkpoint, tmp_path, "--buffer-size", buffer) == expected
+
+
+@pytest.mark.parametrize(("lines", "ids"), [(["", "a"], [1]), (["<p>", "a"], [1]), (["", ""], []), (["  ", "a"], [1])])
+def test_interactive_takes_any_lines(data_bin, one, tmp_path, lines, ids):
+    write_lines(tmp_path / "input", lines)
+    assert sorted(interactive(data_bin, one, tmp_path)) == ids
+    assert sorted(interactive(data_bin, one, tmp_path, "--buffer-size", "1")) == ids
+
+
+@pytest.mark.parametrize(
+    "search",
+    [["--score-reference"], ["--nbest", "2", "--beam", "2"], ["--sampling", "--sampling-topk", "3"], ["--lenpen", "2"]],
+    ids=lambda search: search[0],
+)
+def test_search_options_work(data_bin, both, search):
+    text = toy.generate_text(data_bin, both, *SEARCH, *search, task=TASK)
+    assert {int(line[2:].split("\t")[0]) for line in text.splitlines() if line.startswith("H-")} == set(IDS)
+    if search == ["--score-reference"]:
+        assert printed(text, "T") == {number: rest.split("\t")[1] for number, rest in printed(text, "H").items()}
+
+
+def test_options_for_targets_of_one_sentence(data_bin, one, both):
+    generate(data_bin, one, "--prefix-size", "1")
+    generate(data_bin, one, "--print-alignment", "hard")
+    for option in (["--prefix-size", "1"], ["--print-alignment", "hard"], ["--constraints"]):
+        with pytest.raises(InputError, match=option[0]):
+            generate(data_bin, both, *option)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--concatenate-source", "0"], "--concatenate-source 0"),
+        (["--concatenate-target", "3"], "no more target than source"),
+        (["--break-symbol", "a b"], "--break-symbol 'a b'"),
+    ],
+)
+def test_bad_options_are_named(data_bin, options, message):
+    with pytest.raises(InputError, match=message):
+        toy.build(data_bin, *options, task=TASK, arch="transformer")
+
+
+def test_segments_need_the_task(data_bin):
+    with pytest.raises(InputError, match="--segment-embeddings needs --task concatenated_translation"):
+        toy.build(data_bin, "--segment-embeddings", task="translation", arch="concatenation_transformer")
+
+
+def test_segments_count_back_from_the_last_sentence():
+    tokens = torch.tensor([[1, 1, 7, 9, 8, 9, 6, 2], [5, 9, 9, 4, 2, 1, 1, 1]])
+    assert segment_distance(tokens, 9).tolist() == [[2, 2, 2, 2, 1, 1, 0, 0], [2, 2, 1, 0, 0, 0, 0, 0]]
+
+
+def test_segment_embeddings_are_learned(data_bin, one):
+    rows = toy.state(one)["encoder.embed_positions.segments.weight"]
+    assert rows.shape[0] == 2 and rows.abs().sum(1).min() > 0
+
+
+@pytest.mark.parametrize("segments", [[], ["--segment-embeddings"]])
+def test_a_sentence_level_model_is_the_start_where_the_break_is_known(data_bin, tmp_path, segments):
+    sentence = toy.train(data_bin, tmp_path / "sentence", "--max-update", "3", task="translation", arch="transformer")
+    options = ["--break-symbol", "<p>", "--finetune-from-model", str(sentence), "--max-update", "1", "--lr", "1e-12"]
+    trained = train(data_bin, tmp_path / "document", *options, *segments, arch="concatenation_transformer")
+    stock = toy.generate(data_bin, sentence, *SEARCH, "--required-batch-size-multiple", "1", task="translation")
+    ours = generate(data_bin, trained, "--concatenate-source", "1").hypotheses
+    assert ours == {number: stock.hypotheses[number] for number in IDS}
+
+
+def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
+    options = ["--concatenate-source", "3", "--concatenate-target", "2", "--dropout", "0.1"]
+    whole = train(data_bin, tmp_path / "whole", *options, "--save-interval-updates", "5", "--max-update", "10")
+    train(data_bin, tmp_path / "parts", *options, "--max-update", "5")
+    parts = train(data_bin, tmp_path / "parts", *options, "--max-update", "10")
+    a, b = (toy.state(path) for path in (whole, parts))
+    for key in a:
+        if not key.endswith("_float_tensor"):  # never set
+            torch.testing.assert_close(a[key], b[key], atol=1e-6, rtol=1e-5, msg=key)
+
+
+@pytest.fixture(scope="module")
+def copying(tmp_path_factory):
+    """Returns a data-bin in which a sentence is translated by what the one before it says; the first, by itself."""
+    from fairseq import options
+    from fairseq_cli import preprocess
+
+    folder, chance = tmp_path_factory.mktemp("copying"), random.Random(1)
+    for split, number in (("train", 200), ("valid", 5), ("test", 20)):
+        source, target = [], []
+        for _ in range(number):
+            words = chance.choices("abcdefgh", k=6)
+            source += [*words, ""]
+            target += [words[0], *words[:-1], ""]
+        write_lines(folder / f"{split}.src", source)
+        write_lines(folder / f"{split}.tgt", target)
+    prefixes = [f"--{split}pref={folder / split}" for split in ("train", "valid", "test")]
+    arguments = ["-s", "src", "-t", "tgt", *prefixes, "--destdir", str(folder / "bin"), "--joined-dictionary"]
+    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    return folder / "bin"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sentences", "low", "high"), [(("2", "1"), 0.95, 1), (("2", "2"), 0.95, 1), (("1", "1"), 0, 0.5)]
+)
+def test_what_stands_in_the_sentence_before_is_learned(copying, tmp_path, sentences, low, high):
+    source, target = sentences
+    options = ["--concatenate-source", source, "--concatenate-target", target, "--max-update", "500"]
+    options += ["--max-tokens", "400", "--segment-embeddings", "--encoder-embed-dim", "32", "--decoder-embed-dim", "32"]
+    trained = train(copying, tmp_path, *options, arch="concatenation_transformer")
+    text = generate(copying, trained).text
+    wanted, found = printed(text, "T"), printed(text, "H")
+    right = sum(found[number].split("\t")[1] == words for number, words in wanted.items())
+    assert low <= right / len(wanted) <= high
