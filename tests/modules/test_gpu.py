@@ -9,6 +9,7 @@ from docnmt_fairseq.modules.conditional_attention import conditional_attention
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextConfig
 from docnmt_fairseq.modules.kernels import KERNELS
 from tests.conftest import make_layout
+from tests.modules.comparison import run
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 LAYOUT = make_layout([7, 1, 12, 30, 4, 9, 2, 5, 3], [6, 3])
@@ -45,6 +46,6 @@ def test_mechanisms(name):
     torch.manual_seed(0)
     mechanism = CONTEXT_MECHANISMS[name](ContextConfig(16, 2, 8, kept_sentences=2)).double()
     x = torch.randn(LAYOUT.words.total, 16, dtype=torch.double)
-    on_cpu = gradients(lambda x: mechanism(x, LAYOUT), [x])
+    on_cpu = gradients(lambda x: run(mechanism, x, LAYOUT), [x])
     mechanism.to(GPU)
-    assert_same(gradients(lambda x: mechanism(x, LAYOUT), [x.to(GPU)]), on_cpu, 1e-9)
+    assert_same(gradients(lambda x: run(mechanism, x, LAYOUT.to(GPU)), [x.to(GPU)]), on_cpu, 1e-9)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import docnmt_fairseq.modules  # noqa: F401  (registers all)
 from docnmt_fairseq.modules.context import ADDED, CONTEXT_MECHANISMS, PLACEMENTS, ContextConfig, decoder_mechanisms
 from tests.conftest import layouts, make_layout
+from tests.modules.comparison import run
 
 WIDTH = 8
 
@@ -22,11 +23,6 @@ def build(name, **options):
 def random_states(layout, seed=0):
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(layout.words.total, WIDTH, dtype=torch.double, generator=generator)
-
-
-def run(mechanism, x, layout):
-    """Returns what words x get from their context; as words at the encoder's entrance the same x will do."""
-    return mechanism(x, layout, x) if mechanism.reads_embeddings else mechanism(x, layout)
 
 
 every_mechanism = pytest.mark.parametrize("name", CONTEXT_MECHANISMS.names())
