@@ -48,8 +48,8 @@ def alone_in(folder: Path) -> Iterator[None]:
 def ending_on_signals() -> Iterator[None]:
     """Ends at once on SIGTERM and SIGINT, running commands first.
 
-    No exception is raised: libraries that call back, SentencePiece for one, would swallow it and go on with what they
-    have. Every step can be killed anyway.
+    No exception is raised: raised inside a callback or a destructor it would be lost, and the recipe go on. Every step
+    can be killed anyway.
     """
 
     def end(number: int, frame: object) -> None:

@@ -17,9 +17,9 @@ time.sleep(60)
 
 def test_a_folder_takes_one_recipe_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(processes, "PATIENCE", 0.3)
-    with processes.alone_in(tmp_path):
-        with pytest.raises(InputError, match="another recipe is at work there"), processes.alone_in(tmp_path):
-            pass
+    refused = pytest.raises(InputError, match="another recipe is at work there")
+    with processes.alone_in(tmp_path), refused, processes.alone_in(tmp_path):
+        pass
     with processes.alone_in(tmp_path):
         pass
 
