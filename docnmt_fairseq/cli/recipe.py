@@ -13,7 +13,7 @@ from typing import List
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.facts import read_facts
-from docnmt_fairseq.recipes.processes import alone_in, ending_on_sigterm
+from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
 from docnmt_fairseq.recipes.run import DEFAULT_MODELS, STEPS, Options, Recipe
 from docnmt_fairseq.recipes.training import Machine
 
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
         workers=args.workers or _processors(),
     )
     recipe = Recipe(facts, options)
-    with alone_in(options.output), ending_on_sigterm():
+    with alone_in(options.output), ending_on_signals():
         table = recipe.run()
     if table:
         print(table)

@@ -9,6 +9,7 @@ from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 from docnmt_fairseq.corpus.files import partial_path
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.lifetime import end_with_parent
 
 DATA_BIN = "data-bin"
 
@@ -83,7 +84,9 @@ def _preprocess(
         prefixes = [f"subword/{split}" for split in splits if split.rstrip("0123456789") == kind]
         if prefixes:
             command += [f"--{kind}pref", ",".join(prefixes)]
-    result = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    result = subprocess.run(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=end_with_parent
+    )
     if result.returncode != 0:
         last = result.stdout.strip().splitlines()[-1:] or ["no output"]
         raise InputError(f"fairseq-preprocess failed ({last[0]}); see {folder / destination / 'preprocess.log'}")

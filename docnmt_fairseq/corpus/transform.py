@@ -9,6 +9,7 @@ from tqdm import tqdm
 
 from docnmt_fairseq.corpus.files import PathLike, atomic_files, read_lines
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.lifetime import end_with_parent
 from docnmt_fairseq.marks import is_mark
 
 BATCH = 20_000  # lines in memory at a time
@@ -54,6 +55,7 @@ _function: Optional[SentenceFunction] = None
 
 def _start_worker(make: Callable[[], SentenceFunction]) -> None:
     global _function
+    end_with_parent()
     _function = make()
 
 

@@ -1,7 +1,6 @@
 """Runs fairseq's commands as processes of their own: none outlives the recipe, no two recipes share a folder."""
 
 import contextlib
-import ctypes
 import logging
 import os
 import shlex
@@ -13,9 +12,10 @@ from pathlib import Path
 from typing import Iterator, List, Optional, TextIO
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.lifetime import end_with_parent
 
 PATIENCE = 30.0  # seconds that a process of a killed recipe has to end
-_PARENT_DIED = 1  # PR_SET_PDEATHSIG of Linux
+_running: List[subprocess.Popen] = []
 
 logger = logging.getLogger(__name__)
 
@@ -45,17 +45,27 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def ending_on_sigterm() -> Iterator[None]:
-    """Turns SIGTERM into an orderly end, in which running commands are ended first."""
+def ending_on_signals() -> Iterator[None]:
+    """Ends at once on SIGTERM and SIGINT, running commands first.
+
+    No exception is raised: raised inside a callback or a destructor it would be lost, and the recipe go on. Every step
+    can be killed anyway.
+    """
 
     def end(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
+        for process in _running:
+            process.terminate()
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(process.pid, 0)  # not process.wait(): the interrupted one holds its lock
+        os._exit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, end)
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, end) for number in signals]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(signals, before):
+            signal.signal(number, handler)
 
 
 def fairseq(command: str, processes: int = 1) -> List[str]:
@@ -80,20 +90,11 @@ def run(command: List[str], output: TextIO, log: Path, errors: Optional[TextIO] 
     """
     logger.info(shlex.join(command))
     process = subprocess.Popen(
-        command, stdout=output, stderr=errors or subprocess.STDOUT, close_fds=False, preexec_fn=_end_with_parent
+        command, stdout=output, stderr=errors or subprocess.STDOUT, close_fds=False, preexec_fn=end_with_parent
     )
-    try:
-        status = process.wait()
-    except BaseException:
-        process.terminate()
-        process.wait()
-        raise
+    _running.append(process)
+    status = process.wait()
+    _running.remove(process)
     if status:
         last = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-12:])
         raise InputError(f"fairseq ended with status {status}; {log} ends with\n{last}")
-
-
-def _end_with_parent() -> None:
-    """Asks Linux to end this process when the recipe is killed; elsewhere the lock waits for it."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PARENT_DIED, signal.SIGTERM)

@@ -88,7 +88,7 @@ def test_two_processes(tmp_path):
 
 
 def start(output):
-    options = ["--output", str(output), "--smoke", "--models", "conditional", "--workers", "1"]
+    options = ["--output", str(output), "--smoke", "--models", "conditional", "--workers", "2"]
     main = "import sys; from docnmt_fairseq.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", main, "recipe", str(SMALL), *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -96,12 +96,12 @@ def start(output):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_killed_anywhere_and_run_again_it_gives_the_same(tmp_path, number):
     whole = start(tmp_path / "whole")
     output = tmp_path / "killed"
     model = output / "models" / "conditional-1"
-    moments = [output / "data" / "models", model / "checkpoint_1_10.pt", model / "generate.log.partial"]
+    moments = [output / "data" / "models", model / "checkpoint_last.pt", model / "generate.log.partial"]
     for moment in moments:
         process = start(output)
         while not moment.exists():
