@@ -114,8 +114,9 @@ class ForcedDecoder:
     def _log_probabilities(self, model: nn.Module, targets: List[Tensor], encoder_out: Dict) -> Tensor:
         """Returns [rows, longest target] of what each target's tokens are given those before."""
         padded = nn.utils.rnn.pad_sequence(targets, batch_first=True, padding_value=self.pad).to(self.device)
+        # Nothing looks ahead, so what stands behind an end does not matter; without padding there is nothing to mask.
         begun = torch.cat([padded.new_full((len(padded), 1), self.eos), padded[:, :-1]], dim=1)
-        begun[padded.eq(self.pad)] = self.pad
+        begun[begun.eq(self.pad)] = self.eos
         output = model.decoder(begun, encoder_out=encoder_out)
         of_words = model.get_normalized_probs(output, log_probs=True, sample={"target": padded})
         return of_words.gather(2, padded.unsqueeze(2)).squeeze(2)

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.bootstrap import check_bootstrap, interval_of_mean
 from docnmt_fairseq.evaluation.contrast.items import Fact, Item
 from docnmt_fairseq.evaluation.contrast.judging import OUTCOMES, Answer
 from docnmt_fairseq.evaluation.tables import aligned, markdown
@@ -93,10 +93,7 @@ def build_report(
     Raises:
         InputError: an option out of range.
     """
-    if samples < 1:
-        raise InputError(f"--samples {samples}: at least 1")
-    if seed < 0:
-        raise InputError(f"--seed {seed}: at least 0")
+    check_bootstrap(samples, seed)
     names = list(dict.fromkeys(name for answer in answers for name in answer.item.facts))
     groups: Dict[str, Dict[Fact, Figures]] = {}
     if {"phenomenon", "distance"} <= set(names):
@@ -124,7 +121,7 @@ def _figures(answers: Sequence[Answer], samples: int, seed: int) -> Figures:
     chances = [1 / len(answer.item.candidates) for answer in answers if isinstance(answer.item, Item)]
     return Figures(
         counts={outcome: found[outcome] for outcome in OUTCOMES},
-        interval=bootstrap(
+        interval=interval_of_mean(
             [answer.outcome == "right" for answer in answers],
             [answer.item.document.name for answer in answers],
             samples,
@@ -132,24 +129,6 @@ def _figures(answers: Sequence[Answer], samples: int, seed: int) -> Figures:
         ),
         chance=float(np.mean(chances)) if chances else None,
     )
-
-
-def bootstrap(right: Sequence[bool], documents: Sequence[str], samples: int, seed: int) -> Tuple[float, float]:
-    """Returns the 2.5th and 97.5th percentile of the accuracy over documents drawn with replacement.
-
-    Args:
-        right: [items] the answers.
-        documents: [items] what each is about.
-        samples: how often as many documents are drawn as there are.
-        seed: of the draws.
-    """
-    numbers = np.unique(documents, return_inverse=True)[1].reshape(-1)
-    items = np.bincount(numbers)  # [documents]
-    hits = np.bincount(numbers, weights=np.asarray(right, dtype=float))
-    generator = np.random.default_rng(seed)
-    draws = generator.multinomial(len(items), np.full(len(items), 1 / len(items)), size=samples)  # [samples, documents]
-    low, high = np.percentile((draws @ hits) / (draws @ items), [2.5, 97.5])
-    return float(low), float(high)
 
 
 def as_text(report: ContrastReport) -> str:
