@@ -1,6 +1,7 @@
 """ContraPro (Müller et al., WMT 2018): English pronouns in German; also sets for other languages of the same format."""
 
 import logging
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -115,18 +116,24 @@ def _plain_contexts(prefix: str, languages: Sequence[str], candidates: List[int]
     source, target = (list(read_lines(file)) for file in files)
     if len(source) != len(target):
         raise InputError(f"{files[0]} has {len(source)} lines, {files[1]} {len(target)}")
+    lines = list(zip(source, target))
     for counts in (candidates, [1] * len(candidates)):
-        if source and len(source) % sum(counts) == 0:
-            each, start = len(source) // sum(counts), 0
+        each = len(lines) // sum(counts)
+        starts = [each * number for number in accumulate(counts, initial=0)]
+        # The candidates of an item have the same context: so one layout is told from the other.
+        repeated = all(
+            lines[start : start + each] * count == lines[start:end]
+            for count, start, end in zip(counts, starts, starts[1:])
+        )
+        if each and repeated and starts[-1] == len(lines):
             break
     else:
         raise InputError(
-            f"{files[0]}: {len(source)} lines, no multiple of the {sum(candidates)} candidates or "
-            f"{len(candidates)} items"
+            f"{files[0]}: {len(source)} lines, not as many for each of the {sum(candidates)} candidates (equal ones "
+            f"for those of an item), nor for each of the {len(candidates)} items"
         )
-    for count in counts:
+    for start in starts[:-1]:
         yield _without_empty(source[start : start + each], target[start : start + each])
-        start += count * each
 
 
 def _without_empty(source: List[str], target: List[str]) -> Context:

@@ -35,9 +35,7 @@ def read(path: Path, inputs: Optional[Path] = None) -> List[GenerationItem]:
         if lines is not None:
             sentences = [sentence.strip() for sentence in lines[number].split(JOINT) if sentence.strip()]
             if not sentences or "".join(sentences[-1].split()) != "".join(current.split()):
-                raise InputError(
-                    f"{where}: field 'src segment' is not the last sentence of line {number + 1} of {inputs}"
-                )
+                raise InputError(f"{where}: field 'src segment' does not end line {number + 1} of {inputs}")
         facts: Dict[str, Fact] = {"rule": get(entry, "rule", str, where)}
         if entry.get("ante distance") is not None:
             facts["distance"] = distance_group(get(entry, "ante distance", int, where))
