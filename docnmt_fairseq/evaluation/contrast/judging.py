@@ -60,13 +60,9 @@ def answer(items: Sequence[Item], decoder: ForcedDecoder, codec: TextCodec, norm
     Raises:
         InputError: a model with target-side context, but the set has none; a sentence too long; names the item.
     """
-    texts = Texts([item.document for item in items], decoder.loaded, codec)
-    texts.target([sentence for item in items for candidate in item.candidates for sentence in candidate.values()])
-    requests: List[List[List[Request]]] = [
-        [_requests(item, candidate, texts, decoder) for candidate in range(len(item.candidates))] for item in items
-    ]
+    source, requests = requests_of(items, decoder, codec)
     flat = [request for of_item in requests for of_candidate in of_item for request in of_candidate]
-    scored = iter(decoder.score(texts.source, flat))
+    scored = iter(decoder.score(source, flat))
     answers = []
     for item, of_item in zip(items, requests):
         scores = []
@@ -76,6 +72,22 @@ def answer(items: Sequence[Item], decoder: ForcedDecoder, codec: TextCodec, norm
             scores.append(total / sum(map(len, parts)) if normalise else total)
         answers.append(Answer(item, outcome_of(scores, item.right), tuple(scores)))
     return answers
+
+
+def requests_of(
+    items: Sequence[Item], decoder: ForcedDecoder, codec: TextCodec
+) -> Tuple[List[Tensor], List[List[List[Request]]]]:
+    """Returns the documents of items as one text of tokens, and what is asked: by item, candidate, judged sentence.
+
+    Raises:
+        InputError: see :func:`answer`.
+    """
+    texts = Texts([item.document for item in items], decoder.loaded, codec)
+    texts.target([sentence for item in items for candidate in item.candidates for sentence in candidate.values()])
+    numbers = [range(len(item.candidates)) for item in items]
+    return texts.source, [
+        [_requests(item, number, texts, decoder) for number in of_item] for item, of_item in zip(items, numbers)
+    ]
 
 
 class Texts:
