@@ -15,6 +15,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Dict, List, Tuple
 
+import numpy as np
 from machine import RESULTS, clock, command, machine, table, threads, write
 
 from docnmt_fairseq.evaluation.contrast import synth
@@ -90,9 +91,9 @@ def measure(args: argparse.Namespace) -> Dict:
             taken, scores[way] = questions.ask(way)
             seconds[way] += [taken] if number else []
         for way in WAYS:
-            apart = (abs(one - other) for one, other in zip(scores[way], scores["by_candidate"], strict=True))
-            difference = max(difference, *apart)
-    if difference > TIE:
+            apart = np.abs(np.subtract(scores[way], scores["by_candidate"]))
+            difference = float(np.maximum(difference, apart.max()))  # keeps what is no number
+    if not difference <= TIE:
         raise RuntimeError(f"scores in batches are {difference} from those one by one")
     return {
         "seconds": seconds,

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 CORPUS = SynthOptions(
     seed=5,
-    train_documents=800,
+    train_documents=2000,
     valid_documents=1,
     test_documents=80,
     kinds=("ambiguous", "formality"),
@@ -40,9 +40,17 @@ SIZES = ["--encoder-embed-dim", "32", "--encoder-ffn-embed-dim", "32", "--encode
 SIZES += ["--decoder-embed-dim", "32", "--decoder-ffn-embed-dim", "32", "--decoder-attention-heads", "2"]
 SIZES += ["--encoder-layers", "2", "--decoder-layers", "1", "--dropout", "0"]
 SIZES += ["--encoder-normalize-before", "--decoder-normalize-before"]
-TRAINING = ["--max-update", "500", "--max-tokens", "800", "--lr-scheduler", "inverse_sqrt", "--warmup-updates", "50"]
-# Some documents without context, so that CXMI compares what the model knows.
-CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "0", "--context-dropout", "0.2"]
+TRAINING = ["--max-tokens", "800", "--lr", "0.005", "--lr-scheduler", "inverse_sqrt", "--warmup-updates", "50"]
+CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "0", "--max-update", "900"]
+CONDITIONAL += ["--sentence-positions", "learned", "--paragraph-positions", "sinusoidal"]
+CONDITIONAL += ["--context-dropout", "0.1"]  # so that CXMI compares what the model knows
+SENTENCE_LEVEL = ["--context-attention", "none", "--max-update", "300"]
+
+
+def trained(corpus, name, arguments):
+    """Returns the model of that name."""
+    checkpoint = toy.train(corpus / "bin", corpus / name, *arguments, *TRAINING, tiny=SIZES)
+    return load(str(checkpoint), corpus / "bin")
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +65,12 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def conditional(corpus):
-    return load(
-        str(toy.train(corpus / "bin", corpus / "conditional", *CONDITIONAL, *TRAINING, tiny=SIZES)), corpus / "bin"
-    )
+    return trained(corpus, "conditional", CONDITIONAL)
 
 
 @pytest.fixture(scope="module")
 def sentence_level(corpus):
-    return load(str(toy.train(corpus / "bin", corpus / "sentence", *TRAINING, tiny=SIZES)), corpus / "bin")
+    return trained(corpus, "sentence", SENTENCE_LEVEL)
 
 
 def accuracy(corpus, loaded):
@@ -98,12 +104,8 @@ def test_context_is_worth_something_where_it_is_the_true_one(corpus, conditional
     report = cxmi(corpus, conditional)
     assert report.probes["true"].cxmi_interval[0] > 0.1
     assert report.probes["shuffled"].cxmi <= 0 and report.probes["random-document"].cxmi <= 0
-    forms = {
-        word
-        for item in synth.read(corpus / "test.phenomena.tsv")
-        for one in item.candidates
-        for word in undecided(item, one)
-    }
+    items = synth.read(corpus / "test.phenomena.tsv")
+    forms = {word for item in items for candidate in item.candidates for word in undecided(item, candidate)}
     assert report.tokens and {token.token for token in report.tokens} <= forms
 
 
