@@ -12,6 +12,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.options import add_model_arguments, add_output_arguments, load_models, write_report
 
 HELP = "accuracy on contrastive test sets: ContraPro, Voita, Bawden, CTXPRO, artificial"
+SEARCH = ("beam", "lenpen", "max_len_a", "max_len_b")  # fairseq's options of translating
 SETS = ("synth", "contrapro", "voita", "bawden", "ctxpro")
 
 
@@ -28,9 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="synth: SPLIT.phenomena.tsv beside its texts; else the set's JSON (voita: also SPLIT.contrastive.json)",
     )
     items.add_argument("--documents", type=Path, metavar="DIR", help="contrapro: documents of OpenSubtitles")
-    items.add_argument(
-        "--context-sentences", type=int, default=10, metavar="N", help="of --documents, 0: all before (default: 10)"
-    )
+    items.add_argument("--context-sentences", type=int, metavar="N", help="of --documents, 0: all before (default: 10)")
     items.add_argument(
         "--context-files", metavar="PREFIX", help="contrapro: PREFIX.LANGUAGE, the plain form of context"
     )
@@ -41,10 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     scoring = parser.add_argument_group("scoring")
     scoring.add_argument("--normalise", action="store_true", help="divide scores by the number of target tokens")
-    scoring.add_argument("--beam", type=int, default=5, metavar="N", help="of translating (default: 5)")
-    scoring.add_argument("--lenpen", type=float, default=1.0, metavar="X", help="of translating (default: 1)")
-    scoring.add_argument("--max-len-a", type=float, default=0.0, metavar="A", help="of translating (default: 0)")
-    scoring.add_argument("--max-len-b", type=int, default=200, metavar="B", help="of translating (default: 200)")
+    scoring.add_argument("--beam", type=int, metavar="N", help="of translating (default: 5)")
+    scoring.add_argument("--lenpen", type=float, metavar="X", help="of translating (default: 1)")
+    scoring.add_argument("--max-len-a", type=float, metavar="A", help="of translating (default: 0)")
+    scoring.add_argument("--max-len-b", type=int, metavar="B", help="of translating (default: 200)")
     scoring.add_argument("--samples", type=int, default=1000, metavar="N", help="of the bootstrap (default: 1,000)")
     scoring.add_argument("--seed", type=int, default=1, metavar="N", help="of the bootstrap (default: 1)")
     add_output_arguments(parser)
@@ -71,9 +70,8 @@ def run(args: argparse.Namespace) -> None:
         if args.set == "ctxpro":
             from fairseq.dataclass.configs import GenerationConfig
 
-            search = GenerationConfig(
-                beam=args.beam, lenpen=args.lenpen, max_len_a=args.max_len_a, max_len_b=args.max_len_b
-            )
+            given = {name: getattr(args, name) for name in SEARCH if getattr(args, name) is not None}
+            search = GenerationConfig(**given)
             items = ctxpro.read(args.items, args.inputs)
             answers = judge_translations(items, translate(items, loaded, codec, search, args.max_tokens))
         else:
@@ -88,23 +86,31 @@ def _read(args: argparse.Namespace, languages: tuple) -> list:
     from docnmt_fairseq.evaluation.contrast import bawden, contrapro, synth, voita
 
     if args.set == "contrapro":
-        return contrapro.read(args.items, languages, args.documents, args.context_files, args.context_sentences)
+        sentences = 10 if args.context_sentences is None else args.context_sentences
+        return contrapro.read(args.items, languages, args.documents, args.context_files, sentences)
     return {"synth": synth, "voita": voita, "bawden": bawden}[args.set].read(args.items)
 
 
 def _check_options(args: argparse.Namespace) -> None:
     """Refuses options that the set has no use for, rather than leave them without effect."""
-    for option, value, of_set in (
-        ("--documents", args.documents, "contrapro"),
-        ("--context-files", args.context_files, "contrapro"),
-        ("--inputs", args.inputs, "ctxpro"),
-        ("--translations", args.translations, "ctxpro"),
-    ):
-        if value is not None and args.set != of_set:
-            raise InputError(f"{option}: only for --set {of_set}")
+    of_set = {"documents": "contrapro", "context_sentences": "contrapro", "context_files": "contrapro"}
+    of_set.update(dict.fromkeys(("inputs", "translations", *SEARCH), "ctxpro"))
+    for name, needed in of_set.items():
+        if getattr(args, name) is not None and args.set != needed:
+            raise InputError(f"--{name.replace('_', '-')}: only for --set {needed}")
+    if args.normalise and args.set == "ctxpro":
+        raise InputError("--normalise: there are no scores to divide with --set ctxpro")
     if args.documents is not None and args.context_files is not None:
         raise InputError("--documents and --context-files: give one of them")
-    if args.translations is None and (args.path is None or args.data is None):
+    if args.context_sentences is not None and args.documents is None:
+        raise InputError("--context-sentences: needs --documents")
+    model = {"--path": args.path, "--data": args.data}
+    model.update({f"--{name.replace('_', '-')}": getattr(args, name) for name in SEARCH})
+    if args.translations is not None:
+        useless = [option for option, value in model.items() if value is not None]
+        if useless:
+            raise InputError(f"{useless[0]}: no model is asked where --translations are given")
+    elif args.path is None or args.data is None:
         raise InputError("give a model with --path and its --data")
-    if args.beam < 1:
+    if args.beam is not None and args.beam < 1:
         raise InputError(f"--beam {args.beam}: at least 1")

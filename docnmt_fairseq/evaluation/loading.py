@@ -1,5 +1,6 @@
 """Trained models with their task, and the way from text to the symbols that they know."""
 
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
@@ -55,6 +56,8 @@ def load(paths: str, data: Path, cuda: bool = False, options: Optional[Mapping[s
         models, _, task = load_model_ensemble_and_task(paths.split(":"), overrides)
     except InputError:
         raise
+    except pickle.UnpicklingError:  # its own text advises to load what may execute anything
+        raise InputError(f"--path {paths}: not a checkpoint, or one that cannot be loaded safely") from None
     except (OSError, RuntimeError, KeyError, AssertionError) as error:
         raise InputError(f"--path {paths}: cannot be loaded with --data {data}: {error}") from error
     return Loaded(task, [model.cuda().eval() if cuda else model.eval() for model in models])
