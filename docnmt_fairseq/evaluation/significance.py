@@ -101,9 +101,11 @@ def compare_segments(
     first = columns[name][0].score
     outcomes = {}
     for i, (system, result) in enumerate(zip(systems, columns[name])):
-        difference = None if i == 0 else result.score - first
+        difference = None if i == 0 else float(result.score - first)
         p_value = 1.0 if difference == 0 else result.p_value
-        outcomes[system] = Outcome(result.score, difference, p_value, None, result.mean, result.ci)
+        # sacrebleu's own are NumPy's, single precision among them, which JSON does not take.
+        mean, margin = (None if value is None else float(value) for value in (result.mean, result.ci))
+        outcomes[system] = Outcome(float(result.score), difference, p_value, None, mean, margin)
     return outcomes, signatures[name]
 
 
