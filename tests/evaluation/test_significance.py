@@ -63,6 +63,9 @@ def test_figures_are_sacrebleus(monkeypatch, test, level):
 def test_a_system_does_not_differ_from_itself(test):
     found, _ = compare_segments(test, texts(), bleu(), SAMPLES, seed=1)
     assert (found["same"].difference, found["same"].p_value) == (0, 1)
+    named = [(name, texts()[name]) for name in ("base", "same")]
+    _, columns = PairedTest(named, {"BLEU": bleu()}, None, SEGMENT_TESTS[test], SAMPLES)()
+    assert columns["BLEU"][1].p_value == 1 / (SAMPLES + 1)  # what sacrebleu says, which is corrected here
     same = documents_test()["same"]
     assert (same.difference, same.p_value, same.difference_interval) == (0, 1, (0, 0))
 
