@@ -1,0 +1,175 @@
+"""Every context mechanism on the same budget: which reaches how far back, and what some bring on real text.
+
+    python benchmarks/comparison.py                      artificial documents: accuracy by kind and distance
+    python benchmarks/comparison.py text --raw FOLDER    English-German documents, {train,valid,test}.{en,de} in FOLDER
+
+Minutes a model on one core (OMP_NUM_THREADS=1). Run again, it goes on where it was; the report is written after every
+model, with what there is of both parts.
+"""
+
+import argparse
+import json
+import logging
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+import comparison_report as report
+from long_range_report import Store
+from machine import RESULTS, ROOT, command, machine
+
+from docnmt_fairseq import cli
+from docnmt_fairseq.corpus.files import partial_path
+from docnmt_fairseq.evaluation.synth_report import build_report
+from docnmt_fairseq.recipes.facts import Facts, read_facts
+from docnmt_fairseq.recipes.models import model
+from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals, fairseq, run
+from docnmt_fairseq.recipes.run import Options, Recipe
+from docnmt_fairseq.recipes.training import BEST, PLUGIN, Machine
+
+CORPUS = shlex.split(
+    "--nouns 9 --places 10 --verbs 6 --fillers 10 --names 4 --topics 6 --ambiguous-words 2 --words-per-sentence 4 4 "
+    "--introductions 3 --max-distance 10 --sentences-per-document 22 26 --train-documents 4000 --valid-documents 20 "
+    "--test-documents 150 --seed 1"
+)
+RECIPES = {
+    "synthetic": ROOT / "benchmarks" / "comparison_synthetic.yaml",
+    "text": ROOT / "configs" / "recipes" / "en_de_small.yaml",
+}
+TEXT_MODELS = ("sentence", "concatenation", "memory", "conditional")
+TEXT_TRAINING = {"size": "tiny", "updates": 500, "batch_tokens": 3000, "validate_every": 100}
+TEXT_SIZE = shlex.split(
+    "--encoder-embed-dim 128 --decoder-embed-dim 128 --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512 "
+    "--warmup-updates 200"
+)
+# A formal or informal paragraph opens once; what reads documents is told which words are of which paragraph.
+PARAGRAPHS = ("--paragraph-positions", "sinusoidal")
+_PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
+_UPDATES = re.compile(r'"valid_num_updates": "(\d+)"')
+_LOSS = re.compile(r'"valid_nll_loss": "([\d.]+)"')
+
+
+def facts_of(part: str) -> Facts:
+    """Returns the facts of a part's data set, with the budget of this comparison."""
+    facts = read_facts(RECIPES[part])
+    if part == "synthetic":
+        return facts
+    training = replace(facts.training, **TEXT_TRAINING, options=[*facts.training.options, *TEXT_SIZE])
+    return replace(facts, prepare={**facts.prepare, "vocab_size": 4000}, training=training)
+
+
+def train_options(part: str, name: str) -> List[str]:
+    """Returns options of fairseq-train that a model gets in a part beside those of its recipe."""
+    return list(PARAGRAPHS) if part == "synthetic" and model(name).task == "document_translation" else []
+
+
+def trained(recipe: Recipe, name: str, seed: int) -> Dict[str, Any]:
+    """Returns what every run has: model, seed, updates of its checkpoint, parameters, scores."""
+    folder = recipe.output / "models" / f"{name}-{seed}"
+    log = (folder / "train.log").read_text(encoding="utf-8")
+    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    losses = dict(zip(map(int, _UPDATES.findall(log)), map(float, _LOSS.findall(log))))
+    figures = {
+        "model": name,
+        "seed": seed,
+        "updates": recipe.budget.updates,
+        "best_update": min(losses, key=lambda update: losses[update]),
+        "parameters": int(_PARAMETERS.findall(log)[-1].replace(",", "")),
+    }
+    return {**figures, **{key: scores[key] for key in ("bleu", "chrf", "bleu_signature", "chrf_signature")}}
+
+
+def phenomena(recipe: Recipe, corpus: Path, name: str, seed: int) -> Dict[str, Dict[str, List[int]]]:
+    """Returns {kind: {distance: [right, cases]}} of a model's translation of the artificial test documents."""
+    log = recipe.output / "models" / f"{name}-{seed}" / "generate.log"
+    found = build_report(corpus, "test", {"": log}).systems[""].accuracy.by_kind_and_distance
+    return {
+        kind: {str(distance): [figure.right, figure.cases] for distance, figure in figures.items()}
+        for kind, figures in found.items()
+    }
+
+
+def validation_loss(recipe: Recipe, name: str, seed: int, context: Optional[str]) -> float:
+    """Returns the nll in bits a token on the validation set.
+
+    Args:
+        recipe: of the model.
+        name, seed: of the model.
+        context: ``document`` or ``none``, as it is to see documents; None: as it is made to.
+    """
+    folder, chosen = recipe.output / "models" / f"{name}-{seed}", model(name)
+    log = folder / f"valid_{context or 'own'}.log"
+    if not log.exists():
+        tokens = chosen.sentences * recipe.budget.batch_tokens
+        words = [*fairseq("validate"), str(recipe.output / "data" / "data-bin"), "--user-dir", str(PLUGIN), "--task"]
+        words += [chosen.task, "--path", str(folder / BEST), "--valid-subset", "valid", "--max-tokens", str(tokens)]
+        words += ["--log-format", "json", *(["--context", context] if context else []), *Machine(cpu=True).options()]
+        with open(partial_path(log), "w", encoding="utf-8") as stream:
+            run(words, stream, partial_path(log))
+        partial_path(log).rename(log)
+    return float(_LOSS.findall(log.read_text(encoding="utf-8"))[-1])
+
+
+def figures_of(part: str, recipe: Recipe, corpus: Path, name: str, seed: int) -> Dict[str, Any]:
+    """Returns all figures of a trained model."""
+    figures = {"part": part, **trained(recipe, name, seed)}
+    if part == "synthetic":
+        return {**figures, "right_of_cases": phenomena(recipe, corpus, name, seed)}
+    sees = model(name).task == "document_translation"
+    figures["nll"] = validation_loss(recipe, name, seed, "document" if sees else None)
+    if sees:
+        figures["nll_without_context"] = validation_loss(recipe, name, seed, "none")
+    return figures
+
+
+def corpus_of(folder: Path) -> Path:
+    """Returns the folder of the artificial corpus; writes it first if need be."""
+    if not (folder / "lexicon.json").exists() and cli.main(["synth", "--output", str(folder), *CORPUS]):
+        raise SystemExit(1)
+    return folder
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="?", default="synthetic", choices=tuple(RECIPES))
+    parser.add_argument("--raw", type=Path, help="the folder with the text")
+    parser.add_argument("--work", type=Path, default=ROOT / "work" / "comparison", help="folder for data and models")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
+    parser.add_argument("--models", nargs="+", help="default: all of them, text: " + " ".join(TEXT_MODELS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2])
+    args = parser.parse_args()
+    if args.part == "text" and not args.raw:
+        parser.error("text needs --raw FOLDER")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s | %(message)s", datefmt="%H:%M:%S")
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+
+    facts, corpus = facts_of(args.part), corpus_of(args.work / "corpus")
+    stored = Store(args.results / "comparison.json")
+    ceilings = json.loads((corpus / "test.ceiling.json").read_text(encoding="utf-8"))["kinds"]
+    stored.facts["ceilings"] = {kind: figures["accuracy"] for kind, figures in ceilings.items()}
+    stored.facts["machine"] = machine()
+    words = command().replace(str(args.raw), f"path/to/{args.raw.name}") if args.raw else command()
+    stored.called(words)
+    default = tuple(report.REACH) if args.part == "synthetic" else TEXT_MODELS
+    for seed in args.seeds:
+        for name in args.models or default:
+            raw = args.raw if args.part == "text" else corpus
+            options = Options(
+                args.work / args.part, raw, (name,), (seed,), Machine(cpu=True),
+                train_options=tuple(train_options(args.part, name)),
+            )  # fmt: skip
+            recipe = Recipe(facts, options)
+            with alone_in(options.output), ending_on_signals():
+                recipe.run()
+                if args.part == "text":
+                    manifest = json.loads((options.output / "data" / "manifest.json").read_text(encoding="utf-8"))
+                    stored.facts["text_sentences"] = manifest["counts"]["train"]["sentences"]
+                stored.add(f"{args.part}-{name}-{seed}", figures_of(args.part, recipe, corpus, name, seed))
+            report.write(stored, args.results)
+            print(report.line(stored.runs[f"{args.part}-{name}-{seed}"]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+import json
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+CEILINGS = {"ambiguous": 0.4, "pronoun": 0.3}
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+def run(name, seed, near, far):
+    """Returns the figures of a run: of 10 cases at each of two distances, so many right."""
+    figures = {"1": [near, 10], "5": [far, 10], "6": [far, 30]}
+    scores = {"bleu": 50.0 + seed, "chrf": 60.0, "bleu_signature": "B", "chrf_signature": "C"}
+    known = {"part": "synthetic", "model": name, "seed": seed, "updates": 1500, "best_update": 1500}
+    return {**known, "parameters": 1234, **scores, "right_of_cases": {kind: figures for kind in CEILINGS}}
+
+
+def text_run(name, **losses):
+    known = {key: value for key, value in run(name, 1, 0, 0).items() if key != "right_of_cases"}
+    return {**known, "part": "text", **losses}
+
+
+def store(path, *runs):
+    from long_range_report import Store
+
+    stored = Store(path / "comparison.json")
+    stored.facts.update(machine="a machine", ceilings=CEILINGS, text_sentences=99)
+    stored.called("python benchmarks/comparison.py")
+    for one in runs:
+        stored.add(f"{one['part']}-{one['model']}-{one['seed']}", one)
+    return stored
+
+
+def test_accuracy_is_over_all_cases_of_a_range():
+    from comparison_report import share
+
+    assert share(run("han", 1, 9, 5), "pronoun", 1, 1) == 0.9
+    assert share(run("han", 1, 9, 5), "pronoun", 4, 6) == 10 / 40
+    assert share(run("han", 1, 9, 5), "pronoun", 1, 10) == 19 / 50
+    assert share(run("han", 1, 9, 5), "pronoun", 2, 3) is None
+    assert share(run("han", 1, 9, 5), "formality", 1, 10) is None
+
+
+def test_report_has_both_parts_seeds_side_by_side_and_keeps_what_was_written_by_hand(tmp_path):
+    from comparison_report import write
+
+    write(store(tmp_path, run("tree", 2, 10, 2), run("sentence", 1, 3, 3), run("tree", 1, 8, 6)), tmp_path)
+    path = tmp_path / "comparison.md"
+    text = path.read_text()
+    assert "English-German" not in text and (tmp_path / "comparison.png").stat().st_size
+    assert "| tree | 80.0 / 100.0 | – / – | – / – | 30.0 / 10.0 | – / – |" in text
+    assert "| tree | the whole document | 1,234 | 40.0 / 28.0 | 40.0 / 28.0 | 51.0 / 52.0 |" in text
+    assert text.index("| sentence |") < text.index("| tree |")
+    path.write_text(text.replace("## Commands", "## What it says\n\nBy hand.\n\n## Commands"))
+    with_text = [text_run("memory", nll=5.5, nll_without_context=5.6), text_run("concatenation", nll=5.7)]
+    write(store(tmp_path, *with_text), tmp_path)  # the earlier runs are read from the file
+    text = path.read_text()
+    assert text.count("## What it says\n\nBy hand.\n\n## Commands") == 1 and "| tree |" in text
+    assert "| memory | 51.00 | 60.00 | 5.500 | 5.600 | 1,500 | 1,234 |" in text
+    assert "| concatenation | 51.00 | 60.00 | 5.700 | – | 1,500 | 1,234 |" in text
+
+
+def test_every_model_of_the_comparison_exists_and_gets_only_options_it_has():
+    import comparison
+    from comparison_report import REACH
+
+    from docnmt_fairseq.recipes.models import models
+
+    assert set(REACH) <= set(models()) and set(comparison.TEXT_MODELS) <= set(REACH)
+    assert comparison.train_options("synthetic", "han") == list(comparison.PARAGRAPHS)
+    assert comparison.train_options("synthetic", "concatenation") == comparison.train_options("text", "han") == []
+
+
+def test_budgets_of_the_parts():
+    import comparison
+
+    synthetic, text = comparison.facts_of("synthetic"), comparison.facts_of("text")
+    assert synthetic.prepare == {"subwords": "none"} and synthetic.training.updates == 1500
+    assert text.training.updates == comparison.TEXT_TRAINING["updates"] and text.prepare["vocab_size"] == 4000
+    assert "--share-all-embeddings" in text.training.options and text.training.options[-1] == "200"
+
+
+def test_figures_are_read_from_a_models_folder(tmp_path):
+    import comparison
+
+    class Recipe:
+        output = tmp_path
+
+        class budget:
+            updates = 40
+
+    folder = tmp_path / "models" / "han-1"
+    folder.mkdir(parents=True)
+    records = [{"valid_nll_loss": loss, "valid_num_updates": update} for update, loss in (("20", "5.5"), ("40", "5.6"))]
+    lines = ["num. shared model params: 1,234 (num. trained: 1,234)", *map(json.dumps, records)]
+    (folder / "train.log").write_text("\n".join(lines))
+    scores = {"bleu": 1.5, "chrf": 9.0, "bleu_signature": "B", "chrf_signature": "C", "sentences": 3}
+    (folder / "scores.json").write_text(json.dumps(scores))
+    found = comparison.trained(Recipe, "han", 1)
+    assert (found["updates"], found["best_update"], found["parameters"], found["bleu"]) == (40, 20, 1234, 1.5)
