@@ -39,11 +39,8 @@ RECIPES = {
     "text": ROOT / "configs" / "recipes" / "en_de_small.yaml",
 }
 TEXT_MODELS = ("sentence", "concatenation", "memory", "conditional")
-TEXT_TRAINING = {"size": "tiny", "updates": 500, "batch_tokens": 3000, "validate_every": 100}
-TEXT_SIZE = shlex.split(
-    "--encoder-embed-dim 128 --decoder-embed-dim 128 --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512 "
-    "--warmup-updates 200"
-)
+TEXT_TRAINING = {"size": "tiny", "updates": 600, "batch_tokens": 3000, "validate_every": 200}
+TEXT_PACE = ["--lr", "0.003", "--warmup-updates", "200", "--dropout", "0.1"]
 # A formal or informal paragraph opens once; what reads documents is told which words are of which paragraph.
 PARAGRAPHS = ("--paragraph-positions", "sinusoidal")
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
@@ -56,7 +53,7 @@ def facts_of(part: str) -> Facts:
     facts = read_facts(RECIPES[part])
     if part == "synthetic":
         return facts
-    training = replace(facts.training, **TEXT_TRAINING, options=[*facts.training.options, *TEXT_SIZE])
+    training = replace(facts.training, **TEXT_TRAINING, options=[*facts.training.options, *TEXT_PACE])
     return replace(facts, prepare={**facts.prepare, "vocab_size": 4000}, training=training)
 
 

@@ -82,7 +82,7 @@ def test_budgets_of_the_parts():
     synthetic, text = comparison.facts_of("synthetic"), comparison.facts_of("text")
     assert synthetic.prepare == {"subwords": "none"} and synthetic.training.updates == 1500
     assert text.training.updates == comparison.TEXT_TRAINING["updates"] and text.prepare["vocab_size"] == 4000
-    assert "--share-all-embeddings" in text.training.options and text.training.options[-1] == "200"
+    assert "--share-all-embeddings" in text.training.options and text.training.options[-6:] == comparison.TEXT_PACE
 
 
 def test_figures_are_read_from_a_models_folder(tmp_path):
