@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 import comparison_report as report
+from comparison_chains import chained
 from long_range_report import Store
 from machine import RESULTS, ROOT, command, machine
 
@@ -146,6 +147,7 @@ def main() -> None:
     stored = Store(args.results / "comparison.json")
     ceilings = json.loads((corpus / "test.ceiling.json").read_text(encoding="utf-8"))["kinds"]
     stored.facts["ceilings"] = {kind: figures["accuracy"] for kind, figures in ceilings.items()}
+    stored.facts["chained"] = chained(corpus, 3)
     stored.facts["machine"] = machine()
     words = command().replace(str(args.raw), f"path/to/{args.raw.name}") if args.raw else command()
     stored.called(words)
