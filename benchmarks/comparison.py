@@ -39,8 +39,8 @@ RECIPES = {
     "synthetic": ROOT / "benchmarks" / "comparison_synthetic.yaml",
     "text": ROOT / "configs" / "recipes" / "en_de_small.yaml",
 }
-TEXT_MODELS = ("sentence", "concatenation", "memory", "conditional")
-TEXT_TRAINING = {"size": "tiny", "updates": 600, "batch_tokens": 3000, "validate_every": 200}
+TEXT_MODELS = ("sentence", "memory", "conditional", "concatenation")
+TEXT_TRAINING = {"size": "tiny", "updates": 400, "batch_tokens": 3000, "validate_every": 100}
 TEXT_PACE = ["--lr", "0.003", "--warmup-updates", "200", "--dropout", "0.1"]
 # A formal or informal paragraph opens once; what reads documents is told which words are of which paragraph.
 PARAGRAPHS = ("--paragraph-positions", "sinusoidal")
