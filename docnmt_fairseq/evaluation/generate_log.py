@@ -4,22 +4,28 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Dict, List, Sequence, Set
+from typing import Dict, Iterable, List, Optional, Sequence, Set
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
 
+PIECE = "\u2581"  # begins a word in SentencePiece's output
 _LINE = re.compile(r"([STHDP])-(\d+)(?:\t(.*))?")
+_JOINED_BPE = re.compile(r"\S@@(?: |$)")  # a subword of subword-nmt that is joined to the next
 _SHOWN = 5
 
 
 @dataclass
 class _Log:
-    """The lines of a log by letter; ``sources`` and ``hypotheses`` count how often an id came."""
+    """The lines of a log by letter; ``sources`` and ``hypotheses`` count how often an id came.
+
+    ``again`` are the ids whose hypotheses do not stand together, as those of one ``--nbest`` do.
+    """
 
     sources: Counter[int] = field(default_factory=Counter)
     hypotheses: Counter[int] = field(default_factory=Counter)
+    again: Set[int] = field(default_factory=set)
     raw: Dict[int, str] = field(default_factory=dict)
     detokenised: Dict[int, str] = field(default_factory=dict)
 
@@ -34,10 +40,10 @@ def parse_generate_log(path: Path) -> Dict[int, str]:
         InputError: no such file, no hypotheses in it, a malformed line, or ids that come twice; names the first few.
     """
     log = _read(path)
-    repeated = [i for i, count in log.sources.items() if count > 1]
+    repeated = {i for i, count in log.sources.items() if count > 1} | log.again
     if not log.sources and log.hypotheses:  # a log reduced to hypotheses: with --nbest all ids come equally often
         fewest = min(log.hypotheses.values())
-        repeated = [i for i, count in log.hypotheses.items() if count > fewest]
+        repeated |= {i for i, count in log.hypotheses.items() if count > fewest}
     if repeated:
         raise InputError(f"{path}: ids that come more than once: {_first(repeated)}; give the log of one run")
     silent = set(log.sources) - set(log.hypotheses)
@@ -79,8 +85,18 @@ def sentence_ids(lines: Sequence[str]) -> List[int]:
     return [i for i, line in enumerate(lines) if not is_mark(line)]
 
 
+def subword_mark(lines: Iterable[str]) -> Optional[str]:
+    """Returns the mark of subwords that were left in these lines, None if there is none."""
+    for line in lines:
+        if PIECE in line:
+            return PIECE
+        if _JOINED_BPE.search(line):
+            return "@@"
+    return None
+
+
 def _read(path: Path) -> _Log:
-    log = _Log()
+    log, last = _Log(), None
     for number, line in enumerate(read_lines(path), start=1):
         match = _LINE.fullmatch(line)
         if match is None:
@@ -95,7 +111,10 @@ def _read(path: Path) -> _Log:
                     path, number, f"expected {letter}-{identity}<tab>score<tab>text; the log is damaged"
                 )
             if letter == "H":
+                if identity in log.hypotheses and identity != last:
+                    log.again.add(identity)
                 log.hypotheses[identity] += 1
+                last = identity
             (log.raw if letter == "H" else log.detokenised).setdefault(identity, text.strip())
     return log
 

@@ -9,10 +9,8 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.tokenizers import detokenizer
 from docnmt_fairseq.corpus.truecasing import detruecaser
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.generate_log import restore_document_order
+from docnmt_fairseq.evaluation.generate_log import PIECE, restore_document_order
 from docnmt_fairseq.marks import is_mark
-
-PIECE = "\u2581"  # begins a word in SentencePiece's output
 
 
 @dataclass(frozen=True)

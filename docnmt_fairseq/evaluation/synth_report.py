@@ -11,6 +11,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import restore_document_order
 from docnmt_fairseq.evaluation.phenomena import PhenomenaAccuracy, by_distance_range, measure
 from docnmt_fairseq.evaluation.scores import Scores, corpus_scores
+from docnmt_fairseq.evaluation.tables import aligned
 
 
 @dataclass(frozen=True)
@@ -106,22 +107,13 @@ def format_report(report: SynthReport) -> str:
 
     signatures = [f"BLEU {first.scores.bleu_signature}", f"chrF {first.scores.chrf_signature}"]
     held = f"{first.scores.sentences} sentences, {first.accuracy.overall.cases} words that only context decides"
-    return "\n\n".join([_align(rows), _align(distances), "\n".join([*signatures, held])])
+    return "\n\n".join([aligned(rows), aligned(distances), "\n".join([*signatures, held])])
 
 
 def distance_ranges(low: int, high: int) -> List[Tuple[int, int]]:
     """Returns at most four consecutive ranges (both ends included) that cover ``low`` to ``high``."""
     step = -(-(high - low + 1) // 4)
     return [(start, min(high, start + step - 1)) for start in range(low, high + 1, step)]
-
-
-def _align(rows: List[List[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
 
 
 def _system(report: SynthReport, name: str) -> SystemResult:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Sequence
 
-from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.generate_log import sentence_ids
+from docnmt_fairseq.evaluation.metrics import MetricOptions, make_metric
+from docnmt_fairseq.evaluation.scores import scored_sentences
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,7 @@ def tokenized_bleu(hypotheses: Sequence[str], reference: Sequence[str]) -> Token
     Raises:
         InputError: unequal numbers of lines, or no sentence to score.
     """
-    from sacrebleu.metrics import BLEU
-
-    if len(hypotheses) != len(reference):
-        raise InputError(f"{len(hypotheses)} lines translated, but the reference has {len(reference)}")
-    ids = sentence_ids(reference)
-    if not ids:
-        raise InputError("the reference holds marks only: nothing to score")
-    metric = BLEU(tokenize="none", smooth_method="none", force=True)
-    score = metric.corpus_score([hypotheses[i] for i in ids], [[reference[i] for i in ids]]).score
-    return TokenizedBleu(score, len(ids), str(metric.get_signature()))
+    translated, references = scored_sentences(hypotheses, reference)
+    metric = make_metric("bleu", MetricOptions(tokenize="none", smooth="none"))
+    score = metric.corpus_score(translated, references).score
+    return TokenizedBleu(score, len(translated), str(metric.get_signature()))

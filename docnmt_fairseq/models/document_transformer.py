@@ -3,6 +3,7 @@
 import logging
 from argparse import Namespace
 from collections import defaultdict
+from dataclasses import fields
 from typing import Dict, Optional, Set, Tuple
 
 from fairseq.dataclass.utils import gen_parser_from_dataclass
@@ -45,6 +46,9 @@ class DocumentTransformer(TransformerModelBase):
         """Returns the model; :class:`InputError` if options contradict each other."""
         if OmegaConf.is_config(cfg):
             cfg = Namespace(**OmegaConf.to_container(cfg, resolve=True, enum_to_str=True))
+        for option in fields(DocumentTransformerConfig):  # newer than the checkpoint: the default is how it was before
+            if not hasattr(cfg, option.name):
+                setattr(cfg, option.name, option.default)
         check(cfg)
         host = TransformerConfig.from_namespace(cfg)
         host.decoder.input_dim = host.decoder.output_dim = host.decoder.embed_dim

@@ -3,6 +3,7 @@
 from statistics import mean, stdev
 from typing import Dict, List, Optional, Sequence
 
+from docnmt_fairseq.evaluation.tables import markdown
 from docnmt_fairseq.recipes.facts import Facts
 
 Scores = Dict[str, object]  # of one model and seed: bleu_tokens, bleu, chrf, sentences, signatures
@@ -34,7 +35,7 @@ def scores_table(facts: Facts, scores: Dict[str, Dict[int, Scores]], counts: Dic
     lines = [f"# {facts.title}", ""]
     if smoke:
         lines += ["**A smoke run: a few documents, tiny models. The scores mean nothing.**", ""]
-    lines += [_row(header), _row(["---"] * len(header)), *map(_row, rows), ""]
+    lines += [markdown([header, *rows]), ""]
     lines += [f"Over {runs[0]['sentences']:,} test sentences; several seeds: mean ± standard deviation. Signatures: "
               f"{'; '.join(f'`{one}`' for one in signatures)}.", ""]  # fmt: skip
     if published:
@@ -58,7 +59,3 @@ def _spread(values: Sequence[float]) -> str:
 
 def _published(value: Optional[float]) -> str:
     return "–" if value is None else f"{value:.2f}"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -1,5 +1,8 @@
+from argparse import Namespace
+
 import pytest
 import torch
+from omegaconf import OmegaConf
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layout import DocumentLayout
@@ -204,3 +207,12 @@ def test_bad_options_are_refused_by_name(data_bin, wrong, message):
 def test_every_bad_option_is_told_at_once(data_bin):
     with pytest.raises(InputError, match=r"--sentence-encoder avg.*--context-layers"):
         toy.build(data_bin, "--context-attention", "sentence", "--sentence-encoder", "avg", "--context-layers", "7")
+
+
+def test_a_checkpoint_may_be_older_than_an_option(data_bin):
+    cfg, task, model = toy.build(data_bin, "--context-attention", "tree")
+    known = OmegaConf.to_container(cfg.model) if OmegaConf.is_config(cfg.model) else vars(cfg.model)
+    older = Namespace(**{name: value for name, value in known.items() if name not in ("context_kernel", "tree_merge")})
+    again = stir(task.build_model(older, from_checkpoint=True).eval())
+    sample = toy.batch_of(task)
+    assert torch.equal(logits(again, sample), logits(stir(model), sample))

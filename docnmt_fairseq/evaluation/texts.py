@@ -1,0 +1,118 @@
+"""References and translations as documents of sentences, read from delimited text or the output of fairseq-generate."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import List, Optional, Sequence, Tuple
+
+from docnmt_fairseq.corpus.delimited import parallel_lines, read_documents
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.generate_log import restore_document_order, subword_mark
+from docnmt_fairseq.evaluation.metrics import Stream
+from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH, is_mark
+
+ON_EMPTY = ("error", "score")
+
+
+@dataclass(frozen=True)
+class References:
+    """A test set: its references, and its source where that was given.
+
+    Attributes:
+        files: of the references.
+        streams: the sentences of each reference, by document.
+        source: the same of the source.
+        lines: for each sentence the line it stands on, from 1; the same in every file.
+    """
+
+    files: Tuple[Path, ...]
+    streams: List[Stream]
+    source: Optional[Stream]
+    lines: List[List[int]]
+
+    @property
+    def documents(self) -> int:
+        """Number of documents."""
+        return len(self.lines)
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences."""
+        return sum(map(len, self.lines))
+
+
+def read_references(files: Sequence[Path], source: Optional[Path] = None) -> References:
+    """Returns the references of a test set, one delimited file each.
+
+    Raises:
+        InputError: a file cannot be read, the files do not have the same marks on the same lines, or there is no
+            sentence in them; names file and line.
+    """
+    paths = [*files, *([source] if source else [])]
+    sides: List[Stream] = [[] for _ in paths]
+    lines: List[List[int]] = []
+    for document in read_documents(paths):
+        for side, stream in enumerate(sides):
+            stream.append([texts[side] for texts in document.sentences()])
+        lines.append([numbers[0] for paragraph in document.lines for numbers in paragraph])
+    if not lines:
+        raise InputError(f"{files[0]}: holds no sentence: nothing to score")
+    return References(tuple(files), sides[: len(files)], sides[-1] if source else None, lines)
+
+
+def read_log(path: Path, references: References) -> Stream:
+    """Returns the translations of a test set that ``fairseq-generate`` printed, in any order.
+
+    Raises:
+        InputError: an id is missing, comes twice or is none of the references' lines; or subwords were left in.
+    """
+    lines = restore_document_order(path, references.files[0])
+    _refuse_subwords(path, lines, references)
+    return _by_document(lines, references)
+
+
+def read_text(path: Path, references: References, on_empty: str = "error") -> Stream:
+    """Returns the translations of a test set from delimited text with the references' marks.
+
+    Args:
+        path: the text.
+        references: of the test set.
+        on_empty: what an empty line is where the references have a sentence: "error", or "score" for an empty
+            translation. Models write such, and the text alone does not tell them from a misplaced boundary.
+
+    Raises:
+        InputError: another number of lines, or marks on other lines, than the references have; names file and line.
+    """
+    lines = []
+    reference_file = references.files[0]
+    for number, (text, reference) in parallel_lines((path, reference_file)):
+        if text != reference and is_mark(reference):
+            found = _called(text)
+            raise InputError.at(path, number, f"{found} here, but {_called(reference)} in {reference_file}; {_REMEDY}")
+        if text == PARAGRAPH and not is_mark(reference):
+            raise InputError.at(path, number, f"{PARAGRAPH} here, but a sentence in {reference_file}; {_REMEDY}")
+        if text == DOCUMENT and not is_mark(reference) and on_empty == "error":
+            message = (
+                f"empty line here, but a sentence in {reference_file}: a document boundary in the wrong place, or an "
+                "empty translation, which --on-empty score accepts"
+            )
+            raise InputError.at(path, number, message)
+        lines.append(text)
+    _refuse_subwords(path, lines, references)
+    return _by_document(lines, references)
+
+
+_REMEDY = "a translation needs the documents and paragraphs of its reference, on the same lines"
+
+
+def _called(line: str) -> str:
+    return {DOCUMENT: "the end of a document", PARAGRAPH: PARAGRAPH}.get(line, "a sentence")
+
+
+def _refuse_subwords(path: Path, lines: Sequence[str], references: References) -> None:
+    mark = subword_mark(lines)
+    if mark and not any(subword_mark(document) for stream in references.streams for document in stream):
+        raise InputError(f"{path}: holds subwords ({mark}); generate with --remove-bpe (sentencepiece), or join them")
+
+
+def _by_document(lines: Sequence[str], references: References) -> Stream:
+    return [[lines[number - 1] for number in numbers] for numbers in references.lines]
