@@ -32,7 +32,8 @@ TARGET = ["--target-context-attention", "han", "--context-init", "xavier"]
         ((-1.0, -1.0 - 1e-6), 0, "tie"),
         ((NAN, NAN), 0, "nan"),
         ((-1.0, NAN), 0, "nan"),
-        ((-math.inf, -math.inf), 0, "nan"),
+        ((-math.inf, -math.inf), 0, "tie"),
+        ((-math.inf, -2.0), 0, "wrong"),
         ((-1.0, -math.inf), 0, "right"),
     ],
 )
@@ -112,6 +113,28 @@ def test_sentences_that_do_not_fit_name_their_item(data_bin):
     item = Item("here", Document("one", ("a",)), ({0: "a b c d e a b"}, {0: "b"}))
     with pytest.raises(InputError, match="here: 8 target tokens; the model takes 6"):
         answer([item], ForcedDecoder(build(data_bin, "--max-target-positions", "6")), TextCodec(data_bin))
+
+
+def test_context_that_is_nothing_as_tokens_names_its_document(prepared_codec, data_bin):
+    item = Item("here", Document("film", ("a", "\u200b", "b")), ({2: "a"}, {2: "b"}))
+    with pytest.raises(InputError, match="film: nothing is left of source sentence"):
+        answer([item], ForcedDecoder(build(data_bin)), prepared_codec)
+
+
+@pytest.mark.parametrize("texts", [(("a", "", "b"), ("a", "a", "b")), (("a", "a", "b"), ("a", " ", "b"))])
+def test_an_empty_sentence_of_context_is_named(data_bin, texts):
+    item = Item("here", Document("film", *texts), ({2: "a"}, {2: "b"}))
+    with pytest.raises(InputError, match="film: (source|target) sentence 2 is empty"):
+        answer([item], ForcedDecoder(build(data_bin)), TextCodec(data_bin))
+
+
+@pytest.fixture
+def prepared_codec(data_bin):
+    """Returns a codec that normalises, as after docnmt prepare, over the toy vocabulary."""
+    codec = TextCodec(data_bin)
+    options = {"tokenizer": "none", "truecase": False, "subwords": "none", "source_lang": "src", "target_lang": "tgt"}
+    codec.options = options
+    return codec
 
 
 def test_the_bootstrap_draws_documents_together():

@@ -85,10 +85,18 @@ def distance_group(distance: int) -> str:
 
 
 def together(documents: List[Document]) -> Tuple[List[str], Dict[Document, int]]:
-    """Returns the source of documents as delimited text, and the line at which each begins."""
+    """Returns the source of documents as delimited text, and the line at which each begins.
+
+    Raises:
+        InputError: a document with an empty sentence, which would end it.
+    """
     lines: List[str] = []
     starts: Dict[Document, int] = {}
     for document in documents:
+        for side, sentences in (("source", document.source), ("target", document.target or ())):
+            empty = next((number for number, sentence in enumerate(sentences) if not sentence.strip()), None)
+            if empty is not None:
+                raise InputError(f"{document.name}: {side} sentence {empty + 1} is empty")
         starts[document] = len(lines)
         lines += [*document.source, ""]
     return lines, starts

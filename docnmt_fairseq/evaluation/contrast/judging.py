@@ -40,12 +40,12 @@ def outcome_of(scores: Sequence[float], right: int) -> str:
     A tie (within ``TIE``) and a score that is no number are outcomes of their own: a model that always says the same,
     or nothing, must not be right where the true candidate happens to come first.
     """
-    if any(math.isnan(score) for score in scores) or math.isinf(scores[right]):
+    if any(math.isnan(score) for score in scores):
         return "nan"
-    margin = scores[right] - max(score for number, score in enumerate(scores) if number != right)
-    if margin > TIE:
-        return "right"
-    return "wrong" if margin < -TIE else "tie"
+    best = max(score for number, score in enumerate(scores) if number != right)
+    if scores[right] == best or abs(scores[right] - best) <= TIE:  # also where both are impossible
+        return "tie"
+    return "right" if scores[right] > best else "wrong"
 
 
 def answer(items: Sequence[Item], decoder: ForcedDecoder, codec: TextCodec, normalise: bool = False) -> List[Answer]:
@@ -109,6 +109,12 @@ class Texts:
             kept = list(range(len(lines)))
         self.place = {number: place for place, number in enumerate(kept)}  # in the text, of a line of the documents
         self.source: List[Tensor] = to_tokens([lines[number] for number in kept], codec, 0, dictionary)
+        for number, tokens in zip(kept, self.source):  # as tokens an empty line would end the document
+            if len(tokens) < 2 and not is_mark(lines[number]):
+                owner = max(
+                    (document for document in self.starts if self.starts[document] <= number), key=self.starts.get
+                )
+                raise InputError(f"{owner.name}: nothing is left of source sentence '{lines[number]}' as tokens")
         self.encoded: Dict[str, Tokens] = {}
 
     def line(self, document: Document, line: int) -> int:

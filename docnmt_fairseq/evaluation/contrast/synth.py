@@ -40,7 +40,7 @@ def read(table: Path) -> List[Item]:
         if case.id not in starts:
             raise InputError(f"{where}: line {case.id + 1} of {files[0]} is no sentence")
         start = starts[case.id]
-        end = next(line for line in range(case.id, len(source)) if not source[line])
+        end = next((line for line in range(case.id, len(source)) if not source[line]), len(source))
         whole = Document(f"document from line {start + 1}", tuple(source[start:end]), tuple(target[start:end]))
         document = documents.setdefault(start, whole)
         words = target[case.id].split()
