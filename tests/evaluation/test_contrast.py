@@ -124,7 +124,7 @@ def test_context_that_is_nothing_as_tokens_names_its_document(prepared_codec, da
 @pytest.mark.parametrize("texts", [(("a", "", "b"), ("a", "a", "b")), (("a", "a", "b"), ("a", " ", "b"))])
 def test_an_empty_sentence_of_context_is_named(data_bin, texts):
     item = Item("here", Document("film", *texts), ({2: "a"}, {2: "b"}))
-    with pytest.raises(InputError, match="film: (source|target) sentence 2 is empty"):
+    with pytest.raises(InputError, match=r"film: (source|target) sentence 2 is empty"):
         answer([item], ForcedDecoder(build(data_bin)), TextCodec(data_bin))
 
 
