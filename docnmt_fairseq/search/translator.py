@@ -171,9 +171,9 @@ class DocumentTranslator:
             dataset,
             max_tokens=max(self.max_tokens, int(longest)),
             max_positions=self.max_positions,
-        ).next_epoch_itr(shuffle=False)
+        ).frozen_batches
         found: Dict[int, str] = {}
-        for sample in filter(None, batches):
+        for sample in (dataset.collater([dataset[int(number)] for number in batch]) for batch in batches):
             ids = sample["id"].tolist()
             start = time.perf_counter()
             sample = utils.move_to_cuda(sample) if self.cuda else sample
