@@ -64,6 +64,9 @@ class DocumentTranslator:
         max_tokens: real source tokens of a batch.
         cpu: do not use a GPU.
         fp16: half precision on the GPU.
+
+    Raises:
+        InputError: half precision without a GPU.
     """
 
     def __init__(
@@ -78,10 +81,12 @@ class DocumentTranslator:
     ):
         self.task, self.models, self.steps, self.max_tokens = task, models, steps, max_tokens
         self.cuda = torch.cuda.is_available() and not cpu
+        if fp16 and not self.cuda:
+            raise InputError("--fp16: needs a GPU")
         self.throughput = Throughput()
         cfg = FairseqConfig(generation=GenerationConfig(**asdict(search)))
         for model in models:
-            if fp16 and self.cuda:
+            if fp16:
                 model.half()
             if self.cuda:
                 model.cuda()
@@ -136,9 +141,12 @@ class DocumentTranslator:
             starts.append(len(tokens))
             tokens += self._encode(lines, name, empty_lines)
         found = self._search(tokens, progress)
+        empty = sum(not text for text in found.values())
+        if empty:
+            logger.warning(f"{empty:,} sentences have an empty translation: an empty line that ends no document")
         return [
-            [found.get(start + number, PARAGRAPH if line.strip() == PARAGRAPH else DOCUMENT) for number, line in lines]
-            for start, lines in zip(starts, map(enumerate, documents))
+            [found[start + number] if start + number in found else _mark(line) for number, line in enumerate(lines)]
+            for start, lines in zip(starts, documents)
         ]
 
     def _encode(self, lines: Sequence[str], name: str, empty_lines: str) -> List[Tensor]:
@@ -189,3 +197,8 @@ class DocumentTranslator:
     def _decode(self, tokens: Tensor) -> str:
         dictionary, joins = self.task.target_dictionary, self.steps.joins
         return self.steps.decode(dictionary.string(tokens, joins, extra_symbols_to_ignore=self.stripped).strip())
+
+
+def _mark(line: str) -> str:
+    """Returns what stays of a line that is no sentence."""
+    return PARAGRAPH if normalise(line) == PARAGRAPH else DOCUMENT

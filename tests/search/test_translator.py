@@ -107,13 +107,22 @@ def test_empty_lines_end_documents_or_paragraphs(prepared, checkpoint):
     assert divided == ["", *found.translate([["a b c"]])[0], "", "", *found.translate([["d e"]])[0]] and sum(seen) == 2
     marked = found.translate([["a b c", "<p>", "d e", "<p>"]])[0]
     assert found.translate([["a b c", "", "d e", ""]], empty_lines="paragraph") == [[marked[0], "", marked[2], ""]]
-    assert found.translate([[], [""], ["<p>"]]) == [[], [""], ["<p>"]]
+    assert found.translate([[], [""], [" <p>\u200b"]]) == [[], [""], ["<p>"]]
+
+
+def test_empty_translations_keep_their_line_and_are_counted(prepared, checkpoint, monkeypatch, caplog):
+    found = translator(checkpoint, prepared)
+    monkeypatch.setattr(found.task.target_dictionary, "string", lambda *args, **kwargs: "")
+    assert found.translate([["a", "<p>", "b"]]) == [["", "<p>", ""]]
+    assert "2 sentences have an empty translation" in caplog.text
 
 
 def test_bad_input(prepared, checkpoint, tmp_path, data_bin):
     found = translator(checkpoint, prepared)
     with pytest.raises(InputError, match=r"x:2: a sentence of 1,101 tokens, but the model takes 1,024"):
         found.translate([["a", "a " * 1100]], ["x"])
+    with pytest.raises(InputError, match="--fp16: needs a GPU"):
+        translator(checkpoint, prepared, fp16=True)
     with pytest.raises(InputError, match="nowhere: no such file"):
         translator(tmp_path / "nowhere", prepared)
     (tmp_path / "text").write_text("text")
@@ -155,6 +164,7 @@ def test_the_command_gives_what_prepare_generate_and_postprocess_give(tmp_path, 
 
     (tmp_path / "raw").write_text(RAW)
     caplog.set_level("INFO")
+    caplog.set_level("INFO", "fairseq")  # so that the level that the command sets does not outlive the test
     arguments = ["--model", str(trained), "--input", str(tmp_path / "raw"), "--output", str(tmp_path / "translated")]
     arguments += ["--cpu", *SAME_SEARCH]
     assert cli.main(["translate", *arguments]) == 0
