@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 import comparison_report as report
+from comparison_chains import chained
 from long_range_report import Store
 from machine import RESULTS, ROOT, command, machine
 
@@ -38,12 +39,9 @@ RECIPES = {
     "synthetic": ROOT / "benchmarks" / "comparison_synthetic.yaml",
     "text": ROOT / "configs" / "recipes" / "en_de_small.yaml",
 }
-TEXT_MODELS = ("sentence", "concatenation", "memory", "conditional")
-TEXT_TRAINING = {"size": "tiny", "updates": 500, "batch_tokens": 3000, "validate_every": 100}
-TEXT_SIZE = shlex.split(
-    "--encoder-embed-dim 128 --decoder-embed-dim 128 --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512 "
-    "--warmup-updates 200"
-)
+TEXT_MODELS = ("sentence", "memory", "conditional", "concatenation")
+TEXT_TRAINING = {"size": "tiny", "updates": 400, "batch_tokens": 3000, "validate_every": 100}
+TEXT_PACE = ["--lr", "0.003", "--warmup-updates", "200", "--dropout", "0.1"]
 # A formal or informal paragraph opens once; what reads documents is told which words are of which paragraph.
 PARAGRAPHS = ("--paragraph-positions", "sinusoidal")
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
@@ -56,7 +54,7 @@ def facts_of(part: str) -> Facts:
     facts = read_facts(RECIPES[part])
     if part == "synthetic":
         return facts
-    training = replace(facts.training, **TEXT_TRAINING, options=[*facts.training.options, *TEXT_SIZE])
+    training = replace(facts.training, **TEXT_TRAINING, options=[*facts.training.options, *TEXT_PACE])
     return replace(facts, prepare={**facts.prepare, "vocab_size": 4000}, training=training)
 
 
@@ -149,6 +147,7 @@ def main() -> None:
     stored = Store(args.results / "comparison.json")
     ceilings = json.loads((corpus / "test.ceiling.json").read_text(encoding="utf-8"))["kinds"]
     stored.facts["ceilings"] = {kind: figures["accuracy"] for kind, figures in ceilings.items()}
+    stored.facts["chained"] = chained(corpus, 3)
     stored.facts["machine"] = machine()
     words = command().replace(str(args.raw), f"path/to/{args.raw.name}") if args.raw else command()
     stored.called(words)

@@ -42,14 +42,6 @@ class ScoreOptions:
     seed: int = SEED
     comet: Optional[CometOptions] = None
 
-    def check(self, references: References) -> None:
-        """Refuses tests that cannot be made on this test set.
-
-        Raises:
-            InputError: see :func:`check_resampling`.
-        """
-        check_resampling(self.tests, self.levels, self.samples, self.seed, references.documents, references.sentences)
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -143,14 +135,15 @@ def build_report(
     Raises:
         InputError: an unknown tokeniser, or tests that cannot be made on this test set.
     """
-    options.check(references)
+    documents, sentences = references.documents, references.sentences
+    check_resampling(options.tests, options.levels, options.samples, options.seed, documents, sentences)
     columns = [
         _column(name, level, references, systems, options) for level in options.levels for name in options.metrics
     ]
     if options.comet:
         columns.append(_comet_column(comet_model, references, systems, options, options.comet))
     empty = {name: sum(not sentence for text in stream for sentence in text) for name, stream in systems.items()}
-    return ScoreReport(references.files, references.documents, references.sentences, empty, columns, options.seed)
+    return ScoreReport(references.files, documents, sentences, empty, columns, options.seed)
 
 
 def _column(

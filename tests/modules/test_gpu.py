@@ -37,7 +37,9 @@ def test_kernels(name, dtype, tolerance):
     inputs = [torch.randn(n, 2, 8, generator=torch.Generator().manual_seed(n), dtype=dtype) for n in rows]
     kept = np.array([2, 2])
     on_cpu = gradients(lambda *x: conditional_attention(*x, LAYOUT, kept, kernel="dense"), inputs)
-    on_gpu = gradients(lambda *x: conditional_attention(*x, LAYOUT, kept, kernel=name), [x.to(GPU) for x in inputs])
+    on_gpu = gradients(
+        lambda *x: conditional_attention(*x, LAYOUT.to(GPU), kept, kernel=name), [x.to(GPU) for x in inputs]
+    )
     assert_same(on_gpu, on_cpu, tolerance)
 
 
