@@ -28,6 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="that makes subwords of text (default: tokens by spaces)",
     )
     parser.add_argument("--beam", type=int, default=4, metavar="N", help="of the search (default: 4)")
+    parser.add_argument(
+        "--results",
+        default=[],
+        action="append",
+        type=Path,
+        metavar="FILE",
+        help="JSON of docnmt score-synth or docnmt score, to be shown as tables and charts; may be repeated",
+    )
+    parser.add_argument("--log", type=Path, metavar="FILE", help="what fairseq-train printed, for training curves")
     parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="HTML file to write")
 
 

@@ -1,9 +1,11 @@
 """Gathers what the command line asks for into a page."""
 
 import argparse
+from html import escape
 from typing import Dict
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.report import results, training
 from docnmt_fairseq.report.inspection import Inspection, inspect
 from docnmt_fairseq.report.loading import Subwords, Trained, dataset_of, load, read_text, split_of
 from docnmt_fairseq.report.page import Page
@@ -18,6 +20,12 @@ def build_page(args: argparse.Namespace) -> Page:
     """
     if args.beam < 1:
         raise InputError(f"--beam {args.beam}: must be at least 1")
+    sections = []
+    if args.results:
+        content = "".join(f"<h3>{escape(path.name)}</h3>{results.section(path)}" for path in args.results)
+        sections.append(("scores", "Scores", content))
+    if args.log is not None:
+        sections.append(("training", "Training", training.section(training.read_log(args.log))))
     trained, subwords = load(args.path, args.data), Subwords(args.sentencepiece_model)
     if args.input is None:
         dataset = split_of(trained, args.split)
@@ -29,7 +37,7 @@ def build_page(args: argparse.Namespace) -> Page:
     facts["document"] = f"{args.document} of {args.input.name if args.input else args.split}"
     facts["beam"] = str(args.beam)
     title = f"{trained.path.absolute().parent.name}: document {args.document}"
-    return Page(title, facts, inspection, views)
+    return Page(title, facts, inspection, views, sections)
 
 
 def facts_of(trained: Trained, inspection: Inspection) -> Dict[str, str]:

@@ -75,9 +75,10 @@ class Page:
             return ""
         labels = (("view", "mechanism"), ("head", "head"), ("measure", "colour by"))
         controls = "".join(f'<label>{text}<select id="{name}"></select></label>' for name, text in labels)
+        legend = (("to-sentences", "sentences the word looks at"), ("to-words", "words it looks at"))
+        swatches = "".join(f'<span><span class="swatch {name}"></span> {text}</span>' for name, text in legend)
         return (
-            f'<div class="controls">{controls}<span class="legend"><span><span class="swatch sentence"></span> '
-            'sentences the word looks at</span><span><span class="swatch word"></span> words it looks at</span></span></div>'
+            f'<div class="controls">{controls}<span class="legend">{swatches}</span></div>'
             '<noscript><p class="note">Without scripts everything is in the tables below the document.</p></noscript>'
         )
 

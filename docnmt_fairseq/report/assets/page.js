@@ -61,7 +61,7 @@
     return head;
   };
   const textOf = (number, side) =>
-    sentences[number].querySelector(side === "source" ? ".source" : ".translation").textContent.trim().replace(/\s+/g, " ");
+    sentences[number].querySelector(side === "source" ? ".source" : ".translation").textContent.replace("</s>", "").trim();
 
   const sentenceTable = (word, measure, mean) => {
     const table = element("table"), body = element("tbody");
@@ -152,7 +152,7 @@
       const weights = average(name, rows[number] || []);
       weights.forEach(([key, weight]) => {
         const seen = words[view().looksAt][key];
-        if (seen) seen.style.background = `rgba(var(--word), ${(0.45 * Math.min(1, weight)).toFixed(3)})`;
+        if (seen) seen.style.background = `rgba(var(--word), ${((0.5 * weight) / weights[0][1]).toFixed(3)})`;
       });
       if (weights.length) parts.push(wordTable(name, weights));
     });
