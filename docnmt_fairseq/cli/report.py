@@ -36,6 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="JSON of docnmt score-synth or docnmt score, to be shown as tables and charts; may be repeated",
     )
+    parser.add_argument(
+        "--scat",
+        type=Path,
+        metavar="PREFIX",
+        help="PREFIX.LANG and PREFIX.context.LANG of SCAT, in both languages: agreement with highlighted words",
+    )
     parser.add_argument("--log", type=Path, metavar="FILE", help="what fairseq-train printed, for training curves")
     parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="HTML file to write")
 

@@ -5,7 +5,7 @@ from html import escape
 from typing import Dict
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.report import results, training
+from docnmt_fairseq.report import agreement, results, scat, training
 from docnmt_fairseq.report.inspection import Inspection, inspect
 from docnmt_fairseq.report.loading import Subwords, Trained, dataset_of, load, read_text, split_of
 from docnmt_fairseq.report.page import Page
@@ -24,9 +24,13 @@ def build_page(args: argparse.Namespace) -> Page:
     if args.results:
         content = "".join(f"<h3>{escape(path.name)}</h3>{results.section(path)}" for path in args.results)
         sections.append(("scores", "Scores", content))
+    trained, subwords = load(args.path, args.data), Subwords(args.sentencepiece_model)
+    if args.scat is not None:
+        examples = scat.read_scat(args.scat, trained.task.cfg.source_lang, trained.task.cfg.target_lang)
+        found = agreement.section(examples, agreement.measure(trained, examples, subwords))
+        sections.append(("scat", "Highlighted context", found))
     if args.log is not None:
         sections.append(("training", "Training", training.section(training.read_log(args.log))))
-    trained, subwords = load(args.path, args.data), Subwords(args.sentencepiece_model)
     if args.input is None:
         dataset = split_of(trained, args.split)
     else:

@@ -89,3 +89,28 @@ def _colour(number: int) -> str:
 def _stroke(number: int) -> str:
     dashes = DASHES[number // len(COLOURS) % len(DASHES)] if number >= len(COLOURS) else DASHES[number % len(DASHES)]
     return f'stroke="{_colour(number)}" stroke-dasharray="{dashes}"' if dashes else f'stroke="{_colour(number)}"'
+
+
+def bar_chart(title: str, shares: Mapping[str, float], chance: float) -> str:
+    """Returns a chart with a horizontal bar for each share from 0 to 1, and a dashed line at ``chance``."""
+    row, left = 24, 78
+    height = TOP + row * len(shares) + 26
+    axis = Axis(0, max(0.05, chance, *shares.values()) * 1.15, "")
+    parts = [f'<text x="4" y="16" font-weight="600">{escape(title)}</text>']
+    for number, (name, share) in enumerate(shares.items()):
+        top, end = TOP + row * number, axis.place(share, left, WIDTH - RIGHT)
+        parts.append(f'<text x="{left - 6}" y="{top + 15}" text-anchor="end">{escape(name)}</text>')
+        parts.append(
+            f'<rect x="{left}" y="{top + 3}" width="{end - left:.1f}" height="{row - 8}" fill="{COLOURS[5]}"/>'
+        )
+        parts.append(f'<text x="{left + 4}" y="{top + 15}">{100 * share:.1f} %</text>')
+    place = axis.place(chance, left, WIDTH - RIGHT)
+    bottom = height - 24
+    line = f'x1="{place:.1f}" x2="{place:.1f}" y1="{TOP}" y2="{bottom}" stroke="#1b1f24" stroke-dasharray="4 3"'
+    anchor = "start" if place < WIDTH / 2 else "end"
+    parts.append(f'<line {line}/><text x="{place:.1f}" y="{height - 8}" text-anchor="{anchor}">by chance</text>')
+    name = escape(f"{title}: " + ", ".join(f"{key} {100 * share:.1f} %" for key, share in shares.items()))
+    return (
+        f'<figure><svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" '
+        f'aria-label="{name}">{"".join(parts)}</svg></figure>'
+    )
