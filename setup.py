@@ -36,7 +36,10 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     packages=find_packages(include=["docnmt_fairseq", "docnmt_fairseq.*"]),
-    package_data={"docnmt_fairseq.modules.kernels.cpu": ["*.h", "*.cpp"]},
+    package_data={
+        "docnmt_fairseq.modules.kernels.cpu": ["*.h", "*.cpp"],
+        "docnmt_fairseq.report": ["assets/*"],
+    },
     cmdclass={"build_py": BuildWithKernel},
     python_requires=">=3.10",
     install_requires=[

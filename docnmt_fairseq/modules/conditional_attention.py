@@ -14,6 +14,7 @@ from docnmt_fairseq.modules.initialisation import projection
 from docnmt_fairseq.modules.keep_schedule import KeepSchedule
 from docnmt_fairseq.modules.kernels import SelectionKernel, kernel_for
 from docnmt_fairseq.modules.ragged_attention import ragged_attention
+from docnmt_fairseq.modules.recording import WORDS, Observe, Relevance, Weights, observer
 from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
 from docnmt_fairseq.modules.sentence_selection import Selection, keep_own
 
@@ -41,6 +42,33 @@ def attend_to_all(
     return ragged_attention(queries, keys, values, plan, dropout, scale=1 / math.sqrt(d))[..., :d]
 
 
+def kept_relevance(q_s: Tensor, k_s: Tensor, layout: DocumentLayout, selection: Optional[Selection] = None) -> Tensor:
+    """Returns R of the kept sentences, −∞ elsewhere, as the dense tensor that nothing else needs: [N, R, H].
+
+    Args:
+        q_s, k_s, layout: see :func:`conditional_attention`.
+        selection: of the words that do not keep all sentences of their document.
+    """
+    other = layout.token_document[:, None] != layout.sentences.item_row  # [N, R]
+    relevance = torch.einsum("nhd,rhd->nrh", q_s, k_s) / math.sqrt(q_s.size(-1))
+    relevance = relevance.masked_fill(other[..., None], -torch.inf)
+    if selection is not None:
+        rows = len(k_s)  # a place that holds no sentence is put into one more, which is cut off
+        place = torch.where(selection.sentence < 0, rows, selection.sentence)
+        of_kept = relevance.new_full((*place.shape[:2], rows + 1), -torch.inf)
+        of_kept = of_kept.scatter(2, place, selection.scores.to(of_kept.dtype))[..., :rows].transpose(1, 2)
+        relevance = relevance.index_copy(0, selection.items, of_kept)
+    return relevance.detach()
+
+
+def observe_conditional(observe: Observe, q: Tensor, k: Tensor, relevance: Tensor, layout: DocumentLayout) -> None:
+    """Reports relevance [N, R, H] and the weights that follow from it, softmax_w(q k_wᵀ/√d_k + R) ([T] eq. 7)."""
+    observe(Relevance(relevance))
+    scores = torch.einsum("nhd,whd->nwh", q, k) / math.sqrt(q.size(-1))
+    scores = scores + relevance.index_select(1, layout.token_sentence)
+    observe(Weights("attention", WORDS, scores.softmax(1).detach()))
+
+
 def conditional_attention(
     q: Tensor,
     k: Tensor,
@@ -53,6 +81,7 @@ def conditional_attention(
     dropout: float = 0.0,
     kernel: str = "auto",
     choose: Optional[Choose] = None,
+    observe: Optional[Observe] = None,
 ) -> Tensor:
     """Returns out_i = softmax_w(q_i k_wᵀ/√d_k + R_{i, sentence(w)}) · v of all words, [N, H, d_k] ([T] eq. 7).
 
@@ -68,9 +97,12 @@ def conditional_attention(
         dropout: probability of dropping an attention weight.
         kernel: who computes it, see ``modules/kernels``.
         choose: another way to choose than the t largest scores; the chosen still score q_s k_s.
+        observe: who wants to see relevance and weights.
     """
     all_kept = kept >= layout.sentences.lengths
     if all_kept.all():
+        if observe is not None:
+            observe_conditional(observe, q, k, kept_relevance(q_s, k_s, layout), layout)
         plan = layout.plan("document>document", layout.document_words, layout.document_words)
         return attend_to_all(q, k, v, q_s, k_s, layout, plan, dropout)
     computes, documents = kernel_for(kernel, q), None if not all_kept.any() else np.flatnonzero(~all_kept)
@@ -82,6 +114,8 @@ def conditional_attention(
     if always_keep_own:
         sentence = keep_own(sentence, layout.token_sentence.index_select(0, items))
     selection = Selection(items, sentence, computes.score(q_s, k_s, items, sentence), documents)
+    if observe is not None:
+        observe_conditional(observe, q, k, kept_relevance(q_s, k_s, layout, selection), layout)
     selected = computes.attend(q, k, v, selection, layout, dropout)
     if documents is None:
         return selected
@@ -145,7 +179,7 @@ class SelectingAttention(ContextMechanism):
         k_s, choose = self.sentence_keys(self.sentence_encoder(x, layout.words), q_s, kept, layout)
         dropout = self.dropout if self.training else 0.0
         attended = conditional_attention(
-            q, k, v, q_s, k_s, layout, kept, self.always_keep_own, dropout, self.kernel, choose
+            q, k, v, q_s, k_s, layout, kept, self.always_keep_own, dropout, self.kernel, choose, observer(self)
         )
         return self.out_proj(attended.flatten(1))
 

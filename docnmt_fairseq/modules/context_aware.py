@@ -7,6 +7,7 @@ from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextConfig
 from docnmt_fairseq.modules.context_selection import SelectedContext
 from docnmt_fairseq.modules.feed_forward import FeedForward
 from docnmt_fairseq.modules.multi_head import MultiHeadAttention
+from docnmt_fairseq.modules.recording import WORDS, weights_observer
 from docnmt_fairseq.modules.self_attention import SentenceSelfAttention
 
 
@@ -47,5 +48,6 @@ class ContextAwareAttention(SelectedContext):
         if not len(contexts.sentences):
             return self.nothing(x)
         gathered = contexts.to_words
-        attended = self.attention.attend(x, self.context_layer(x, layout), gathered.plan, gathered.gather)
+        observe = weights_observer(self, "attention", WORDS)
+        attended = self.attention.attend(x, self.context_layer(x, layout), gathered.plan, gathered.gather, observe)
         return gathered.scatter(attended, len(x))

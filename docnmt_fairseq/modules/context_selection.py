@@ -85,6 +85,12 @@ class ContextSentences:
         words, rows = self.words, np.repeat(np.arange(len(self.counts)), self.counts)
         return GatheredPlan.make(words, rows, items_of(words, self.sentences), words.lengths[self.sentences])
 
+    @property
+    def row_of_result(self) -> Tensor:
+        """Returns the sentence that each query of :attr:`to_each_sentence` looks into, [M]."""
+        rows = np.repeat(np.arange(len(self.counts)), self.counts)
+        return torch.as_tensor(np.repeat(self.sentences, self.words.lengths[rows]), device=self.words.device)
+
     @cached_property
     def over_sentences(self) -> "GatheredPlan":
         """Returns the plan of words attending to what :attr:`to_each_sentence` gave them, one result a sentence."""

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.modules.initialisation import projection
+from docnmt_fairseq.modules.recording import ContextShare, observer
 
 
 class ContextGate(nn.Module):
@@ -38,5 +39,9 @@ class ContextGate(nn.Module):
         share = 1 - torch.sigmoid(self.gate(torch.cat([source, context], dim=-1)))  # [N, d]
         if self.scale is not None:
             share = share * self.scale
+        observe = observer(self)
+        if observe is not None:
+            let_through = share if reached is None else share.masked_fill(~reached[:, None], torch.nan)
+            observe(ContextShare(let_through.detach()))
         mixed = source + share * (context - source)
         return mixed if reached is None else torch.where(reached[:, None], mixed, source)

@@ -8,6 +8,7 @@ from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextConfig, Ta
 from docnmt_fairseq.modules.context_selection import SelectedContext
 from docnmt_fairseq.modules.feed_forward import FeedForward
 from docnmt_fairseq.modules.multi_head import MultiHeadAttention
+from docnmt_fairseq.modules.recording import SENTENCES, WORDS, weights_observer
 
 
 @CONTEXT_MECHANISMS.register("han")
@@ -34,8 +35,17 @@ class HierarchicalAttention(SelectedContext, TargetContextMechanism):
         if not len(contexts.sentences):
             return self.nothing(x)
         words, sentences = contexts.to_each_sentence, contexts.over_sentences
-        s = self.word_attention.attend(x, x, words.plan, words.gather)  # [M, d], s^j of every word and sentence
-        attended = self.sentence_attention.attend(x, s, sentences.plan, sentences.gather)
+        observe = weights_observer(self, "words of each sentence", WORDS)
+        # [M, d], s^j of every word and sentence
+        s = self.word_attention.attend(x, x, words.plan, words.gather, observe)
+        observe = weights_observer(self, "sentences", SENTENCES)
+        if observe is not None:
+            to_sentences, rows = observe, contexts.row_of_result
+
+            def observe(weights: Tensor) -> None:
+                to_sentences(weights.new_zeros(len(x), layout.words.rows, weights.size(2)).index_add(1, rows, weights))
+
+        attended = self.sentence_attention.attend(x, s, sentences.plan, sentences.gather, observe)
         return sentences.scatter(self.feed_forward(attended), len(x))
 
     def remember(self, states: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Context mechanism ``memory``: the contextual associated memory network ([M] sec. 4)."""
 
 import logging
-from typing import Optional
+from typing import List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from docnmt_fairseq.modules.context_selection import SelectedContext
 from docnmt_fairseq.modules.feed_forward import FeedForward
 from docnmt_fairseq.modules.memory_plan import MemoryPlan
 from docnmt_fairseq.modules.multi_head import MultiHeadAttention
+from docnmt_fairseq.modules.recording import SENTENCES, WORDS, Observe, Weights, observer, scatter
 
 CONTEXT_RNNS = {"gru": nn.GRU, "lstm": nn.LSTM}
 
@@ -25,7 +26,9 @@ def mean_of_rows(x: Tensor, rows: Ragged) -> Tensor:
     return rows.sum(x) / rows.lengths_tensor[:, None].to(x.dtype)
 
 
-def associate(x: Tensor, memory: Tensor, plan: MemoryPlan, dropout: float = 0.0) -> Tensor:
+def associate(
+    x: Tensor, memory: Tensor, plan: MemoryPlan, dropout: float = 0.0, observe: Optional[Observe] = None
+) -> Tensor:
     """Returns a_i = Σ_j β_j Σ_k α_ijk c'_kj of the words that have a memory, [words of the plan, d] ([M] eq. 10-15).
 
     M_j = x' c'_jᵀ, unscaled; α_ij = softmax_k M_j(i, k); β = softmax_j of the mean of M_j over the words i of x and k
@@ -36,11 +39,12 @@ def associate(x: Tensor, memory: Tensor, plan: MemoryPlan, dropout: float = 0.0)
         memory: c', [items of the sequences, d].
         plan: who addresses what.
         dropout: probability of dropping a weight, 0 outside training.
+        observe: who wants to see β and αβ.
     """
     of_sentence = mean_of_rows(x, plan.words).index_select(0, plan.words.item_row)  # [N, d]
     of_sequence = mean_of_rows(memory, plan.sequences)
     x_blocks, mean_blocks = (plan.queries.split(y.index_select(0, plan.queries.index)) for y in (x, of_sentence))
-    outputs = []
+    outputs, seen = [], []
     for block, x_block, mean_block in zip(plan.blocks, x_blocks, mean_blocks):
         c = memory[block.words]  # [b, J, L, d]
         scores = torch.einsum("bid,bjkd->bijk", x_block, c)
@@ -48,8 +52,38 @@ def associate(x: Tensor, memory: Tensor, plan: MemoryPlan, dropout: float = 0.0)
         likeness = torch.einsum("bid,bjd->bij", mean_block, of_sequence[block.sequences])
         beta = likeness.masked_fill(block.absent[:, None], -torch.inf).softmax(-1)
         weights = F.dropout(alpha * beta.unsqueeze(-1), dropout)  # [b, m, J, L]
+        if observe is not None:
+            seen.append((weights, beta))
         outputs.append((weights.flatten(2) @ c.flatten(1, 2)).flatten(0, 1))
+    if observe is not None:
+        observe_memory(observe, plan, seen)
     return torch.cat(outputs).index_select(0, plan.queries.slots)
+
+
+def observe_memory(observe: Observe, plan: MemoryPlan, seen: List[Tuple[Tensor, Tensor]]) -> None:
+    """Reports αβ over the words, one column more for breaks between joined sentences, and β where it is of sentences.
+
+    Args:
+        observe: who wants to see them.
+        plan: who addresses what.
+        seen: αβ [b, m, J, L] and β [b, m, J] of every block.
+    """
+    words, sentences = plan.words.total, plan.words.rows
+    of_words = seen[0][0].new_zeros(words, words + 1, 1)
+    of_sentences = of_words.new_zeros(words, sentences, 1)
+    queries = zip(plan.queries.split(plan.queries.index), plan.queries.paddings)
+    for block, (query, padding), (weights, beta) in zip(plan.blocks, queries, seen):
+        if padding is not None:
+            weights, beta = (
+                y.masked_fill(padding.view(*padding.shape, *[1] * (y.dim() - 2)), 0) for y in (weights, beta)
+            )
+        items = block.words if plan.items is None else plan.items[block.words]
+        scatter(weights.flatten(2)[..., None], query, items.flatten(1), of_words)
+        if plan.items is None:
+            scatter(beta[..., None], query, block.sequences, of_sentences)
+    observe(Weights("α·β", WORDS, of_words))
+    if plan.items is None:
+        observe(Weights("β", SENTENCES, of_sentences))
 
 
 @CONTEXT_MECHANISMS.register("memory")
@@ -99,7 +133,7 @@ class MemoryNetwork(SelectedContext):
             a = (a / plan.sets.lengths_tensor[:, None].to(a.dtype)).index_select(0, plan.set_of_query)
         else:
             memory = self.context_attention.attend(states, states, plan.within_sequences)
-            a = associate(x, memory, plan, self.dropout if self.training else 0.0)
+            a = associate(x, memory, plan, self.dropout if self.training else 0.0, observer(self))
         return plan.scatter(self.feed_forward(a))
 
     def read(self, states: Tensor, sequences: Ragged) -> Tensor:

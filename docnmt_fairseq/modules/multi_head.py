@@ -1,6 +1,6 @@
 """Multi-head attention between packed states, with the projections of fairseq's own."""
 
-from typing import Optional, Tuple
+from typing import Callable, Optional, Tuple
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from docnmt_fairseq.layout import AttentionPlan
 from docnmt_fairseq.modules.initialisation import projection
 from docnmt_fairseq.modules.ragged_attention import ragged_attention
+from docnmt_fairseq.modules.recording import weights_of_plan
 
 
 class MultiHeadAttention(nn.Module):
@@ -29,7 +30,12 @@ class MultiHeadAttention(nn.Module):
         self.out_proj = projection(embed_dim, embed_dim, zero_bias=True)
 
     def attend(
-        self, x: Tensor, memory: Tensor, plan: AttentionPlan, gather: Optional[Tuple[Tensor, Tensor]] = None
+        self,
+        x: Tensor,
+        memory: Tensor,
+        plan: AttentionPlan,
+        gather: Optional[Tuple[Tensor, Tensor]] = None,
+        observe: Optional[Callable[[Tensor], None]] = None,
     ) -> Tensor:
         """Returns [queries of the plan, d].
 
@@ -39,12 +45,15 @@ class MultiHeadAttention(nn.Module):
             plan: which queries see which keys.
             gather: numbers of the states of ``x`` and of ``memory`` that the plan's queries and keys are, where
                 these are not all in their order: a state may be several queries or keys, and is projected once.
+            observe: who wants to see the weights, [N_q, N_k, H].
         """
         sides = (self.q_proj(x), self.k_proj(memory), self.v_proj(memory))
         if gather is not None:
             of_x, of_memory = gather
             sides = (side.index_select(0, items) for side, items in zip(sides, (of_x, of_memory, of_memory)))
         q, k, v = (side.unflatten(-1, (self.heads, -1)) for side in sides)
+        if observe is not None:
+            observe(weights_of_plan(q, k, plan, gather, (len(x), len(memory))).detach())
         return self.out_proj(ragged_attention(q, k, v, plan, self.dropout if self.training else 0.0).flatten(1))
 
     def attend_padded(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:

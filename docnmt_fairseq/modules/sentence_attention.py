@@ -10,6 +10,7 @@ from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextConfig, De
 from docnmt_fairseq.modules.initialisation import projection
 from docnmt_fairseq.modules.masked_attention import masked_attention
 from docnmt_fairseq.modules.ragged_attention import ragged_attention
+from docnmt_fairseq.modules.recording import SENTENCES, Weights, observer, weights_of_plan
 from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
 
 
@@ -49,5 +50,8 @@ class SentenceEncodingAttention(DecoderContextMechanism):
         """Returns [M, d]; see :class:`DecoderContextMechanism`."""
         q = self.q_proj(x).unflatten(-1, (self.heads, -1))
         k, v = memory.unflatten(-1, (2, self.heads, -1)).unbind(1)  # [R, H, d_k]
+        observe = observer(self)
+        if observe is not None and isinstance(sight, AttentionPlan):  # a search sees parts of sentences only
+            observe(Weights("attention", SENTENCES, weights_of_plan(q, k, sight).detach()))
         attention = ragged_attention if isinstance(sight, AttentionPlan) else masked_attention
         return self.out_proj(attention(q, k, v, sight, self.dropout if self.training else 0.0).flatten(1))

@@ -1,14 +1,17 @@
 """Context mechanism ``tree``: conditional attention that finds its sentences in a tree ([T] sec. 3.3)."""
 
+import math
 from typing import Optional, Tuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.modules.conditional_attention import Choose, SelectingAttention
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextConfig
 from docnmt_fairseq.modules.kernels import SelectionKernel
+from docnmt_fairseq.modules.recording import NodeRelevance, observer
 from docnmt_fairseq.modules.sentence_tree import SentenceTrees, construct, path_sums
 from docnmt_fairseq.modules.tree_merges import TREE_MERGES
 
@@ -34,6 +37,10 @@ class TreeAttention(SelectingAttention):
         keys = self.sentence_k_proj(construct(encodings, trees, self.merge)).unflatten(-1, (self.heads, -1))
         sums = path_sums(keys, trees)  # [nodes, H, d_k]
         walked = sums if self.by_cumulative else keys
+        observe = observer(self)
+        if observe is not None:
+            scores = torch.einsum("nhd,mhd->nmh", q_s, walked) / math.sqrt(q_s.size(-1))
+            observe(NodeRelevance(scores.detach(), self.by_cumulative))
 
         def choose(kernel: SelectionKernel, documents: Optional[np.ndarray]) -> Tensor:
             return kernel.choose_in_tree(q_s, walked, trees, layout, kept, documents)

@@ -1,0 +1,57 @@
+"""Writes one HTML file about a checkpoint and a document: which context every word used, and how well that went.
+
+The document is translated and computed again with its translation, while the mechanisms report what they select and
+weigh. The file needs nothing beside it: no network, no other file.
+"""
+
+import argparse
+from pathlib import Path
+
+HELP = "an HTML file about a checkpoint and a document: what context each word used"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the model, the document, and what else the file is to show."""
+    parser.add_argument("--path", required=True, type=Path, metavar="FILE", help="checkpoint of a document_transformer")
+    parser.add_argument(
+        "--data", required=True, type=Path, metavar="DIR", help="data-bin, or the folder that docnmt prepare wrote"
+    )
+    parser.add_argument("--split", default="test", metavar="NAME", help="split that has the document (default: test)")
+    parser.add_argument("--document", type=int, default=1, metavar="N", help="which of its documents (default: 1)")
+    parser.add_argument(
+        "--input", type=Path, metavar="FILE", help="take the document from delimited text instead of the data-bin"
+    )
+    parser.add_argument(
+        "--sentencepiece-model",
+        type=Path,
+        metavar="FILE",
+        help="that makes subwords of text (default: tokens by spaces)",
+    )
+    parser.add_argument("--beam", type=int, default=4, metavar="N", help="of the search (default: 4)")
+    parser.add_argument(
+        "--results",
+        default=[],
+        action="append",
+        type=Path,
+        metavar="FILE",
+        help="JSON of docnmt score-synth or docnmt score, to be shown as tables and charts; may be repeated",
+    )
+    parser.add_argument(
+        "--scat",
+        type=Path,
+        metavar="PREFIX",
+        help="PREFIX.LANG and PREFIX.context.LANG of SCAT, in both languages: agreement with highlighted words",
+    )
+    parser.add_argument("--log", type=Path, metavar="FILE", help="what fairseq-train printed, for training curves")
+    parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="HTML file to write")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes the file and prints its name."""
+    from docnmt_fairseq.corpus.files import atomic_files
+    from docnmt_fairseq.report.build import build_page
+
+    html = build_page(args).to_html()
+    with atomic_files(args.output) as (stream,):
+        stream.write(html)
+    print(args.output)

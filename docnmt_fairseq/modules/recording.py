@@ -1,0 +1,138 @@
+"""What mechanisms computed on the way, for whoever wants to look: :func:`record`; nothing is kept otherwise.
+
+A mechanism asks :func:`observer` once a call; it is None unless somebody records. Weights that fast kernels never
+hold are then computed from the same queries and keys, as dense tensors: record one document at a time.
+"""
+
+import math
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Callable, Iterator, List, Optional, Tuple, Union
+
+import torch
+from torch import Tensor, nn
+
+from docnmt_fairseq.ragged import AttentionPlan
+
+SENTENCES, WORDS = "sentences", "words"
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How words divide their attention, zero where they do not look.
+
+    Attributes:
+        name: which attention of a mechanism with several.
+        over: what it goes to, ``SENTENCES`` (rows of the batch) or ``WORDS`` (packed states).
+        weights: [M, K, H] of M words, K of what it goes to.
+    """
+
+    name: str
+    over: str
+    weights: Tensor
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """R of the sentences that words keep ([T] eq. 3-4), −∞ elsewhere: [N, R, H]."""
+
+    scores: Tensor
+
+
+@dataclass(frozen=True)
+class NodeRelevance:
+    """By what a walk down sentence trees goes: q·k/√d_k of all nodes, [N, nodes, H], in ``sentence_tree``'s format.
+
+    Attributes:
+        scores: of all nodes, also of those that the walk never came to.
+        cumulative: whether they are sums over the path from the root.
+    """
+
+    scores: Tensor
+    cumulative: bool
+
+
+@dataclass(frozen=True)
+class ContextShare:
+    """What a gate lets through of the context: s (1 − g), [N, d]; NaN for words that have no context."""
+
+    share: Tensor
+
+
+Evidence = Union[Weights, Relevance, NodeRelevance, ContextShare]
+Observe = Callable[[Evidence], None]
+
+
+@dataclass
+class Recording:
+    """What was recorded, in the order of the computation."""
+
+    entries: List[Tuple[nn.Module, Evidence]] = field(default_factory=list)
+
+    def of(self, module: nn.Module) -> List[Evidence]:
+        """Returns what that module recorded."""
+        return [evidence for owner, evidence in self.entries if owner is module]
+
+
+_current: ContextVar[Optional[Recording]] = ContextVar("recording", default=None)
+
+
+@contextmanager
+def record() -> Iterator[Recording]:
+    """Gives the recording of everything that is computed inside the block."""
+    recording = Recording()
+    token = _current.set(recording)
+    try:
+        yield recording
+    finally:
+        _current.reset(token)
+
+
+def observer(module: nn.Module) -> Optional[Observe]:
+    """Returns what takes the evidence of ``module``; None if nobody records."""
+    recording = _current.get()
+    if recording is None:
+        return None
+    return lambda evidence: recording.entries.append((module, evidence))
+
+
+def weights_observer(module: nn.Module, name: str, over: str) -> Optional[Callable[[Tensor], None]]:
+    """Returns what takes attention weights of ``module`` as :class:`Weights`; None if nobody records."""
+    observe = observer(module)
+    return None if observe is None else lambda weights: observe(Weights(name, over, weights))
+
+
+def scatter(weights: Tensor, query: Tensor, key: Tensor, into: Tensor) -> None:
+    """Adds weights [b, m, k, H] of words ``query`` [b, m] to ``key`` [b, k] to ``into`` [M, K, H]."""
+    query, key = torch.broadcast_tensors(query[:, :, None], key[:, None, :])
+    into.index_put_((query, key), weights.detach(), accumulate=True)
+
+
+def weights_of_plan(
+    q: Tensor,
+    k: Tensor,
+    plan: AttentionPlan,
+    gather: Optional[Tuple[Tensor, Tensor]] = None,
+    states: Optional[Tuple[int, int]] = None,
+) -> Tensor:
+    """Returns softmax(q kᵀ/√d_k) of every row of a plan, [M, K, H]: what ``ragged_attention`` weighs values by.
+
+    Args:
+        q: [N_q, H, d_k] packed queries.
+        k: [N_k, H, d_k] packed keys.
+        plan: which queries see which keys; not a causal one.
+        gather: the states that they are, see ``MultiHeadAttention.attend``; weights of one state add up.
+        states: M and K, if ``gather`` is given.
+    """
+    of_q, of_k = gather or (torch.arange(len(q), device=q.device), torch.arange(len(k), device=k.device))
+    into = q.new_zeros(*(states or (len(q), len(k))), q.size(1))
+    for block, padding in zip(plan.blocks, plan.queries.paddings):
+        scores = torch.einsum("bmhd,bkhd->bmkh", q[block.query], k[block.key]) / math.sqrt(q.size(-1))
+        if block.key_padding is not None:
+            scores = scores.masked_fill(block.key_padding[:, None, :, None], -torch.inf)
+        weights = scores.softmax(2)
+        if padding is not None:
+            weights = weights.masked_fill(padding[:, :, None, None], 0)
+        scatter(weights, of_q[block.query], of_k[block.key], into)
+    return into

@@ -1,0 +1,199 @@
+"use strict";
+// Everything is in the page: #data holds the views, and the sentences are ordinary elements with buttons for words.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const views = data.views.filter((view) => view.heads > 0);
+  const find = (id) => document.getElementById(id);
+  const selects = { view: find("view"), head: find("head"), measure: find("measure") };
+  const panel = find("panel");
+  const sentences = [...document.querySelectorAll(".sentence")];
+  const words = { source: [], target: [] };
+  const RELEVANCE = data.relevance;
+  document.querySelectorAll(".w").forEach((word) => (words[word.dataset.side][word.dataset.w] = word));
+  if (!views.length) return;
+
+  let chosen = null; // the word that has been clicked or reached by key
+  const view = () => views[selects.view.value];
+  const heads = () => (selects.head.value === "all" ? [...Array(view().heads).keys()] : [Number(selects.head.value)]);
+
+  const element = (tag, text, attributes = {}) => {
+    const made = document.createElement(tag);
+    if (text !== undefined) made.textContent = text;
+    Object.entries(attributes).forEach(([name, value]) => made.setAttribute(name, value));
+    return made;
+  };
+  const fill = (select, options) => {
+    const before = select.value;
+    select.replaceChildren(...options.map(([value, text]) => element("option", text, { value })));
+    if (options.some(([value]) => String(value) === before)) select.value = before;
+  };
+  const figure = (value) => (Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(2));
+  const percent = (value) => `${(100 * value).toFixed(0)} %`;
+
+  // Relevance may be any number: what colours a sentence is its share after softmax over those that the head kept.
+  const shares = (measure, entries) => {
+    if (measure !== RELEVANCE || !entries.length) return entries;
+    const highest = entries[0][1];
+    const total = entries.reduce((sum, [, value]) => sum + Math.exp(value - highest), 0);
+    return entries.map(([key, value]) => [key, Math.exp(value - highest) / total]);
+  };
+  const average = (measure, rows) => {
+    const sums = new Map();
+    heads().forEach((head) =>
+      shares(measure, rows[head] || []).forEach(([key, value]) => sums.set(key, (sums.get(key) || 0) + value)));
+    const mean = [...sums].map(([key, value]) => [key, value / heads().length]);
+    return mean.sort((one, other) => other[1] - one[1]);
+  };
+
+  const clear = () => {
+    sentences.forEach((sentence) => {
+      sentence.classList.remove("own");
+      sentence.style.background = sentence.style.borderLeftColor = "";
+      sentence.querySelector(".value").textContent = "";
+    });
+    Object.values(words).flat().forEach((word) => { word.classList.remove("chosen"); word.style.background = ""; });
+  };
+  const columns = (names) => {
+    const row = element("tr");
+    names.forEach((name) => row.append(element("th", name, { scope: "col" })));
+    const head = element("thead");
+    head.append(row);
+    return head;
+  };
+  const textOf = (number, side) =>
+    sentences[number].querySelector(side === "source" ? ".source" : ".translation").textContent.replace("</s>", "").trim();
+
+  const sentenceTable = (word, measure, mean) => {
+    const table = element("table"), body = element("tbody");
+    const one = heads().length === 1, other = Object.keys(view().sentences).filter((name) => name !== measure);
+    const valuesOf = (name, head) => new Map(((view().sentences[name][word] || [])[head]) || []);
+    const raw = one ? valuesOf(measure, heads()[0]) : null;
+    const kept = heads().map((head) => valuesOf(measure, head));
+    const names = one ? (measure === RELEVANCE ? ["R", ...other] : other) : ["heads"];
+    table.append(element("caption", measure === RELEVANCE ? "Sentences kept, by relevance" : `Sentences: ${measure}`));
+    table.append(columns(["sentence", "share", ...names, "text"]), body);
+    mean.slice(0, 12).forEach(([number, share]) => {
+      const row = element("tr"), place = element("td");
+      place.append(element("a", number + 1, { href: `#s${number + 1}` }));
+      row.append(place, element("td", percent(share), { class: "figure" }));
+      if (one) {
+        if (measure === RELEVANCE) row.append(element("td", figure(raw.get(number)), { class: "figure" }));
+        other.forEach((name) => {
+          const value = valuesOf(name, heads()[0]).get(number);
+          row.append(element("td", value === undefined ? "–" : figure(value), { class: "figure" }));
+        });
+      } else {
+        row.append(element("td", kept.flatMap((map, place) => (map.has(number) ? [heads()[place] + 1] : [])).join(", ")));
+      }
+      row.append(element("td", textOf(number, view().looksAt)));
+      body.append(row);
+    });
+    return table;
+  };
+  const wordTable = (name, mean) => {
+    const table = element("table"), body = element("tbody");
+    table.append(element("caption", `Words: ${name}`), columns(["word", "sentence", "weight"]), body);
+    mean.slice(0, 8).forEach(([number, weight]) => {
+      const word = words[view().looksAt][number], row = element("tr");
+      const sentence = Number(word.closest(".sentence").dataset.s) + 1;
+      row.append(element("td", word.textContent), element("td", sentence), element("td", figure(weight), { class: "figure" }));
+      body.append(row);
+    });
+    return table;
+  };
+  const tree = (word) => {
+    const part = element("div");
+    part.append(element("h3", "Path through the tree"));
+    if (heads().length > 1) {
+      part.append(element("p", "Choose one head to see its path: every head walks by itself."));
+      return part;
+    }
+    const nodes = ((view().nodes[word] || [])[heads()[0]]) || [], list = element("ul", undefined, { class: "tree" });
+    const top = nodes.length ? nodes[0][0] : 0;
+    const under = (height, number) => nodes.filter(([h, j]) => h === height && (h === top || j >> 1 === number));
+    const walk = (height, parent) =>
+      under(height, parent).forEach(([, number, value]) => {
+        const first = number * 2 ** height + 1, last = Math.min(sentences.length, (number + 1) * 2 ** height);
+        const item = element("li", `${height ? `${first}–${last}` : `sentence ${first}`}: ${figure(value)}`);
+        item.style.marginLeft = `${0.7 * (top - height)}rem`;
+        list.append(item);
+        if (height) walk(height - 1, number);
+      });
+    if (nodes.length) walk(top, 0);
+    part.append(element("p", view().cumulative ? "Relevance summed from the root, for the nodes kept:"
+      : "Relevance of each node kept, by the sentences below it; R of a sentence is the sum over its path:"), list);
+    return part;
+  };
+
+  const show = (word) => {
+    clear();
+    if (!word) return;
+    if (word.dataset.side !== view().side) { // a word of the other side: the next view that has something to say
+      const other = views.findIndex((candidate) => candidate.side === word.dataset.side);
+      if (other < 0) return;
+      selects.view.value = other;
+      refill();
+    }
+    const number = word.dataset.w, measure = selects.measure.value, own = word.closest(".sentence");
+    word.classList.add("chosen");
+    own.classList.add("own");
+    const mean = average(measure, view().sentences[measure][number] || []);
+    mean.forEach(([place, share]) => {
+      const sentence = sentences[place];
+      sentence.style.background = `rgba(var(--sentence), ${(0.34 * share + 0.02).toFixed(3)})`;
+      sentence.style.borderLeftColor = `rgba(var(--sentence), ${Math.min(1, share + 0.15).toFixed(3)})`;
+      sentence.querySelector(".value").textContent = percent(share);
+    });
+    const parts = [element("h3", `“${word.textContent}”, sentence ${Number(own.dataset.s) + 1}`)];
+    const gate = view().share[number];
+    if (gate !== undefined) parts.push(element("p", `The gate lets ${percent(gate)} of the context through (mean over features).`));
+    parts.push(mean.length ? sentenceTable(number, measure, mean) : element("p", "This word has no context here."));
+    Object.entries(view().words).forEach(([name, rows]) => {
+      const weights = average(name, rows[number] || []);
+      weights.forEach(([key, weight]) => {
+        const seen = words[view().looksAt][key];
+        if (seen) seen.style.background = `rgba(var(--word), ${((0.5 * weight) / weights[0][1]).toFixed(3)})`;
+      });
+      if (weights.length) parts.push(wordTable(name, weights));
+    });
+    if (Object.keys(view().nodes).length) parts.push(tree(number));
+    panel.replaceChildren(...parts);
+  };
+
+  const refill = () => {
+    fill(selects.measure, Object.keys(view().sentences).map((name) => [name, name]));
+    fill(selects.head, [["all", "all, mean"], ...[...Array(view().heads).keys()].map((head) => [head, `head ${head + 1}`])]);
+    selects.head.parentElement.hidden = view().heads < 2;
+    if (view().heads < 2) selects.head.value = "all";
+    selects.measure.parentElement.hidden = Object.keys(view().sentences).length < 2;
+  };
+  fill(selects.view, views.map((candidate, number) => [number, candidate.title]));
+  selects.view.value = views.length - 1;
+  refill();
+  Object.values(selects).forEach((select) => select.addEventListener("change", () => { refill(); show(chosen); }));
+
+  const choose = (word) => {
+    if (chosen) chosen.tabIndex = -1;
+    chosen = word;
+    chosen.tabIndex = 0;
+    show(chosen);
+  };
+  const reader = find("reader"), sides = new Set(views.map((candidate) => candidate.side));
+  const ofSide = (word) => words[word.dataset.side];
+  reader.addEventListener("click", (event) => { if (event.target.matches(".w")) choose(event.target); });
+  reader.addEventListener("focusin", (event) => { if (event.target.matches(".w")) choose(event.target); });
+  reader.addEventListener("mouseover", (event) => { if (event.target.matches(".w")) show(event.target); });
+  reader.addEventListener("mouseout", (event) => { if (event.target.matches(".w")) show(chosen); });
+  reader.addEventListener("keydown", (event) => {
+    if (!event.target.matches(".w")) return;
+    const all = ofSide(event.target), place = Number(event.target.dataset.w);
+    const sentence = Number(event.target.closest(".sentence").dataset.s);
+    const firstOf = (number) => all.find((word) => Number(word.closest(".sentence").dataset.s) === number);
+    const next = {
+      ArrowRight: all[place + 1], ArrowLeft: all[place - 1], Home: firstOf(sentence),
+      ArrowDown: firstOf(sentence + 1), ArrowUp: firstOf(sentence - 1),
+    }[event.key];
+    if (next) { event.preventDefault(); next.focus(); }
+  });
+  sides.forEach((side) => { if (words[side].length) words[side][0].tabIndex = 0; });
+})();

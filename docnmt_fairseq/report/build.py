@@ -1,0 +1,63 @@
+"""Gathers what the command line asks for into a page."""
+
+import argparse
+from html import escape
+from typing import Dict
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.report import agreement, results, scat, training
+from docnmt_fairseq.report.inspection import Inspection, inspect
+from docnmt_fairseq.report.loading import Subwords, Trained, dataset_of, load, read_text, split_of
+from docnmt_fairseq.report.page import Page
+from docnmt_fairseq.report.views import views_of
+
+
+def build_page(args: argparse.Namespace) -> Page:
+    """Returns the page; see ``docnmt report --help`` for the arguments.
+
+    Raises:
+        InputError: a file or number that does not fit.
+    """
+    if args.beam < 1:
+        raise InputError(f"--beam {args.beam}: must be at least 1")
+    sections = []
+    if args.results:
+        content = "".join(f"<h3>{escape(path.name)}</h3>{results.section(path)}" for path in args.results)
+        sections.append(("scores", "Scores", content))
+    trained, subwords = load(args.path, args.data), Subwords(args.sentencepiece_model)
+    if args.scat is not None:
+        examples = scat.read_scat(args.scat, trained.task.cfg.source_lang, trained.task.cfg.target_lang)
+        found = agreement.section(examples, agreement.measure(trained, examples, subwords))
+        sections.append(("scat", "Highlighted context", found))
+    if args.log is not None:
+        sections.append(("training", "Training", training.section(training.read_log(args.log))))
+    if args.input is None:
+        dataset = split_of(trained, args.split)
+    else:
+        dataset = dataset_of(trained, read_text(args.input, subwords), f"--input {args.input}")
+    inspection = inspect(trained, dataset, args.document - 1, args.beam)
+    views = views_of(trained.model, inspection)
+    facts = facts_of(trained, inspection)
+    facts["document"] = f"{args.document} of {args.input.name if args.input else args.split}"
+    facts["beam"] = str(args.beam)
+    title = f"{trained.path.absolute().parent.name}: document {args.document}"
+    return Page(title, facts, inspection, views, sections)
+
+
+def facts_of(trained: Trained, inspection: Inspection) -> Dict[str, str]:
+    """Returns what a reader wants to know of the model first."""
+    cfg = trained.model.encoder.document_cfg
+    facts = {
+        "checkpoint": trained.path.name,
+        "architecture": str(getattr(cfg, "_name", None) or getattr(cfg, "arch", "")),
+    }
+    if trained.updates is not None:
+        facts["updates"] = f"{trained.updates:,}"
+    for option in ("context_attention", "decoder_context_attention", "target_context_attention"):
+        if getattr(cfg, option) != "none":
+            facts[option.replace("_", " ")] = str(getattr(cfg, option))
+    if cfg.context_attention in ("conditional", "tree"):
+        facts["sentences kept"] = str(cfg.context_top_t or "all")
+    facts["sentences"] = str(len(inspection.sentences))
+    facts["source tokens"] = str(sum(len(sentence.source) for sentence in inspection.sentences))
+    return facts

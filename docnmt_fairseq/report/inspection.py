@@ -1,0 +1,158 @@
+"""What a model did with one document: its translation, and what its mechanisms reported, by words and sentences."""
+
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Tuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docnmt_fairseq.data.document_dataset import DocumentDataset
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.layout import DocumentLayout, Ragged
+from docnmt_fairseq.modules.recording import Recording, record
+from docnmt_fairseq.report.loading import Trained
+
+
+@dataclass
+class Sentence:
+    """One sentence; words are tokens, end of sentence included on both sides.
+
+    Attributes:
+        line: of the corpus, from 0.
+        paragraph: its place in the document, from 0.
+        source, translation: tokens.
+        reference: tokens, None where there is none.
+    """
+
+    line: int
+    paragraph: int
+    source: List[str]
+    translation: List[str]
+    reference: Optional[List[str]] = None
+
+
+@dataclass(frozen=True)
+class Side:
+    """Source or target of a piece of a document, in the numbering of the batch and of the document.
+
+    Attributes:
+        rows: words in sentences of the batch.
+        sentences: [rows] the sentence of the document that each row is.
+        words: [words] the word of the document that each is.
+        decoded: [words] whether the word is of a sentence that this piece translates.
+    """
+
+    rows: Ragged
+    sentences: np.ndarray
+    words: np.ndarray
+    decoded: np.ndarray
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of the document as it went through the model. All of it, unless the document is long."""
+
+    layout: DocumentLayout
+    recording: Recording
+    source: Side
+    target: Side
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A document that was translated, and what was recorded on the way."""
+
+    sentences: List[Sentence]
+    pieces: List[Piece]
+
+
+def inspect(trained: Trained, dataset: DocumentDataset, document: int, beam: int = 4) -> Inspection:
+    """Translates a document, then computes it again with its translation as the target, and records.
+
+    Args:
+        trained: the model.
+        dataset: holds the document.
+        document: its number, from 0.
+        beam: of the search.
+
+    Raises:
+        InputError: no such document, or a sentence too long for the model.
+    """
+    index = dataset.index
+    if not 0 <= document < len(index):
+        raise InputError(f"--document {document + 1}: {dataset.name} has documents 1 to {len(index)}")
+    first, last = int(index.documents[document]), int(index.documents[document + 1])
+    long = dataset.too_long(*trained.model.max_positions())
+    if len(long[(long >= first) & (long < last)]):
+        raise InputError(f"{dataset.name}: document {document + 1} has a sentence that is too long for the model")
+    starts = np.concatenate([[0], np.cumsum(dataset.source_sizes[first:last])])
+    sentences: Dict[int, Sentence] = {}
+    runs = [
+        _run(trained, dataset, int(number), first, sentences, beam)
+        for number in np.flatnonzero(dataset.pieces.document == document)
+    ]
+    ordered = [sentences[number] for number in sorted(sentences)]
+    target_starts = np.cumsum([0, *(len(sentence.translation) for sentence in ordered)])
+    pieces = []
+    for layout, recording, rows in runs:
+        decoded = np.arange(len(rows)) if layout.decoded is None else layout.decoded
+        source = _side(layout.words, rows, starts, np.isin(np.arange(len(rows)), decoded))
+        target = _side(layout.targets, rows[decoded], target_starts, np.ones(len(decoded), dtype=bool))
+        pieces.append(Piece(layout, recording, source, target))
+    return Inspection(ordered, pieces)
+
+
+def _side(rows: Ragged, sentences: np.ndarray, starts: np.ndarray, decoded: np.ndarray) -> Side:
+    row, column = rows.item_row.numpy(), rows.item_column.numpy()
+    return Side(rows, sentences, starts[sentences][row] + column, decoded[row])
+
+
+def _run(
+    trained: Trained, dataset: DocumentDataset, number: int, first: int, sentences: Dict[int, Sentence], beam: int
+) -> Tuple[DocumentLayout, Recording, np.ndarray]:
+    """Returns the layout of a piece, what was recorded, and which sentences of the document its rows are, [R].
+
+    Args:
+        number: of the piece; its sentences are put into ``sentences``.
+        first: the document's first sentence in the corpus.
+    """
+    task, pieces = trained.task, dataset.pieces
+    item = dataset[number]
+    start = pieces.start if item["hidden"] else pieces.context_start
+    rows = np.arange(len(item["source"])) + int(start[number]) - first
+    batch = dataset.collater([item])
+    translations = _translate(trained, batch, beam)
+    source, target = task.source_dictionary, task.target_dictionary
+    paragraphs = dataset.index.paragraph_positions(int(pieces.document[number]), first, first + int(rows[-1]) + 1)
+    for place, row in enumerate(np.flatnonzero(item["decoded"])):
+        tokens = item["source"][row]
+        reference = None if item["target"] is None else _symbols(item["target"][place], target)
+        sentences[int(rows[row])] = Sentence(
+            int(item["ids"][place]),
+            int(paragraphs[rows[row]]),
+            _symbols(tokens, source),
+            _symbols(translations[place], target),
+            reference,
+        )
+    lengths = np.array([len(tokens) for tokens in translations])
+    layout = batch["net_input"]["layout"].with_targets(lengths)
+    previous = [torch.cat([tokens.new_tensor([target.eos()]), tokens[:-1]]) for tokens in translations]
+    padded = layout.targets.pad(torch.cat(previous), target.pad())
+    inputs = batch["net_input"]
+    with record() as recording, torch.no_grad():
+        trained.model(inputs["src_tokens"], inputs["src_lengths"], padded, layout=layout)
+    return layout, recording, rows
+
+
+def _translate(trained: Trained, batch: Dict, beam: int) -> List[Tensor]:
+    """Returns the best translation of every decoded sentence of a batch, tokens with an end of sentence."""
+    from argparse import Namespace
+
+    generator = trained.task.build_generator([trained.model], Namespace(beam=beam))
+    hypotheses = trained.task.inference_step(generator, [trained.model], batch)
+    return [of_sentence[0]["tokens"].long() for of_sentence in hypotheses]
+
+
+def _symbols(tokens: Tensor, dictionary: object) -> List[str]:
+    return [dictionary[int(token)] for token in tokens]

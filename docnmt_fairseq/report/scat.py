@@ -1,0 +1,182 @@
+"""Reads SCAT (Yin et al. 2021): ambiguous pronouns, and the context words that translators highlighted for them.
+
+Files of one side are line by line ``PREFIX.LANG`` and ``PREFIX.context.LANG``, the sentences before it on one line.
+Pronouns stand in ``<p>…</p>``, highlighted words in `` <hon>…<hoff> ``, each tag with a space that is not the text's.
+Nearly all highlights are on the French side; the sides are not aligned by sentences, but where both contexts have as
+many, a sentence of one is taken to be the translation of the other's.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Iterator, List, Optional, Tuple
+
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.errors import InputError
+
+_TAG = re.compile(r"( ?<hon>|</?hoff> ?|</?p>)")
+_ENDS = re.compile(r"[.!?…][\"'’”»)\]]*$")
+
+Span = Tuple[int, int]  # of characters
+
+
+@dataclass(frozen=True)
+class Example:
+    """One sentence with those before it.
+
+    Attributes:
+        sentences: their words, by spaces; the last is the one with the pronouns.
+        pronouns: [·] places of the words that hold them.
+        highlighted: [·] sentence and place of each highlighted word; the place is None where the word is highlighted in
+            the other language.
+    """
+
+    sentences: List[List[str]]
+    pronouns: List[int]
+    highlighted: List[Tuple[int, Optional[int]]]
+
+
+@dataclass
+class Scat:
+    """The examples of a file, and what was done about the others.
+
+    Attributes:
+        repaired: examples with unbalanced tags or tags inside a word.
+        damaged: examples left out: parts of tags remain in the text.
+        unmarked: examples left out: no pronoun, or no highlighted word.
+        unaligned: examples in which words are highlighted in sentences of the target that have no counterpart.
+    """
+
+    examples: List[Example] = field(default_factory=list)
+    repaired: int = 0
+    damaged: int = 0
+    unmarked: int = 0
+    unaligned: int = 0
+
+
+@dataclass(frozen=True)
+class _Marked:
+    text: str
+    pronouns: List[Span]
+    highlighted: List[Span]
+    repaired: bool
+
+
+def read_scat(prefix: Path, source: str, target: str) -> Scat:
+    """Returns the examples.
+
+    Args:
+        prefix: of the files.
+        source: the language that pronouns are looked for in.
+        target: words highlighted in this one count for their sentences; its files may be missing.
+
+    Raises:
+        InputError: a file is missing, they differ in length, or nothing is highlighted.
+    """
+    sides = [_read_side(prefix, source)]
+    if Path(f"{prefix}.{target}").is_file():
+        sides.append(_read_side(prefix, target))
+        if len(sides[0]) != len(sides[1]):
+            raise InputError(f"--scat {prefix}: {len(sides[0])} lines in {source}, {len(sides[1])} in {target}")
+    scat = Scat()
+    for example in zip(*sides):
+        marked = [_marked(line) for pair in example for line in pair]
+        if None in marked:
+            scat.damaged += 1
+            continue
+        found, aligned = _example(*marked)
+        scat.unaligned += not aligned
+        if found.pronouns and found.highlighted:
+            scat.examples.append(found)
+            scat.repaired += any(line.repaired for line in marked)
+        else:
+            scat.unmarked += aligned
+    if not scat.examples:
+        raise InputError(f"--scat {prefix}: no example has both a pronoun in {source} and highlighted words")
+    return scat
+
+
+def _read_side(prefix: Path, language: str) -> List[Tuple[str, str]]:
+    """Returns context and sentence of every line."""
+    paths = [Path(f"{prefix}{middle}.{language}") for middle in (".context", "")]
+    contexts, currents = (list(read_lines(path)) for path in paths)
+    if len(contexts) != len(currents):
+        raise InputError(f"--scat: {paths[0]} has {len(contexts)} lines, {paths[1]} {len(currents)}; not of one set")
+    return list(zip(contexts, currents))
+
+
+def _marked(line: str) -> Optional[_Marked]:
+    """Returns a line without its tags; None if parts of tags remain."""
+    text, repaired, opened, pronoun = "", False, None, None
+    pronouns: List[Span] = []
+    highlighted: List[Span] = []
+    for part in _TAG.split(line):
+        tag = part.strip()
+        if tag == "<hon>":
+            repaired |= opened is not None
+            opened = len(text) if opened is None else opened
+        elif tag in ("<hoff>", "</hoff>"):
+            repaired |= opened is None
+            if opened is not None:
+                highlighted.append((opened, len(text)))
+            opened = None
+        elif tag == "<p>":
+            pronoun = len(text)
+        elif tag == "</p>":
+            if pronoun is not None:
+                pronouns.append((pronoun, len(text)))
+            pronoun = None
+        else:
+            text += part
+    if "<" in text or ">" in text:
+        return None
+    if opened is not None:  # never closed: its first word
+        repaired = True
+        highlighted.append((opened, opened + len(text[opened:].split(" ")[0])))
+    whole = [span for span in pronouns if not _inside_a_word(text, span)]
+    return _Marked(text, whole, highlighted, repaired or len(whole) < len(pronouns))
+
+
+def _inside_a_word(text: str, span: Span) -> bool:
+    start, end = span
+    return (start > 0 and text[start - 1].isalnum()) or text[end : end + 1].isalnum()
+
+
+def _example(before: _Marked, own: _Marked, *target: _Marked) -> Tuple[Example, bool]:
+    """Returns an example, and False if highlighted words of the target's context are lost."""
+    rows = [*_sentences(list(_words(before))), list(_words(own))]
+    highlighted: List[Tuple[int, Optional[int]]] = _highlighted(rows)
+    aligned = True
+    if target:
+        of_target = [*_sentences(list(_words(target[0]))), list(_words(target[1]))]
+        marked = _highlighted(of_target)
+        aligned = len(of_target) == len(rows) or all(row == len(of_target) - 1 for row, _ in marked)
+        last = len(of_target) - 1
+        highlighted += [(row if row < last else len(rows) - 1, None) for row, _ in marked if aligned]
+    pronouns = [place for place, (_, _, pronoun) in enumerate(rows[-1]) if pronoun]
+    return Example([[word for word, _, _ in row] for row in rows], pronouns, highlighted), aligned
+
+
+def _highlighted(rows: List[List[Tuple[str, bool, bool]]]) -> List[Tuple[int, Optional[int]]]:
+    return [(number, place) for number, row in enumerate(rows) for place, (_, marked, _) in enumerate(row) if marked]
+
+
+def _words(marked: _Marked) -> Iterator[Tuple[str, bool, bool]]:
+    """Yields each word, whether it is highlighted, and whether it holds a pronoun."""
+    for match in re.finditer(r"\S+", marked.text):
+        covered = (_covers(match, spans) for spans in (marked.highlighted, marked.pronouns))
+        yield (match[0], *covered)
+
+
+def _covers(word: "re.Match[str]", spans: List[Span]) -> bool:
+    shared = (word.string[max(word.start(), a) : min(word.end(), b)] for a, b in spans)
+    return any(character.isalnum() for part in shared for character in part)
+
+
+def _sentences(words: List[Tuple[str, bool, bool]]) -> Iterator[List[Tuple[str, bool, bool]]]:
+    """Yields the words of each sentence; one ends at . ! ? or …, unless a small letter follows."""
+    start = 0
+    for place, (word, _, _) in enumerate(words, start=1):
+        if place == len(words) or (_ENDS.search(word) and not words[place][0][0].islower()):
+            yield words[start:place]
+            start = place
