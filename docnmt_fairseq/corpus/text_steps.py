@@ -62,15 +62,29 @@ class TextSteps:
         """
         options = manifest_options(folder, option)
         languages = options["source_lang"], options["target_lang"]
-        kinds = tokenizers_of(options)
-        steps: List[BatchFunction] = [_of_each(tokenizer(kinds[0], languages[0]))] if kinds[0] != "none" else []
-        if options["truecase"] and has_case(kinds[0]):
-            steps.append(_of_each(truecaser(folder / "models" / truecaser_name(languages[0]))))
-        split = options["subwords"] != "none"
-        if split:
-            steps.append(subword_encoder(folder / "models" / subword_model_name(options["joint"], languages[0])))
-        decode = plain_text(languages[1], kinds[1], options["truecase"])
-        return cls(languages, partial(_one_after_another, steps), decode, "sentencepiece" if split else None)
+        decode = plain_text(languages[1], tokenizers_of(options)[1], options["truecase"])
+        joins = "sentencepiece" if options["subwords"] != "none" else None
+        return cls(languages, encoder_of(folder, options, 0), decode, joins)
+
+
+def encoder_of(folder: Path, options: Mapping[str, Any], side: int) -> BatchFunction:
+    """Returns the function from normalised sentences of the source (0) or target (1) to their subwords.
+
+    Args:
+        folder: an output of ``docnmt prepare``.
+        options: of its manifest.
+        side: see above.
+
+    Raises:
+        InputError: a model is missing; a library is not installed.
+    """
+    language, kind = options[("source_lang", "target_lang")[side]], tokenizers_of(options)[side]
+    steps: List[BatchFunction] = [_of_each(tokenizer(kind, language))] if kind != "none" else []
+    if options["truecase"] and has_case(kind):
+        steps.append(_of_each(truecaser(folder / "models" / truecaser_name(language))))
+    if options["subwords"] != "none":
+        steps.append(subword_encoder(folder / "models" / subword_model_name(options["joint"], language)))
+    return partial(_one_after_another, steps)
 
 
 def _of_each(function: SentenceFunction) -> BatchFunction:

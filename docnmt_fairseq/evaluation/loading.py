@@ -3,18 +3,16 @@
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Dict, List, Mapping, Optional, Tuple
 
+from fairseq.data.data_utils import post_process
 from torch import Tensor, nn
 
 from docnmt_fairseq.corpus.config import MANIFEST, manifest_options
-from docnmt_fairseq.corpus.subwords import subword_encoder
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.corpus.tokenizers import tokenizer
+from docnmt_fairseq.corpus.text_steps import TextSteps, encoder_of
 from docnmt_fairseq.corpus.transform import BatchFunction
-from docnmt_fairseq.corpus.truecasing import truecaser
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.postprocess import plain_text
 from docnmt_fairseq.marks import is_mark
 
 
@@ -83,62 +81,25 @@ class TextCodec:
     """
 
     def __init__(self, data: Path, tokenized: bool = False):
-        self.options: Dict[str, object] = {}
+        self.folder = None if tokenized or not (data / MANIFEST).is_file() else data
         self.encoders: Dict[int, BatchFunction] = {}  # by side
-        self.data = data
-        if not tokenized and (data / MANIFEST).is_file():
-            self.options = manifest_options(data, "--data")
+        self.steps: Optional[TextSteps] = None  # for the way back
 
     def encode(self, side: int, sentences: List[str]) -> List[str]:
         """Returns sentences of the source (0) or target (1) as tokens with spaces between."""
-        if not sentences:
-            return []
+        if self.folder is None:
+            return [" ".join(sentence.split()) for sentence in sentences]
         if side not in self.encoders:
-            self.encoders[side] = self._encoder(side)
-        return self.encoders[side](sentences)
-
-    def _encoder(self, side: int) -> BatchFunction:
-        if not self.options:
-            return lambda sentences: [" ".join(sentence.split()) for sentence in sentences]
-        steps = self._steps(side)
-        subwords: BatchFunction = list
-        if self.options["subwords"] != "none":
-            subwords = subword_encoder(self._subword_model(side))
-
-        def encode(sentences: List[str]) -> List[str]:
-            for step in steps:
-                sentences = [step(sentence) for sentence in sentences]
-            return subwords(sentences)
-
-        return encode
+            self.encoders[side] = encoder_of(self.folder, manifest_options(self.folder, "--data"), side)
+        return self.encoders[side](list(map(normalise, sentences)))
 
     def decode(self, tokens: str) -> str:
         """Returns a target sentence of tokens as plain text."""
-        if not self.options:
+        if self.folder is None:
             return tokens
-        if self.options["subwords"] != "none":
-            from fairseq.data.data_utils import post_process
-
-            tokens = post_process(tokens, "sentencepiece")
-        restore = plain_text(str(self.options["target_lang"]), self._tokenizer(1), bool(self.options["truecase"]))
-        return restore(tokens)
-
-    def _tokenizer(self, side: int) -> str:
-        name = ("source_tokenizer", "target_tokenizer")[side]
-        return str(self.options.get(name) or self.options["tokenizer"])
-
-    def _steps(self, side: int) -> List[Callable[[str], str]]:
-        language = str(self.options[("source_lang", "target_lang")[side]])
-        kind = self._tokenizer(side)
-        steps: List[Callable[[str], str]] = [normalise, tokenizer(kind, language)]
-        if self.options["truecase"] and kind != "jieba":
-            steps.append(truecaser(self.data / "models" / f"truecaser.{language}"))
-        return steps
-
-    def _subword_model(self, side: int) -> Path:
-        joint = self.data / "models" / "subword.model"
-        language = self.options[("source_lang", "target_lang")[side]]
-        return joint if joint.is_file() else self.data / "models" / f"subword.{language}.model"
+        if self.steps is None:
+            self.steps = TextSteps.of_output(self.folder)
+        return self.steps.decode(post_process(tokens, self.steps.joins))
 
 
 def to_tokens(lines: List[str], codec: TextCodec, side: int, dictionary: object) -> List[Tensor]:

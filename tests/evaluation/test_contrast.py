@@ -129,12 +129,11 @@ def test_an_empty_sentence_of_context_is_named(data_bin, texts):
 
 
 @pytest.fixture
-def prepared_codec(data_bin):
-    """Returns a codec that normalises, as after docnmt prepare, over the toy vocabulary."""
-    codec = TextCodec(data_bin)
+def prepared_codec(tmp_path):
+    """Returns a codec that normalises and does nothing more."""
     options = {"tokenizer": "none", "truecase": False, "subwords": "none", "source_lang": "src", "target_lang": "tgt"}
-    codec.options = options
-    return codec
+    (tmp_path / "manifest.json").write_text(json.dumps({"options": options}), encoding="utf-8")
+    return TextCodec(tmp_path)
 
 
 def test_the_bootstrap_draws_documents_together():
