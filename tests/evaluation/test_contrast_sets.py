@@ -201,7 +201,7 @@ def without(entry, name):
         (voita.read, [{**VOITA, "true_ind": True}], "item 0: field 'true_ind' is True"),
         (voita.read, [{**VOITA, "dst": ["A _eos B"]}], "item 0: element 0 of 'dst' has 2 sentences, 'src' has 4"),
         (voita.read, [{**VOITA, "dst": VOITA["dst"][:1]}], "item 0: needs a true and at least one false translation"),
-        (voita.read, [{**VOITA, "dst": VOITA["dst"][:1] * 2}], "item 0: needs a true and at least one false translation that differs from it"),
+        (voita.read, [{**VOITA, "dst": VOITA["dst"][:1] * 2}], "one false translation that differs from it"),
         (voita.read, [{**VOITA, "dst": ["a _eos b _eos c _eos  ", "a _eos b _eos c _eos e"]}], "a sentence is empty"),
         (voita.read, [], "expected a list of items"),
         (voita.read, {"a": 1}, "expected a list of items"),
