@@ -2,19 +2,17 @@
 
 import pickle
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Dict, List, Mapping, Optional, Tuple
 
 from torch import Tensor, nn
 
+from docnmt_fairseq.corpus import text_steps
 from docnmt_fairseq.corpus.config import MANIFEST, manifest_options
-from docnmt_fairseq.corpus.subwords import subword_encoder
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.corpus.tokenizers import tokenizer
-from docnmt_fairseq.corpus.transform import BatchFunction
-from docnmt_fairseq.corpus.truecasing import truecaser
+from docnmt_fairseq.corpus.transform import BatchFunction, SentenceFunction
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.postprocess import plain_text
 from docnmt_fairseq.marks import is_mark
 
 
@@ -100,45 +98,20 @@ class TextCodec:
     def _encoder(self, side: int) -> BatchFunction:
         if not self.options:
             return lambda sentences: [" ".join(sentence.split()) for sentence in sentences]
-        steps = self._steps(side)
-        subwords: BatchFunction = list
-        if self.options["subwords"] != "none":
-            subwords = subword_encoder(self._subword_model(side))
-
-        def encode(sentences: List[str]) -> List[str]:
-            for step in steps:
-                sentences = [step(sentence) for sentence in sentences]
-            return subwords(sentences)
-
-        return encode
+        encode = text_steps.encoder(self.data, self.options, side)
+        return lambda sentences: encode(list(map(normalise, sentences)))
 
     def decode(self, tokens: str) -> str:
         """Returns a target sentence of tokens as plain text."""
         if not self.options:
             return tokens
-        if self.options["subwords"] != "none":
-            from fairseq.data.data_utils import post_process
+        from fairseq.data.data_utils import post_process
 
-            tokens = post_process(tokens, "sentencepiece")
-        restore = plain_text(str(self.options["target_lang"]), self._tokenizer(1), bool(self.options["truecase"]))
-        return restore(tokens)
+        return self._decoder(post_process(tokens, text_steps.joins_of(self.options)))
 
-    def _tokenizer(self, side: int) -> str:
-        name = ("source_tokenizer", "target_tokenizer")[side]
-        return str(self.options.get(name) or self.options["tokenizer"])
-
-    def _steps(self, side: int) -> List[Callable[[str], str]]:
-        language = str(self.options[("source_lang", "target_lang")[side]])
-        kind = self._tokenizer(side)
-        steps: List[Callable[[str], str]] = [normalise, tokenizer(kind, language)]
-        if self.options["truecase"] and kind != "jieba":
-            steps.append(truecaser(self.data / "models" / f"truecaser.{language}"))
-        return steps
-
-    def _subword_model(self, side: int) -> Path:
-        joint = self.data / "models" / "subword.model"
-        language = self.options[("source_lang", "target_lang")[side]]
-        return joint if joint.is_file() else self.data / "models" / f"subword.{language}.model"
+    @cached_property
+    def _decoder(self) -> SentenceFunction:
+        return text_steps.decoder(self.options)
 
 
 def to_tokens(lines: List[str], codec: TextCodec, side: int, dictionary: object) -> List[Tensor]:

@@ -56,9 +56,7 @@ def test_sentences_become_what_they_became(prepared, side):
 def test_translations_become_plain_text(prepared):
     text, pieces = (lines_of(prepared / stage / "train.de") for stage in ("text", "subword"))
     codec = TextCodec(prepared)
-    assert (
-        [codec.decode(one) for one in pieces[:2]] == text[:2] == ["Ja, The cat sleeps, today.", "Ja, It has eaten!"]
-    )
+    assert [codec.decode(one) for one in pieces[:2]] == text[:2] == ["Ja, The cat sleeps, today.", "Ja, It has eaten!"]
 
 
 def test_tokens_stay_as_they_are(prepared, data_bin):
