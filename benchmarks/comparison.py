@@ -12,6 +12,7 @@ import json
 import logging
 import re
 import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional
@@ -19,7 +20,7 @@ from typing import Any, Dict, List, Optional
 import comparison_report as report
 from comparison_chains import chained
 from long_range_report import Store
-from machine import RESULTS, ROOT, command, machine
+from machine import RESULTS, ROOT, machine
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import partial_path
@@ -40,7 +41,7 @@ RECIPES = {
     "text": ROOT / "configs" / "recipes" / "en_de_small.yaml",
 }
 TEXT_MODELS = ("sentence", "memory", "conditional", "concatenation")
-TEXT_TRAINING = {"size": "tiny", "updates": 400, "batch_tokens": 3000, "validate_every": 100}
+TEXT_TRAINING = {"size": "tiny", "updates": 1000, "batch_tokens": 3000, "validate_every": 200}
 TEXT_PACE = ["--lr", "0.003", "--warmup-updates", "200", "--dropout", "0.1"]
 # A formal or informal paragraph opens once; what reads documents is told which words are of which paragraph.
 PARAGRAPHS = ("--paragraph-positions", "sinusoidal")
@@ -149,8 +150,8 @@ def main() -> None:
     stored.facts["ceilings"] = {kind: figures["accuracy"] for kind, figures in ceilings.items()}
     stored.facts["chained"] = chained(corpus, 3)
     stored.facts["machine"] = machine()
-    words = command().replace(str(args.raw), f"path/to/{args.raw.name}") if args.raw else command()
-    stored.called(words)
+    named = [f"path/to/{args.raw.name}" if args.raw and word == str(args.raw) else word for word in sys.argv[1:]]
+    stored.called(shlex.join(["python", "benchmarks/comparison.py", *named]))
     default = tuple(report.REACH) if args.part == "synthetic" else TEXT_MODELS
     for seed in args.seeds:
         for name in args.models or default:
