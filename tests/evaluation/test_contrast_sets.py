@@ -201,7 +201,7 @@ def without(entry, name):
         (voita.read, [{**VOITA, "true_ind": True}], "item 0: field 'true_ind' is True"),
         (voita.read, [{**VOITA, "dst": ["A _eos B"]}], "item 0: element 0 of 'dst' has 2 sentences, 'src' has 4"),
         (voita.read, [{**VOITA, "dst": VOITA["dst"][:1]}], "item 0: needs a true and at least one false translation"),
-        (voita.read, [{**VOITA, "dst": VOITA["dst"][:1] * 2}], "item 0: a false translation is the true one"),
+        (voita.read, [{**VOITA, "dst": VOITA["dst"][:1] * 2}], "one false translation that differs from it"),
         (voita.read, [{**VOITA, "dst": ["a _eos b _eos c _eos  ", "a _eos b _eos c _eos e"]}], "a sentence is empty"),
         (voita.read, [], "expected a list of items"),
         (voita.read, {"a": 1}, "expected a list of items"),
@@ -250,3 +250,11 @@ def test_contrapro_documents_that_do_not_fit_are_named(film):
         contrapro.read(path, ("en", "de"), context=str(film / "context"))
     with pytest.raises(InputError, match=r"no such folder"):
         contrapro.read(path, ("en", "de"), documents=film / "nowhere")
+
+
+def test_a_false_translation_that_is_the_true_one_is_left_out_and_said(tmp_path, caplog):
+    true, false = VOITA["dst"][:2]
+    path = write_json(tmp_path / "set.json", [{**VOITA, "dst": [true, false, true], "true_ind": 2}])
+    (item,) = voita.read(path)
+    assert len(item.candidates) == 2 and item.right == 1
+    assert "item 0: 1 false translations are the true one" in caplog.text

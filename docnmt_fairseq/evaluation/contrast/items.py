@@ -1,10 +1,13 @@
 """What a contrastive test set asks, whatever its format."""
 
-from dataclasses import dataclass, field
+import logging
+from dataclasses import dataclass, field, replace
 from typing import Dict, List, Mapping, Optional, Tuple, Union
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
+
+logger = logging.getLogger(__name__)
 
 Fact = Union[int, str]
 
@@ -61,21 +64,25 @@ class GenerationItem:
 
 
 def check(item: Item) -> Item:
-    """Returns the item if it can be asked.
+    """Returns the item as it can be asked: false candidates that are the true one, letter by letter, are left out.
+
+    Published sets have such. They would tie with the true one, whatever the model; a warning names the item.
 
     Raises:
-        InputError: fewer than two candidates, equal ones, an empty sentence; names the item.
+        InputError: no true or no false candidate, an empty sentence; names the item.
     """
-    if len(item.candidates) < 2:
-        raise InputError(f"{item.name}: needs a true and at least one false translation")
     if not 0 <= item.right < len(item.candidates):
         raise InputError(f"{item.name}: says that candidate {item.right} of {len(item.candidates)} is right")
     texts = [tuple(candidate[line] for line in item.lines) for candidate in item.candidates]
-    if texts.count(texts[item.right]) > 1:
-        raise InputError(f"{item.name}: a false translation is the true one, letter by letter")
     for text in [*texts, [item.document.source[line] for line in item.lines]]:
         if any(is_mark(sentence.strip()) for sentence in text):
             raise InputError(f"{item.name}: a sentence is empty")
+    kept = [number for number, text in enumerate(texts) if number == item.right or text != texts[item.right]]
+    if len(kept) < 2:
+        raise InputError(f"{item.name}: needs a true and at least one false translation that differs from it")
+    if len(kept) < len(texts):
+        logger.warning(f"{item.name}: {len(texts) - len(kept)} false translations are the true one; left out")
+        item = replace(item, candidates=tuple(item.candidates[number] for number in kept), right=kept.index(item.right))
     return item
 
 
