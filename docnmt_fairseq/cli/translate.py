@@ -19,9 +19,9 @@ logger = logging.getLogger(__name__)
 
 HELP = "translate text: a document, a folder of them, or standard input"
 EXAMPLES = """examples:
-  docnmt translate --model work/document/checkpoint_best.pt --data work --input talk.en --output talk.de
-  docnmt translate --model work/document/checkpoint_best.pt --data work --input books/ --output translated/ --resume
-  cat talk.en | docnmt translate --model work/document/checkpoint_best.pt --data work > talk.de"""
+  docnmt translate --path work/document/checkpoint_best.pt --data work --input talk.en --output talk.de
+  docnmt translate --path work/document/checkpoint_best.pt --data work --input books/ --output translated/ --resume
+  cat talk.en | docnmt translate --path work/document/checkpoint_best.pt --data work > talk.de"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     model = parser.add_argument_group("model")
     model.add_argument(
-        "--model", required=True, nargs="+", type=Path, metavar="FILE", help="checkpoint; several: an ensemble"
+        "--path", required=True, metavar="FILE", help="checkpoint; several with colons between: an ensemble"
     )
     model.add_argument(
         "--data", type=Path, metavar="DIR", help="folder that docnmt prepare wrote (default: the model's own)"
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> None:
     options = {"max_tokens": args.max_tokens, "cpu": args.cpu, "fp16": args.fp16}
     options["search"] = SearchOptions(**_given(args, SearchOptions))
     view = DocumentView(**_given(args, DocumentView))
-    translator = DocumentTranslator.from_checkpoint(*args.model, data=args.data, view=view, **options)
+    translator = DocumentTranslator.from_checkpoint(*args.path.split(":"), data=args.data, view=view, **options)
     total = sum(job.sentences for job in jobs)
     with tqdm(total=total, desc="translate", unit=" sentences", disable=None) as progress:
         translate_files(jobs, translator, args.empty_lines, progress.update)

@@ -33,6 +33,36 @@ def plain_text(language: str, tokenizer: str, truecased: bool) -> Callable[[str]
     return lambda tokens: detokenize(detruecase(tokens))
 
 
+def encoder(folder: Path, options: Mapping[str, Any], side: int) -> BatchFunction:
+    """Returns the function from normalised sentences of the source (0) or target (1) to subwords with spaces between.
+
+    Args:
+        folder: an output of ``docnmt prepare``.
+        options: of its manifest.
+        side: whose steps.
+
+    Raises:
+        InputError: a model is missing; a library is not installed.
+    """
+    language, kind = options[("source_lang", "target_lang")[side]], tokenizers_of(options)[side]
+    steps: List[BatchFunction] = [_of_each(tokenizer(kind, language))]
+    if options["truecase"] and has_case(kind):
+        steps.append(_of_each(truecaser(folder / "models" / truecaser_name(language))))
+    if options["subwords"] != "none":
+        steps.append(subword_encoder(folder / "models" / subword_model_name(options["joint"], language)))
+    return partial(_one_after_another, steps)
+
+
+def decoder(options: Mapping[str, Any]) -> SentenceFunction:
+    """Returns the function from a target sentence of tokens, its subwords joined, to plain text."""
+    return plain_text(options["target_lang"], tokenizers_of(options)[1], options["truecase"])
+
+
+def joins_of(options: Mapping[str, Any]) -> Optional[str]:
+    """Returns how fairseq joins the subwords, None if there are none."""
+    return "sentencepiece" if options["subwords"] != "none" else None
+
+
 @dataclass(frozen=True)
 class TextSteps:
     """The steps between plain sentences and what a model reads and writes.
@@ -62,29 +92,7 @@ class TextSteps:
         """
         options = manifest_options(folder, option)
         languages = options["source_lang"], options["target_lang"]
-        decode = plain_text(languages[1], tokenizers_of(options)[1], options["truecase"])
-        joins = "sentencepiece" if options["subwords"] != "none" else None
-        return cls(languages, encoder_of(folder, options, 0), decode, joins)
-
-
-def encoder_of(folder: Path, options: Mapping[str, Any], side: int) -> BatchFunction:
-    """Returns the function from normalised sentences of the source (0) or target (1) to their subwords.
-
-    Args:
-        folder: an output of ``docnmt prepare``.
-        options: of its manifest.
-        side: see above.
-
-    Raises:
-        InputError: a model is missing; a library is not installed.
-    """
-    language, kind = options[("source_lang", "target_lang")[side]], tokenizers_of(options)[side]
-    steps: List[BatchFunction] = [_of_each(tokenizer(kind, language))] if kind != "none" else []
-    if options["truecase"] and has_case(kind):
-        steps.append(_of_each(truecaser(folder / "models" / truecaser_name(language))))
-    if options["subwords"] != "none":
-        steps.append(subword_encoder(folder / "models" / subword_model_name(options["joint"], language)))
-    return partial(_one_after_another, steps)
+        return cls(languages, encoder(folder, options, 0), decoder(options), joins_of(options))
 
 
 def _of_each(function: SentenceFunction) -> BatchFunction:

@@ -2,16 +2,16 @@
 
 import pickle
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Tuple
 
-from fairseq.data.data_utils import post_process
 from torch import Tensor, nn
 
+from docnmt_fairseq.corpus import text_steps
 from docnmt_fairseq.corpus.config import MANIFEST, manifest_options
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.corpus.text_steps import TextSteps, encoder_of
-from docnmt_fairseq.corpus.transform import BatchFunction
+from docnmt_fairseq.corpus.transform import BatchFunction, SentenceFunction
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
 
@@ -81,25 +81,37 @@ class TextCodec:
     """
 
     def __init__(self, data: Path, tokenized: bool = False):
-        self.folder = None if tokenized or not (data / MANIFEST).is_file() else data
+        self.options: Dict[str, object] = {}
         self.encoders: Dict[int, BatchFunction] = {}  # by side
-        self.steps: Optional[TextSteps] = None  # for the way back
+        self.data = data
+        if not tokenized and (data / MANIFEST).is_file():
+            self.options = manifest_options(data, "--data")
 
     def encode(self, side: int, sentences: List[str]) -> List[str]:
         """Returns sentences of the source (0) or target (1) as tokens with spaces between."""
-        if self.folder is None:
-            return [" ".join(sentence.split()) for sentence in sentences]
+        if not sentences:
+            return []
         if side not in self.encoders:
-            self.encoders[side] = encoder_of(self.folder, manifest_options(self.folder, "--data"), side)
-        return self.encoders[side](list(map(normalise, sentences)))
+            self.encoders[side] = self._encoder(side)
+        return self.encoders[side](sentences)
+
+    def _encoder(self, side: int) -> BatchFunction:
+        if not self.options:
+            return lambda sentences: [" ".join(sentence.split()) for sentence in sentences]
+        encode = text_steps.encoder(self.data, self.options, side)
+        return lambda sentences: encode(list(map(normalise, sentences)))
 
     def decode(self, tokens: str) -> str:
         """Returns a target sentence of tokens as plain text."""
-        if self.folder is None:
+        if not self.options:
             return tokens
-        if self.steps is None:
-            self.steps = TextSteps.of_output(self.folder)
-        return self.steps.decode(post_process(tokens, self.steps.joins))
+        from fairseq.data.data_utils import post_process
+
+        return self._decoder(post_process(tokens, text_steps.joins_of(self.options)))
+
+    @cached_property
+    def _decoder(self) -> SentenceFunction:
+        return text_steps.decoder(self.options)
 
 
 def to_tokens(lines: List[str], codec: TextCodec, side: int, dictionary: object) -> List[Tensor]:

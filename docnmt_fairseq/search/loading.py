@@ -58,12 +58,12 @@ def load(
     docnmt_fairseq.register()
     for path in paths:
         if not Path(path).is_file():
-            raise InputError(f"--model {path}: no such file")
+            raise InputError(f"--path {path}: no such file")
     try:
         state = load_checkpoint_to_cpu(str(paths[0]))
         trained: DictConfig = state["cfg"].task
     except Exception as error:  # whatever a file that is none happens to cause
-        raise InputError(f"--model {paths[0]}: not a checkpoint of fairseq: {_first_line(error)}") from error
+        raise InputError(f"--path {paths[0]}: not a checkpoint of fairseq: {_first_line(error)}") from error
     folder = prepared_folder(data, trained)
     steps = TextSteps.of_output(folder)
     task = setup_task(_config(trained, folder / DATA_BIN, steps, view), from_checkpoint=True)
@@ -72,7 +72,7 @@ def load(
         models, _, _ = load_model_ensemble_and_task([str(path) for path in paths], task=task, state=first)
     except RuntimeError as error:  # PyTorch's, for parameters of another shape
         raise InputError(
-            f"--model {' '.join(map(str, paths))}: does not fit the dictionaries of {folder / DATA_BIN}, which have "
+            f"--path {' '.join(map(str, paths))}: does not fit the dictionaries of {folder / DATA_BIN}, which have "
             f"{len(task.source_dictionary):,} and {len(task.target_dictionary):,} symbols; give the --data of its "
             f"training ({_first_line(error)})"
         ) from error
@@ -106,7 +106,7 @@ def _config(trained: DictConfig, data_bin: Path, steps: TextSteps, view: Documen
     """
     name = trained.get("_name")
     if name not in TASKS:
-        raise InputError(f"--model: a model of the task {name}; this translates with those of {', '.join(TASKS)}")
+        raise InputError(f"--path: a model of the task {name}; this translates with those of {', '.join(TASKS)}")
     settings = OmegaConf.to_container(trained, resolve=True, enum_to_str=True)
     languages = settings.get("source_lang"), settings.get("target_lang")
     if None not in languages and languages != steps.languages:

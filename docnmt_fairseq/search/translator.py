@@ -172,7 +172,7 @@ class DocumentTranslator:
 
     def _search(self, lines: List[Tensor], progress: Callable[[int], object]) -> Dict[int, str]:
         """Returns the translation of every line that is a sentence, by number."""
-        dataset = self.task.build_dataset_for_inference(lines, [len(line) for line in lines])
+        dataset = self.task.documents_in_memory(lines)
         # A long document is a batch by itself; of a long window fairseq demands that it fits.
         longest = dataset.sizes.max(initial=1) if isinstance(dataset, ConcatenationDataset) else 1
         batches = self.task.get_batch_iterator(

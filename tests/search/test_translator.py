@@ -165,7 +165,7 @@ def test_the_command_gives_what_prepare_generate_and_postprocess_give(tmp_path, 
     (tmp_path / "raw").write_text(RAW)
     caplog.set_level("INFO")
     caplog.set_level("INFO", "fairseq")  # so that the level that the command sets does not outlive the test
-    arguments = ["--model", str(trained), "--input", str(tmp_path / "raw"), "--output", str(tmp_path / "translated")]
+    arguments = ["--path", str(trained), "--input", str(tmp_path / "raw"), "--output", str(tmp_path / "translated")]
     arguments += ["--cpu", *SAME_SEARCH]
     assert cli.main(["translate", *arguments]) == 0
     lines = (tmp_path / "translated").read_text().split("\n")
@@ -180,5 +180,5 @@ def test_the_command_gives_what_prepare_generate_and_postprocess_give(tmp_path, 
 
 @pytest.mark.parametrize("option", ["--beam", "--max-tokens", "--max-len-b"])
 def test_options_out_of_range(capsys, option):
-    assert cli.main(["translate", "--model", "m", option, "0"]) == 2
+    assert cli.main(["translate", "--path", "m", option, "0"]) == 2
     assert f"docnmt translate: error: {option} 0: at least 1" in capsys.readouterr().err
