@@ -67,7 +67,8 @@ class Page:
             notes.append("This model has no context mechanism: every sentence was translated by itself.")
         silent = [view.title for view in self.views if not view.heads]
         if silent:
-            notes.append(f"Nothing was reported by: {', '.join(silent)}.")
+            why = "it reports nothing, or no word of this document has context there"
+            notes.append(f"Nothing to show of {', '.join(silent)}: {why}.")
         return "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
 
     def _controls(self) -> str:
