@@ -31,7 +31,7 @@ class Axis:
 
     def ticks(self) -> List[float]:
         """Returns about five round numbers inside the range."""
-        raw = (self.high - self.low) / 5
+        raw = (self.high - self.low) / 6
         size = 10 ** math.floor(math.log10(raw))
         step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw)
         first = math.ceil(self.low / step)

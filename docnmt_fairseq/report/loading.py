@@ -103,7 +103,7 @@ class Subwords:
 
             try:
                 self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
-            except OSError as error:
+            except (OSError, RuntimeError) as error:
                 raise InputError(f"--sentencepiece-model {model}: cannot be read: {error}") from error
 
     def __call__(self, sentence: str) -> List[str]:
