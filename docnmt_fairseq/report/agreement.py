@@ -140,7 +140,7 @@ def _add(figures: Dict[str, Figures], evidence: List[Evidence], places: _Places,
         for row, numbers in places.highlighted:
             if selected is not None:
                 kept = float(selected[pronoun].float().sum(1).mean()) / sentences
-                _case(figures, SELECTED, selected[pronoun, row].any(0).float(), kept)
+                _case(figures, SELECTED, selected[pronoun, row].float().mean(0), kept)
             if of_sentences is not None:
                 _case(figures, ON_SENTENCES, of_sentences[pronoun, row].mean(0), 1 / sentences)
             if of_words is not None and numbers:

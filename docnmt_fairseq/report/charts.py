@@ -8,7 +8,7 @@ from typing import List, Mapping, Sequence, Tuple
 from docnmt_fairseq.evaluation.plots import COLOURS
 
 WIDTH, HEIGHT = 430, 290
-LEFT, RIGHT, TOP, BOTTOM = 52, 12, 28, 44
+LEFT, RIGHT, TOP, BOTTOM = 66, 12, 28, 44
 DASHES = ("", "6 3", "2 3", "8 3 2 3")  # lines differ in more than their colour
 
 Points = Sequence[Tuple[float, float]]

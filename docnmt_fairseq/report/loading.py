@@ -9,6 +9,7 @@ from fairseq.checkpoint_utils import load_checkpoint_to_cpu, load_model_ensemble
 
 import docnmt_fairseq
 from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.subwords import load_subword_model
 from docnmt_fairseq.data.document_dataset import DocumentDataset
 from docnmt_fairseq.data.open_document import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
@@ -93,18 +94,11 @@ class Subwords:
         model: a SentencePiece model; None: tokens stand between spaces already.
 
     Raises:
-        InputError: no such model.
+        InputError: it is not one.
     """
 
     def __init__(self, model: Optional[Path]):
-        self.processor = None
-        if model is not None:
-            import sentencepiece
-
-            try:
-                self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
-            except (OSError, RuntimeError) as error:
-                raise InputError(f"--sentencepiece-model {model}: cannot be read: {error}") from error
+        self.processor = None if model is None else load_subword_model(model)
 
     def __call__(self, sentence: str) -> List[str]:
         """Returns the tokens of a sentence."""

@@ -50,7 +50,7 @@ def test_a_report_about_text(checkpoint, data_bin, tmp_path):
         (["--split", "none"], "--split none"),
         (["--beam", "0"], "--beam 0"),
         (["--input", "missing"], "missing"),
-        (["--sentencepiece-model", "missing"], "--sentencepiece-model missing"),
+        (["--sentencepiece-model", "missing"], "missing: not a SentencePiece model"),
         (["--log", "missing"], "missing"),
         (["--results", "missing"], "--results missing"),
         (["--path", "missing"], "--path missing"),

@@ -93,5 +93,5 @@ def test_places_of_a_chart():
     assert axis.ticks() == [0, 2, 4, 6, 8, 10]
     assert axis.place(axis.low, 5, 25) == 5 and axis.place(axis.high, 5, 25) == 25
     assert Axis.around([3], "x").place(3, 0, 10) == 5  # a single value stands in the middle
-    assert '<polyline points="235.0,137.0"' in line_chart("t", {"a": [(3, 3)]}, Axis(2, 4, "x"), Axis(2, 4, "y"))
+    assert '<polyline points="242.0,137.0"' in line_chart("t", {"a": [(3, 3)]}, Axis(2, 4, "x"), Axis(2, 4, "y"))
     assert "25.0 %" in bar_chart("t", {"head 1": 0.25}, 0.5)

@@ -13,7 +13,7 @@ from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, decoder_mechanism
 from docnmt_fairseq.modules.recording import Relevance
 from docnmt_fairseq.report.inspection import inspect
 from docnmt_fairseq.report.loading import Trained, dataset_of, split_of
-from docnmt_fairseq.report.page import Page, as_script
+from docnmt_fairseq.report.page import Page, _buttons, as_script
 from docnmt_fairseq.report.views import RELEVANCE, views_of
 from tests.toy import build
 
@@ -68,7 +68,7 @@ def test_sentences_and_relevance_are_those_of_the_document(data_bin):
             assert len(entries) == 2 == int(scores.isfinite().sum())
             assert [value for _, value in entries] == sorted((value for _, value in entries), reverse=True)
             for key, value in entries:
-                assert value == pytest.approx(float(scores[key]), abs=1e-4)
+                assert value == pytest.approx(float(scores[key]), abs=1e-3)
 
 
 def test_a_document_in_pieces_is_put_together_again(data_bin):
@@ -97,7 +97,7 @@ def test_the_path_through_the_tree_leads_to_what_is_kept(data_bin):
             assert nodes[0][:2] == (3, 0)  # the root over five sentences
             for key, value in view.sentences[RELEVANCE][word][head]:
                 path = [score for height, j, score in nodes if j == key >> height]
-                assert sum(path) == pytest.approx(value, abs=1e-3)
+                assert sum(path) == pytest.approx(value, abs=5e-3)
 
 
 def test_the_documents_of_a_split(data_bin):
@@ -168,3 +168,15 @@ def test_a_model_without_context_says_so(data_bin):
 def test_data_cannot_end_its_script():
     assert "<" not in as_script({"x": "</script>"})
     assert json.loads(as_script({"x": "</script>\u2028"})) == {"x": "</script>\u2028"}
+
+
+def test_words_are_not_broken():
+    def text(*tokens, active=False):
+        (html,) = _buttons([list(tokens)], "source", active)
+        return html
+
+    assert text("\u2581the", "r", "mo", "\u2581", "town", ".", "</s>") == "thermo town."
+    assert text("ther@@", "mo", "on", "</s>") == "thermo on"
+    active = text("\u2581the", "r", "</s>", active=True)
+    assert active.count("<span") == 2 and active.count("<button") == 3
+    assert 'data-w="1">r</button></span>' in active
