@@ -12,13 +12,15 @@ import json
 import logging
 import re
 import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 import comparison_report as report
+from comparison_chains import chained
 from long_range_report import Store
-from machine import RESULTS, ROOT, command, machine
+from machine import RESULTS, ROOT, machine
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import partial_path
@@ -38,12 +40,9 @@ RECIPES = {
     "synthetic": ROOT / "benchmarks" / "comparison_synthetic.yaml",
     "text": ROOT / "configs" / "recipes" / "en_de_small.yaml",
 }
-TEXT_MODELS = ("sentence", "concatenation", "memory", "conditional")
-TEXT_TRAINING = {"size": "tiny", "updates": 500, "batch_tokens": 3000, "validate_every": 100}
-TEXT_SIZE = shlex.split(
-    "--encoder-embed-dim 128 --decoder-embed-dim 128 --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512 "
-    "--warmup-updates 200"
-)
+TEXT_MODELS = ("sentence", "memory", "conditional", "concatenation")
+TEXT_TRAINING = {"size": "tiny", "updates": 1000, "batch_tokens": 3000, "validate_every": 200}
+TEXT_PACE = ["--lr", "0.003", "--warmup-updates", "200", "--dropout", "0.1"]
 # A formal or informal paragraph opens once; what reads documents is told which words are of which paragraph.
 PARAGRAPHS = ("--paragraph-positions", "sinusoidal")
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
@@ -56,7 +55,7 @@ def facts_of(part: str) -> Facts:
     facts = read_facts(RECIPES[part])
     if part == "synthetic":
         return facts
-    training = replace(facts.training, **TEXT_TRAINING, options=[*facts.training.options, *TEXT_SIZE])
+    training = replace(facts.training, **TEXT_TRAINING, options=[*facts.training.options, *TEXT_PACE])
     return replace(facts, prepare={**facts.prepare, "vocab_size": 4000}, training=training)
 
 
@@ -149,9 +148,10 @@ def main() -> None:
     stored = Store(args.results / "comparison.json")
     ceilings = json.loads((corpus / "test.ceiling.json").read_text(encoding="utf-8"))["kinds"]
     stored.facts["ceilings"] = {kind: figures["accuracy"] for kind, figures in ceilings.items()}
+    stored.facts["chained"] = chained(corpus, 3)
     stored.facts["machine"] = machine()
-    words = command().replace(str(args.raw), f"path/to/{args.raw.name}") if args.raw else command()
-    stored.called(words)
+    named = [f"path/to/{args.raw.name}" if args.raw and word == str(args.raw) else word for word in sys.argv[1:]]
+    stored.called(shlex.join(["python", "benchmarks/comparison.py", *named]))
     default = tuple(report.REACH) if args.part == "synthetic" else TEXT_MODELS
     for seed in args.seeds:
         for name in args.models or default:

@@ -38,6 +38,10 @@ sentences back, every distance equally often: a pronoun by the noun that shares 
 ambiguous word by the document's one topic sentence; formality by how the paragraph opens. 3 encoder layers, 1 decoder
 layer, width 64. In `conditional` and `tree` every word sees all sentences at first, and after half of the updates ever
 fewer, at last 4. What a sentence sees (`han-target`: on the target side, `han-both`: on both):"""
+CHAINED = """\
+**In reach by way of earlier translations**: words, in %, whose deciding sentence is one of the last three, or decides a
+word of the same kind in one of them that was itself in reach. Who sees target sentences can get these right, and others
+only by luck."""
 TEXT = """\
 ## English-German documents
 
@@ -77,11 +81,24 @@ def overview(models: Dict[str, List[dict]], kinds: Sequence[str]) -> str:
 
 def by_distance(models: Dict[str, List[dict]], kind: str) -> str:
     """Returns the accuracy on a kind by distance, in %: a row a model."""
-    header = ["model", *(f"{low}-{high}" if low < high else str(low) for low, high in BINS)]
+    header = ["model", *map(_range, BINS)]
     rows = []
     for name, seeds in models.items():
         rows.append([name, *(beside([share(run, kind, *ends) for run in seeds], factor=100) for ends in BINS)])
     return table(header, rows)
+
+
+def chain_table(counts: Dict[str, Dict[str, List[int]]]) -> str:
+    """Returns the share of words in reach by way of earlier translations, in %: a row a kind."""
+    rows = []
+    for kind in sorted(counts):
+        run = {"right_of_cases": counts}
+        rows.append([kind, *(beside([share(run, kind, *ends)], factor=100) for ends in BINS)])
+    return table(["kind", *map(_range, BINS)], rows)
+
+
+def _range(ends: Tuple[int, int]) -> str:
+    return "-".join(map(str, dict.fromkeys(ends)))
 
 
 def text_table(models: Dict[str, List[dict]]) -> str:
@@ -157,7 +174,7 @@ def sections(store: Store) -> List[str]:
         for kind in sorted(ceilings):
             found += [f"**{kind}**, by distance ({100 * ceilings[kind]:.1f} % at best without context):"]
             found += [by_distance(synthetic, kind)]
-        found += ["![Accuracy by distance](comparison.png)"]
+        found += [CHAINED, chain_table(store.facts["chained"]), "![Accuracy by distance](comparison.png)"]
     if text:
         found += [TEXT.format(sentences=store.facts["text_sentences"]), text_table(text)]
         signatures = sorted({seeds[0][f"{score}_signature"] for seeds in text.values() for score in ("bleu", "chrf")})

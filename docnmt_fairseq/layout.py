@@ -65,6 +65,11 @@ class DocumentLayout:
         one, zero = np.ones(len(source_lengths), dtype=np.int64), np.zeros(len(source_lengths), dtype=np.int64)
         return cls(source_lengths, one, zero, zero, target_lengths)
 
+    def without_context(self) -> "DocumentLayout":
+        """Returns the layout of the decoded sentences, each without anything around it."""
+        targets = None if self.targets is None else self.targets.lengths
+        return self.of_single_sentences(self.decoded_words.lengths, targets).to(self.device)
+
     def to(self, device: torch.device) -> "DocumentLayout":
         """Returns the same layout with its tensors on ``device``."""
         if torch.device(device) == self.device:

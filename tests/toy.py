@@ -103,6 +103,11 @@ def generate(*args, **kwargs):
 
 def validate(data_bin, checkpoint, *extra):
     """Returns the loss that fairseq-validate reports."""
+    return validation(data_bin, checkpoint, *extra)["loss"]
+
+
+def validation(data_bin, checkpoint, *extra):
+    """Returns all that fairseq-validate reports, by name."""
     from fairseq.logging import progress_bar
     from fairseq_cli import validate as command
 
@@ -118,7 +123,7 @@ def validate(data_bin, checkpoint, *extra):
     given = options.parse_args_and_arch(options.get_validation_parser(), fixed, suppress_defaults=True)
     command.main(convert_namespace_to_omegaconf(args), override_args=given)
     progress_bar.logger.removeHandler(handler)
-    return float(re.search(r"\| loss (\S+)", "".join(messages)).group(1))
+    return {name: float(value) for name, value in re.findall(r"\| (\w+) (-?[\d.]+)(?= |$)", messages[-1])}
 
 
 def interactive(data_bin, checkpoint, input_file, *extra, task="document_translation"):

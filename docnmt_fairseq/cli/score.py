@@ -6,7 +6,6 @@ whose p-values are not corrected for the number of comparisons.
 """
 
 import argparse
-import json
 import logging
 from pathlib import Path
 from typing import Optional
@@ -15,11 +14,11 @@ from docnmt_fairseq.cli import split_pairs
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.comet import CONTEXT_FROM, CometOptions
 from docnmt_fairseq.evaluation.metrics import LEVELS, METRICS, SMOOTHING, MetricOptions
+from docnmt_fairseq.evaluation.options import add_output_arguments, write_report
 from docnmt_fairseq.evaluation.significance import SEED, TESTS
 from docnmt_fairseq.evaluation.texts import ON_EMPTY
 
 HELP = "BLEU, chrF, TER, COMET over sentences and documents; significance"
-FORMATS = ("text", "markdown", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,13 +98,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     comet.add_argument("--comet-batch-size", type=int, default=16, metavar="N", help="sentences (default: 16)")
     comet.add_argument("--gpus", type=int, default=0, metavar="N", help="for COMET (default: 0)")
 
-    parser.add_argument("--format", choices=FORMATS, default="text", help="of the report (default: text)")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="where to write it (default: standard output)")
+    add_output_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Prints or writes the report."""
-    from docnmt_fairseq.corpus.files import atomic_files
     from docnmt_fairseq.evaluation.comet import load_model
     from docnmt_fairseq.evaluation.score_report import ScoreOptions, build_report
     from docnmt_fairseq.evaluation.score_tables import as_markdown, as_text
@@ -133,16 +130,7 @@ def run(args: argparse.Namespace) -> None:
     }
     model = load_model(options.comet) if options.comet else None
     report = build_report(references, streams, options, model)
-    if args.format == "json":
-        text = json.dumps(report.to_json(), ensure_ascii=False, indent=1)
-    else:
-        text = as_markdown(report) if args.format == "markdown" else as_text(report)
-    if args.output is None:
-        print(text)
-        return
-    with atomic_files(args.output) as (stream,):
-        stream.write(text + "\n")
-    print(args.output)
+    write_report(args, report, as_text, as_markdown)
 
 
 def _comet_options(args: argparse.Namespace) -> Optional[CometOptions]:

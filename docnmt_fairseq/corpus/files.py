@@ -27,18 +27,23 @@ def read_lines(path: PathLike, strip: Optional[str] = None) -> Iterator[str]:
     Raises:
         InputError: the file cannot be read, or a line is not UTF-8.
     """
-    number = 0
     with open_binary(path) as stream:
-        try:
-            for number, raw in enumerate(stream, start=1):
-                line = raw.decode("utf-8")
-                yield (line if number > 1 else line.lstrip(BYTE_ORDER_MARK)).strip(strip)
-        except UnicodeDecodeError as error:
-            raise InputError.at(
-                path, number, f"not UTF-8 (byte {error.start + 1} of the line); convert the file to UTF-8"
-            ) from error
-        except DAMAGED as error:
-            raise InputError.at(path, number + 1, f"damaged from here on: {error}") from error
+        yield from lines_of(stream, path, strip)
+
+
+def lines_of(stream: BinaryIO, name: PathLike, strip: Optional[str] = None) -> Iterator[str]:
+    """Yields the lines of a stream as :func:`read_lines` does; ``name`` is what errors call it."""
+    number = 0
+    try:
+        for number, raw in enumerate(stream, start=1):
+            line = raw.decode("utf-8")
+            yield (line if number > 1 else line.lstrip(BYTE_ORDER_MARK)).strip(strip)
+    except UnicodeDecodeError as error:
+        raise InputError.at(
+            name, number, f"not UTF-8 (byte {error.start + 1} of the line); convert the file to UTF-8"
+        ) from error
+    except DAMAGED as error:
+        raise InputError.at(name, number + 1, f"damaged from here on: {error}") from error
 
 
 def open_binary(path: PathLike) -> BinaryIO:

@@ -16,11 +16,11 @@ from docnmt_fairseq.corpus.delimited import write_documents
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.corpus.files import partial_path
 from docnmt_fairseq.corpus.steps import Step, Steps, sha256
-from docnmt_fairseq.corpus.subwords import load_subword_model, subword_encoder, train_subword_model
+from docnmt_fairseq.corpus.subwords import load_subword_model, subword_encoder, subword_model_name, train_subword_model
 from docnmt_fairseq.corpus.text import TextCounts, normalise_documents
 from docnmt_fairseq.corpus.tokenizers import tokenizer
 from docnmt_fairseq.corpus.transform import BatchFunction, in_processes, transform_file
-from docnmt_fairseq.corpus.truecasing import train_truecaser, truecaser
+from docnmt_fairseq.corpus.truecasing import has_case, train_truecaser, truecaser, truecaser_name
 from docnmt_fairseq.errors import InputError
 
 Stage = Dict[str, Step]  # by split
@@ -75,9 +75,9 @@ class Stages:
         return self._transform(stage, "tokenized", done, {"tokenizers": kinds}, transforms)
 
     def truecase(self, stage: str, done: Stage) -> Stage:
-        """Writes ``truecased/``, and the truecaser models if they are not reused; Chinese words have no case."""
+        """Writes ``truecased/``, and the truecaser models if they are not reused."""
         sides = zip(self.config.languages, self.config.tokenizers)
-        models = {language: f"truecaser.{language}" for language, kind in sides if kind != "jieba"}
+        models = {language: truecaser_name(language) for language, kind in sides if has_case(kind)}
         trained = [
             self.model(
                 name,
@@ -106,8 +106,7 @@ class Stages:
 
     def subword_model_path(self, side: int) -> Path:
         """Returns where the SentencePiece model of the source (0) or the target (1) is."""
-        own = "" if self.config.joint else f".{self.config.languages[side]}"
-        return self.output / "models" / f"subword{own}.model"
+        return self.output / "models" / subword_model_name(self.config.joint, self.config.languages[side])
 
     def model(self, name: str, inputs: Mapping[str, Any], train: Callable[[], object]) -> Step:
         """Runs the step that makes ``models/name``: copied from the output to be reused, if there is one."""

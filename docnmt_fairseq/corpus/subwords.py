@@ -97,6 +97,11 @@ def _training_error(error: RuntimeError, options: SubwordOptions) -> InputError:
     return InputError(f"SentencePiece could not be trained: {text}")
 
 
+def subword_model_name(joint: bool, language: str) -> str:
+    """Returns the file name of the model that splits a language in an output of ``docnmt prepare``."""
+    return "subword.model" if joint else f"subword.{language}.model"
+
+
 def load_subword_model(model: PathLike) -> "SentencePieceProcessor":
     """Returns the SentencePiece processor of a model file.
 

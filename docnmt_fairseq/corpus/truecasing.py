@@ -9,6 +9,16 @@ from docnmt_fairseq.marks import is_mark
 MOST_WORDS = 100_000_000  # of a model; sacremoses refuses more than two million unless told
 
 
+def truecaser_name(language: str) -> str:
+    """Returns the file name of a language's model in an output of ``docnmt prepare``."""
+    return f"truecaser.{language}"
+
+
+def has_case(tokenizer: str) -> bool:
+    """Returns whether text of this tokenizer is truecased: Chinese words have no case."""
+    return tokenizer != "jieba"
+
+
 def train_truecaser(text: PathLike, model: PathLike) -> None:
     """Writes the Moses truecaser model learnt from a delimited, tokenised file; memory grows with its words only."""
     from sacremoses import MosesTruecaser

@@ -106,6 +106,7 @@ class DocumentDataset(FairseqDataset):
             return {}
         source = [tokens for sample in samples for tokens in sample["source"]]
         decoded = np.concatenate([sample["decoded"] for sample in samples])
+        opens = np.concatenate([sample["sentence_position"] == 0 for sample in samples])[decoded]
         targets = None
         if samples[0]["target"] is not None:
             targets = [tokens for sample in samples for tokens in sample["target"]]
@@ -113,6 +114,7 @@ class DocumentDataset(FairseqDataset):
         src_tokens = layout.decoded_words.pad(torch.cat([source[row] for row in np.flatnonzero(decoded)]), self.pad)
         batch = {
             "id": torch.from_numpy(np.concatenate([sample["ids"] for sample in samples])),
+            "opens_document": torch.from_numpy(opens),
             "nsentences": int(decoded.sum()),
             "ntokens": (layout.decoded_words if targets is None else layout.targets).total,
             "net_input": {"src_tokens": src_tokens, "src_lengths": layout.decoded_words.lengths_tensor},

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, List
+from typing import List
 
 from docnmt_fairseq.corpus.config import manifest_options
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.tokenizers import detokenizer
-from docnmt_fairseq.corpus.truecasing import detruecaser
+from docnmt_fairseq.corpus.text_steps import plain_text, tokenizers_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import PIECE, restore_document_order
 from docnmt_fairseq.marks import is_mark
@@ -32,21 +31,6 @@ class Translation:
     tokenizer: str
 
 
-def plain_text(language: str, tokenizer: str, truecased: bool) -> Callable[[str], str]:
-    """Returns the function from a sentence of tokens to plain text.
-
-    Args:
-        language: of the sentences.
-        tokenizer: kind that made the tokens.
-        truecased: whether sentences need their capital back.
-    """
-    detokenize = detokenizer(tokenizer, language)
-    if not truecased or tokenizer == "jieba":  # Chinese words were not truecased
-        return detokenize
-    detruecase = detruecaser()
-    return lambda tokens: detokenize(detruecase(tokens))
-
-
 def read_translation(data: Path, split: str, log: Path) -> Translation:
     """Returns the translation of a split of ``docnmt prepare``'s output.
 
@@ -65,8 +49,8 @@ def read_translation(data: Path, split: str, log: Path) -> Translation:
     tokens = restore_document_order(log, data / "text" / f"{split}.{source}")
     if options["subwords"] != "none" and any(PIECE in line for line in tokens):
         raise InputError(f"{log}: holds subwords ({PIECE}); generate with --remove-bpe sentencepiece")
-    sides = [options.get(f"{side}_tokenizer") or options["tokenizer"] for side in ("source", "target")]
-    stage = "truecased" if options["truecase"] else "text" if sides == ["none", "none"] else "tokenized"
+    sides = tokenizers_of(options)
+    stage = "truecased" if options["truecase"] else "text" if sides == ("none", "none") else "tokenized"
     restore = plain_text(target, sides[1], options["truecase"])
     return Translation(
         tokens=tokens,

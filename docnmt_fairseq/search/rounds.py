@@ -85,13 +85,13 @@ class Past:
         encoder_outs: Dict[nn.Module, Dict[str, List[Tensor]]],
     ) -> None:
         """Remembers the next sentence of each document, [m_t] tokens each, from the encoders' outputs for them."""
-        of_models = [_remember(decoder, sentences, encoder_outs[encoder]) for encoder, decoder in self.decoders.items()]
+        of_models = [remember(decoder, sentences, encoder_outs[encoder]) for encoder, decoder in self.decoders.items()]
         for document, sentence in zip(documents.tolist(), zip(*of_models)):
             history = [*self.histories.get(document, []), list(sentence)]
             self.histories[document] = history[-max(self.contexts) :]
 
 
-def _remember(decoder: nn.Module, sentences: List[Tensor], encoder_out: Dict[str, List[Tensor]]) -> List[Tensor]:
+def remember(decoder: nn.Module, sentences: List[Tensor], encoder_out: Dict[str, List[Tensor]]) -> List[Tensor]:
     """Returns what a decoder remembers of target sentences, [m_t, w] each."""
     eos = sentences[0].new_tensor([decoder.dictionary.eos()])
     inputs = [torch.cat([eos, tokens[:-1]]) for tokens in sentences]

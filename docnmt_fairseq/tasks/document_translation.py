@@ -12,6 +12,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 
 from docnmt_fairseq.data.document_dataset import DocumentDataset
+from docnmt_fairseq.data.document_index import DocumentIndex
 from docnmt_fairseq.data.open_document import OpenBatch, OpenDocument
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.modules.keep_schedule import KeepSchedule
@@ -82,10 +83,24 @@ class DocumentTranslationTask(DocumentsTask):
             InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
         """
         pair, index, name = self.read_split(split, epoch, combine)
-        training = split == self.cfg.train_subset
-        self.datasets[split] = DocumentDataset(
-            pair.src,
-            pair.tgt,
+        self.datasets[split] = self._dataset(pair.src, pair.tgt, index, name, split == self.cfg.train_subset)
+        pieces, longest = len(self.datasets[split]), int(np.diff(index.documents).max())
+        logger.info(
+            f"{name}: {len(index):,} documents, {len(index.paragraphs):,} paragraphs, {len(index.items):,} sentences; "
+            f"longest document {longest:,} sentences; {pieces:,} pieces"
+        )
+
+    def _dataset(
+        self,
+        source: object,
+        target: Optional[object],
+        index: DocumentIndex,
+        name: str = "input",
+        training: bool = False,
+    ) -> DocumentDataset:
+        return DocumentDataset(
+            source,
+            target,
             index,
             self.src_dict.pad(),
             self.src_dict.eos(),
@@ -97,11 +112,6 @@ class DocumentTranslationTask(DocumentsTask):
             shuffle=training,
             seed=self.cfg.seed,
             name=name,
-        )
-        pieces, longest = len(self.datasets[split]), int(np.diff(index.documents).max())
-        logger.info(
-            f"{name}: {len(index):,} documents, {len(index.paragraphs):,} paragraphs, {len(index.items):,} sentences; "
-            f"longest document {longest:,} sentences; {pieces:,} pieces"
         )
 
     def filter_indices_by_size(

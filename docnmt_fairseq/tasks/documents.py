@@ -5,13 +5,15 @@ from dataclasses import dataclass, field
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from fairseq import utils
-from fairseq.data import LanguagePairDataset
+from fairseq.data import FairseqDataset, LanguagePairDataset
 from fairseq.data.indexed_dataset import get_available_dataset_impl
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
 from omegaconf import II
+from torch import Tensor
 
 from docnmt_fairseq.data.document_index import DocumentIndex, read_index
+from docnmt_fairseq.data.open_document import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
 
@@ -119,6 +121,19 @@ class DocumentsTask(TranslationTask):
             raise InputError("--dataset-impl cached: documents need random access; use mmap or lazy")
         name = f"{path} {split}"
         return pair, read_index(pair.src, pair.tgt, self.paragraph_symbols(), name, str(cfg.unmarked_corpus)), name
+
+    def documents_in_memory(self, lines: List[Tensor]) -> FairseqDataset:
+        """Returns delimited text in memory as the samples that the model sees; ids are line numbers, from 0.
+
+        Args:
+            lines: source tokens, each line with its end of sentence; one of this alone ends a document.
+        """
+        together = LinesInMemory(lines)
+        return self._dataset(together, None, index_of(together, self.paragraph_symbols()[0]))
+
+    def _dataset(self, source: object, target: Optional[object], index: DocumentIndex) -> FairseqDataset:
+        """Returns the samples of a corpus as the task's models see them."""
+        raise NotImplementedError
 
     def get_interactive_tokens_and_lengths(self, lines: List[str], encode_fn: Callable[[str], str]) -> Tuple:
         """Returns tokens and lengths of typed lines; the subword model, which knows no marks, does not see them."""

@@ -29,7 +29,8 @@ def store(path, *runs):
     from long_range_report import Store
 
     stored = Store(path / "comparison.json")
-    stored.facts.update(machine="a machine", ceilings=CEILINGS, text_sentences=99)
+    stored.facts.update(machine="a machine", ceilings=CEILINGS, chained={"pronoun": {"1": [2, 2], "4": [1, 3]}})
+    stored.facts.update(text_sentences=99)
     stored.called("python benchmarks/comparison.py")
     for one in runs:
         stored.add(f"{one['part']}-{one['model']}-{one['seed']}", one)
@@ -55,6 +56,7 @@ def test_report_has_both_parts_seeds_side_by_side_and_keeps_what_was_written_by_
     assert "English-German" not in text and (tmp_path / "comparison.png").stat().st_size
     assert "| tree | 80.0 / 100.0 | – / – | – / – | 30.0 / 10.0 | – / – |" in text
     assert "| tree | the whole document | 1,234 | 40.0 / 28.0 | 40.0 / 28.0 | 51.0 / 52.0 |" in text
+    assert "| pronoun | 100.0 | – | – | 33.3 | – |" in text
     assert text.index("| sentence |") < text.index("| tree |")
     path.write_text(text.replace("## Commands", "## What it says\n\nBy hand.\n\n## Commands"))
     with_text = [text_run("memory", nll=5.5, nll_without_context=5.6), text_run("concatenation", nll=5.7)]
@@ -82,7 +84,7 @@ def test_budgets_of_the_parts():
     synthetic, text = comparison.facts_of("synthetic"), comparison.facts_of("text")
     assert synthetic.prepare == {"subwords": "none"} and synthetic.training.updates == 1500
     assert text.training.updates == comparison.TEXT_TRAINING["updates"] and text.prepare["vocab_size"] == 4000
-    assert "--share-all-embeddings" in text.training.options and text.training.options[-1] == "200"
+    assert "--share-all-embeddings" in text.training.options and text.training.options[-6:] == comparison.TEXT_PACE
 
 
 def test_figures_are_read_from_a_models_folder(tmp_path):
@@ -103,3 +105,18 @@ def test_figures_are_read_from_a_models_folder(tmp_path):
     (folder / "scores.json").write_text(json.dumps(scores))
     found = comparison.trained(Recipe, "han", 1)
     assert (found["updates"], found["best_update"], found["parameters"], found["bleu"]) == (40, 20, 1234, 1.5)
+
+
+def test_earlier_translations_carry_a_decision_on():
+    from comparison_chains import in_reach
+
+    from docnmt_fairseq.corpus.synth.table import Case
+
+    def case(line, distance, kind="formality"):
+        return Case(line, 0, kind, distance, "a", ("b",), "c")
+
+    lines = [0, 1, 2, 3, 5, 6, 7, 8, 9]  # a mark on line 4, so that lines 5 to 9 are sentences 4 to 8
+    cases = [case(2, 2), case(3, 1), case(3, 3, "pronoun"), case(5, 4), case(7, 6), case(8, 3), case(9, 8)]
+    #        reached     reached     not so, nor does it help others, by way of line 2, of line 5, reached, of line 7
+    assert in_reach(cases, lines, back=2) == [True, True, False, True, True, False, True]
+    assert in_reach(cases, lines, back=1) == [False, True, False, False, False, False, False]

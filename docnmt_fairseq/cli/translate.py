@@ -1,0 +1,117 @@
+"""Translates documents: text in, text out, every line in its place.
+
+The input is plain text, a sentence a line; an empty line ends a document, a line <p> a paragraph. What docnmt prepare
+did to the text of the model is done to it and undone: normalisation, tokenisation, truecasing, subwords. The
+translations are those of fairseq-generate. Works with models of document_translation, concatenated_translation and
+fairseq's own translation.
+"""
+
+import argparse
+import logging
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Dict
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.search.text_files import EMPTY_LINES, STANDARD, plan, translate_files
+
+logger = logging.getLogger(__name__)
+
+HELP = "translate text: a document, a folder of them, or standard input"
+EXAMPLES = """examples:
+  docnmt translate --model work/document/checkpoint_best.pt --data work --input talk.en --output talk.de
+  docnmt translate --model work/document/checkpoint_best.pt --data work --input books/ --output translated/ --resume
+  cat talk.en | docnmt translate --model work/document/checkpoint_best.pt --data work > talk.de"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the texts, the model, the search, the view of documents and the machine."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
+    texts = parser.add_argument_group("texts")
+    texts.add_argument(
+        "--input",
+        nargs="+",
+        type=Path,
+        default=[STANDARD],
+        metavar="PATH",
+        help="file, several files, or a folder with all files in it; .gz is unpacked (default: standard input)",
+    )
+    texts.add_argument(
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help="file, or the folder for several; each appears when it is complete (default: standard output)",
+    )
+    texts.add_argument("--pattern", default="*", metavar="GLOB", help="which files of a folder, e.g. '*.en'")
+    there = texts.add_mutually_exclusive_group()
+    there.add_argument("--force", action="store_true", help="replace translations that are there already")
+    there.add_argument("--resume", action="store_true", help="leave them, and translate the other files of a folder")
+    texts.add_argument(
+        "--empty-lines",
+        choices=EMPTY_LINES,
+        default=EMPTY_LINES[0],
+        help="what an empty line ends; paragraph: every file is one document (default: document)",
+    )
+
+    model = parser.add_argument_group("model")
+    model.add_argument(
+        "--model", required=True, nargs="+", type=Path, metavar="FILE", help="checkpoint; several: an ensemble"
+    )
+    model.add_argument(
+        "--data", type=Path, metavar="DIR", help="folder that docnmt prepare wrote (default: the model's own)"
+    )
+
+    search = parser.add_argument_group("search", "as of fairseq-generate")
+    search.add_argument("--beam", type=int, metavar="N", help="hypotheses (default: 5)")
+    search.add_argument("--lenpen", type=float, metavar="X", help="below 1 shorter, above longer (default: 1)")
+    search.add_argument(
+        "--max-len-a", type=float, metavar="A", help="a translation has at most A x + B tokens (default: 0) ..."
+    )
+    search.add_argument("--max-len-b", type=int, metavar="B", help="... for x of the source (default: 200)")
+    search.add_argument("--no-repeat-ngram-size", type=int, metavar="N", help="no N-gram comes twice in a sentence")
+
+    view = parser.add_argument_group("documents", "default: as the model was trained")
+    view.add_argument("--context", choices=("document", "none"), help="none: every sentence by itself")
+    view.add_argument("--max-document-sentences", type=int, metavar="N", help="longer documents go in pieces; 0: never")
+    view.add_argument("--max-document-tokens", type=int, metavar="N", help="the same, in tokens")
+    view.add_argument("--context-overlap", type=int, metavar="K", help="sentences that a piece sees of the one before")
+    view.add_argument("--context-overlap-after", type=int, metavar="K", help="the same, of the one after")
+
+    machine = parser.add_argument_group("machine")
+    machine.add_argument(
+        "--max-tokens", type=int, default=12000, metavar="N", help="source tokens of a batch (default: 12000)"
+    )
+    machine.add_argument("--cpu", action="store_true", help="use no GPU")
+    machine.add_argument("--fp16", action="store_true", help="half precision on the GPU")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Translates, then logs how fast it was."""
+    for option, least in (("max_tokens", 1), ("beam", 1), ("max_len_b", 1), ("no_repeat_ngram_size", 0)):
+        value = getattr(args, option)
+        if value is not None and value < least:
+            raise InputError(f"--{option.replace('_', '-')} {value}: at least {least}")
+    jobs = plan(args.input, args.output, args.pattern, args.force, args.resume)
+    if not jobs:
+        return
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    from tqdm import tqdm
+
+    from docnmt_fairseq.search.loading import DocumentView
+    from docnmt_fairseq.search.translator import DocumentTranslator, SearchOptions
+
+    options = {"max_tokens": args.max_tokens, "cpu": args.cpu, "fp16": args.fp16}
+    options["search"] = SearchOptions(**_given(args, SearchOptions))
+    view = DocumentView(**_given(args, DocumentView))
+    translator = DocumentTranslator.from_checkpoint(*args.model, data=args.data, view=view, **options)
+    total = sum(job.sentences for job in jobs)
+    with tqdm(total=total, desc="translate", unit=" sentences", disable=None) as progress:
+        translate_files(jobs, translator, args.empty_lines, progress.update)
+    logger.info(str(translator.throughput))
+
+
+def _given(args: argparse.Namespace, options: type) -> Dict[str, Any]:
+    """Returns the fields of a dataclass that were given on the command line."""
+    values = {field.name: getattr(args, field.name) for field in fields(options)}
+    return {name: value for name, value in values.items() if value is not None}

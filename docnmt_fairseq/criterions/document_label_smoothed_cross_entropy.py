@@ -1,0 +1,137 @@
+"""fairseq's label-smoothed cross-entropy that also tells, while a model trains, what context is worth to it."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Dict, List, Tuple
+
+import torch
+from fairseq.criterions import register_criterion
+from fairseq.criterions.label_smoothed_cross_entropy import (
+    LabelSmoothedCrossEntropyCriterion,
+    LabelSmoothedCrossEntropyCriterionConfig,
+)
+from fairseq.logging import metrics
+from torch import Tensor
+
+from docnmt_fairseq.errors import InputError
+
+FIRST, LATER = "first", "later"  # sentences of their documents
+HIDDEN = "no_context"
+
+
+@dataclass
+class DocumentLabelSmoothedCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
+    """fairseq's options and one more."""
+
+    report_cxmi: bool = field(
+        default=False,
+        metadata={
+            "help": "validate a second time with the context hidden, and log that loss and CXMI, what context is worth "
+            "in bits a target token; means something where the model was trained with --context-dropout"
+        },
+    )
+
+
+@register_criterion("document_label_smoothed_cross_entropy", dataclass=DocumentLabelSmoothedCrossEntropyConfig)
+class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
+    """The same loss as ``label_smoothed_cross_entropy``, computed on real target tokens only, with more in the log.
+
+    Logged in bits a token: ``first_nll_loss`` and ``later_nll_loss`` of the sentences that open their documents and of
+    all others, of samples that say which are which (``document_translation``); with ``report_cxmi``, in validation
+    only, ``no_context_loss``, ``no_context_nll_loss`` and ``cxmi``.
+
+    Conditional cross-mutual information ([F] Fernandes et al., Measuring and Increasing Context Usage in Context-Aware
+    Machine Translation, ACL 2021) is the mean of log2 p(y|x, C) − log2 p(y|x), both by this model, here over
+    target tokens. Above zero: context helps.
+    """
+
+    def __init__(
+        self,
+        task: object,
+        sentence_avg: bool,
+        label_smoothing: float,
+        ignore_prefix_size: int = 0,
+        report_accuracy: bool = False,
+        report_cxmi: bool = False,
+    ):
+        super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
+        self.report_cxmi = report_cxmi
+
+    def forward(self, model: torch.nn.Module, sample: Dict, reduce: bool = True) -> Tuple[Tensor, int, Dict]:
+        """Returns the loss, the sample size and sums to log.
+
+        Raises:
+            InputError: with ``report_cxmi``, a model or a task that has no document context to hide.
+        """
+        loss, sample_size, log = super().forward(model, sample, reduce)
+        log.update(self._nll_by_place)
+        if self.report_cxmi and not model.training:
+            log.update(self._without_context(model, sample))
+        return loss, sample_size, log
+
+    def compute_loss(
+        self, model: torch.nn.Module, net_output: Tuple, sample: Dict, reduce: bool = True
+    ) -> Tuple[Tensor, Tensor]:
+        """Returns loss and negative log-likelihood, summed or [real target tokens, 1]; keeps the latter by place."""
+        loss, nll = super().compute_loss(model, net_output, sample, reduce=False)
+        self._nll_by_place = self._by_place(model, net_output, sample, nll.detach())
+        return (loss.sum(), nll.sum()) if reduce else (loss, nll)
+
+    def get_lprobs_and_target(self, model: torch.nn.Module, net_output: Tuple, sample: Dict) -> Tuple[Tensor, Tensor]:
+        """Returns log-probabilities [real target tokens, V] and targets [real target tokens]."""
+        target = model.get_targets(sample, net_output)
+        if target.dim() == 1:  # packed already
+            return model.get_normalized_probs(net_output, log_probs=True), target
+        real = self._real(target)
+        packed = (net_output[0][real], *net_output[1:])
+        return model.get_normalized_probs(packed, log_probs=True), target[real]
+
+    def _real(self, target: Tensor) -> Tensor:
+        """Returns which of padded targets [S, m_t] count."""
+        real = target.ne(self.padding_idx)
+        real[:, : self.ignore_prefix_size] = False
+        return real
+
+    def _by_place(self, model: torch.nn.Module, net_output: Tuple, sample: Dict, nll: Tensor) -> Dict[str, Tensor]:
+        """Returns sums over the tokens of the sentences that open their documents, and of the others."""
+        if "opens_document" not in sample:
+            return {}
+        opens = sample["opens_document"][:, None].expand_as(sample["target"])  # [S, m_t]
+        first = model.get_targets({"target": opens}, net_output)
+        if first.dim() == 2:
+            first = first[self._real(sample["target"])]
+        sums = {}
+        for name, words in ((FIRST, first), (LATER, ~first)):
+            sums[f"{name}_nll_loss"] = nll.squeeze(1).mul(words).sum()
+            sums[f"{name}_ntokens"] = words.sum()
+        return sums
+
+    def _without_context(self, model: torch.nn.Module, sample: Dict) -> Dict[str, Tensor]:
+        """Returns the sums of the same sentences, each by itself."""
+        if "layout" not in sample["net_input"]:
+            raise InputError("--report-cxmi: needs --task document_translation and a model that sees documents")
+        alone = sample["net_input"]["layout"].without_context()
+        net_output = model(**{**sample["net_input"], "layout": alone})
+        loss, nll = super().compute_loss(model, net_output, sample)
+        return {f"{HIDDEN}_loss": loss.detach(), f"{HIDDEN}_nll_loss": nll.detach()}
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: List[Dict]) -> None:
+        """Logs means over the batches of all processes, whose sums these are."""
+        super().reduce_metrics(logging_outputs)
+
+        def total(name: str) -> float:
+            return float(sum(log.get(name, 0) for log in logging_outputs))
+
+        def mean(name: str, nats: float, count: float) -> None:
+            metrics.log_scalar(name, nats / count / math.log(2), count, round=3)
+
+        for place in (FIRST, LATER):
+            words = total(f"{place}_ntokens")
+            if words > 0:
+                mean(f"{place}_nll_loss", total(f"{place}_nll_loss"), words)
+        if any(f"{HIDDEN}_loss" in log for log in logging_outputs):
+            words, hidden = total("ntokens"), total(f"{HIDDEN}_nll_loss")
+            mean(f"{HIDDEN}_loss", total(f"{HIDDEN}_loss"), total("sample_size"))
+            mean(f"{HIDDEN}_nll_loss", hidden, words)
+            mean("cxmi", hidden - total("nll_loss"), words)

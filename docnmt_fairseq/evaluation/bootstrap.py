@@ -1,0 +1,43 @@
+"""Intervals of means over a test set, by resampling its documents."""
+
+from typing import Hashable, Optional, Sequence, Tuple
+
+import numpy as np
+
+from docnmt_fairseq.errors import InputError
+
+
+def check_bootstrap(samples: int, seed: int) -> None:
+    """Raises :class:`InputError` for options out of range."""
+    if samples < 1:
+        raise InputError(f"--samples {samples}: at least 1")
+    if seed < 0:
+        raise InputError(f"--seed {seed}: at least 0")
+
+
+def interval_of_mean(
+    totals: Sequence[float],
+    documents: Sequence[Hashable],
+    samples: int,
+    seed: int,
+    counts: Optional[Sequence[float]] = None,
+) -> Tuple[float, float]:
+    """Returns the 2.5th and 97.5th percentile of Σ totals / Σ counts over documents drawn with replacement.
+
+    What is of one document is drawn together: it depends on the same context. Documents are numbered in the order in
+    which they first come, so the same data and seed give the same interval whatever documents are called.
+
+    Args:
+        totals: [n] of items.
+        documents: [n] what document each is of.
+        samples: how often as many documents are drawn as there are.
+        seed: of the draws.
+        counts: [n] of the items, None: one each.
+    """
+    known = {document: number for number, document in enumerate(dict.fromkeys(documents))}
+    numbers = np.array([known[document] for document in documents])
+    sums = np.bincount(numbers, weights=np.asarray(totals, dtype=float))  # [documents]
+    sizes = np.bincount(numbers, weights=None if counts is None else np.asarray(counts, dtype=float))
+    draws = np.random.default_rng(seed).multinomial(len(known), np.full(len(known), 1 / len(known)), size=samples)
+    low, high = np.percentile((draws @ sums) / (draws @ sizes), [2.5, 97.5])
+    return float(low), float(high)

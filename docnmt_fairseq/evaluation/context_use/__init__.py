@@ -1,0 +1,1 @@
+"""How much a model uses the context that it is given: CXMI, and what false context does."""

@@ -1,0 +1,52 @@
+"""CTXPRO (Wicks and Post, WMT 2023): does the translation hold the form that context asks for?"""
+
+import string
+from pathlib import Path
+from typing import Dict, List, Optional
+
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.contrast.fields import get, read_json
+from docnmt_fairseq.evaluation.contrast.items import Document, Fact, GenerationItem, distance_group
+
+JOINT = "<eos>"  # stands between the sentences of an input, the current one last
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def read(path: Path, inputs: Optional[Path] = None) -> List[GenerationItem]:
+    """Returns the items of a JSON list with ``src segment``, ``expected`` and ``rule``.
+
+    Args:
+        path: the JSON.
+        inputs: a line an item, its context and itself; None: every sentence stands alone.
+
+    Raises:
+        InputError: a field is missing or wrong, or other inputs than items; names item and field.
+    """
+    entries = read_json(path, list)
+    lines = None if inputs is None else list(read_lines(inputs))
+    if lines is not None and len(lines) != len(entries):
+        raise InputError(f"{inputs}: {len(lines)} lines, but {path} has {len(entries)} items")
+    items = []
+    for number, entry in enumerate(entries):
+        where = f"{path}: item {number}"
+        current = get(entry, "src segment", str, where)
+        sentences = [current]
+        if lines is not None:
+            sentences = [sentence.strip() for sentence in lines[number].split(JOINT) if sentence.strip()]
+            if not sentences or "".join(sentences[-1].split()) != "".join(current.split()):
+                raise InputError(f"{where}: field 'src segment' does not end line {number + 1} of {inputs}")
+        facts: Dict[str, Fact] = {"rule": get(entry, "rule", str, where)}
+        if entry.get("ante distance") is not None:
+            facts["distance"] = distance_group(get(entry, "ante distance", int, where))
+        if entry.get("src pronoun") is not None:
+            facts["source pronoun"] = get(entry, "src pronoun", str, where).lower()
+        document = Document(str(entry.get("document id", where)), tuple(sentences))
+        items.append(GenerationItem(where, document, len(sentences) - 1, get(entry, "expected", str, where), facts))
+    return items
+
+
+def holds(translation: str, expected: str) -> bool:
+    """Returns whether a translation has the expected form among its words, case and ASCII punctuation aside."""
+    words = " ".join(translation.lower().translate(_NO_PUNCTUATION).split())
+    return f" {' '.join(expected.lower().split())} " in f" {words} "

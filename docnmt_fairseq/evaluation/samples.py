@@ -1,0 +1,110 @@
+"""Batches of delimited text in memory, as a model's own task makes them, for chosen lines of it."""
+
+from dataclasses import dataclass
+from typing import Dict, Iterator, List, Sequence
+
+import numpy as np
+from fairseq import utils
+from torch import Tensor
+
+from docnmt_fairseq.data.batching import pack_batches
+from docnmt_fairseq.data.concatenation import ConcatenationDataset
+from docnmt_fairseq.data.document_dataset import DocumentDataset
+from docnmt_fairseq.data.pieces import running_total
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.loading import Loaded
+from docnmt_fairseq.tasks.documents import DocumentsTask
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of sentences with what the model sees around them.
+
+    Attributes:
+        sample: as the task's collater makes it, without targets.
+        lines: of the text, one for each row.
+        reach: for each row, how many target sentences before it the model may see, those right before it.
+    """
+
+    sample: Dict
+    lines: List[int]
+    reach: List[int]
+
+
+def batches_of(
+    loaded: Loaded, text: List[Tensor], lines: Sequence[int], max_tokens: int, only_lines: bool = False
+) -> Iterator[Batch]:
+    """Yields batches in which each of ``lines`` is a row once; there may be rows of other lines.
+
+    Args:
+        loaded: models with their task; one that knows no documents gets sentences.
+        text: source tokens of delimited text.
+        lines: sentences of it, no marks.
+        max_tokens: source tokens of a batch, context included.
+        only_lines: no other rows than those of ``lines``; others of their documents are context.
+
+    Raises:
+        InputError: a sentence is longer than the models take.
+    """
+    lines = sorted(set(lines))
+    longest = longest_sentences(loaded)[0]
+    long = next((number for number, tokens in enumerate(text) if len(tokens) > longest), None)
+    if long is not None:
+        raise InputError(f"line {long + 1} of the documents: {len(text[long])} tokens; the model takes {longest}")
+    if not isinstance(loaded.task, DocumentsTask):
+        yield from _of_sentences(loaded.task, text, lines, max_tokens)
+        return
+    dataset = loaded.task.documents_in_memory(text)
+    if isinstance(dataset, ConcatenationDataset):
+        dataset.fit(*longest_sentences(loaded))
+        yield from _of_windows(dataset, lines, max_tokens)
+    else:
+        yield from _of_pieces(dataset, lines, max_tokens, only_lines)
+
+
+def longest_sentences(loaded: Loaded) -> Sequence[int]:
+    """Returns how many source and target tokens a sentence may have."""
+    return utils.resolve_max_positions(
+        loaded.task.max_positions(), *(model.max_positions() for model in loaded.models)
+    )  # fmt: skip
+
+
+def _of_sentences(task: object, text: List[Tensor], lines: List[int], max_tokens: int) -> Iterator[Batch]:
+    sentences = [text[line] for line in lines]
+    sizes = np.array([len(tokens) for tokens in sentences])
+    dataset = task.build_dataset_for_inference(sentences, sizes)
+    for numbers in pack_batches(np.argsort(-sizes, kind="stable"), sizes[:, None], max_tokens, None):
+        sample = dataset.collater([dataset[int(number)] for number in numbers])
+        yield Batch(sample, [lines[row] for row in sample["id"].tolist()], [0] * len(numbers))
+
+
+def _of_windows(dataset: ConcatenationDataset, lines: List[int], max_tokens: int) -> Iterator[Batch]:
+    numbers = np.searchsorted(dataset.index.items, lines)
+    sizes = dataset.src_sizes[:, None]
+    reach = np.minimum(dataset.src.counts, dataset.sentences[1] - 1)
+    for batch in pack_batches(numbers[np.argsort(-sizes[numbers, 0], kind="stable")], sizes, max_tokens, None):
+        sample = dataset.collater([dataset[int(number)] for number in batch])
+        rows = sample["id"].tolist()
+        yield Batch(sample, rows, reach[np.searchsorted(dataset.index.items, rows)].tolist())
+
+
+def _of_pieces(dataset: DocumentDataset, lines: List[int], max_tokens: int, only_lines: bool) -> Iterator[Batch]:
+    wanted = np.isin(dataset.index.items, lines)
+    total, pieces = running_total(wanted), dataset.pieces
+    numbers = np.flatnonzero(total[pieces.end] > total[pieces.start])
+    for batch in dataset.batch_by_size(numbers, max_tokens=max_tokens):
+        samples = [dataset[int(number)] for number in batch]
+        if only_lines:
+            samples = [_with_rows(sample, lines) for sample in samples]
+        sample = dataset.collater(samples)
+        # Target sentences before a piece are not seen in training either.
+        reach = [0 if one["hidden"] else place for one in samples for place in range(len(one["ids"]))]
+        yield Batch(sample, sample["id"].tolist(), reach)
+
+
+def _with_rows(sample: Dict, lines: List[int]) -> Dict:
+    """Returns the piece with only those of its decoded sentences that are among ``lines``."""
+    kept = np.isin(sample["ids"], lines)
+    decoded = sample["decoded"].copy()
+    decoded[np.flatnonzero(decoded)[~kept]] = False
+    return {**sample, "decoded": decoded, "ids": sample["ids"][kept]}

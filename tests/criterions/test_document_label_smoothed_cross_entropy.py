@@ -1,0 +1,160 @@
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+import torch
+from fairseq.logging import metrics
+
+from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
+from docnmt_fairseq.errors import InputError
+from tests import toy
+
+NAME = "document_label_smoothed_cross_entropy"
+SMOOTHING = ["--label-smoothing", "0.1", "--report-accuracy"]
+CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "2", "--sentence-positions", "learned"]
+STRONG = [*CONDITIONAL, "--context-init", "xavier"]
+OPENING = {0, 6, 8}  # ids of the sentences that open the documents of the test split
+PROBE = ["--criterion", NAME, "--report-cxmi"]
+
+
+def built(data_bin, *options, criterion=NAME, **more):
+    """Returns (model, criterion, batch of the whole test split)."""
+    cfg, task, model = toy.build(data_bin, "--criterion", criterion, *SMOOTHING, *options, **more)
+    return model, task.build_criterion(cfg.criterion), toy.batch_of(task)
+
+
+def averages(logs):
+    with metrics.aggregate(new_root=True) as aggregated:
+        DocumentLabelSmoothedCrossEntropy.reduce_metrics(logs)
+    return {name: float(value) for name, value in aggregated.get_smoothed_values().items()}
+
+
+@pytest.mark.parametrize("arch", ["document_transformer", "transformer"])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("extra", [[], ["--sentence-avg"]], ids=["tokens", "sentences"])
+def test_loss_gradient_and_accuracy_are_fairseqs(data_bin, arch, training, extra):
+    options = [*(STRONG if arch == "document_transformer" else []), *extra]
+    results = []
+    for name in (NAME, "label_smoothed_cross_entropy"):
+        model, criterion, sample = built(data_bin, *options, criterion=name, arch=arch)
+        if arch == "transformer":
+            del sample["net_input"]["layout"]
+        loss, size, log = criterion(model.train(training), sample)
+        loss.backward()
+        results.append((loss, size, log, [parameter.grad for parameter in model.parameters()]))
+    (loss, size, log, gradients), (loss_2, size_2, log_2, gradients_2) = results
+    assert size == size_2
+    torch.testing.assert_close(loss, loss_2)
+    torch.testing.assert_close(gradients, gradients_2)
+    for key in log_2:
+        torch.testing.assert_close(torch.as_tensor(log[key]), torch.as_tensor(log_2[key]))
+
+
+@pytest.mark.parametrize("extra", [[], ["--context", "none"], ["--max-document-sentences", "2"]], ids=str)
+@pytest.mark.parametrize("training", [True, False])
+def test_sums_by_place_are_those_of_a_loop_over_sentences(data_bin, extra, training):
+    model, criterion, sample = built(data_bin, *STRONG, *extra)
+    _, _, log = criterion(model.train(training), sample)
+    scores = model.eval().get_normalized_probs(model(**sample["net_input"]), log_probs=True)
+    nll, tokens = {True: 0.0, False: 0.0}, {True: 0, False: 0}
+    for number, words, of_sentence in zip(sample["id"].tolist(), sample["target"], scores):
+        words = words[words.ne(criterion.padding_idx)]
+        nll[number in OPENING] -= sum(float(of_sentence[place, word]) for place, word in enumerate(words.tolist()))
+        tokens[number in OPENING] += len(words)
+    for name, opens in (("first", True), ("later", False)):
+        assert int(log[f"{name}_ntokens"]) == tokens[opens] > 0
+        assert float(log[f"{name}_nll_loss"]) == pytest.approx(nll[opens], rel=1e-5)
+    assert tokens[True] + tokens[False] == log["ntokens"]
+    assert float(log["first_nll_loss"] + log["later_nll_loss"]) == pytest.approx(float(log["nll_loss"]), rel=1e-5)
+
+
+def test_unreduced_losses_add_up(data_bin):
+    model, criterion, sample = built(data_bin, *STRONG)
+    losses, _, _ = criterion(model, sample, reduce=False)
+    assert losses.shape == (sample["ntokens"], 1)  # no padding
+    torch.testing.assert_close(losses.sum(), criterion(model, sample)[0])
+
+
+def test_a_prefix_can_be_left_out_of_padded_targets(data_bin):
+    found = []
+    for name in (NAME, "label_smoothed_cross_entropy"):
+        options = ["--ignore-prefix-size", "1", "--criterion", name, "--optimizer", "adam"]
+        cfg, task, model = toy.build(data_bin, *options, task="translation", arch="transformer")
+        found.append(task.build_criterion(cfg.criterion)(model, toy.batch_of(task))[0])
+    torch.testing.assert_close(*found)
+
+
+def test_means_of_parts_are_those_of_the_whole(data_bin):
+    model, criterion, whole = built(data_bin, *STRONG, "--report-cxmi")
+    _, task, _ = toy.build(data_bin)
+    task.load_dataset("test")
+    dataset = task.dataset("test")
+    parts = [dataset.collater([dataset[number] for number in numbers]) for numbers in ([0, 2], [1])]
+    logs = [criterion(model, part)[2] for part in parts]
+    assert criterion.logging_outputs_can_be_summed()
+    summed = [{key: sum(log[key] for log in logs) for key in logs[0]}]
+    expected = averages([criterion(model, whole)[2]])
+    assert averages(logs) == averages(summed) == expected
+    assert expected["cxmi"] == pytest.approx(expected["no_context_nll_loss"] - expected["nll_loss"], abs=0.0015)
+    assert {"first_nll_loss", "later_nll_loss", "no_context_loss", "accuracy"} <= expected.keys()
+
+
+def test_the_second_pass_is_for_validation_only(data_bin):
+    model, criterion, sample = built(data_bin, *STRONG, "--report-cxmi")
+    assert "no_context_loss" in criterion(model.eval(), sample)[2]
+    assert "no_context_loss" not in criterion(model.train(), sample)[2]
+
+
+def test_cxmi_is_the_mean_of_the_log_ratio_over_words(data_bin):
+    model, criterion, sample = built(data_bin, *STRONG, "--target-context-attention", "han", "--report-cxmi")
+    cxmi = averages([criterion(model, sample)[2]])["cxmi"]
+    hidden = built(data_bin, *STRONG, "--target-context-attention", "han", "--context", "none")[2]
+    assert hidden["id"].tolist() == sample["id"].tolist()
+    with_context, without = (
+        model.get_normalized_probs(model(**batch["net_input"]), log_probs=True) for batch in (sample, hidden)
+    )
+    target = sample["target"]
+    ratio = (with_context - without).gather(2, target[..., None]).squeeze(2)[target.ne(criterion.padding_idx)]
+    assert cxmi == pytest.approx(float(ratio.mean()) / math.log(2), abs=6e-4) and abs(cxmi) > 2e-3
+
+
+@pytest.mark.parametrize("criterion", [NAME, "label_smoothed_cross_entropy"])
+def test_cxmi_is_the_difference_of_two_validations(data_bin, tmp_path, criterion):
+    """Also of a model that was trained with another criterion."""
+    options = [*STRONG, "--criterion", criterion, "--label-smoothing", "0.1", "--max-update", "30"]
+    trained = toy.train(data_bin, tmp_path, *options)
+    probe = {"criterion": {"_name": NAME, "report_cxmi": True}}
+    probed = toy.validation(data_bin, trained, "--model-overrides", str(probe))
+    plain = toy.validation(data_bin, trained)
+    hidden = toy.validation(data_bin, trained, "--context", "none")
+    assert (probed["loss"], probed["nll_loss"]) == (plain["loss"], plain["nll_loss"])
+    assert (probed["no_context_loss"], probed["no_context_nll_loss"]) == (hidden["loss"], hidden["nll_loss"])
+    assert probed["cxmi"] == pytest.approx(hidden["nll_loss"] - plain["nll_loss"], abs=0.0015)
+    assert probed["cxmi"] != 0
+
+
+def test_what_has_no_context_to_hide(data_bin):
+    for task, arch in (("document_translation", "transformer"), ("concatenated_translation", "transformer")):
+        model, criterion, sample = built(data_bin, "--report-cxmi", task=task, arch=arch)
+        sample["net_input"].pop("layout", None)
+        with pytest.raises(InputError, match="--report-cxmi: needs"):
+            criterion(model, sample)
+
+
+@pytest.mark.slow
+def test_two_processes_log_what_one_does(data_bin, tmp_path):
+    options = [*STRONG, *PROBE, *SMOOTHING, "--optimizer", "adam", "--lr", "0.01", "--max-update", "2"]
+    options += ["--log-format", "json", "--max-tokens", "400", "--batch-size", "6", "--batch-size-valid", "1"]
+    logged = []
+    for processes, name in ((1, "one"), (2, "two")):
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(processes)]
+        command += ["-m", "fairseq_cli.train", *toy.arguments(data_bin, *options, "--save-dir", str(tmp_path / name))]
+        command += ["--distributed-backend", "gloo"] if processes == 2 else ["--update-freq", "2"]
+        result = subprocess.run(command, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr[-3000:]
+        lines = (result.stdout + result.stderr).splitlines()
+        found = json.loads(next(line[line.index("{") :] for line in reversed(lines) if '"valid_cxmi"' in line))
+        logged.append({key: found[key] for key in found if "loss" in key or key in ("valid_cxmi", "valid_accuracy")})
+    assert logged[0] == logged[1] and len(logged[0]) >= 8

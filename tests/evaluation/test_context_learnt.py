@@ -1,0 +1,123 @@
+"""Trained on the artificial corpus: what a model with context knows, and one without cannot."""
+
+import json
+
+import pytest
+from fairseq import options
+from fairseq_cli import preprocess
+
+from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
+from docnmt_fairseq.evaluation.context_use.corpus import read_test_set
+from docnmt_fairseq.evaluation.context_use.cxmi import measure
+from docnmt_fairseq.evaluation.context_use.report import build_report as cxmi_report
+from docnmt_fairseq.evaluation.contrast import synth
+from docnmt_fairseq.evaluation.contrast.judging import answer
+from docnmt_fairseq.evaluation.contrast.report import build_report
+from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
+from docnmt_fairseq.evaluation.loading import TextCodec, load
+from tests import toy
+
+pytestmark = pytest.mark.slow
+
+CORPUS = SynthOptions(
+    seed=5,
+    train_documents=2000,
+    valid_documents=1,
+    test_documents=80,
+    kinds=("ambiguous", "formality"),
+    max_distance=3,
+    sentences_per_document=(8, 9),
+    words_per_sentence=(4, 4),
+    nouns=3,
+    places=2,
+    verbs=2,
+    fillers=4,
+    names=2,
+    ambiguous_words=2,
+    greetings=1,
+)
+SIZES = ["--encoder-embed-dim", "32", "--encoder-ffn-embed-dim", "32", "--encoder-attention-heads", "2"]
+SIZES += ["--decoder-embed-dim", "32", "--decoder-ffn-embed-dim", "32", "--decoder-attention-heads", "2"]
+SIZES += ["--encoder-layers", "2", "--decoder-layers", "1", "--dropout", "0"]
+SIZES += ["--encoder-normalize-before", "--decoder-normalize-before"]
+TRAINING = ["--max-tokens", "800", "--lr", "0.005", "--lr-scheduler", "inverse_sqrt", "--warmup-updates", "50"]
+CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "0", "--max-update", "900"]
+CONDITIONAL += ["--sentence-positions", "learned", "--paragraph-positions", "sinusoidal"]
+CONDITIONAL += ["--context-dropout", "0.1"]  # so that CXMI compares what the model knows
+SENTENCE_LEVEL = ["--context-attention", "none", "--max-update", "300"]
+
+
+def trained(corpus, name, arguments):
+    """Returns the model of that name."""
+    checkpoint = toy.train(corpus / "bin", corpus / name, *arguments, *TRAINING, tiny=SIZES)
+    return load(str(checkpoint), corpus / "bin")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("synth")
+    write_corpus(CORPUS, folder)
+    arguments = ["-s", "src", "-t", "tgt", "--destdir", str(folder / "bin"), "--joined-dictionary"]
+    arguments += [f"--{split}pref={folder / split}" for split in ("train", "test")]
+    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def conditional(corpus):
+    return trained(corpus, "conditional", CONDITIONAL)
+
+
+@pytest.fixture(scope="module")
+def sentence_level(corpus):
+    return trained(corpus, "sentence", SENTENCE_LEVEL)
+
+
+def accuracy(corpus, loaded):
+    items = synth.read(corpus / "test.phenomena.tsv")
+    return build_report(answer(items, ForcedDecoder(loaded), TextCodec(corpus / "bin")), {})
+
+
+def cxmi(corpus, loaded):
+    test_set = read_test_set(corpus / "test.src", corpus / "test.tgt", loaded, TextCodec(corpus / "bin"))
+    measured = measure(test_set, ForcedDecoder(loaded), sentences=300)
+    return cxmi_report(test_set, measured, loaded.task.target_dictionary, {})
+
+
+def test_a_model_with_context_tells_true_from_false(corpus, conditional):
+    report = accuracy(corpus, conditional)
+    assert all(figures.accuracy >= 0.95 for figures in report.groups["phenomenon"].values())
+    assert all(figures.accuracy >= 0.95 for figures in report.groups["distance"].values())
+
+
+def test_one_without_is_at_chance(corpus, sentence_level):
+    """The bound is that of luck on so many documents, below as above."""
+    report = accuracy(corpus, sentence_level)
+    ceiling = json.loads((corpus / "test.ceiling.json").read_text(encoding="utf-8"))["kinds"]
+    for kind, figures in report.groups["phenomenon"].items():
+        luck = ceiling[kind]["upper_bound"] - ceiling[kind]["accuracy"]
+        assert abs(figures.accuracy - figures.chance) < luck
+        assert figures.interval[0] <= figures.chance <= figures.interval[1]
+
+
+def test_context_is_worth_something_where_it_is_the_true_one(corpus, conditional):
+    report = cxmi(corpus, conditional)
+    assert report.probes["true"].cxmi_interval[0] > 0.1
+    assert report.probes["shuffled"].cxmi <= 0 and report.probes["random-document"].cxmi <= 0
+    items = synth.read(corpus / "test.phenomena.tsv")
+    forms = {word for item in items for candidate in item.candidates for word in undecided(item, candidate)}
+    assert report.tokens and {token.token for token in report.tokens} <= forms
+
+
+def undecided(item, candidate):
+    """Returns the words of a candidate that others have not."""
+    (line,) = item.lines
+    return [
+        word
+        for place, word in enumerate(candidate[line].split())
+        if any(other[line].split()[place] != word for other in item.candidates)
+    ]
+
+
+def test_context_is_worth_nothing_to_a_model_that_sees_none(corpus, sentence_level):
+    assert all(abs(figures.cxmi) < 1e-5 for figures in cxmi(corpus, sentence_level).probes.values())

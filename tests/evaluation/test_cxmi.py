@@ -1,0 +1,185 @@
+"""CXMI: what probes show, that figures are the differences they say, and the command."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from docnmt_fairseq.cli import main
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.context_use.corpus import read_test_set
+from docnmt_fairseq.evaluation.context_use.cxmi import Measured, measure
+from docnmt_fairseq.evaluation.context_use.probes import PROBES
+from docnmt_fairseq.evaluation.context_use.report import as_markdown, as_text, build_report
+from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, Request
+from docnmt_fairseq.evaluation.loading import Loaded, TextCodec
+from tests import toy
+from tests.conftest import DOCUMENTS, write_lines
+
+CONDITIONAL = ["--context-attention", "conditional", "--context-init", "xavier", "--sentence-positions", "learned"]
+TARGET = ["--target-context-attention", "han", "--context-init", "xavier"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    lines = []
+    for document in DOCUMENTS["test"]:
+        for number, paragraph in enumerate(document):
+            lines += (["<p>"] if number else []) + paragraph
+        lines.append("")
+    write_lines(folder / "test.src", lines)
+    write_lines(folder / "test.tgt", [" ".join(reversed(line.split())) for line in lines])
+    return folder / "test.src", folder / "test.tgt"
+
+
+def build(data_bin, *arguments, **options):
+    _, task, model = toy.build(data_bin, *arguments, **options)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.4)
+    return Loaded(task, [model.eval()])
+
+
+@pytest.fixture(scope="module")
+def loaded(data_bin):
+    return build(data_bin, *CONDITIONAL)
+
+
+@pytest.fixture(scope="module")
+def test_set(data_bin, files, loaded):
+    return read_test_set(*files, loaded, TextCodec(data_bin))
+
+
+def test_the_test_set_keeps_lines_documents_and_paragraphs(test_set):
+    assert test_set.documents == [[0, 1, 2, None, 3], [4], [5, 6, 7, 8, 9, 10]]
+    assert [sentence.line for sentence in test_set.sentences] == [1, 2, 3, 5, 7, 9, 10, 11, 12, 13, 14]
+    assert test_set.sentences[3].document == 0 and test_set.sentences[4].texts == ("c d", "d c")
+
+
+@pytest.mark.parametrize("number", range(11))
+def test_probes_show_what_they_say(test_set, number):
+    document = test_set.sentences[number].document
+    true = test_set.documents[document]
+    assert PROBES["true"](test_set, number, None) == (true, true.index(number))
+    assert PROBES["empty"](test_set, number, None) == ([number], 0)
+    drawn = set()
+    for seed in range(20):
+        for probe in ("shuffled", "random-document"):
+            rows, place = PROBES[probe](test_set, number, np.random.default_rng(seed))
+            assert place == true.index(number) and rows[place] == number and len(rows) == len(true)
+            assert [row is None for row in rows] == [row is None for row in true]
+            others = [row for at, row in enumerate(rows) if at != place and row is not None]
+            owners = [test_set.sentences[row].document for row in others]
+            assert document not in owners
+            if probe == "random-document":  # whole documents from their first sentence on, one after another
+                at = 0
+                while at < len(others):
+                    whole = [row for row in test_set.documents[owners[at]] if row is not None]
+                    assert others[at : at + len(whole)] == whole[: len(others) - at]
+                    at += len(whole)
+            else:
+                drawn.update(others)
+    outside = {row for row in range(11) if test_set.sentences[row].document != document}
+    assert drawn == (set() if len(true) == 1 else outside)
+
+
+@pytest.mark.parametrize("arguments", [CONDITIONAL, TARGET], ids=["source", "target"])
+def test_scores_are_those_of_the_documents_shown(data_bin, files, arguments):
+    """Every probe's document by itself, asked about the one sentence."""
+    loaded = build(data_bin, *arguments)
+    test_set = read_test_set(*files, loaded, TextCodec(data_bin))
+    decoder = ForcedDecoder(loaded)
+    measured = measure(test_set, decoder, seed=3)
+    dictionary = loaded.task.source_dictionary
+    for kind, (probe, show) in enumerate(PROBES.items()):
+        for number in (0, 3, 4, 7, 10):
+            rows, place = show(test_set, number, np.random.default_rng((3, kind, number)))
+            text = [
+                dictionary.encode_line("<p>", add_if_not_exist=False).long()
+                if row is None
+                else test_set.sentences[row].source
+                for row in rows
+            ]
+            before = tuple(test_set.sentences[row].target for row in rows[:place] if row is not None)
+            (expected,) = decoder.score(text, [Request(place, test_set.sentences[number].target, before)])
+            np.testing.assert_allclose(measured.scores[probe][number], expected, atol=2e-5)
+    changed = [np.abs(values).max() for values in measured.pointwise("true")]
+    alone = {0, 4, 5} if arguments == TARGET else {4}
+    assert [number for number, change in enumerate(changed) if change < 1e-4] == sorted(alone)
+    assert all(not values.any() for values in measured.pointwise("empty"))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"task": "translation", "arch": "transformer_iwslt_de_en"}], ids=["none", "stock"]
+)
+def test_a_model_without_context_gains_nothing(data_bin, files, options):
+    loaded = build(data_bin, **options)
+    test_set = read_test_set(*files, loaded, TextCodec(data_bin))
+    measured = measure(test_set, ForcedDecoder(loaded))
+    report = build_report(test_set, measured, loaded.task.target_dictionary, {})
+    assert all(abs(figures.cxmi) < 1e-5 for figures in report.probes.values())
+
+
+def test_a_sample_is_part_of_all(test_set, loaded):
+    decoder = ForcedDecoder(loaded)
+    everything, sample = measure(test_set, decoder), measure(test_set, decoder, sentences=4)
+    assert len(sample.numbers) == 4 and everything.numbers == list(range(11))
+    for probe in PROBES:
+        for number, scores in zip(sample.numbers, sample.scores[probe]):
+            np.testing.assert_allclose(scores, everything.scores[probe][number], atol=2e-5)
+    again = measure(test_set, decoder, sentences=4, seed=2)
+    assert again.numbers != sample.numbers
+
+
+def test_reports_say_what_was_measured(test_set, loaded):
+    numbers = [0, 6]
+    lengths = [len(test_set.sentences[number].target) for number in numbers]
+    assert lengths == [4, 2]
+    scores = {probe: [np.full(length, -1.0) for length in lengths] for probe in PROBES}
+    scores["true"] = [np.array([-0.5, -1.0, -0.25, -1.0]), np.array([-3.0, -1.0])]
+    report = build_report(test_set, Measured(numbers, scores), loaded.task.target_dictionary, {"model": "m"}, tokens=2)
+    true = report.probes["true"]
+    assert true.cxmi == pytest.approx((1.25 - 2) / 2) and true.cxmi_token == pytest.approx(-0.75 / 6)
+    assert true.log_probability == pytest.approx(-6.75 / 6)
+    assert true.cxmi_interval == pytest.approx((-2, 1.25))
+    assert report.probes["shuffled"].cxmi == report.probes["empty"].cxmi == 0
+    first, second = report.tokens
+    assert (first.token, first.position, first.line, first.pcxmi) == ("a", 2, 1, 0.75)
+    assert (first.with_context, first.without_context) == pytest.approx((math.exp(-0.25), math.exp(-1)))
+    assert (first.source, first.target, first.context) == ("a b c", "c b a", [])
+    assert second.token == "c" and second.pcxmi == 0.5
+    assert "random-document" in as_text(report) and "### Tokens that depend" in as_markdown(report)
+    content = json.loads(json.dumps(report.to_json()))
+    assert content["probes"]["true"]["cxmi"] == true.cxmi and content["tokens"][0]["token"] == "a"
+    scores["empty"][1][0] = math.nan
+    with pytest.raises(InputError, match="line 10, empty context: the model gives probabilities that are no numbers"):
+        build_report(test_set, Measured(numbers, scores), loaded.task.target_dictionary, {})
+
+
+def test_bad_test_sets_and_options_are_named(data_bin, files, test_set, loaded, tmp_path):
+    codec = TextCodec(data_bin)
+    write_lines(tmp_path / "one", ["a", "b"])
+    with pytest.raises(InputError, match="the test set is one document"):
+        measure(read_test_set(tmp_path / "one", tmp_path / "one", loaded, codec), ForcedDecoder(loaded))
+    with pytest.raises(InputError, match=r"test.src:3: .*one"):
+        read_test_set(files[0], tmp_path / "one", loaded, codec)
+    with pytest.raises(InputError, match="--sentences -1"):
+        measure(test_set, ForcedDecoder(loaded), sentences=-1)
+    small = build(data_bin, "--max-source-positions", "6", "--max-target-positions", "6")
+    with pytest.raises(InputError, match=r"test.src:14: 8 tokens; the model takes 6"):
+        read_test_set(*files, small, codec)
+
+
+def test_the_command(data_bin, files, tmp_path, capsys):
+    trained = toy.train(data_bin, tmp_path, *CONDITIONAL, "--max-update", "30")
+    command = ["cxmi", "--path", str(trained), "--data", str(data_bin), "--cpu"]
+    texts = ["--source", str(files[0]), "--reference", str(files[1])]
+    assert main([*command, *texts, "--tokens", "3"]) == 0
+    assert "nats a sentence" in capsys.readouterr().out
+    assert main([*command, *texts, "--format", "json", "--sentences", "5"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert list(report["probes"]) == list(PROBES) and report["about"]["sentences"] == 5
+    assert main(command) == 2 and "give --source and --reference" in capsys.readouterr().err
+    assert main([*command, "--split", "test"]) == 2 and "--split test: no " in capsys.readouterr().err
