@@ -6,13 +6,15 @@ import pytest
 import torch
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.loading import TextCodec
 from docnmt_fairseq.modules.recording import Weights, record
-from docnmt_fairseq.report.agreement import ON_SENTENCES, ON_WORDS, SELECTED, measure, section
-from docnmt_fairseq.report.loading import Subwords, Trained, dataset_of
+from docnmt_fairseq.report.agreement import ON_SENTENCES, ON_WORDS, SELECTED, _tokens, measure, section
+from docnmt_fairseq.report.loading import Trained, dataset_of
 from docnmt_fairseq.report.scat import read_scat
 from tests.conftest import write_lines
 from tests.toy import build
 
+TOKENS = TextCodec(Path("."), tokenized=True)
 CONTEXT = [
     "A  <hon>b<hoff>  c. D e... still e! B a.",  # as it should be
     "a b.",  # the highlighted word is in the sentence itself
@@ -65,7 +67,7 @@ def test_files_that_do_not_fit_are_refused(prefix, tmp_path):
 
 def trained(data_bin, *options):
     _, task, model = build(data_bin, "--context-init", "xavier", *options)
-    return Trained(Path("x.pt"), model, task, None)
+    return Trained(Path("x.pt"), model, task)
 
 
 def test_agreement_is_what_the_mechanism_does(data_bin, prefix):
@@ -73,7 +75,7 @@ def test_agreement_is_what_the_mechanism_does(data_bin, prefix):
         trained(data_bin, "--context-attention", "conditional", "--context-top-t", "1"),
         read_scat(prefix, "src", "t"),
     )
-    agreement = measure(of, scat, Subwords(None))
+    agreement = measure(of, scat, TOKENS)
     assert (agreement.cases, agreement.own, agreement.long) == (2, 1, 0)
     ((title, figures),) = agreement.figures.items()
     assert title == "encoder layer 2: conditional"
@@ -102,13 +104,27 @@ def test_agreement_is_what_the_mechanism_does(data_bin, prefix):
 
 def test_a_model_that_keeps_all_agrees_always(data_bin, prefix):
     of = trained(data_bin, "--context-attention", "tree", "--context-top-t", "0")
-    figures = measure(of, read_scat(prefix, "src", "t"), Subwords(None)).figures["encoder layer 2: tree"][SELECTED]
+    figures = measure(of, read_scat(prefix, "src", "t"), TOKENS).figures["encoder layer 2: tree"][SELECTED]
     assert figures.by_head.tolist() == [1, 1] and figures.chance == [1, 1]
 
 
 def test_attention_to_all_sentences_selects_none(data_bin, prefix):
     of = trained(data_bin, "--context-attention", "sentence")
-    (figures,) = measure(of, read_scat(prefix, "src", "t"), Subwords(None)).figures.values()
+    (figures,) = measure(of, read_scat(prefix, "src", "t"), TOKENS).figures.values()
     assert set(figures) == {ON_SENTENCES}
-    (bare,) = (measure(trained(data_bin), read_scat(prefix, "src", "t"), Subwords(None)).figures,)
+    (bare,) = (measure(trained(data_bin), read_scat(prefix, "src", "t"), TOKENS).figures,)
     assert bare == {}
+
+
+class Codec:
+    """Parts a word after its first letter, and joins the first two words where the second is "_"."""
+
+    def encode(self, side, sentences):
+        texts = [sentence.replace(" _", "_") for sentence in sentences]
+        return [" ".join(f"\u2581{w[0]} {w[1:]}".strip() for w in text.split()) for text in texts]
+
+
+def test_tokens_of_words():
+    assert _tokens(["ab", "c"], Codec()) == [["\u2581a", "b"], ["\u2581c"]]
+    assert _tokens(["ab", "_"], Codec()) == [["\u2581a", "b"], ["\u2581_"]]
+    assert _tokens(["ab", "_"], TOKENS) == [["ab"], ["_"]]

@@ -25,7 +25,7 @@ PLACES += [("--target-context-attention", name) for name in target_mechanisms()]
 
 def trained(data_bin, *options):
     _, task, model = build(data_bin, "--context-top-t", "2", "--context-init", "xavier", *options)
-    return Trained(Path("x/checkpoint_best.pt"), model, task, 7)
+    return Trained(Path("x/checkpoint_best.pt"), model, task)
 
 
 def inspected(of, document=0, lines=TEXT):
