@@ -183,5 +183,5 @@ def section(scat: Scat, agreement: Agreement) -> str:
             shares = (figures.any_head, by_head[best], by_head.mean(), chance)
             rows.append([title, name, *(f"{100 * share:.1f} %" for share in shares), str(best + 1)])
     header = ["mechanism", "of a highlighted word", "any head", "best head", "mean of heads", "by chance", "best is"]
-    found = table(header, rows, "Agreement with highlighted words") if rows else "<p>Nothing was reported.</p>"
+    found = table(header, rows, "Agreement with highlighted words") if rows else "<p>There is nothing to measure.</p>"
     return f'<p class="note">{notes}</p><div class="charts">{"".join(charts)}</div>{found}'
