@@ -22,10 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--input", type=Path, metavar="FILE", help="take the document from delimited text instead of the data-bin"
     )
     parser.add_argument(
-        "--sentencepiece-model",
-        type=Path,
-        metavar="FILE",
-        help="that makes subwords of text (default: tokens by spaces)",
+        "--tokenized",
+        action="store_true",
+        help="text of --input and --scat is tokens already (without the folder of docnmt prepare it is, anyway)",
     )
     parser.add_argument("--beam", type=int, default=4, metavar="N", help="of the search (default: 4)")
     parser.add_argument(

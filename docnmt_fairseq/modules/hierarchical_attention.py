@@ -35,10 +35,10 @@ class HierarchicalAttention(SelectedContext, TargetContextMechanism):
         if not len(contexts.sentences):
             return self.nothing(x)
         words, sentences = contexts.to_each_sentence, contexts.over_sentences
-        observe = weights_observer(self, "words of each sentence", WORDS)
+        observe = weights_observer(self, "attention inside each sentence", WORDS)
         # [M, d], s^j of every word and sentence
         s = self.word_attention.attend(x, x, words.plan, words.gather, observe)
-        observe = weights_observer(self, "sentences", SENTENCES)
+        observe = weights_observer(self, "attention", SENTENCES)
         if observe is not None:
             to_sentences, rows = observe, contexts.row_of_result
 

@@ -7,11 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from docnmt_fairseq.evaluation.loading import TextCodec
 from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.modules.context import ContextMechanism
 from docnmt_fairseq.modules.recording import SENTENCES, WORDS, Evidence, Relevance, Weights, record
 from docnmt_fairseq.report.charts import bar_chart
-from docnmt_fairseq.report.loading import Subwords, Trained, dataset_of
+from docnmt_fairseq.report.loading import Trained, dataset_of
 from docnmt_fairseq.report.page import PIECE, table
 from docnmt_fairseq.report.scat import Example, Scat
 from docnmt_fairseq.report.views import View, mass_on_sentences
@@ -67,7 +68,7 @@ class _Places:
     highlighted: List[Tuple[int, List[int]]]  # row, words; none where the word is of the other language
 
 
-def measure(trained: Trained, scat: Scat, subwords: Subwords) -> Agreement:
+def measure(trained: Trained, scat: Scat, codec: TextCodec) -> Agreement:
     """Returns the agreement of the encoder's mechanisms, one example a batch."""
     encoder, agreement = trained.model.encoder, Agreement()
     modules = {
@@ -76,7 +77,7 @@ def measure(trained: Trained, scat: Scat, subwords: Subwords) -> Agreement:
         if isinstance(module, ContextMechanism)
     }
     for example in scat.examples:
-        tokens = [_tokens(sentence, subwords) for sentence in example.sentences]
+        tokens = [_tokens(sentence, codec) for sentence in example.sentences]
         dataset = dataset_of(trained, [" ".join(word for of in words for word in of) for words in tokens], "--scat")
         if len(dataset) > 1 or len(dataset.too_long(*trained.model.max_positions())):
             agreement.long += 1
@@ -99,17 +100,18 @@ def _name(module: nn.Module) -> str:
     return next(names, type(module).__name__)
 
 
-def _tokens(words: Sequence[str], subwords: Subwords) -> List[List[str]]:
+def _tokens(words: Sequence[str], codec: TextCodec) -> List[List[str]]:
     """Returns the tokens of each word."""
+    (text,) = codec.encode(0, [" ".join(words)])
+    tokens = text.split()
+    pieces = any(token.startswith(PIECE) for token in tokens)
     grouped: List[List[str]] = []
-    if subwords.processor is None:
-        return [[word] for word in words]
-    for token in subwords(" ".join(words)):
-        if token.startswith(PIECE) or not grouped:
+    for token in tokens:
+        if not grouped or not pieces or token.startswith(PIECE):
             grouped.append([])
         grouped[-1].append(token)
-    # Normalisation may join or part words; then each is taken by itself.
-    return grouped if len(grouped) == len(words) else [subwords(word) for word in words]
+    # Tokenisation and normalisation may join or part words; then each is taken by itself.
+    return grouped if len(grouped) == len(words) else [text.split() for text in codec.encode(0, list(words))]
 
 
 def _places(example: Example, tokens: List[List[List[str]]], layout: DocumentLayout) -> Tuple[_Places, int]:
@@ -123,7 +125,7 @@ def _places(example: Example, tokens: List[List[List[str]]], layout: DocumentLay
         return list(range(start, start + len(tokens[sentence][word])))
 
     before = [(sentence, numbers(sentence, word)) for sentence, word in example.highlighted if sentence < last]
-    pronouns = [numbers(last, word) for word in example.pronouns]
+    pronouns = [found for word in example.pronouns if (found := numbers(last, word))]
     return _Places(pronouns, before), len(example.highlighted) - len(before)
 
 
@@ -140,7 +142,7 @@ def _add(figures: Dict[str, Figures], evidence: List[Evidence], places: _Places,
         for row, numbers in places.highlighted:
             if selected is not None:
                 kept = float(selected[pronoun].float().sum(1).mean()) / sentences
-                _case(figures, SELECTED, selected[pronoun, row].any(0).float(), kept)
+                _case(figures, SELECTED, selected[pronoun, row].float().mean(0), kept)
             if of_sentences is not None:
                 _case(figures, ON_SENTENCES, of_sentences[pronoun, row].mean(0), 1 / sentences)
             if of_words is not None and numbers:
@@ -181,5 +183,5 @@ def section(scat: Scat, agreement: Agreement) -> str:
             shares = (figures.any_head, by_head[best], by_head.mean(), chance)
             rows.append([title, name, *(f"{100 * share:.1f} %" for share in shares), str(best + 1)])
     header = ["mechanism", "of a highlighted word", "any head", "best head", "mean of heads", "by chance", "best is"]
-    found = table(header, rows, "Agreement with highlighted words") if rows else "<p>Nothing was reported.</p>"
+    found = table(header, rows, "Agreement with highlighted words") if rows else "<p>There is nothing to measure.</p>"
     return f'<p class="note">{notes}</p><div class="charts">{"".join(charts)}</div>{found}'

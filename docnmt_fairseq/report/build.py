@@ -5,9 +5,10 @@ from html import escape
 from typing import Dict
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.loading import TextCodec
 from docnmt_fairseq.report import agreement, results, scat, training
 from docnmt_fairseq.report.inspection import Inspection, inspect
-from docnmt_fairseq.report.loading import Subwords, Trained, dataset_of, load, read_text, split_of
+from docnmt_fairseq.report.loading import Trained, dataset_of, load_trained, read_text, split_of
 from docnmt_fairseq.report.page import Page
 from docnmt_fairseq.report.views import views_of
 
@@ -24,17 +25,17 @@ def build_page(args: argparse.Namespace) -> Page:
     if args.results:
         content = "".join(f"<h3>{escape(path.name)}</h3>{results.section(path)}" for path in args.results)
         sections.append(("scores", "Scores", content))
-    trained, subwords = load(args.path, args.data), Subwords(args.sentencepiece_model)
+    trained, codec = load_trained(args.path, args.data), TextCodec(args.data, args.tokenized)
     if args.scat is not None:
         examples = scat.read_scat(args.scat, trained.task.cfg.source_lang, trained.task.cfg.target_lang)
-        found = agreement.section(examples, agreement.measure(trained, examples, subwords))
+        found = agreement.section(examples, agreement.measure(trained, examples, codec))
         sections.append(("scat", "Highlighted context", found))
     if args.log is not None:
         sections.append(("training", "Training", training.section(training.read_log(args.log))))
     if args.input is None:
         dataset = split_of(trained, args.split)
     else:
-        dataset = dataset_of(trained, read_text(args.input, subwords), f"--input {args.input}")
+        dataset = dataset_of(trained, read_text(args.input, codec), f"--input {args.input}")
     inspection = inspect(trained, dataset, args.document - 1, args.beam)
     views = views_of(trained.model, inspection)
     facts = facts_of(trained, inspection)
@@ -51,8 +52,6 @@ def facts_of(trained: Trained, inspection: Inspection) -> Dict[str, str]:
         "checkpoint": trained.path.name,
         "architecture": str(getattr(cfg, "_name", None) or getattr(cfg, "arch", "")),
     }
-    if trained.updates is not None:
-        facts["updates"] = f"{trained.updates:,}"
     for option in ("context_attention", "decoder_context_attention", "target_context_attention"):
         if getattr(cfg, option) != "none":
             facts[option.replace("_", " ")] = str(getattr(cfg, option))

@@ -8,7 +8,7 @@ from typing import List, Mapping, Sequence, Tuple
 from docnmt_fairseq.evaluation.plots import COLOURS
 
 WIDTH, HEIGHT = 430, 290
-LEFT, RIGHT, TOP, BOTTOM = 52, 12, 28, 44
+LEFT, RIGHT, TOP, BOTTOM = 66, 12, 28, 44
 DASHES = ("", "6 3", "2 3", "8 3 2 3")  # lines differ in more than their colour
 
 Points = Sequence[Tuple[float, float]]
@@ -31,7 +31,7 @@ class Axis:
 
     def ticks(self) -> List[float]:
         """Returns about five round numbers inside the range."""
-        raw = (self.high - self.low) / 5
+        raw = (self.high - self.low) / 6
         size = 10 ** math.floor(math.log10(raw))
         step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw)
         first = math.ceil(self.low / step)

@@ -2,31 +2,29 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List, Optional, Sequence
+from typing import List, Sequence
 
 import torch
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu, load_model_ensemble_and_task
 
-import docnmt_fairseq
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.data.document_dataset import DocumentDataset
 from docnmt_fairseq.data.open_document import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.loading import TextCodec, load
 from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.tasks.document_translation import DocumentTranslationTask, takes_layout
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A checkpoint: the model in evaluation mode, its task, the updates it was trained for (None: not said)."""
+    """A checkpoint: the model in evaluation mode, and its task."""
 
     path: Path
     model: torch.nn.Module
     task: DocumentTranslationTask
-    updates: Optional[int]
 
 
-def load(path: Path, data: Path) -> Trained:
+def load_trained(path: Path, data: Path) -> Trained:
     """Returns the model of a checkpoint.
 
     Args:
@@ -36,26 +34,12 @@ def load(path: Path, data: Path) -> Trained:
     Raises:
         InputError: a file is missing, or this is no checkpoint of task ``document_translation``.
     """
-    docnmt_fairseq.register()
-    if not path.is_file():
-        raise InputError(f"--path {path}: no such file")
-    data_bin = data / "data-bin" if (data / "data-bin").is_dir() else data
-    if not any(data_bin.glob("dict.*.txt")):
-        raise InputError(f"--data {data}: holds no dict.*.txt; give a data-bin, or what docnmt prepare wrote")
-    try:
-        overrides = {"data": str(data_bin)}
-        state = load_checkpoint_to_cpu(str(path), overrides)
-        (model,), _, task = load_model_ensemble_and_task([str(path)], overrides, state=state)
-    except InputError:
-        raise
-    except Exception as error:  # whatever a file that is none, or other dictionaries, happen to cause
-        reason = str(error).strip().splitlines()[:1]
-        raise InputError(f"--path {path}: cannot be loaded with --data {data}: {' '.join(reason)}") from error
-    if not isinstance(task, DocumentTranslationTask) or not takes_layout(model):
-        name = f"{type(model).__name__} of task {type(task).__name__}"
+    loaded = load(str(path), data)
+    (model,) = loaded.models
+    if not isinstance(loaded.task, DocumentTranslationTask) or not takes_layout(model):
+        name = f"{type(model).__name__} of task {type(loaded.task).__name__}"
         raise InputError(f"--path {path}: is a {name}; only a document_transformer has context to show")
-    history = state.get("optimizer_history") or [{}]
-    return Trained(path, model.eval(), task, history[-1].get("num_updates"))
+    return Trained(path, model, loaded.task)
 
 
 def split_of(trained: Trained, split: str) -> DocumentDataset:
@@ -86,31 +70,8 @@ def dataset_of(trained: Trained, lines: Sequence[str], name: str) -> DocumentDat
     )  # fmt: skip
 
 
-class Subwords:
-    """Sentences of plain text as the tokens that a model knows.
-
-    Args:
-        model: a SentencePiece model; None: tokens stand between spaces already.
-
-    Raises:
-        InputError: no such model.
-    """
-
-    def __init__(self, model: Optional[Path]):
-        self.processor = None
-        if model is not None:
-            import sentencepiece
-
-            try:
-                self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
-            except OSError as error:
-                raise InputError(f"--sentencepiece-model {model}: cannot be read: {error}") from error
-
-    def __call__(self, sentence: str) -> List[str]:
-        """Returns the tokens of a sentence."""
-        return sentence.split() if self.processor is None else self.processor.encode(sentence, out_type=str)
-
-
-def read_text(path: Path, subwords: Subwords) -> List[str]:
-    """Returns delimited text, its sentences as tokens with spaces between."""
-    return [line if is_mark(line) else " ".join(subwords(line)) for line in read_lines(path)]
+def read_text(path: Path, codec: TextCodec) -> List[str]:
+    """Returns delimited text, its sentences as the source tokens that the model knows, with spaces between."""
+    lines = list(read_lines(path))
+    encoded = iter(codec.encode(0, [line for line in lines if not is_mark(line)]))
+    return [line if is_mark(line) else next(encoded) for line in lines]

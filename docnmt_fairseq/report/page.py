@@ -67,7 +67,8 @@ class Page:
             notes.append("This model has no context mechanism: every sentence was translated by itself.")
         silent = [view.title for view in self.views if not view.heads]
         if silent:
-            notes.append(f"Nothing was reported by: {', '.join(silent)}.")
+            why = "it reports nothing, or no word of this document has context there"
+            notes.append(f"Nothing to show of {', '.join(silent)}: {why}.")
         return "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
 
     def _controls(self) -> str:
@@ -146,28 +147,33 @@ def shown(token: str) -> str:
 
 
 def _buttons(sentences: List[List[str]], side: str, active: bool) -> Iterable[str]:
-    """Yields each sentence with a button a word, or as text where nothing is known of its words."""
+    """Yields each sentence with a button a token, or as text where nothing is known of them; no word is broken."""
     pieces = any(PIECE in token for tokens in sentences for token in tokens)
     number = 0
     for tokens in sentences:
-        parts, joined = [], True
+        words: List[List[str]] = []
+        joined = False
         for token in tokens:
             end = token == "</s>"
-            inside = joined or (pieces and not token.startswith(PIECE) and not end)
+            begins = not (joined or (pieces and not token.startswith(PIECE))) or end or not words
             joined = token.endswith(JOINED) and token != JOINED
-            text = escape(shown(token))
-            if active:
-                cls = "w eos" if end else "w"
-                label = ' aria-label="end of sentence"' if end else ""
-                text = (
-                    f'<button type="button" class="{cls}" tabindex="-1" data-side="{side}" data-w="{number}"{label}>'
-                    f"{text}</button>"
-                )
-            elif end:
-                text = ""
-            parts.append(("" if inside else " ") + text)
+            text = _button(token, side, number) if active else escape("" if end or token == PIECE else shown(token))
+            words += [[]] if begins else []
+            words[-1].append(text)
             number += 1
-        yield "".join(parts)
+        if active:
+            yield " ".join(f'<span class="word">{"".join(word)}</span>' for word in words)
+        else:
+            yield " ".join("".join(word) for word in words).strip()
+
+
+def _button(token: str, side: str, number: int) -> str:
+    cls, label = "w", ""
+    if token in ("</s>", PIECE):
+        cls = "w mark"
+        label = f' aria-label="{"end of sentence" if token == "</s>" else "beginning of a word"}"'
+    attributes = f'class="{cls}" tabindex="-1" data-side="{side}" data-w="{number}"{label}'
+    return f'<button type="button" {attributes}>{escape(shown(token))}</button>'
 
 
 def _reference(sentence: Sentence) -> str:

@@ -21,7 +21,7 @@ from docnmt_fairseq.ragged import Ragged
 from docnmt_fairseq.report.inspection import Inspection, Piece, Side
 
 LEAST_WEIGHT = 0.005  # smaller weights are left out
-MOST_WORDS = 16  # so many words are kept for each word and head, those with the largest weights
+MOST_WORDS = 8  # so many words are kept for each word and head, those with the largest weights
 RELEVANCE = "relevance R"
 
 Entries = Dict[int, List[List[Tuple[int, float]]]]  # by word of the document, by head: (what it goes to, how much)
@@ -120,7 +120,7 @@ def _add(view: View, evidence: List[Evidence], piece: Piece) -> None:
         elif isinstance(e, ContextShare):
             means = e.share.float().mean(1).tolist()
             view.share.update(
-                {int(side.words[i]): round(mean, 4) for i, mean in enumerate(means) if side.decoded[i] and mean == mean}
+                {int(side.words[i]): round(mean, 3) for i, mean in enumerate(means) if side.decoded[i] and mean == mean}
             )
         if isinstance(e, (Weights, Relevance)):
             heads = (e.weights if isinstance(e, Weights) else e.scores).size(2)
@@ -154,7 +154,7 @@ def entries(values: Tensor, side: Side, keys: np.ndarray, least: float, most: Op
     found: Entries = {}
     for i in np.flatnonzero(side.decoded):
         found[int(side.words[i])] = [
-            [(int(keys[k]), round(v, 4)) for k, v in zip(place[i, h, :n].tolist(), ordered[i, h, :n].tolist())]
+            [(int(keys[k]), round(v, 3)) for k, v in zip(place[i, h, :n].tolist(), ordered[i, h, :n].tolist())]
             for h, n in enumerate(counts[i].tolist())
         ]
     return found
@@ -178,6 +178,6 @@ def _paths(
             nodes = []
             for height in reversed(range(heights)):
                 for j in sorted({leaf >> height for leaf in leaves}):
-                    nodes.append((height, j, round(float(scores[i, first[height] + j, h]), 4)))
+                    nodes.append((height, j, round(float(scores[i, first[height] + j, h]), 3)))
             found[int(side.words[i])].append(nodes)
     return found

@@ -70,7 +70,7 @@ def test_every_mechanism_reports_where_words_look(name, layout):
             of_sentences = e.weights.new_zeros(len(x), layout.words.rows, e.weights.size(2))
             of_sentences.index_add_(1, layout.token_sentence, e.weights[:, : len(x)])
         assert (of_sentences[other] == 0).all()  # no other document
-        if e.name != "words of each sentence":
+        if e.name != "attention inside each sentence":
             torch.testing.assert_close(e.weights.sum(1), reached[:, None].expand(-1, e.weights.size(2)).double())
 
 

@@ -1,0 +1,69 @@
+"""docnmt report from a checkpoint to a file."""
+
+import json
+
+import pytest
+
+from docnmt_fairseq.cli import main
+from tests.conftest import write_lines
+from tests.toy import train
+
+
+@pytest.fixture(scope="module")
+def checkpoint(data_bin, tmp_path_factory):
+    options = ("--context-attention", "conditional", "--context-top-t", "2", "--max-update", "2")
+    return train(data_bin, tmp_path_factory.mktemp("report") / "my-model", *options)
+
+
+def run(checkpoint, data_bin, output, *options):
+    return main(["report", "--path", str(checkpoint), "--data", str(data_bin), "--output", str(output), *options])
+
+
+def test_a_report_with_everything(checkpoint, data_bin, tmp_path):
+    log = '2026 | INFO | train_inner | {"loss": "5", "num_updates": "1"}\n'
+    (tmp_path / "train.log").write_text(log)
+    scores = {"metric": "BLEU", "level": "sentence", "signature": "s", "systems": {"a": 1.0}}
+    (tmp_path / "scores.json").write_text(json.dumps({"scores": [scores]}))
+    write_lines(tmp_path / "h.context.src", ["A  <hon>b<hoff> ."])
+    write_lines(tmp_path / "h.src", ["<p>a</p>"])
+    options = ["--log", tmp_path / "train.log", "--results", tmp_path / "scores.json", "--scat", tmp_path / "h"]
+    assert run(checkpoint, data_bin, tmp_path / "r.html", *map(str, options), "--document", "3") == 0
+    html = (tmp_path / "r.html").read_text()
+    assert "my-model: document 3" in html
+    for heading in ("Document", "Scores", "Highlighted context", "Training"):
+        assert f"<h2>{heading}</h2>" in html
+    assert run(checkpoint, data_bin, tmp_path / "again.html", *map(str, options), "--document", "3") == 0
+    assert (tmp_path / "again.html").read_text() == html
+
+
+def test_a_report_about_text(checkpoint, data_bin, tmp_path):
+    write_lines(tmp_path / "text.src", ["a b", "c", "", "d e"])
+    assert run(checkpoint, data_bin, tmp_path / "r.html", "--input", str(tmp_path / "text.src")) == 0
+    assert "1 of text.src" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--document", "4"], "--document 4"),
+        (["--document", "0"], "--document 0"),
+        (["--split", "none"], "--split none"),
+        (["--beam", "0"], "--beam 0"),
+        (["--input", "missing"], "missing"),
+        (["--log", "missing"], "missing"),
+        (["--results", "missing"], "--results missing"),
+        (["--path", "missing"], "--path missing"),
+        (["--data", "missing"], "--data missing"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(checkpoint, data_bin, tmp_path, capsys, options, message):
+    assert run(checkpoint, data_bin, tmp_path / "r.html", *options) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.strip().count("\n") == 0
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_a_model_of_another_task_is_refused(data_bin, tmp_path, capsys):
+    other = train(data_bin, tmp_path / "m", "--max-update", "1", task="translation", arch="transformer")
+    assert run(other, data_bin, tmp_path / "r.html") == 2
+    assert "only a document_transformer has context to show" in capsys.readouterr().err

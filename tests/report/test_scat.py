@@ -1,0 +1,130 @@
+"""SCAT's format, and agreement with its highlighted words."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.loading import TextCodec
+from docnmt_fairseq.modules.recording import Weights, record
+from docnmt_fairseq.report.agreement import ON_SENTENCES, ON_WORDS, SELECTED, _tokens, measure, section
+from docnmt_fairseq.report.loading import Trained, dataset_of
+from docnmt_fairseq.report.scat import read_scat
+from tests.conftest import write_lines
+from tests.toy import build
+
+TOKENS = TextCodec(Path("."), tokenized=True)
+CONTEXT = [
+    "A  <hon>b<hoff>  c. D e... still e! B a.",  # as it should be
+    "a b.",  # the highlighted word is in the sentence itself
+    "A  <hon>b c.",  # never closed: the first word counts
+    "A <ho <hon>n>b<hoff> .",  # a tag inside a tag: left out
+    "A b.",  # nothing is highlighted
+]
+SENTENCE = ["c <p>a</p> b.", "c <p>a</p>  <hon>b<hoff> .", "<p>a</p> s<p>it</p>e", "<p>a</p>", "<p>a</p>"]
+
+
+@pytest.fixture()
+def prefix(tmp_path):
+    write_lines(tmp_path / "h.context.src", CONTEXT)
+    write_lines(tmp_path / "h.src", SENTENCE)
+    return tmp_path / "h"
+
+
+def test_reading_one_side(prefix):
+    scat = read_scat(prefix, "src", "tgt")
+    first, second, third = scat.examples
+    assert first.sentences == [["A", "b", "c."], ["D", "e...", "still", "e!"], ["B", "a."], ["c", "a", "b."]]
+    assert first.pronouns == [1] and first.highlighted == [(0, 1)]
+    assert second.sentences == [["a", "b."], ["c", "a", "b."]] and second.highlighted == [(1, 2)]
+    assert third.highlighted == [(0, 1)] and third.pronouns == [0]
+    assert (scat.repaired, scat.damaged, scat.unmarked, scat.unaligned) == (1, 1, 1, 0)
+
+
+def test_words_of_the_target_count_for_their_sentences(tmp_path):
+    write_lines(tmp_path / "h.context.src", ["A b. C d.", "A b. C d."])
+    write_lines(tmp_path / "h.src", ["e <p>a</p>", "e <p>a</p>"])
+    write_lines(tmp_path / "h.context.tgt", ["X y. Z  <hon>w<hoff> .", "X y, z  <hon>w<hoff> ."])
+    write_lines(tmp_path / "h.tgt", [" <hon>v<hoff> ", "v"])
+    scat = read_scat(tmp_path / "h", "src", "tgt")
+    (example,) = scat.examples
+    assert example.highlighted == [(1, None), (2, None)]
+    assert (scat.unmarked, scat.unaligned) == (0, 1)
+
+
+def test_files_that_do_not_fit_are_refused(prefix, tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        read_scat(tmp_path / "other", "src", "tgt")
+    write_lines(tmp_path / "h.src", SENTENCE[:2])
+    with pytest.raises(InputError, match=r"5 lines.* 2"):
+        read_scat(prefix, "src", "tgt")
+    write_lines(tmp_path / "h.context.src", CONTEXT[4:])
+    write_lines(tmp_path / "h.src", SENTENCE[4:])
+    with pytest.raises(InputError, match="no example"):
+        read_scat(prefix, "src", "tgt")
+
+
+def trained(data_bin, *options):
+    _, task, model = build(data_bin, "--context-init", "xavier", *options)
+    return Trained(Path("x.pt"), model, task)
+
+
+def test_agreement_is_what_the_mechanism_does(data_bin, prefix):
+    of, scat = (
+        trained(data_bin, "--context-attention", "conditional", "--context-top-t", "1"),
+        read_scat(prefix, "src", "t"),
+    )
+    agreement = measure(of, scat, TOKENS)
+    assert (agreement.cases, agreement.own, agreement.long) == (2, 1, 0)
+    ((title, figures),) = agreement.figures.items()
+    assert title == "encoder layer 2: conditional"
+    cases = []
+    for example, pronoun, word in ((scat.examples[0], 10 + 1, 1), (scat.examples[2], 4, 1)):
+        pronoun += len(example.sentences) - 2 if len(example.sentences) > 2 else 0  # ends of sentences before it
+        lines = [" ".join(words) for words in example.sentences]
+        dataset = dataset_of(of, lines, "t")
+        inputs = dataset.collater([dataset[0]])["net_input"]
+        with record() as recording, torch.no_grad():
+            of.model.encoder(inputs["src_tokens"], layout=inputs["layout"])
+        (weights,) = (e.weights for _, e in recording.entries if isinstance(e, Weights))
+        first = int(inputs["layout"].words.lengths[0])
+        cases.append((weights[pronoun, :first].sum(0), weights[pronoun, word]))
+    for case, (of_sentence, of_word) in enumerate(cases):
+        torch.testing.assert_close(torch.tensor(figures[ON_SENTENCES].heads[case]), of_sentence)
+        torch.testing.assert_close(torch.tensor(figures[ON_WORDS].heads[case]), of_word)
+        selected = torch.tensor(figures[SELECTED].heads[case])
+        assert selected.tolist() == (of_sentence > 0).float().tolist()  # with t = 1 it has all the weight or none
+        assert figures[SELECTED].any_head == sum(float((s > 0).any()) for s, _ in cases) / 2
+    assert figures[SELECTED].chance == pytest.approx([1 / 4, 1 / 2])
+    assert figures[ON_WORDS].chance == pytest.approx([1 / 16, 1 / 7])
+    html = section(scat, agreement)
+    assert html.count("<svg") == 3 and "3 examples, 2 pairs" in html
+
+
+def test_a_model_that_keeps_all_agrees_always(data_bin, prefix):
+    of = trained(data_bin, "--context-attention", "tree", "--context-top-t", "0")
+    figures = measure(of, read_scat(prefix, "src", "t"), TOKENS).figures["encoder layer 2: tree"][SELECTED]
+    assert figures.by_head.tolist() == [1, 1] and figures.chance == [1, 1]
+
+
+def test_attention_to_all_sentences_selects_none(data_bin, prefix):
+    of = trained(data_bin, "--context-attention", "sentence")
+    (figures,) = measure(of, read_scat(prefix, "src", "t"), TOKENS).figures.values()
+    assert set(figures) == {ON_SENTENCES}
+    (bare,) = (measure(trained(data_bin), read_scat(prefix, "src", "t"), TOKENS).figures,)
+    assert bare == {}
+
+
+class Codec:
+    """Parts a word after its first letter, and joins the first two words where the second is "_"."""
+
+    def encode(self, side, sentences):
+        texts = [sentence.replace(" _", "_") for sentence in sentences]
+        return [" ".join(f"\u2581{w[0]} {w[1:]}".strip() for w in text.split()) for text in texts]
+
+
+def test_tokens_of_words():
+    assert _tokens(["ab", "c"], Codec()) == [["\u2581a", "b"], ["\u2581c"]]
+    assert _tokens(["ab", "_"], Codec()) == [["\u2581a", "b"], ["\u2581_"]]
+    assert _tokens(["ab", "_"], TOKENS) == [["ab"], ["_"]]

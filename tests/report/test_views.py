@@ -1,0 +1,182 @@
+"""What a report holds about the words of a document, for every registered mechanism."""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.modules import sentence_attention
+from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, decoder_mechanisms, target_mechanisms
+from docnmt_fairseq.modules.recording import Relevance
+from docnmt_fairseq.report.inspection import inspect
+from docnmt_fairseq.report.loading import Trained, dataset_of, split_of
+from docnmt_fairseq.report.page import Page, _buttons, as_script
+from docnmt_fairseq.report.views import RELEVANCE, views_of
+from tests.toy import build
+
+TEXT = ["a b c", "d", "e e a", "<p>", "b", "c </script> d", "", "a"]
+PLACES = [("--context-attention", name) for name in CONTEXT_MECHANISMS.names()]
+PLACES += [("--decoder-context-attention", name) for name in decoder_mechanisms()]
+PLACES += [("--target-context-attention", name) for name in target_mechanisms()]
+
+
+def trained(data_bin, *options):
+    _, task, model = build(data_bin, "--context-top-t", "2", "--context-init", "xavier", *options)
+    return Trained(Path("x/checkpoint_best.pt"), model, task)
+
+
+def inspected(of, document=0, lines=TEXT):
+    inspection = inspect(of, dataset_of(of, lines, "text"), document, beam=1)
+    return inspection, views_of(of.model, inspection)
+
+
+@pytest.mark.parametrize(("option", "name"), PLACES)
+def test_every_mechanism_has_a_view_of_every_word(data_bin, option, name):
+    inspection, (*_, view) = inspected(trained(data_bin, option, name))
+    assert view.mechanism == name and view.heads > 0
+    words = {
+        "source": sum(len(sentence.source) for sentence in inspection.sentences),
+        "target": sum(len(sentence.translation) for sentence in inspection.sentences),
+    }
+    assert view.sentences
+    for entries in view.sentences.values():
+        assert sorted(entries) == list(range(words[view.side]))
+        assert {key for heads in entries.values() for head in heads for key, _ in head} <= set(range(5))
+    for entries in view.words.values():
+        assert sorted(entries) == list(range(words[view.side]))
+        found = {key for heads in entries.values() for head in heads for key, _ in head}
+        assert found and found <= set(range(words[view.looks_at]))
+    gated = CONTEXT_MECHANISMS[name].placements[0].startswith("gated") or option.startswith("--target")
+    assert bool(view.share) == gated
+    json.dumps(view.to_json(), allow_nan=False)
+
+
+def test_sentences_and_relevance_are_those_of_the_document(data_bin):
+    of = trained(data_bin, "--context-attention", "conditional")
+    inspection, views = inspected(of)
+    assert [view.title for view in views] == ["encoder layer 2: conditional"]
+    assert inspection.sentences[0].source == ["a", "b", "c", "</s>"]
+    assert [sentence.paragraph for sentence in inspection.sentences] == [0, 0, 0, 1, 1]
+    (piece,) = inspection.pieces
+    (evidence,) = (e for _, e in piece.recording.entries if isinstance(e, Relevance))
+    for word, heads in views[0].sentences[RELEVANCE].items():
+        for head, entries in enumerate(heads):
+            scores = evidence.scores[word, :, head]
+            assert len(entries) == 2 == int(scores.isfinite().sum())
+            assert [value for _, value in entries] == sorted((value for _, value in entries), reverse=True)
+            for key, value in entries:
+                assert value == pytest.approx(float(scores[key]), abs=1e-3)
+
+
+def test_a_document_in_pieces_is_put_together_again(data_bin):
+    cut = ("--max-document-sentences", "2", "--context-overlap", "1")
+    inspection, (view,) = inspected(trained(data_bin, "--context-attention", "sentence", *cut))
+    assert len(inspection.pieces) == 3
+    (entries,) = view.sentences.values()
+    seen = {word: {key for head in heads for key, _ in head} for word, heads in entries.items()}
+    of_word = np.repeat(np.arange(5), [len(sentence.source) for sentence in inspection.sentences])
+    windows = [set(range(max(0, int(start) - 1), int(end))) for start, end in ((0, 2), (2, 4), (4, 5))]
+    pieces = [
+        next(window for window in windows if sentence in window and sentence >= max(window) - 1)
+        for sentence in range(5)
+    ]
+    assert sorted(seen) == list(range(len(of_word)))
+    for word, sentences in seen.items():
+        assert sentences <= pieces[of_word[word]]
+
+
+def test_the_path_through_the_tree_leads_to_what_is_kept(data_bin):
+    _, (view,) = inspected(trained(data_bin, "--context-attention", "tree"))
+    for word, heads in view.nodes.items():
+        for head, nodes in enumerate(heads):
+            kept = {key for key, _ in view.sentences[RELEVANCE][word][head]}
+            assert {j for height, j, _ in nodes if height == 0} == kept
+            assert nodes[0][:2] == (3, 0)  # the root over five sentences
+            for key, value in view.sentences[RELEVANCE][word][head]:
+                path = [score for height, j, score in nodes if j == key >> height]
+                assert sum(path) == pytest.approx(value, abs=5e-3)
+
+
+def test_the_documents_of_a_split(data_bin):
+    of = trained(data_bin, "--context-attention", "memory")
+    dataset = split_of(of, "test")
+    inspection = inspect(of, dataset, 1, beam=2)
+    assert [(s.line, s.source, s.reference) for s in inspection.sentences] == [
+        (6, ["c", "d", "</s>"], ["d", "c", "</s>"])
+    ]
+    assert views_of(of.model, inspection)[0].heads == 0  # one sentence: no context, nothing to report
+    with pytest.raises(InputError, match=r"--document 9: .*documents 1 to 3"):
+        inspect(of, dataset, 8)
+
+
+class Elements(HTMLParser):
+    """Collects what a page is made of; complains about what is not closed."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.found, self.data = [], [], ""
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script" and self.found[-1][1].get("id") == "data":
+            self.data += data
+
+
+def test_the_page_needs_nothing_else_and_holds_every_word(data_bin):
+    of = trained(data_bin, "--context-attention", "conditional")
+    inspection, views = inspected(of, lines=[*TEXT[:6], "</script> <b>"])
+    inspection.sentences[0].source[0] = "</script><b>"
+    page = Elements(Page("a <title>", {"beam": "1"}, inspection, views).to_html())
+    for _, attributes in page.found:
+        assert "src" not in attributes and attributes.get("href", "#").startswith("#")
+    words = sum(len(sentence.source) for sentence in inspection.sentences)
+    buttons = [attributes for tag, attributes in page.found if tag == "button"]
+    assert [int(button["data-w"]) for button in buttons if button["data-side"] == "source"] == list(range(words))
+    assert json.loads(page.data)["views"][0]["heads"] == 2
+    assert "b" not in {tag for tag, _ in page.found}
+    rows = sum(tag == "tr" for tag, _ in page.found)
+    assert rows == words + 1  # the table for those without a mouse
+
+
+def test_a_mechanism_that_reports_nothing_is_named(data_bin, monkeypatch):
+    monkeypatch.setattr(sentence_attention, "observer", lambda module: None)
+    inspection, views = inspected(trained(data_bin, "--context-attention", "sentence"))
+    html = Page("t", {}, inspection, views).to_html()
+    assert "Nothing to show of encoder layer 2: sentence:" in html
+    Elements(html)
+
+
+def test_a_model_without_context_says_so(data_bin):
+    inspection, views = inspected(trained(data_bin))
+    html = Page("t", {}, inspection, views).to_html()
+    assert not views and "no context mechanism" in html
+    assert "<button" not in html
+
+
+def test_data_cannot_end_its_script():
+    assert "<" not in as_script({"x": "</script>"})
+    assert json.loads(as_script({"x": "</script>\u2028"})) == {"x": "</script>\u2028"}
+
+
+def test_words_are_not_broken():
+    def text(*tokens, active=False):
+        (html,) = _buttons([list(tokens)], "source", active)
+        return html
+
+    assert text("\u2581the", "r", "mo", "\u2581", "town", ".", "</s>") == "thermo town."
+    assert text("ther@@", "mo", "on", "</s>") == "thermo on"
+    active = text("\u2581the", "r", "</s>", active=True)
+    assert active.count("<span") == 2 and active.count("<button") == 3
+    assert 'data-w="1">r</button></span>' in active
