@@ -69,6 +69,8 @@ class Page:
         if silent:
             why = "it reports nothing, or no word of this document has context there"
             notes.append(f"Nothing to show of {', '.join(silent)}: {why}.")
+        if any(view.side == "target" for view in self._shown()):
+            notes.append("A word of the translation stands for the decoder's state that predicts it.")
         return "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
 
     def _controls(self) -> str:
