@@ -10,7 +10,7 @@
 set_up
 OUT=$(mkdir -p "${1:-$ROOT/demo}" && cd "${1:-$ROOT/demo}" && pwd)
 SEED=${SEED:-1}
-UPDATES=${UPDATES:-4000}
+UPDATES=${UPDATES:-5000}  # with 4,000, what seed 1 has learnt at the end depends on rounding: 93 to 100 %
 NARROW_FROM=$((UPDATES * 55 / 100))
 NARROW_UPDATES=$((UPDATES * 2 / 10))
 
