@@ -1,0 +1,67 @@
+"""The contract of attention combinations, for recurrent and Transformer decoders alike, and their registry."""
+
+from dataclasses import dataclass
+from typing import List, Optional, Tuple
+
+from torch import Tensor, nn
+
+from docnmt_fairseq.modules.registry import Registry
+
+
+@dataclass(frozen=True)
+class CombinationConfig:
+    """What a combination is built from.
+
+    Attributes:
+        query_dim: d_q, width of the decoder's states s_i.
+        source_dims: d_k of every source's states.
+        output_dim: d_c, width of the context vector c_i.
+        attention: how states of one source are attended to, a name in ``ATTENTION_SCORES``.
+        score_dim: width of the space that scores are computed in, where the score has one.
+        heads: of the attention, where it has several.
+        dropout: of attention weights.
+        share_projections: U_c = U_a (flat), U_c = U_b (hierarchical).
+        sentinel: whether the decoder's own state takes part ([L] eq. 4-5).
+        evidence_dim: width of what the sentinel's gate is computed from; only with a sentinel.
+    """
+
+    query_dim: int
+    source_dims: Tuple[int, ...]
+    output_dim: int
+    attention: str = "bahdanau"
+    score_dim: int = 512
+    heads: int = 1
+    dropout: float = 0.0
+    share_projections: bool = False
+    sentinel: bool = False
+    evidence_dim: int = 0
+
+
+class AttentionCombination(nn.Module):
+    """Contract: ``cls(config)``. Sentences are rows; each has its states of every source and some queries.
+
+    What depends on the sources alone is computed once (:meth:`remember`) and serves every step and hypothesis.
+    """
+
+    def remember(self, states: List[Tensor]) -> List[Tensor]:
+        """Returns a memory [..., w_k] of every source from its states [..., d_k], each state by itself."""
+        raise NotImplementedError
+
+    def forward(
+        self, x: Tensor, memories: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None
+    ) -> Tuple[Tensor, Tensor]:
+        """Returns context vectors [S, b, d_c], and how they divide over the sources, [S, b, K], with sentinel K + 1.
+
+        A source of which a sentence has nothing gets exactly zero. The shares add up to 1 where the combination has
+        a distribution over sources.
+
+        Args:
+            x: [S, b, d_q] decoder states, e.g. of b hypotheses of each sentence, or of all its b words.
+            memories: [S, n_k, w_k] of :meth:`remember`, of every source.
+            paddings: [S, n_k] True at padding, all of it where a sentence has nothing of a source.
+            evidence: [S, b, d_e] what the sentinel's gate is computed from, [y_i; s_{i−1}]; only with a sentinel.
+        """
+        raise NotImplementedError
+
+
+ATTENTION_COMBINATIONS: Registry[AttentionCombination] = Registry("attention combination")
