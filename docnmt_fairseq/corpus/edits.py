@@ -1,8 +1,8 @@
 r"""A post-edited sentence as the edit operations that turn the machine translation into it, and back.
 
 An operation is one token: ``<keep>`` copies the next token of the translation, ``<delete>`` passes over it, and every
-other token is inserted as it stands. Operations and their order are those of Libovický et al. (2016), which [L] sec. 4.2
-follows: insertions and deletions cost one each, and in a stretch that is replaced insertions come before deletions.
+other token is inserted as it stands. Operations and their order are those of Libovický et al. (2016), whom [L]
+sec. 4.2 follows: an insertion and a deletion cost one each; where words are replaced, insertions come first.
 
 A word that looks like an operation is inserted with a backslash before it, ``\<keep>``; one that looks like that with
 one more. So any two sequences of tokens are restored exactly, and any sequence of tokens is a sequence of operations.
@@ -10,6 +10,8 @@ one more. So any two sequences of tokens are restored exactly, and any sequence 
 
 import re
 from typing import List, Sequence
+
+from docnmt_fairseq.marks import is_mark
 
 KEEP, DELETE = "<keep>", "<delete>"
 OPERATIONS = (KEEP, DELETE)
@@ -62,6 +64,20 @@ def apply_operations(translation: Sequence[str], operations: Sequence[str]) -> L
             edited.append(operation[1:] if _ESCAPED.fullmatch(operation) else operation)
         reached += operation in OPERATIONS
     return [*edited, *translation[reached:]]
+
+
+def operations_line(translation: str, edited: str) -> str:
+    """Returns a line of operations for a line of each text, tokens with spaces between; a common mark stays a mark."""
+    if translation == edited and is_mark(edited):
+        return edited
+    return " ".join(edit_operations(translation.split(), edited.split()))
+
+
+def edited_line(translation: str, operations: str) -> str:
+    """Returns the line of post-edited text: the reverse of :func:`operations_line`."""
+    if translation == operations and is_mark(operations):
+        return operations
+    return " ".join(apply_operations(translation.split(), operations.split()))
 
 
 def _insertion(token: str) -> str:

@@ -1,8 +1,10 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docnmt_fairseq.corpus.edits import DELETE, KEEP, apply_operations, edit_operations
+from docnmt_fairseq.corpus.edits import DELETE, KEEP, apply_operations, edit_operations, edited_line, operations_line
 from tests.reference.edits import edit_cost
 
 WORDS = ["a", "b", "c", "<p>", "\\", KEEP, DELETE, f"\\{KEEP}", f"\\\\{KEEP}", f"\\{DELETE}"]
@@ -25,7 +27,7 @@ def test_as_few_changes_as_possible(translation, edited):
 @given(few_words, few_words)
 def test_insertions_come_before_deletions(translation, edited):
     operations = edit_operations(translation, edited)
-    for operation, following in zip(operations, operations[1:]):
+    for operation, following in pairwise(operations):
         assert operation != DELETE or following in (KEEP, DELETE)
 
 
@@ -66,4 +68,14 @@ def test_operations_as_they_are_written(translation, edited, operations):
     ],
 )
 def test_too_few_and_too_many_operations(operations, edited):
-    assert apply_operations("a b c".split(), operations.split()) == edited.split()
+    assert apply_operations(["a", "b", "c"], operations.split()) == edited.split()
+
+
+lines = st.sampled_from(["", "<p>", "a", "a b", "<p> a", KEEP, DELETE])
+
+
+@given(lines, lines)
+def test_lines_and_their_marks_come_back(translation, edited):
+    operations = operations_line(translation, edited)
+    assert edited_line(translation, operations) == edited
+    assert operations == edited or translation != edited or edited not in ("", "<p>")
