@@ -32,19 +32,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Writes the output, and prints its path."""
     from docnmt_fairseq.corpus.delimited import parallel_lines
-    from docnmt_fairseq.corpus.edits import edited_line, operations_line
+    from docnmt_fairseq.corpus.edits import edited_line, write_operations
     from docnmt_fairseq.corpus.files import atomic_files, read_lines
     from docnmt_fairseq.evaluation.generate_log import restore_document_order
 
     if args.action == "make":
-        pairs = (texts for _, texts in parallel_lines([args.translation, args.edited]))
-        convert = operations_line
+        write_operations(args.translation, args.edited, args.output)
     else:
-        convert = edited_line
         if args.log:
             pairs = zip(read_lines(args.translation), restore_document_order(args.log, args.translation))
         else:
             pairs = (texts for _, texts in parallel_lines([args.translation, args.operations]))
-    with atomic_files(args.output) as (stream,):
-        stream.writelines(f"{convert(*texts)}\n" for texts in pairs)
+        with atomic_files(args.output) as (stream,):
+            stream.writelines(f"{edited_line(*texts)}\n" for texts in pairs)
     print(args.output)

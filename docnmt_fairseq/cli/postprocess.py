@@ -1,7 +1,8 @@
 """Writes the output of fairseq-generate as plain text, and scores it.
 
-Subwords are fairseq-generate's to remove (--remove-bpe sentencepiece); truecasing and tokenisation are undone as
-docnmt prepare did them. The result has a line for each line of the split's text, marks of documents and paragraphs
+Subwords are fairseq-generate's to remove (--remove-bpe sentencepiece). Not so where targets are edit operations (docnmt
+prepare --edits-of): these are applied to the machine translation here. Truecasing and tokenisation are undone as docnmt
+prepare did them. The result has a line for each line of the split's text, marks of documents and paragraphs
 included. Printed are sacreBLEU's scores of the plain text, and BLEU over tokens as multi-bleu.perl computes it.
 """
 
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Writes the text, then prints the scores with their signatures."""
     from docnmt_fairseq.corpus.files import atomic_files
+    from docnmt_fairseq.evaluation.hter import human_targeted_error_rate
     from docnmt_fairseq.evaluation.postprocess import read_translation
     from docnmt_fairseq.evaluation.scores import corpus_scores
     from docnmt_fairseq.evaluation.tokenized_bleu import tokenized_bleu
@@ -37,4 +39,7 @@ def run(args: argparse.Namespace) -> None:
     print(f"BLEU {plain.bleu:.2f} ({plain.bleu_signature})")
     print(f"chrF {plain.chrf:.2f} ({plain.chrf_signature})")
     print(f"BLEU over tokens, as multi-bleu.perl: {tokens.bleu:.2f} ({tokens.signature})")
+    if translation.post_edited:
+        found = human_targeted_error_rate(translation.tokens, translation.reference_tokens)
+        print(f"HTER over tokens: {found.hter:.2f} ({found.signature})")
     print(f"{tokens.sentences} sentences")

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "formats:\n" + "\n".join(map(_format_help, readers.formats()))
     _add_inputs(parser.add_argument_group("input"))
     _add_text(parser.add_argument_group("text"))
+    _add_post_editing(parser.add_argument_group("automatic post-editing"))
     _add_subwords(parser.add_argument_group("subwords"))
     output = parser.add_argument_group("output")
     output.add_argument("--output", required=True, metavar="DIR", help="folder to write; run again to go on")
@@ -133,6 +134,15 @@ def _add_subwords(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--seed", type=int, metavar="N", help="of subword training on a sample of a large corpus (default: 1)"
+    )
+
+
+def _add_post_editing(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--edits-of",
+        metavar="LANG",
+        help="the source language, whose text is machine translations that the target post-edits: targets become edit "
+        "operations (keep, delete, or a subword to insert)",
     )
 
 

@@ -54,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         choices=METRICS,
         default=["bleu", "chrf"],
-        help="default: bleu chrf; ter is slow over long documents (seconds for 1,000 words, and more than its square)",
+        help="default: bleu chrf; hter: TER with case, against post-edits; both are slow over long documents (seconds "
+        "for 1,000 words, and more than its square)",
     )
     metrics.add_argument("--level", choices=(*LEVELS, "both"), default="both", help="segments (default: both)")
     metrics.add_argument(

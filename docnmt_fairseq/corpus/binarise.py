@@ -30,6 +30,7 @@ class Expected(NamedTuple):
 
 def binarise(
     folder: Path,
+    stage: str,
     languages: Tuple[str, str],
     dictionaries: Tuple[Path, Path],
     expected: Dict[str, Tuple[Expected, Expected]],
@@ -37,10 +38,11 @@ def binarise(
     joint: bool,
     workers: int,
 ) -> None:
-    """Makes ``folder/data-bin`` from ``folder/subword``; it appears only when complete and checked.
+    """Makes ``folder/data-bin`` from the text in ``folder/stage``; it appears only when complete and checked.
 
     Args:
         folder: the output folder.
+        stage: folder in it.
         languages: source, target.
         dictionaries: of source, target.
         expected: split name -> what source and target must hold.
@@ -59,7 +61,7 @@ def binarise(
         workers = 1
     # Relative paths: fairseq takes a comma in a prefix for a separator.
     dictionary_files = [str(path.relative_to(folder)) for path in dictionaries]
-    _preprocess(folder, partial.name, languages, dictionary_files, list(expected), joint, workers)
+    _preprocess(folder, stage, partial.name, languages, dictionary_files, list(expected), joint, workers)
     for split, sides in expected.items():
         for language, wanted in zip(languages, sides):
             _check(partial / f"{split}.{languages[0]}-{languages[1]}.{language}", wanted)
@@ -69,6 +71,7 @@ def binarise(
 
 def _preprocess(
     folder: Path,
+    stage: str,
     destination: str,
     languages: Tuple[str, str],
     dictionaries: List[str],
@@ -81,7 +84,7 @@ def _preprocess(
     command += ["--srcdict", dictionaries[0]]
     command += ["--joined-dictionary"] if joint else ["--tgtdict", dictionaries[1]]
     for kind in ("train", "valid", "test"):
-        prefixes = [f"subword/{split}" for split in splits if split.rstrip("0123456789") == kind]
+        prefixes = [f"{stage}/{split}" for split in splits if split.rstrip("0123456789") == kind]
         if prefixes:
             command += [f"--{kind}pref", ",".join(prefixes)]
     result = subprocess.run(

@@ -30,6 +30,7 @@ MODEL_OPTIONS = (
     "min_count",
     "max_words",
     "seed",
+    "edits_of",
 )
 
 Files = Union[str, Sequence[str]]
@@ -56,7 +57,8 @@ class PrepareConfig:
     ``valid`` and ``test`` are lists of these. Formats of single splits go before ``format``, tokenizers of one side
     before ``tokenizer``. ``joint`` means one subword model and one dictionary for both languages. ``subword_model`` is
     one joint SentencePiece model, or two: source, target. ``reuse`` is an earlier output whose models and dictionaries
-    are taken; then no training text is needed.
+    are taken; then no training text is needed. ``edits_of`` is the side with machine translations: the target, their
+    post-edits, is then written as edit operations on them.
     """
 
     source_lang: str
@@ -89,6 +91,7 @@ class PrepareConfig:
     seed: int = 1
     workers: int = 1
     reuse: Optional[PathLike] = None
+    edits_of: Optional[str] = None
 
     @property
     def languages(self) -> Tuple[str, str]:
@@ -161,6 +164,7 @@ class PrepareConfig:
                 (reuse and output.resolve() == reuse.resolve(), "--reuse and --output must be different folders"),
                 (self.on_empty not in ON_EMPTY, f"--on-empty must be one of {', '.join(ON_EMPTY)}"),
                 *self._tokenizer_problems(),
+                *self._edits_problems(),
                 (self.subwords not in KINDS, f"--subwords must be one of {', '.join(KINDS)}"),
                 (self.normalization not in NORMALIZATIONS, f"--normalization: one of {', '.join(NORMALIZATIONS)}"),
                 (not counts, "--vocab-size and --workers must be at least 1, --character-coverage in (0, 1]"),
@@ -181,6 +185,16 @@ class PrepareConfig:
             yield wrong, f"--{side}-tokenizer jieba: splits Chinese, not {language}; give each side its own"
             library = missing_library(kind)
             yield bool(library), f"--{side}-tokenizer {kind}: needs the package {library}; run pip install {library}"
+
+    def _edits_problems(self) -> Iterator[Tuple[bool, str]]:
+        """Words are kept only where both sides are split and cased alike."""
+        if self.edits_of is None:
+            return
+        option = f"--edits-of {self.edits_of}"
+        yield self.edits_of != self.source_lang, f"{option}: must be the source language, whose text is translations"
+        subwords_alike = self.joint or self.subwords == "none"
+        alike = subwords_alike and len({*self.tokenizers}) == 1 and not self.truecase
+        yield not alike, f"{option}: needs sides split alike: one tokenizer, no --truecase, no --separate subwords"
 
     def as_options(self) -> Dict[str, Any]:
         """Returns what the result depends on beside the files, as JSON values."""

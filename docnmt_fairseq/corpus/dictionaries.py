@@ -10,10 +10,15 @@ if TYPE_CHECKING:
     from fairseq.data import Dictionary
 
 
-def dictionary_from_model(model: PathLike, path: PathLike) -> int:
+def dictionary_from_model(model: PathLike, path: PathLike, symbols: Sequence[str] = ()) -> int:
     """Writes the dictionary of a SentencePiece model, in the model's order, and returns its number of symbols.
 
     The counts, which only an adaptive softmax or a threshold would read, are all 1.
+
+    Args:
+        model: the model.
+        path: where to write.
+        symbols: further ones.
     """
     from fairseq.data import Dictionary
 
@@ -24,17 +29,24 @@ def dictionary_from_model(model: PathLike, path: PathLike) -> int:
         # A foreign model may have <pad> too; fairseq's own specials take the place of all of these.
         if not (processor.is_control(index) or processor.is_unknown(index) or piece in dictionary):
             dictionary.add_symbol(piece)
-    return _save(dictionary, path)
+    return _save(dictionary, path, symbols)
 
 
 def dictionary_from_text(
-    texts: Sequence[PathLike], path: PathLike, *, min_count: int = 1, max_words: int = -1, workers: int = 1
+    texts: Sequence[PathLike],
+    path: PathLike,
+    symbols: Sequence[str] = (),
+    *,
+    min_count: int = 1,
+    max_words: int = -1,
+    workers: int = 1,
 ) -> int:
     """Writes the dictionary of delimited files that are already split, and returns its number of symbols.
 
     Args:
         texts: the training text of one side, or of both sides for a joint dictionary.
         path: where to write.
+        symbols: further ones, however rare.
         min_count: rarer words are left out.
         max_words: the most frequent so many stay (special symbols included); -1 for all.
         workers: processes that count.
@@ -46,12 +58,13 @@ def dictionary_from_text(
     for text in texts:
         Dictionary.add_file_to_dictionary(str(text), dictionary, tokenize_line, workers)
     dictionary.finalize(threshold=min_count, nwords=max_words, padding_factor=1)
-    return _save(dictionary, path)
+    return _save(dictionary, path, symbols)
 
 
-def _save(dictionary: "Dictionary", path: PathLike) -> int:
-    if PARAGRAPH not in dictionary:
-        dictionary.add_symbol(PARAGRAPH)
+def _save(dictionary: "Dictionary", path: PathLike, symbols: Sequence[str]) -> int:
+    for symbol in (PARAGRAPH, *symbols):
+        if symbol not in dictionary:
+            dictionary.add_symbol(symbol)
     partial = partial_path(path)
     partial.parent.mkdir(parents=True, exist_ok=True)
     dictionary.save(str(partial))

@@ -11,6 +11,8 @@ one more. So any two sequences of tokens are restored exactly, and any sequence 
 import re
 from typing import List, Sequence
 
+from docnmt_fairseq.corpus.delimited import parallel_lines
+from docnmt_fairseq.corpus.files import PathLike, atomic_files
 from docnmt_fairseq.marks import is_mark
 
 KEEP, DELETE = "<keep>", "<delete>"
@@ -78,6 +80,21 @@ def edited_line(translation: str, operations: str) -> str:
     if translation == operations and is_mark(operations):
         return operations
     return " ".join(apply_operations(translation.split(), operations.split()))
+
+
+def write_operations(translation: PathLike, edited: PathLike, output: PathLike) -> int:
+    """Writes the operations of two delimited files, and returns how many they are.
+
+    Raises:
+        InputError: one file ends before the other.
+    """
+    count = 0
+    with atomic_files(output) as (stream,):
+        for _, (before, after) in parallel_lines([translation, edited]):
+            operations = operations_line(before, after)
+            count += 0 if is_mark(operations) else len(operations.split())
+            stream.write(f"{operations}\n")
+    return count
 
 
 def _insertion(token: str) -> str:

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import shutil
 import zlib
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -86,6 +87,13 @@ def atomic_files(*paths: PathLike) -> Iterator[List[TextIO]]:
     finally:
         for partial in partials:
             partial.unlink(missing_ok=True)
+
+
+def copy_file(original: PathLike, path: PathLike) -> None:
+    """Copies a whole file, or nothing."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(original, partial_path(path))
+    os.replace(partial_path(path), path)
 
 
 def atomic_write_bytes(path: PathLike, content: bytes) -> None:

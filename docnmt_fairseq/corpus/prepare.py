@@ -11,6 +11,7 @@ from docnmt_fairseq import __version__
 from docnmt_fairseq.corpus.binarise import DATA_BIN, Expected, binarise
 from docnmt_fairseq.corpus.config import MANIFEST, PrepareConfig, with_reused_options
 from docnmt_fairseq.corpus.dictionaries import dictionary_from_model, dictionary_from_text
+from docnmt_fairseq.corpus.edits import OPERATIONS
 from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.corpus.stages import Stage, Stages
 from docnmt_fairseq.corpus.steps import Step, Steps, sha256
@@ -45,6 +46,8 @@ def prepare(config: PrepareConfig) -> Dict[str, Any]:
     if config.truecase:
         name, done = "truecased", stages.truecase(name, done)
     done = stages.split(name, done)
+    if config.edits_of:
+        done = stages.edits("subword", done)
     dictionaries = _dictionaries(stages, done)
     _data_bin(stages, done, dictionaries)
     manifest = _manifest(stages, done, inputs, dictionaries)
@@ -75,18 +78,18 @@ def _dictionary_path(stages: Stages, side: int) -> Path:
 def _dictionaries(stages: Stages, done: Stage) -> List[Step]:
     """Writes ``models/dict.LANGUAGE.txt`` for both sides; a joint dictionary is written twice."""
     config = stages.config
-    dictionaries = []
+    dictionaries, symbols = [], OPERATIONS if config.edits_of else ()
     for side in (0, 1):
         path = _dictionary_path(stages, side)
         if config.subwords != "none":
             model = stages.subword_model_path(side)
-            inputs = {"model": sha256(model)}
-            action = partial(dictionary_from_model, model, path)
+            inputs: Dict[str, Any] = {"model": sha256(model)}
+            action = partial(dictionary_from_model, model, path, symbols)
         else:
             texts = (
-                stages.paths("subword", "train")
+                stages.paths(stages.last, "train")
                 if config.joint
-                else [stages.path("subword", "train", config.languages[side])]
+                else [stages.path(stages.last, "train", config.languages[side])]
             )
             limits = {"min_count": config.min_count, "max_words": config.max_words}
             inputs = {
@@ -94,7 +97,9 @@ def _dictionaries(stages: Stages, done: Stage) -> List[Step]:
                 "sides": [text.name for text in texts],
                 **limits,
             }
-            action = partial(dictionary_from_text, texts, path, workers=config.workers, **limits)
+            action = partial(dictionary_from_text, texts, path, symbols, workers=config.workers, **limits)
+        if symbols:
+            inputs["symbols"] = symbols
         dictionaries.append(stages.model(path.name, inputs, action))
     return dictionaries
 
@@ -115,6 +120,7 @@ def _data_bin(stages: Stages, done: Stage, dictionaries: List[Step]) -> Step:
     action = partial(
         binarise,
         stages.output,
+        stages.last,
         config.languages,
         (_dictionary_path(stages, 0), _dictionary_path(stages, 1)),
         expected,

@@ -1,6 +1,5 @@
 """The steps of ``docnmt prepare`` that make text: read and normalise, tokenise, truecase, split into subwords."""
 
-import shutil
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
@@ -14,7 +13,8 @@ from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.config import PrepareConfig, Split
 from docnmt_fairseq.corpus.delimited import write_documents
 from docnmt_fairseq.corpus.document import Document
-from docnmt_fairseq.corpus.files import partial_path
+from docnmt_fairseq.corpus.edits import write_operations
+from docnmt_fairseq.corpus.files import copy_file
 from docnmt_fairseq.corpus.steps import Step, Steps, sha256
 from docnmt_fairseq.corpus.subwords import load_subword_model, subword_encoder, subword_model_name, train_subword_model
 from docnmt_fairseq.corpus.text import TextCounts, normalise_documents
@@ -35,6 +35,11 @@ class Stages:
         self.steps = steps
         self.output = steps.folder
         self.counts: Dict[str, TextCounts] = {}
+
+    @property
+    def last(self) -> str:
+        """The folder of text that is binarised."""
+        return "edits" if self.config.edits_of else "subword"
 
     def path(self, stage: str, split: str, language: str) -> Path:
         """Returns the file of one side of a split."""
@@ -104,6 +109,24 @@ class Stages:
         }
         return self._transform(stage, "subword", done, {"models": [step.digest for step in trained]}, transforms)
 
+    def edits(self, stage: str, done: Stage) -> Stage:
+        """Writes ``edits/``: the target as operations on the side that holds machine translations."""
+        source, target = self.config.languages
+        side = self.config.edits_of
+
+        def action(split: str) -> Dict[str, Any]:
+            copied, written = self.paths("edits", split)
+            tokens = write_operations(self.path(stage, split, side), self.path(stage, split, target), written)
+            copy_file(self.path(stage, split, source), copied)
+            return {"tokens": [done[split].values["tokens"][0], tokens]}
+
+        return {
+            split: self.steps.run(
+                f"edits/{split}", {"of": side, "text": step.digest}, self.paths("edits", split), partial(action, split)
+            )
+            for split, step in done.items()
+        }
+
     def subword_model_path(self, side: int) -> Path:
         """Returns where the SentencePiece model of the source (0) or the target (1) is."""
         return self.output / "models" / subword_model_name(self.config.joint, self.config.languages[side])
@@ -124,12 +147,9 @@ class Stages:
         if not original.is_file():
             raise InputError(f"{original}: no such file")
 
-        def action() -> None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(original, partial_path(path))
-            partial_path(path).replace(path)
-
-        return self.steps.run(f"models/{path.name}", {"copy of": sha256(original)}, [path], action)
+        return self.steps.run(
+            f"models/{path.name}", {"copy of": sha256(original)}, [path], partial(copy_file, original, path)
+        )
 
     def _subword_model(self, side: int, stage: str, done: Stage) -> Step:
         config, path = self.config, self.subword_model_path(side)

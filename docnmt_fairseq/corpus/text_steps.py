@@ -10,6 +10,7 @@ from docnmt_fairseq.corpus.subwords import subword_encoder, subword_model_name
 from docnmt_fairseq.corpus.tokenizers import detokenizer, tokenizer
 from docnmt_fairseq.corpus.transform import BatchFunction, SentenceFunction
 from docnmt_fairseq.corpus.truecasing import detruecaser, has_case, truecaser, truecaser_name
+from docnmt_fairseq.errors import InputError
 
 
 def tokenizers_of(options: Mapping[str, Any]) -> Tuple[str, str]:
@@ -42,8 +43,10 @@ def encoder(folder: Path, options: Mapping[str, Any], side: int) -> BatchFunctio
         side: whose steps.
 
     Raises:
-        InputError: a model is missing; a library is not installed.
+        InputError: a model is missing; a library is not installed; the target is edit operations.
     """
+    if side == 1:
+        _refuse_operations(options)
     language, kind = options[("source_lang", "target_lang")[side]], tokenizers_of(options)[side]
     steps: List[BatchFunction] = [_of_each(tokenizer(kind, language))]
     if options["truecase"] and has_case(kind):
@@ -54,8 +57,21 @@ def encoder(folder: Path, options: Mapping[str, Any], side: int) -> BatchFunctio
 
 
 def decoder(options: Mapping[str, Any]) -> SentenceFunction:
-    """Returns the function from a target sentence of tokens, its subwords joined, to plain text."""
+    """Returns the function from a target sentence of tokens, its subwords joined, to plain text.
+
+    Raises:
+        InputError: the target is edit operations.
+    """
+    _refuse_operations(options)
     return plain_text(options["target_lang"], tokenizers_of(options)[1], options["truecase"])
+
+
+def _refuse_operations(options: Mapping[str, Any]) -> None:
+    if options.get("edits_of"):
+        raise InputError(
+            f"the targets of this data are edit operations on its {options['edits_of']} side (--edits-of), not text; "
+            "fairseq-generate writes such, and docnmt postprocess applies them"
+        )
 
 
 def joins_of(options: Mapping[str, Any]) -> Optional[str]:

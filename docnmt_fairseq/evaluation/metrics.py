@@ -8,7 +8,7 @@ from docnmt_fairseq.errors import InputError
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric, Signature
 
-METRICS = ("bleu", "chrf", "chrf++", "ter")
+METRICS = ("bleu", "chrf", "chrf++", "ter", "hter")
 LEVELS = ("sentence", "document")
 SMOOTHING = ("exp", "none", "floor", "add-k")
 
@@ -22,7 +22,7 @@ class MetricOptions:
     Attributes:
         tokenize: tokeniser of BLEU by sacrebleu's name; None for its own choice, "none" for tokens as they stand.
         smooth: of BLEU, one of ``SMOOTHING``.
-        lowercase: BLEU and chrF without case (TER is without case anyway).
+        lowercase: BLEU and chrF without case (TER is without case anyway, HTER never).
     """
 
     tokenize: Optional[str] = None
@@ -35,6 +35,9 @@ def make_metric(
 ) -> "Metric":
     """Returns one of ``METRICS``.
 
+    "hter" is TER as shared tasks of post-editing take it, with case and over tokens as they stand; it is human-targeted
+    (Snover et al. 2006) if the reference is a post-edit of the machine translation.
+
     Args:
         name: of the metric.
         options: where they concern it.
@@ -45,8 +48,8 @@ def make_metric(
     """
     from sacrebleu.metrics import BLEU, CHRF, TER
 
-    if name == "ter":
-        return TER(references=references)
+    if name in ("ter", "hter"):
+        return TER(case_sensitive=name == "hter", references=references)
     if name != "bleu":
         return CHRF(word_order=2 if name == "chrf++" else 0, lowercase=options.lowercase, references=references)
     if options.tokenize is not None and options.tokenize not in BLEU.TOKENIZERS:

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List
+from typing import List, Optional
 
 from docnmt_fairseq.corpus.config import manifest_options
+from docnmt_fairseq.corpus.edits import OPERATIONS, edited_line
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.text_steps import plain_text, tokenizers_of
+from docnmt_fairseq.corpus.text_steps import joins_of, plain_text, tokenizers_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import PIECE, restore_document_order
 from docnmt_fairseq.marks import is_mark
@@ -22,6 +23,7 @@ class Translation:
         reference_tokens: the reference as the model would have written it.
         reference_text: the reference as it was read, normalised.
         tokenizer: of the target language.
+        post_edited: whether the model wrote edit operations, which were applied.
     """
 
     tokens: List[str]
@@ -29,6 +31,7 @@ class Translation:
     reference_tokens: List[str]
     reference_text: List[str]
     tokenizer: str
+    post_edited: bool = False
 
 
 def read_translation(data: Path, split: str, log: Path) -> Translation:
@@ -37,16 +40,19 @@ def read_translation(data: Path, split: str, log: Path) -> Translation:
     Args:
         data: the folder that ``docnmt prepare`` wrote.
         split: "test", "test1", ...
-        log: what ``fairseq-generate`` printed for that split, subwords removed.
+        log: what ``fairseq-generate`` printed for that split: subwords removed; edit operations as they are.
 
     Raises:
-        InputError: no such output or split, a log that does not cover it, or subwords left in it.
+        InputError: no such output or split, a log that does not cover it, subwords left in it, or edit operations
+            joined as if they were subwords.
     """
     options = manifest_options(data, "--data")
     source, target = options["source_lang"], options["target_lang"]
     if not (data / "text" / f"{split}.{source}").is_file():
         raise InputError(f"--split {split}: not in {data / 'text'}")
     tokens = restore_document_order(log, data / "text" / f"{split}.{source}")
+    if options.get("edits_of"):
+        tokens = _edited(tokens, data / "subword" / f"{split}.{options['edits_of']}", log, joins_of(options))
     if options["subwords"] != "none" and any(PIECE in line for line in tokens):
         raise InputError(f"{log}: holds subwords ({PIECE}); generate with --remove-bpe sentencepiece")
     sides = tokenizers_of(options)
@@ -58,4 +64,16 @@ def read_translation(data: Path, split: str, log: Path) -> Translation:
         reference_tokens=list(read_lines(data / stage / f"{split}.{target}")),
         reference_text=list(read_lines(data / "text" / f"{split}.{target}")),
         tokenizer=sides[1],
+        post_edited=bool(options.get("edits_of")),
     )
+
+
+def _edited(operations: List[str], translation: Path, log: Path, joins: Optional[str]) -> List[str]:
+    """Returns the text that operations make of the machine translation, its subwords joined."""
+    from fairseq.data.data_utils import post_process
+
+    joined = {first + second for first in OPERATIONS for second in OPERATIONS}
+    if joins and any(pair in line for line in operations for pair in joined):
+        raise InputError(f"{log}: edit operations without spaces between; generate without --remove-bpe")
+    edited = [edited_line(*texts) for texts in zip(read_lines(translation), operations)]
+    return [line if is_mark(line) else post_process(line, joins) for line in edited]

@@ -170,7 +170,7 @@ def _column(
             outcomes, signature = compare_segments(test, texts, metric, samples, options.seed)
         comparisons[test] = Comparison(samples, signature_of(signature, level), outcomes)
     prefix = "d-" if level == "document" else ""
-    title = prefix + next(iter(scores.values())).name
+    title = prefix + ("HTER" if name == "hter" else next(iter(scores.values())).name)
     values = {system: score.score for system, score in scores.items()}
     return Column(title, level, signature_of(metric.get_signature(), level), values, comparisons)
 

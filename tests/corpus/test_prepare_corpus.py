@@ -43,7 +43,7 @@ def fake_preprocess(monkeypatch):
     """Stands in for fairseq-preprocess where a test is about everything before it; counts its runs."""
     runs = []
 
-    def fake(folder, languages, dictionaries, expected, *, joint, workers):
+    def fake(folder, stage, languages, dictionaries, expected, *, joint, workers):
         runs.append((expected, joint))
         (folder / "data-bin").mkdir(exist_ok=True)
         (folder / "data-bin" / "dict.en.txt").write_text(str(len(runs)))
@@ -260,5 +260,7 @@ def test_failing_or_losing_preprocess_is_noticed(finished, tmp_path, monkeypatch
     shutil.copytree(out / "models", tmp_path / "models")
     dictionaries = (tmp_path / "models" / "dict.en.txt", tmp_path / "models" / "dict.de.txt")
     with pytest.raises(InputError, match=r"fairseq-preprocess failed .*subword/test"):
-        binarise.binarise(tmp_path, ("en", "de"), dictionaries, {"test": (wanted, wanted)}, joint=True, workers=1)
+        binarise.binarise(
+            tmp_path, "subword", ("en", "de"), dictionaries, {"test": (wanted, wanted)}, joint=True, workers=1
+        )
     assert not (tmp_path / "data-bin").exists()

@@ -17,6 +17,7 @@ METRICS = {
     "chrf": sacrebleu.metrics.CHRF,
     "chrf++": lambda: sacrebleu.metrics.CHRF(word_order=2),
     "ter": sacrebleu.metrics.TER,
+    "hter": lambda: sacrebleu.metrics.TER(case_sensitive=True),
 }
 
 
@@ -39,7 +40,8 @@ def test_scores_and_signatures_are_sacrebleus_on_both_levels(stream, seed, count
     references = [stream, *(worse(stream, seed + i) for i in range(1, count))]
     systems = {"one": worse(stream, seed + 10), "two": worse(stream, seed + 11, 0.6)}
     found = build_report(reference_set(*references), systems, ScoreOptions(metrics=tuple(METRICS)))
-    assert [c.name for c in found.columns] == [p + n for p in ("", "d-") for n in ("BLEU", "chrF2", "chrF2++", "TER")]
+    names = ("BLEU", "chrF2", "chrF2++", "TER", "HTER")
+    assert [c.name for c in found.columns] == [prefix + name for prefix in ("", "d-") for name in names]
     for column, (make, joined) in zip(found.columns, [(m, j) for j in (False, True) for m in METRICS.values()]):
 
         def laid_out(text, joined=joined):
