@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import List
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.facts import read_facts
+from docnmt_fairseq.recipes.facts import DEFAULT_MODELS, read_facts
 from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
-from docnmt_fairseq.recipes.run import DEFAULT_MODELS, STEPS, Options, Recipe
+from docnmt_fairseq.recipes.run import STEPS, Options, Recipe
 from docnmt_fairseq.recipes.training import Machine
 
 HELP = "a data set's whole way: get, prepare, train, translate, score"
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the recipe, the output, what to train, and on what."""
     parser.add_argument("recipe", type=Path, metavar="FILE", help="facts of the data set, e.g. configs/recipes/*.yaml")
     parser.add_argument(
-        "--output", type=Path, metavar="DIR", help="folder to write (default: work/NAME, smoke runs: work/NAME-smoke)"
+        "--output", type=Path, metavar="DIR", help="folder to write (default: work/NAME, smoke runs work/NAME-smoke)"
     )
     parser.add_argument(
         "--raw", type=Path, metavar="DIR", help="folder with the data set's files or archives; nothing is downloaded"
@@ -32,8 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--models",
         metavar="NAMES",
-        default=" ".join(DEFAULT_MODELS),
-        help=f"models with spaces between (default: {' '.join(DEFAULT_MODELS)}); a wrong name lists all",
+        default="",
+        help=f"models with spaces between (default: the recipe's, else {' '.join(DEFAULT_MODELS)}); a wrong name lists "
+        "all",
     )
     parser.add_argument("--seeds", default="1", metavar="NUMBERS", help="each model is trained with each (default: 1)")
     parser.add_argument("--size", metavar="SIZE", help="preset of the architectures (default: the recipe's)")
@@ -54,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="two minutes on a CPU: a few documents, tiny models; without --raw, of made-up text in native formats",
     )
+    parser.add_argument(
+        "--words", action="store_true", help="post-editing: models write the post-edited words, not edit operations"
+    )
     parser.add_argument("--workers", type=int, metavar="N", help="processes of preparation (default: all available)")
 
 
@@ -63,8 +67,9 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(f"--updates {args.updates}: at least 1")
     logging.getLogger("fairseq").setLevel(logging.WARNING)  # importing it logs what it would like to have installed
     facts = read_facts(args.recipe)
+    kinds = [kind for kind, chosen in (("words", args.words), ("smoke", args.smoke)) if chosen]
     options = Options(
-        output=args.output or Path("work") / (args.recipe.stem + ("-smoke" if args.smoke else "")),
+        output=args.output or Path("work") / "-".join([args.recipe.stem, *kinds]),
         raw=args.raw,
         models=tuple(args.models.split()),
         seeds=tuple(_numbers(args.seeds)),
@@ -75,6 +80,7 @@ def run(args: argparse.Namespace) -> None:
         until=args.until,
         smoke=args.smoke,
         workers=args.workers or _processors(),
+        words=args.words,
     )
     recipe = Recipe(facts, options)
     with alone_in(options.output), ending_on_signals():

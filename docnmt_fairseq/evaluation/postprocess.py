@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List, Optional
+from typing import Any, List, Mapping, Optional
 
 from docnmt_fairseq.corpus.config import manifest_options
 from docnmt_fairseq.corpus.edits import OPERATIONS, edited_line
@@ -47,7 +47,7 @@ def read_translation(data: Path, split: str, log: Path) -> Translation:
             joined as if they were subwords.
     """
     options = manifest_options(data, "--data")
-    source, target = options["source_lang"], options["target_lang"]
+    source = options["source_lang"]
     if not (data / "text" / f"{split}.{source}").is_file():
         raise InputError(f"--split {split}: not in {data / 'text'}")
     tokens = restore_document_order(log, data / "text" / f"{split}.{source}")
@@ -55,15 +55,39 @@ def read_translation(data: Path, split: str, log: Path) -> Translation:
         tokens = _edited(tokens, data / "subword" / f"{split}.{options['edits_of']}", log, joins_of(options))
     if options["subwords"] != "none" and any(PIECE in line for line in tokens):
         raise InputError(f"{log}: holds subwords ({PIECE}); generate with --remove-bpe sentencepiece")
-    sides = tokenizers_of(options)
-    stage = "truecased" if options["truecase"] else "text" if sides == ("none", "none") else "tokenized"
-    restore = plain_text(target, sides[1], options["truecase"])
+    return _beside_reference(data, split, options, tokens)
+
+
+def read_text_as_translation(data: Path, split: str, side: str) -> Translation:
+    """Returns a side of the data as if a model had written it, such as the machine translation of post-edits.
+
+    Args:
+        data: the folder that ``docnmt prepare`` wrote.
+        split: "test", "test1", ...
+        side: the language, or the name of a further text, that was prepared as the target was.
+
+    Raises:
+        InputError: no such output.
+    """
+    options = manifest_options(data, "--data")
+    return _beside_reference(data, split, options, list(read_lines(data / _stage(options) / f"{split}.{side}")))
+
+
+def _stage(options: Mapping[str, Any]) -> str:
+    """Returns the folder with the text before subwords."""
+    tokenized = tokenizers_of(options) != ("none", "none")
+    return "truecased" if options["truecase"] else "tokenized" if tokenized else "text"
+
+
+def _beside_reference(data: Path, split: str, options: Mapping[str, Any], tokens: List[str]) -> Translation:
+    target, tokenizer = options["target_lang"], tokenizers_of(options)[1]
+    restore = plain_text(target, tokenizer, options["truecase"])
     return Translation(
         tokens=tokens,
         text=[line if is_mark(line) else restore(line) for line in tokens],
-        reference_tokens=list(read_lines(data / stage / f"{split}.{target}")),
+        reference_tokens=list(read_lines(data / _stage(options) / f"{split}.{target}")),
         reference_text=list(read_lines(data / "text" / f"{split}.{target}")),
-        tokenizer=sides[1],
+        tokenizer=tokenizer,
         post_edited=bool(options.get("edits_of")),
     )
 

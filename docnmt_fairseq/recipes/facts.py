@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar
 from docnmt_fairseq.errors import InputError
 
 T = TypeVar("T")
+DEFAULT_MODELS = ("sentence", "concatenation", "conditional", "tree")
 
 
 @dataclass(frozen=True)
@@ -64,16 +65,23 @@ class Training:
 
 @dataclass(frozen=True)
 class Published:
-    """What a paper reports: sentences of the splits, and BLEU over tokens by model."""
+    """What a paper reports: sentences of the splits; BLEU and HTER over tokens by model."""
 
     source: str
     sentences: Dict[str, int] = field(default_factory=dict)
     bleu: Dict[str, float] = field(default_factory=dict)
+    hter: Dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """All of them; ``prepare`` holds options of ``docnmt prepare`` by their names in ``PrepareConfig``."""
+    """All of them.
+
+    Attributes:
+        prepare: options of ``docnmt prepare`` by their names in ``PrepareConfig``.
+        models: that are trained if nobody says which.
+        post_edits_of: for automatic post-editing: the side with machine translations, which are scored, too.
+    """
 
     title: str
     source_lang: str
@@ -82,6 +90,8 @@ class Facts:
     splits: Dict[str, SplitFacts]
     prepare: Dict[str, Any]
     training: Training
+    models: List[str] = field(default_factory=lambda: list(DEFAULT_MODELS))
+    post_edits_of: Optional[str] = None
     downloads: List[Download] = field(default_factory=list)
     hold_out: Optional[HoldOut] = None
     published: Optional[Published] = None

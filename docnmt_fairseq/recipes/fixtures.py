@@ -148,10 +148,30 @@ def _opus_xml(files: List[str], made: List[Pairs], languages: Tuple[str, str]) -
     return contents
 
 
+def _wmt_ape(files: List[str], made: List[Pairs], languages: Tuple[str, str]) -> Content:
+    """Returns sentences without their documents; the machine translation is the post-edit with a mistake here and there."""
+    chance = random.Random(0)
+    sentences = [pair for document in made for pair in document]
+    sides = {"src": [pair[0] for pair in sentences], "pe": [pair[1] for pair in sentences]}
+    sides["mt"] = [_spoilt(sentence, chance) for sentence in sides["pe"]]
+    return {file: "".join(f"{line}\n" for line in sides[file.rsplit(".", 1)[1]]).encode() for file in files}
+
+
+def _spoilt(sentence: str, chance: random.Random) -> str:
+    """Returns a sentence of which words are lost, doubled or swapped."""
+    words = sentence.split()
+    place = chance.randrange(len(words))
+    mistake = chance.choice(
+        ([], words[place : place + 1] * 2, words[place : place + 2][::-1], words[place : place + 2])
+    )
+    return " ".join(words[:place] + mistake + words[place + 2 :]) or sentence
+
+
 WRITERS = {
     "delimited": _a_file_a_side(_delimited),
     "ted-tags": _a_file_a_side(_ted_tags),
     "ted-xml": _a_file_a_side(_ted_xml),
     "opus-moses": _opus_moses,
     "opus-xml": _opus_xml,
+    "wmt-ape": _wmt_ape,
 }

@@ -12,20 +12,22 @@ from docnmt_fairseq.corpus.files import atomic_write_bytes, read_lines
 from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.steps import Steps, sha256
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.postprocess import read_translation
 from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.recipes import fixtures
 from docnmt_fairseq.recipes.facts import Facts
 from docnmt_fairseq.recipes.fetch import Source
 from docnmt_fairseq.recipes.models import Model, model
+from docnmt_fairseq.recipes.scoring import scores_of, scores_of_unchanged
 from docnmt_fairseq.recipes.select import native_documents, write_first, write_held_out
-from docnmt_fairseq.recipes.table import Scores, scores_table
+from docnmt_fairseq.recipes.table import Seeds, scores_table
 from docnmt_fairseq.recipes.training import Budget, Machine, train, translate
 
 STEPS = ("get", "prepare", "train", "translate", "table")
 SMOKE_DOCUMENTS = {"train": 24, "valid": 3, "test": 3}
 SMOKE_HELD_OUT = 10  # sentences
 SMOKE_PIECES = 24  # subwords beside the characters
-DEFAULT_MODELS = ("sentence", "concatenation", "conditional", "tree")
+UNCHANGED = "translation as it is"  # the row that automatic post-editing is to be better than
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ class Options:
 
     output: Path
     raw: Optional[Path] = None
-    models: Tuple[str, ...] = DEFAULT_MODELS
+    models: Tuple[str, ...] = ()
     seeds: Tuple[int, ...] = (1,)
     machine: Machine = Machine()
     size: Optional[str] = None
@@ -45,6 +47,7 @@ class Options:
     until: str = STEPS[-1]
     smoke: bool = False
     workers: int = 1
+    words: bool = False
 
 
 class Recipe:
@@ -59,8 +62,10 @@ class Recipe:
     """
 
     def __init__(self, facts: Facts, options: Options):
+        if options.words and not facts.post_edits_of:
+            raise InputError("--words: only for recipes of automatic post-editing")
         self.facts, self.options = facts, options
-        self.models: Dict[str, Model] = {name: model(name) for name in options.models}
+        self.models: Dict[str, Model] = {name: model(name) for name in options.models or facts.models}
         self.steps = Steps(options.output.absolute(), summary=options.output.absolute() / "table.md")
         self.output = self.steps.folder
         training = facts.training
@@ -104,8 +109,9 @@ class Recipe:
     def _claim(self) -> None:
         """Notes whose output this is."""
         path, own = self.output / "recipe.json", {"recipe": self.facts.title, "smoke": self.options.smoke}
+        own.update({"words": True} if self.options.words else {})
         if path.exists() and json.loads(path.read_text(encoding="utf-8")) != own:
-            raise InputError(f"--output {self.output}: belongs to another recipe, or to a smoke run; give another")
+            raise InputError(f"--output {self.output}: belongs to another recipe, or another kind of run; give another")
         atomic_write_bytes(path, (json.dumps(own, ensure_ascii=False) + "\n").encode())
 
     def get(self) -> Dict[str, Path]:
@@ -121,6 +127,8 @@ class Recipe:
         """Returns the manifest of the prepared data, in ``data``."""
         facts, splits = self.facts, self._native(paths)
         settings = dict(facts.prepare, on_empty="drop")
+        if not self.options.words:
+            settings["edits_of"] = facts.post_edits_of
         if facts.hold_out or self.options.smoke:
             splits = self._selected(paths)
             if self.options.smoke and settings.get("subwords") != "none":
@@ -195,7 +203,8 @@ class Recipe:
     def translate(self, name: str, seed: int, manifest: Dict[str, Any]) -> None:
         """Translates the test set with a model, and scores it: ``generate.log``, ``test.txt``, ``scores.json``."""
         data, folder, chosen = self.output / "data", self._folder(name, seed), self.models[name]
-        log, subwords = folder / "generate.log", manifest["options"]["subwords"] != "none"
+        options, log = manifest["options"], folder / "generate.log"
+        subwords = options["subwords"] != "none" and not options["edits_of"]
         trained = json.loads((folder / "training.json").read_text(encoding="utf-8"))
         tokens, cpu = chosen.sentences * self.budget.batch_tokens, self.options.machine.cpu
         action = partial(translate, data / "data-bin", folder, log, chosen, tokens, subwords, cpu)
@@ -204,20 +213,16 @@ class Recipe:
         self.steps.run(f"score/{name}-{seed}", {"log": sha256(log)}, written, partial(self._score, log, *written))
 
     def _score(self, log: Path, text: Path, scores: Path) -> None:
-        from docnmt_fairseq.evaluation.postprocess import read_translation
-        from docnmt_fairseq.evaluation.scores import corpus_scores
-        from docnmt_fairseq.evaluation.tokenized_bleu import tokenized_bleu
-
         found = read_translation(self.output / "data", "test", log)
-        plain = corpus_scores(found.text, found.reference_text, "zh" if found.tokenizer == "jieba" else None)
-        tokens = tokenized_bleu(found.tokens, found.reference_tokens)
-        values = {**plain.to_json(), "bleu_tokens": tokens.bleu, "bleu_tokens_signature": tokens.signature}
+        values = scores_of(found, post_editing=self.facts.post_edits_of is not None)
         atomic_write_bytes(text, "".join(f"{line}\n" for line in found.text).encode())
         atomic_write_bytes(scores, (json.dumps(values, indent=1) + "\n").encode())
 
     def table(self, manifest: Dict[str, Any]) -> str:
         """Returns the table, which is written to ``table.md`` last."""
-        scores: Dict[str, Dict[int, Scores]] = {}
+        scores: Dict[str, Seeds] = {}
+        if self.facts.post_edits_of:
+            scores[UNCHANGED] = {None: scores_of_unchanged(self.output / "data", self.facts.post_edits_of)}
         for name in self.models:
             paths = {seed: self._folder(name, seed) / "scores.json" for seed in self.options.seeds}
             scores[name] = {seed: json.loads(path.read_text(encoding="utf-8")) for seed, path in paths.items()}

@@ -1,15 +1,17 @@
 """The table of a recipe: each model's scores over its seeds, beside what was published."""
 
 from statistics import mean, stdev
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from docnmt_fairseq.evaluation.tables import markdown
-from docnmt_fairseq.recipes.facts import Facts
+from docnmt_fairseq.recipes.facts import Facts, Published
+from docnmt_fairseq.recipes.scoring import Scores
 
-Scores = Dict[str, object]  # of one model and seed: bleu_tokens, bleu, chrf, sentences, signatures
+Seeds = Mapping[Optional[int], Scores]  # None: nothing was trained
+COLUMNS = {"bleu_tokens": "BLEU over tokens", "hter": "HTER over tokens↓", "bleu": "BLEU", "chrf": "chrF"}
 
 
-def scores_table(facts: Facts, scores: Dict[str, Dict[int, Scores]], counts: Dict[str, int], smoke: bool) -> str:
+def scores_table(facts: Facts, scores: Mapping[str, Seeds], counts: Dict[str, int], smoke: bool) -> str:
     """Returns the table as Markdown, with what the numbers are.
 
     Args:
@@ -18,19 +20,18 @@ def scores_table(facts: Facts, scores: Dict[str, Dict[int, Scores]], counts: Dic
         counts: sentences by split, as prepared.
         smoke: whether nobody should believe the numbers.
     """
-    published = facts.published
-    header = ["model", "BLEU over tokens", "BLEU", "chrF", "seeds"]
-    header += ["published, BLEU over tokens"] if published and published.bleu else []
+    published = facts.published or Published("")
+    runs = [run for seeds in scores.values() for run in seeds.values()]
+    columns = {name: title for name, title in COLUMNS.items() if name in runs[0]}
+    beside = [(COLUMNS[name], values) for name, values in _figures(published) if values]
+    header = ["model", *columns.values(), "seeds", *(f"published, {title}" for title, _ in beside)]
     rows = []
     for model, seeds in scores.items():
-        values = [_spread([run[name] for run in seeds.values()]) for name in ("bleu_tokens", "bleu", "chrf")]
-        row = [model, *values, ", ".join(map(str, seeds))]
-        if len(header) > len(row):
-            row.append(_published(published.bleu.get(model)))
-        rows.append(row)
-    for model in [name for name in (published.bleu if published else {}) if name not in scores]:
-        rows.append([model, *["–"] * 4, _published(published.bleu[model])])
-    runs = [run for seeds in scores.values() for run in seeds.values()]
+        values = [_spread([run[name] for run in seeds.values()]) for name in columns]
+        numbers = ", ".join("–" if seed is None else str(seed) for seed in seeds)
+        rows.append([model, *values, numbers, *_published(model, beside)])
+    for model in dict.fromkeys(model for _, values in beside for model in values if model not in scores):
+        rows.append([model, *["–"] * (len(columns) + 1), *_published(model, beside)])
     signatures = sorted({str(run[name]) for run in runs for name in run if name.endswith("signature")})
     lines = [f"# {facts.title}", ""]
     if smoke:
@@ -38,10 +39,15 @@ def scores_table(facts: Facts, scores: Dict[str, Dict[int, Scores]], counts: Dic
     lines += [markdown([header, *rows]), ""]
     lines += [f"Over {runs[0]['sentences']:,} test sentences; several seeds: mean ± standard deviation. Signatures: "
               f"{'; '.join(f'`{one}`' for one in signatures)}.", ""]  # fmt: skip
-    if published:
+    if published.source:
         lines += [f"Published: {published.source}.", ""]
-    lines += _sentences(published.sentences if published else {}, counts)
+    lines += _sentences(published.sentences, counts)
     return "\n".join(lines)
+
+
+def _figures(published: Published) -> List[Tuple[str, Dict[str, float]]]:
+    """Returns what was published by column."""
+    return [("bleu_tokens", published.bleu), ("hter", published.hter)]
 
 
 def _sentences(published: Dict[str, int], counts: Dict[str, int]) -> List[str]:
@@ -57,5 +63,5 @@ def _spread(values: Sequence[float]) -> str:
     return f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
 
 
-def _published(value: Optional[float]) -> str:
-    return "–" if value is None else f"{value:.2f}"
+def _published(model: str, beside: Sequence[Tuple[str, Dict[str, float]]]) -> List[str]:
+    return [f"{values[model]:.2f}" if model in values else "–" for _, values in beside]
