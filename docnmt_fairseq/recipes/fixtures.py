@@ -149,7 +149,7 @@ def _opus_xml(files: List[str], made: List[Pairs], languages: Tuple[str, str]) -
 
 
 def _wmt_ape(files: List[str], made: List[Pairs], languages: Tuple[str, str]) -> Content:
-    """Returns sentences without their documents; the machine translation is the post-edit with a mistake here and there."""
+    """Returns sentences without their documents; the machine translation is the post-edit with mistakes put in."""
     chance = random.Random(0)
     sentences = [pair for document in made for pair in document]
     sides = {"src": [pair[0] for pair in sentences], "pe": [pair[1] for pair in sentences]}
@@ -158,13 +158,11 @@ def _wmt_ape(files: List[str], made: List[Pairs], languages: Tuple[str, str]) ->
 
 
 def _spoilt(sentence: str, chance: random.Random) -> str:
-    """Returns a sentence of which words are lost, doubled or swapped."""
+    """Returns a sentence in which a word may be lost, doubled or swapped with the next."""
     words = sentence.split()
-    place = chance.randrange(len(words))
-    mistake = chance.choice(
-        ([], words[place : place + 1] * 2, words[place : place + 2][::-1], words[place : place + 2])
-    )
-    return " ".join(words[:place] + mistake + words[place + 2 :]) or sentence
+    place = chance.randrange(len(words) - 1)
+    two = words[place : place + 2]
+    return " ".join(words[:place] + chance.choice([two, two[:1], two[:1] * 2, two[::-1]]) + words[place + 2 :])
 
 
 WRITERS = {

@@ -20,7 +20,7 @@ def shared(name):
 
 def test_registry():
     tables, opus, talks = ["news-commentary", "tsv"], ["opus-moses", "opus-xml"], ["ted-tags", "ted-xml"]
-    assert readers.formats() == sorted(["d-lines", "delimited", "wmt-xml", *tables, *opus, *talks])
+    assert readers.formats() == sorted(["d-lines", "delimited", "wmt-ape", "wmt-xml", *tables, *opus, *talks])
     for name in readers.formats():
         assert readers.reader(name).HELP and readers.reader(name).FILES
     with pytest.raises(InputError, match="--format sgm: no such format; choose from d-lines"):
@@ -48,6 +48,19 @@ def test_d_lines(tmp_path):
     documents = read("d-lines", files)
     assert text(documents) == [[[("a", "A"), ("b", "B")]], [[("c", "C")]]]
     assert documents[1].lines == [[(6, 6)]]
+
+
+def test_wmt_ape_has_one_sentence_a_document(tmp_path):
+    for name, content in (("src", "a\nb\n"), ("mt", "X\nY\n"), ("pe", "A\nB\n")):
+        write(tmp_path, f"x.{name}", content)
+    assert text(read("wmt-ape", [tmp_path / "x"])) == [[[("a", "A")]], [[("b", "B")]]]
+    files = [tmp_path / "x.mt", tmp_path / "x.pe"]
+    assert text(read("wmt-ape", files)) == [[[("X", "A")]], [[("Y", "B")]]]
+    assert text(read("wmt-ape", [tmp_path / "x"], ReadOptions("en"))) == [[[("a",)]], [[("b",)]]]
+    write(tmp_path, "x.pe", "A\n\n")
+    refused("wmt-ape", [tmp_path / "x"], "x.pe:2", "empty line here, but text in")
+    write(tmp_path, "x.pe", "A\n")
+    refused("wmt-ape", [tmp_path / "x"], "x.src:2", "unequal line counts")
 
 
 @pytest.mark.parametrize(

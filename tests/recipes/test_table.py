@@ -22,3 +22,16 @@ def test_seeds_are_averaged_and_published_scores_stand_beside():
 def test_without_published_scores_there_is_no_such_column():
     text = scores_table(facts(), {"tree": {1: RUN}}, {"test": 1234}, smoke=True)
     assert "published" not in text.lower() and "mean nothing" in text
+
+
+def test_post_editing_is_scored_beside_the_translation_as_it_is():
+    published = Published("A paper", hter={"translation as it is": 24.8, "flat": 24.2})
+    edited = {**RUN, "hter": 20.5, "hter_signature": "HTER-SIGNED"}
+    scores = {"translation as it is": {None: {**edited, "hter": 24.76}}, "tree": {1: edited, 2: edited}}
+    text = scores_table(facts(published), scores, {"test": 1234}, smoke=False)
+    assert (
+        "| model | BLEU over tokens | HTER over tokens↓ | BLEU | chrF | seeds | published, HTER over tokens↓ |" in text
+    )
+    assert "| translation as it is | 10.00 | 24.76 | 9.00 | 30.00 | – | 24.80 |" in text
+    assert "| tree | 10.00 ± 0.00 | 20.50 ± 0.00 | 9.00 ± 0.00 | 30.00 ± 0.00 | 1, 2 | – |" in text
+    assert "| flat | – | – | – | – | – | 24.20 |" in text and "`HTER-SIGNED`" in text
