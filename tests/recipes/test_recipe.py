@@ -20,6 +20,7 @@ from tests import toy
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.yaml"))
 SMALL = ROOT / "configs" / "recipes" / "en_de_small.yaml"
+POST_EDITING = ROOT / "configs" / "recipes" / "ape_en_de.yaml"
 
 
 def recipe(path, output, *options):
@@ -64,6 +65,19 @@ def test_an_output_belongs_to_one_recipe(tmp_path, capsys):
     assert recipe(SMALL, tmp_path / "out", "--raw", str(tmp_path / "raw"), "--until", "get") == 0
     assert recipe(SMALL, tmp_path / "out", "--smoke", "--until", "get") == 2
     assert "belongs to another recipe" in capsys.readouterr().err
+
+
+def test_post_editing_is_of_operations_or_words(tmp_path, capsys):
+    for name, options in (("operations", ["--smoke"]), ("words", ["--smoke", "--words"])):
+        assert recipe(POST_EDITING, tmp_path / name, *options, "--until", "prepare") == 0
+        data = tmp_path / name / "data"
+        target = (data / "text" / "train.de").read_text(encoding="utf-8")
+        operations = (data / "edits" / "train.de").is_file()
+        assert "<keep>" not in target and operations == (name == "operations")
+    assert recipe(POST_EDITING, tmp_path / "words", "--smoke", "--until", "prepare") == 2
+    assert "another kind of run" in capsys.readouterr().err
+    assert recipe(SMALL, tmp_path / "small", "--words") == 2
+    assert "--words: only for recipes of automatic post-editing" in capsys.readouterr().err
 
 
 @pytest.mark.slow
