@@ -87,9 +87,9 @@ def _dictionaries(stages: Stages, done: Stage) -> List[Step]:
             action = partial(dictionary_from_model, model, path, symbols)
         else:
             texts = (
-                stages.paths(stages.last, "train")
+                stages.paths("subword", "train")
                 if config.joint
-                else [stages.path(stages.last, "train", config.languages[side])]
+                else [stages.path("subword", "train", config.languages[side])]
             )
             limits = {"min_count": config.min_count, "max_words": config.max_words}
             inputs = {
