@@ -4,11 +4,12 @@ from dataclasses import dataclass, field, replace
 from typing import List, Optional
 
 from fairseq import utils
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import ChoiceEnum
 from omegaconf import II
 
 from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.further_config import FurtherSourcesConfig, further_problems
 from docnmt_fairseq.modules.context import (
     ADDED,
     COMBINATIONS,
@@ -34,7 +35,7 @@ def _option(default: object, help_text: str) -> object:
 
 
 @dataclass
-class DocumentTransformerConfig(FairseqDataclass):
+class DocumentTransformerConfig(FurtherSourcesConfig):
     """Sizes and regularisation as in fairseq's Transformer, then what looks across sentences."""
 
     activation_fn: ChoiceEnum(utils.get_available_activation_fns()) = _option("relu", "activation of the feed-forward")
@@ -238,7 +239,7 @@ def target_context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
 
 def check(cfg: DocumentTransformerConfig) -> None:
     """Raises one :class:`InputError` that lists every bad value and combination by its option."""
-    problems = []
+    problems = list(further_problems(cfg))
 
     def expect(condition: bool, message: str) -> None:
         if not condition:
