@@ -133,11 +133,10 @@ class DocumentDataset(FairseqDataset):
         }
         batch["net_input"]["layout"] = layout
         if self.further:
+            of_sources = zip(*(sample["further"] for sample in samples))
             batch["net_input"]["further"] = [
-                None
-                if lines is None
-                else LineSource.join([items for sample in samples for items in sample["further"][k]])
-                for k, lines in enumerate(self.further)
+                None if of_samples[0] is None else LineSource.join(list(chain.from_iterable(of_samples)))
+                for of_samples in of_sources
             ]
         if targets is not None:
             batch["target"], previous = self._targets(targets, layout.targets)

@@ -8,6 +8,7 @@ from fairseq.dataclass import ChoiceEnum
 from omegaconf import II
 
 from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
+from docnmt_fairseq.data.source_specs import NONE
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.further_config import FurtherSourcesConfig, further_problems
 from docnmt_fairseq.modules.context import (
@@ -286,10 +287,11 @@ def check(cfg: DocumentTransformerConfig) -> None:
     message = f"--target-context-attention {cfg.target_context_attention}: must be one of {', '.join(mechanisms)}"
     expect(cfg.target_context_attention in mechanisms, message)
     without = cfg.context_attention == cfg.decoder_context_attention == cfg.target_context_attention == "none"
+    without &= cfg.further_sources in (None, NONE)
     expect(
         not (cfg.freeze_sentence_model and without),
-        "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention or "
-        "--target-context-attention",
+        "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention, "
+        "--target-context-attention or --further-sources",
     )
     if problems:
         raise InputError("; ".join(problems))

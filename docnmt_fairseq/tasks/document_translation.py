@@ -102,10 +102,9 @@ class DocumentTranslationTask(DocumentsTask):
                     f"{OPTION} {self.view('further_sources')}: the model was trained with "
                     f"{self.trained_view['further_sources']}; leave the option out"
                 )
-        elif hasattr(cfg, "further_feature_dims") and not cfg.further_feature_dims:  # kept in checkpoints
-            cfg.further_feature_dims = [
-                given.width for given in self.further_inputs(self.further_sources) if given.width
-            ]
+        elif self.further_sources and hasattr(cfg, "further_feature_dims") and not cfg.further_feature_dims:
+            widths = (given.width for given in self.further_inputs(self.further_sources))
+            cfg.further_feature_dims = [width for width in widths if width]  # checkpoints keep it
         return super().build_model(cfg, from_checkpoint)
 
     def build_criterion(self, cfg: FairseqDataclass, *args, **kwargs) -> torch.nn.Module:
