@@ -136,8 +136,13 @@ class DocumentTransformer(TransformerModelBase):
     def sentence_keys(self) -> Set[str]:
         """Returns the keys of a sentence-level model: also the word attention of a mechanism that replaces it."""
         replaced = (".self_attn.q_proj.", ".self_attn.k_proj.", ".self_attn.v_proj.", ".self_attn.out_proj.")
-        context = self.context_keys()
-        return {key for key in self.state_dict() if key not in context or any(part in key for part in replaced)}
+        parts = self.context_parts()
+        context, further = set().union(*parts.values()), parts.get("further sources", set())
+        return {
+            key
+            for key in self.state_dict()
+            if key not in context or (key not in further and any(part in key for part in replaced))
+        }
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
         """Makes a sentence-level checkpoint (fairseq's or ours) loadable: context parts keep their initialisation.
