@@ -55,7 +55,7 @@ def test_the_task_reads_what_prepare_wrote(finished):
         found = source.values.split(source.lengths.tolist())
         for line, tokens in zip(batch["id"].tolist(), found):
             assert dictionary.string(tokens) == lines[line]
-        assert len(found) == 5 and manifest["counts"]["test"]["words"][suffix] == 21
+        assert len(found) == 5 and manifest["counts"]["test"]["words"][suffix] == 23
     assert {path.name for path in (folder / "out" / "data-bin").glob("dict.*")} == {
         f"dict.{side}.txt" for side in ("en", "de", "mt", "gloss")
     }
