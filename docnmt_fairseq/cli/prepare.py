@@ -18,6 +18,7 @@ from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.binarise import DATA_BIN
 from docnmt_fairseq.corpus.config import AND, MODEL_OPTIONS, PrepareConfig
 from docnmt_fairseq.corpus.prepare import prepare
+from docnmt_fairseq.corpus.sides import LIKE_SOURCE, MODELS
 from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS
 from docnmt_fairseq.corpus.text import ON_EMPTY
 from docnmt_fairseq.corpus.tokenizers import TOKENIZERS
@@ -80,6 +81,14 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--header", action="store_true", default=None, help="tsv: the first row names the columns")
     group.add_argument(
+        "--further",
+        nargs="+",
+        metavar="SUFFIX",
+        help="further text of every line, for --further-sources text:SUFFIX: files PREFIX.SUFFIX of delimited or wmt-ape "
+        "text, or given after those of source and target; "
+        f"SUFFIX={'|'.join(MODELS)}: whose tokenizer, subwords and dictionary (default: {LIKE_SOURCE})",
+    )
+    group.add_argument(
         "--reuse", metavar="DIR", help="an earlier output whose models, dictionaries and their options are taken"
     )
 
@@ -140,9 +149,9 @@ def _add_subwords(group: argparse._ArgumentGroup) -> None:
 def _add_post_editing(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--edits-of",
-        metavar="LANG",
-        help="the source language, whose text is machine translations that the target post-edits: targets become edit "
-        "operations (keep, delete, or a subword to insert)",
+        metavar="SIDE",
+        help="the source language or the --further text that holds machine translations, which the target post-edits: "
+        "targets become edit operations (keep, delete, or a subword to insert)",
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.files import PathLike
+from docnmt_fairseq.corpus.sides import Side, further_problems, sides_of, split_arguments
 from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS, SubwordOptions
 from docnmt_fairseq.corpus.text import ON_EMPTY
 from docnmt_fairseq.corpus.tokenizers import CHINESE, TOKENIZERS, missing_library
@@ -30,6 +31,7 @@ MODEL_OPTIONS = (
     "min_count",
     "max_words",
     "seed",
+    "further",
     "edits_of",
 )
 
@@ -57,7 +59,8 @@ class PrepareConfig:
     ``valid`` and ``test`` are lists of these. Formats of single splits go before ``format``, tokenizers of one side
     before ``tokenizer``. ``joint`` means one subword model and one dictionary for both languages. ``subword_model`` is
     one joint SentencePiece model, or two: source, target. ``reuse`` is an earlier output whose models and dictionaries
-    are taken; then no training text is needed. ``edits_of`` is the side with machine translations: the target, their
+    are taken; then no training text is needed. ``further`` are further sides of the corpora, see
+    :mod:`~docnmt_fairseq.corpus.sides`. ``edits_of`` is the side with machine translations: the target, their
     post-edits, is then written as edit operations on them.
     """
 
@@ -91,7 +94,13 @@ class PrepareConfig:
     seed: int = 1
     workers: int = 1
     reuse: Optional[PathLike] = None
+    further: Sequence[str] = ()
     edits_of: Optional[str] = None
+
+    @property
+    def sides(self) -> List[Side]:
+        """All sides of the text: source, target, and further ones."""
+        return sides_of(self.languages, self.tokenizers, self.tokenizer, self.further)
 
     @property
     def languages(self) -> Tuple[str, str]:
@@ -134,8 +143,11 @@ class PrepareConfig:
         for name, own_format, files in wanted:
             arguments = [files] if isinstance(files, str) else [str(file) for file in files]
             chosen = own_format or self.format
-            corpora = [readers.resolve(chosen, corpus, self.read_options) for corpus in _corpora(arguments)]
-            found.append(Split(name, chosen, tuple(map(tuple, corpora))))
+            corpora = []
+            for corpus in _corpora(arguments):
+                of_pair, further = split_arguments(chosen, corpus, self.sides[2:])
+                corpora.append((*readers.resolve(chosen, of_pair, self.read_options), *further))
+            found.append(Split(name, chosen, tuple(corpora)))
         return found
 
     def check(self) -> None:
@@ -174,6 +186,7 @@ class PrepareConfig:
                     models and self.joint != (models == 1),
                     "--subword-model: one file for joint, two for separate subwords",
                 ),
+                *((True, problem) for problem in further_problems(self.further, self.languages)),
             )
             if wrong
         ]
@@ -187,20 +200,25 @@ class PrepareConfig:
             yield bool(library), f"--{side}-tokenizer {kind}: needs the package {library}; run pip install {library}"
 
     def _edits_problems(self) -> Iterator[Tuple[bool, str]]:
-        """Words are kept only where both sides are split and cased alike."""
+        """Words can be kept only where both sides are split and cased alike."""
         if self.edits_of is None:
             return
         option = f"--edits-of {self.edits_of}"
-        yield self.edits_of != self.source_lang, f"{option}: must be the source language, whose text is translations"
-        subwords_alike = self.joint or self.subwords == "none"
-        alike = subwords_alike and len({*self.tokenizers}) == 1 and not self.truecase
-        yield not alike, f"{option}: needs sides split alike: one tokenizer, no --truecase, no --separate subwords"
+        sides = {side.name: side for side in self.sides if side.name != self.target_lang}
+        if self.edits_of not in sides:
+            yield True, f"{option}: must be the side with machine translations, one of {', '.join(sides)}"
+            return
+        side = sides[self.edits_of]
+        one_model = side.models_of == self.source_lang and (self.joint or self.subwords == "none") and not self.truecase
+        alike = side.models_of == self.target_lang or (one_model and len({*self.tokenizers}) == 1)
+        remedy = f"--further {side.name}=like-target; or of the source one --tokenizer, no --truecase, no --separate"
+        yield not alike, f"{option}: must be split into words and subwords as the target is: {remedy}"
 
     def as_options(self) -> Dict[str, Any]:
         """Returns what the result depends on beside the files, as JSON values."""
         left_out = {"output", "train", "valid", "test", "workers", "reuse", "subword_model"}
         values = {key: value for key, value in asdict(self).items() if key not in left_out}
-        return {**values, "columns": list(self.columns)}
+        return {**values, "columns": list(self.columns), "further": list(self.further)}
 
 
 def _corpora(arguments: Sequence[str]) -> List[List[str]]:

@@ -5,7 +5,7 @@ import logging
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from docnmt_fairseq.corpus.config import AND, PrepareConfig
 from docnmt_fairseq.corpus.files import atomic_write_bytes, read_lines
@@ -56,16 +56,18 @@ class Recipe:
     Args:
         facts: the data set's.
         options: what to do.
+        known: more models that ``options`` may name.
 
     Raises:
         InputError: models that do not exist; an output that belongs to another recipe.
     """
 
-    def __init__(self, facts: Facts, options: Options):
+    def __init__(self, facts: Facts, options: Options, known: Optional[Mapping[str, Model]] = None):
         if options.words and not facts.post_edits_of:
             raise InputError("--words: only for recipes of automatic post-editing")
-        self.facts, self.options = facts, options
-        self.models: Dict[str, Model] = {name: model(name) for name in options.models or facts.models}
+        self.facts, self.options, known = facts, options, known or {}
+        names = options.models or facts.models
+        self.models: Dict[str, Model] = {name: known.get(name) or model(name) for name in names}
         self.steps = Steps(options.output.absolute(), summary=options.output.absolute() / "table.md")
         self.output = self.steps.folder
         training = facts.training
@@ -152,14 +154,14 @@ class Recipe:
         return splits
 
     def _selected(self, paths: Dict[str, Path]) -> Dict[str, Tuple[str, List[str]]]:
-        """Writes the splits as delimited text in ``selected``; returns what ``docnmt prepare`` takes."""
+        """Writes all sides of the splits as delimited text in ``selected``; returns what ``docnmt prepare`` takes."""
         facts, smoke, folder = self.facts, self.options.smoke, self.output / "selected"
-        languages = (facts.source_lang, facts.target_lang)
-        files = {name: [folder / f"{name}.{one}" for one in languages] for name in ("train", "valid", "test")}
-        reading = PrepareConfig(*languages, self.output, on_empty="drop", **self._reading()).read_options
+        reading = PrepareConfig(facts.source_lang, facts.target_lang, self.output, on_empty="drop", **self._reading())
+        sides = [side.name for side in reading.sides]
+        files = {name: [folder / f"{name}.{side}" for side in sides] for name in ("train", "valid", "test")}
         for name, split in facts.splits.items():
             native = [[paths[file] for file in corpus] for corpus in split.corpora]
-            documents = native_documents(split, native, reading)
+            documents = native_documents(split, native, reading.read_options)
             inputs: Dict[str, Any] = {"files": [sha256(path) for corpus in native for path in corpus], "smoke": smoke}
             if name == "train" and facts.hold_out:
                 cut = replace(facts.hold_out, sentences=SMOKE_HELD_OUT) if smoke else facts.hold_out
@@ -174,7 +176,7 @@ class Recipe:
 
     def _reading(self) -> Dict[str, Any]:
         """Returns the options of ``docnmt prepare`` that readers need."""
-        readers_options = ("reference", "one_document_a_line", "columns", "header")
+        readers_options = ("reference", "one_document_a_line", "columns", "header", "further")
         return {name: value for name, value in self.facts.prepare.items() if name in readers_options}
 
     def _few_subwords(self, splits: Dict[str, Tuple[str, List[str]]], settings: Dict[str, Any]) -> int:
