@@ -146,24 +146,20 @@ def test_of_one_source_they_compute_what_the_stock_transformer_computes(data_bin
 @every_variant
 def test_a_sentence_level_checkpoint_is_a_starting_point(data_bin, variant):
     _, _, sentence = toy.build(data_bin)
-    stir(sentence)
+    for parameter in sentence.parameters():
+        parameter.data.normal_(0, 0.2)
     _, task, model = build(data_bin, *VARIANTS[variant])
-    fresh = model.state_dict()
-    begun = {name: value.clone() for name, value in fresh.items()}
+    begun = {name: value.clone() for name, value in model.state_dict().items()}
     model.load_state_dict(sentence.state_dict(), strict=True)
-    prefix = "decoder.layers.0.encoder_attn"
+    loaded, prefix = model.state_dict(), "decoder.layers.0.encoder_attn"
     own = attentions(model)[0].combination.main_source()
     assert bool(own) == (variant.endswith("dot-product") or variant.endswith("sentinel"))
     taken = {f"{prefix}.combination.{part}.{kind}" for part in own.values() for kind in ("weight", "bias")}
-    for name, value in model.state_dict().items():
-        if name in taken:
-            assert not torch.equal(value, begun[name])
-        elif name.startswith(prefix):
-            assert torch.equal(value, begun[name])
+    fresh = [name for name in loaded if name.startswith(f"{prefix}.") and name not in taken]
+    assert fresh and all(torch.equal(loaded[name], begun[name]) for name in fresh)
     for stock, part in own.items():
-        assert torch.equal(
-            model.state_dict()[f"{prefix}.combination.{part}.weight"], sentence.state_dict()[f"{prefix}.{stock}.weight"]
-        )
+        from_stock = sentence.state_dict()[f"{prefix}.{stock}.weight"]
+        assert torch.equal(loaded[f"{prefix}.combination.{part}.weight"], from_stock)
     again = build(data_bin, *VARIANTS[variant])[2]
     again.load_state_dict(model.state_dict(), strict=True)
     sample = toy.batch_of(task)
@@ -171,7 +167,7 @@ def test_a_sentence_level_checkpoint_is_a_starting_point(data_bin, variant):
 
 
 def test_freezing_leaves_the_attention_to_all_sources_to_train(data_bin):
-    _, _, model = build(data_bin, "--freeze-sentence-model")
+    _, _, model = build(data_bin, *VARIANTS["flat-luong"], "--freeze-sentence-model")
     trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert trained and all(".encoder_attn.combination." in name for name in trained)
 
@@ -184,7 +180,7 @@ def test_without_an_option_one_source_has_fairseqs_attention_and_several_are_com
 
 
 def test_how_target_words_divide_their_attention_is_recorded(data_bin):
-    _, task, model = build(data_bin, "--attention-sentinel")
+    _, task, model = build(data_bin, *VARIANTS["hierarchical-sentinel"])
     sample = toy.batch_of(task)
     with record() as recording:
         logits(model, sample)
@@ -227,4 +223,4 @@ def test_a_batch_without_the_models_sources_is_refused(data_bin):
 def test_other_attentions_to_the_one_source_train_and_translate(data_bin, tmp_path, attention):
     options = ["--attention-combination", "flat", "--combination-attention", attention]
     checkpoint = toy.train(data_bin, tmp_path, *options, "--max-update", "2")
-    assert len(toy.generate(data_bin, checkpoint, "--beam", "3", "--max-len-b", "6").hypotheses) == 10
+    assert len(toy.generate(data_bin, checkpoint, "--beam", "3", "--max-len-b", "6").hypotheses) == 11
