@@ -8,8 +8,12 @@ from fairseq.dataclass import ChoiceEnum
 from omegaconf import II
 
 from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
-from docnmt_fairseq.data.source_specs import NONE
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.combination_config import (
+    AttentionCombinationConfig,
+    combination_name,
+    combination_problems,
+)
 from docnmt_fairseq.models.further_config import FurtherSourcesConfig, further_problems
 from docnmt_fairseq.modules.context import (
     ADDED,
@@ -36,7 +40,7 @@ def _option(default: object, help_text: str) -> object:
 
 
 @dataclass
-class DocumentTransformerConfig(FurtherSourcesConfig):
+class DocumentTransformerConfig(AttentionCombinationConfig, FurtherSourcesConfig):
     """Sizes and regularisation as in fairseq's Transformer, then what looks across sentences."""
 
     activation_fn: ChoiceEnum(utils.get_available_activation_fns()) = _option("relu", "activation of the feed-forward")
@@ -240,7 +244,7 @@ def target_context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
 
 def check(cfg: DocumentTransformerConfig) -> None:
     """Raises one :class:`InputError` that lists every bad value and combination by its option."""
-    problems = list(further_problems(cfg))
+    problems = [*further_problems(cfg), *combination_problems(cfg)]
 
     def expect(condition: bool, message: str) -> None:
         if not condition:
@@ -287,11 +291,10 @@ def check(cfg: DocumentTransformerConfig) -> None:
     message = f"--target-context-attention {cfg.target_context_attention}: must be one of {', '.join(mechanisms)}"
     expect(cfg.target_context_attention in mechanisms, message)
     without = cfg.context_attention == cfg.decoder_context_attention == cfg.target_context_attention == "none"
-    without &= cfg.further_sources in (None, NONE)
     expect(
-        not (cfg.freeze_sentence_model and without),
+        not (cfg.freeze_sentence_model and without and combination_name(cfg) is None),
         "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention, "
-        "--target-context-attention or --further-sources",
+        "--target-context-attention, --attention-combination or --further-sources",
     )
     if problems:
         raise InputError("; ".join(problems))

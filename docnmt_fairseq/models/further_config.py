@@ -7,7 +7,6 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
 from docnmt_fairseq.data.source_specs import SourceSpec, parse_specs
-from docnmt_fairseq.errors import InputError
 
 SEPARATE, SHARED = "separate", "shared"
 
@@ -45,11 +44,7 @@ def further_specs(cfg: FurtherSourcesConfig) -> List[SourceSpec]:
 
 def further_problems(cfg: FurtherSourcesConfig) -> Iterator[str]:
     """Yields what is wrong with these options, each by its name."""
-    layers, features = cfg.further_encoder_layers, 0
-    try:
-        features = sum(spec.kind == "features" for spec in further_specs(cfg))
-    except InputError as error:
-        yield str(error)
+    layers, features = cfg.further_encoder_layers, sum(spec.kind == "features" for spec in further_specs(cfg))
     if layers < 0:
         yield f"--further-encoder-layers {layers}: must not be negative"
     if layers and str(cfg.further_encoder) == SHARED:
