@@ -84,8 +84,8 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
         "--further",
         nargs="+",
         metavar="SUFFIX",
-        help="further text of every line, for --further-sources text:SUFFIX: files PREFIX.SUFFIX of delimited or wmt-ape "
-        "text, or given after those of source and target; "
+        help="further text of every line, for --further-sources text:SUFFIX: files PREFIX.SUFFIX of delimited or "
+        "wmt-ape text, or given after those of source and target; "
         f"SUFFIX={'|'.join(MODELS)}: whose tokenizer, subwords and dictionary (default: {LIKE_SOURCE})",
     )
     group.add_argument(
