@@ -1,6 +1,7 @@
 """Targets as edit operations: what docnmt prepare makes of them, and docnmt postprocess of a model's."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,15 +87,25 @@ def test_operations_are_not_taken_for_text(corpus, codec):
         codec(config(corpus, "").as_options())
 
 
+SPLIT_ALIKE = "--edits-of mt: must be split into words and subwords as the target is"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"edits_of": "pe"}, "--edits-of pe: must be the source language"),
-        ({"truecase": True}, "--edits-of mt: needs sides split alike"),
-        ({"joint": False}, "--edits-of mt: needs sides split alike"),
-        ({"target_tokenizer": "moses"}, "--edits-of mt: needs sides split alike"),
+        ({"edits_of": "pe"}, "--edits-of pe: must be the side with machine translations, one of mt"),
+        ({"truecase": True}, SPLIT_ALIKE),
+        ({"joint": False}, SPLIT_ALIKE),
+        ({"target_tokenizer": "moses"}, SPLIT_ALIKE),
+        ({"source_lang": "en", "further": ["mt=own"]}, SPLIT_ALIKE),
+        ({"source_lang": "en", "further": ["mt"], "joint": False}, SPLIT_ALIKE),
     ],
 )
 def test_bad_options(corpus, tmp_path, options, message):
     with pytest.raises(InputError, match=message):
-        config(corpus, tmp_path, **options).check()
+        replace(config(corpus, tmp_path), **options).check()
+
+
+@pytest.mark.parametrize("options", [{"further": ["mt=like-target"], "truecase": True}, {"further": ["mt"]}])
+def test_operations_on_a_further_side(corpus, tmp_path, options):
+    replace(config(corpus, tmp_path), source_lang="en", **options).check()
