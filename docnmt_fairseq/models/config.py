@@ -4,11 +4,12 @@ from dataclasses import dataclass, field, replace
 from typing import List, Optional
 
 from fairseq import utils
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import ChoiceEnum
 from omegaconf import II
 
 from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models import feed_forward
 from docnmt_fairseq.modules.context import (
     ADDED,
     COMBINATIONS,
@@ -34,7 +35,7 @@ def _option(default: object, help_text: str) -> object:
 
 
 @dataclass
-class DocumentTransformerConfig(FairseqDataclass):
+class DocumentTransformerConfig(feed_forward.FeedForwardConfig):
     """Sizes and regularisation as in fairseq's Transformer, then what looks across sentences."""
 
     activation_fn: ChoiceEnum(utils.get_available_activation_fns()) = _option("relu", "activation of the feed-forward")
@@ -285,10 +286,12 @@ def check(cfg: DocumentTransformerConfig) -> None:
     message = f"--target-context-attention {cfg.target_context_attention}: must be one of {', '.join(mechanisms)}"
     expect(cfg.target_context_attention in mechanisms, message)
     without = cfg.context_attention == cfg.decoder_context_attention == cfg.target_context_attention == "none"
+    standard = all(feed_forward.kind_of(cfg, side) == "standard" for side in ("encoder", "decoder"))
     expect(
-        not (cfg.freeze_sentence_model and without),
-        "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention or "
-        "--target-context-attention",
+        not (cfg.freeze_sentence_model and without and standard),
+        "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention, "
+        "--target-context-attention or --feed-forward",
     )
+    problems += feed_forward.problems(cfg)
     if problems:
         raise InputError("; ".join(problems))

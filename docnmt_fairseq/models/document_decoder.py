@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.layout import AttentionPlan, DocumentLayout
 from docnmt_fairseq.models.config import DocumentTransformerConfig, decoder_context_config, decoder_context_layers
+from docnmt_fairseq.models.feed_forward import choose_feed_forward
 from docnmt_fairseq.models.target_context import TargetContext
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, DecoderContextMechanism
 from docnmt_fairseq.modules.ragged_attention import ragged_attention
@@ -65,6 +66,7 @@ class DocumentDecoderLayer(transformer_layer.TransformerDecoderLayerBase):
 
     def __init__(self, host: TransformerConfig, context: Optional[DecoderContextMechanism] = None, number: int = 0):
         super().__init__(host)
+        choose_feed_forward(self, host.document, "decoder")
         self.context = context
         self.number = number
         if context is not None:
