@@ -13,9 +13,9 @@ from docnmt_fairseq.report.inspection import Inspection
 from docnmt_fairseq.report.page import shown, table
 
 NOTE = (
-    "χ is 1 where a word is free of context by a layer's formula χ·v + (1 − χ)·w′. In a feed-forward or convolution it "
-    "then passes as the layer maps it, and at 0 it is blocked: a value that is the same for all words stands for it. In "
-    "a bag of words (ca-bsfe) it is 1 where what all words share stands for the word."
+    "χ is 1 where a word is free of context by a layer's formula χ·v + (1 − χ)·w′. In a feed-forward or convolution "
+    "it then passes as the layer maps it, and at 0 a value that is the same for all words stands for it. In a bag of "
+    "words (ca-bsfe) it is 1 where what all words share stands for the word."
 )
 
 
