@@ -24,7 +24,7 @@ from docnmt_fairseq.modules.context import (
     target_mechanisms,
 )
 from docnmt_fairseq.modules.kernels import kernel_names
-from docnmt_fairseq.modules.memory_network import CONTEXT_RNNS
+from docnmt_fairseq.modules.memory_network import CONTEXT_READERS
 from docnmt_fairseq.modules.positions import KINDS, WORD_SCOPES
 from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
 from docnmt_fairseq.modules.tree_merges import TREE_MERGES
@@ -131,7 +131,9 @@ class DocumentTransformerConfig(feed_forward.FeedForwardConfig):
         "own", "whose context sentences a word sees in memory: its own sentence's; those of all sentences of the "
         "document; those of the whole batch, other documents included (in training only, else own)"
     )  # fmt: skip
-    memory_rnn: ChoiceEnum(tuple(CONTEXT_RNNS)) = _option("gru", "RNN that reads the context sentences in memory")
+    memory_rnn: ChoiceEnum(CONTEXT_READERS) = _option(
+        "gru", "what reads the context sentences in memory: an RNN, or a context-aware convolution"
+    )
     memory_without_rnn: bool = _option(False, "memory takes the context sentences' embeddings, unread (ablation)")
     memory_without_attention: bool = _option(
         False, "memory takes the mean of each context sentence, instead of attending to its words (ablation)"
