@@ -1,3 +1,7 @@
+import json
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -148,3 +152,24 @@ def test_a_model_trains_with_dropped_layers_validates_and_translates(data_bin, t
     found = toy.validation(data_bin, trained, "--model-overrides", str(criterion))
     chi = [value for name, value in found.items() if name.startswith("chi_")]
     assert bool(chi) == (variant != "ca-res always on") and all(0 < value < 1 for value in chi)
+
+
+@pytest.mark.slow
+def test_two_processes_alternate_and_log_what_one_does(data_bin, tmp_path):
+    options = [*VARIANTS["ca-nn"], "--em-steps", "1", "--optimizer", "adam", "--lr", "0.01", "--max-update", "3"]
+    options += ["--criterion", "document_label_smoothed_cross_entropy", "--log-format", "json", "--max-tokens", "400"]
+    options += ["--batch-size", "6", "--batch-size-valid", "1"]
+    states, logged = [], []
+    for processes, name in ((1, "one"), (2, "two")):
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(processes)]
+        command += ["-m", "fairseq_cli.train", *toy.arguments(data_bin, *options, "--save-dir", str(tmp_path / name))]
+        command += ["--distributed-backend", "gloo"] if processes == 2 else ["--update-freq", "2"]
+        result = subprocess.run(command, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr[-3000:]
+        lines = (result.stdout + result.stderr).splitlines()
+        found = json.loads(next(line[line.index("{") :] for line in reversed(lines) if '"valid_chi_' in line))
+        logged.append({key: float(value) for key, value in found.items() if key.startswith("valid_chi_")})
+        states.append(toy.state(tmp_path / name / "checkpoint_last.pt"))
+    assert len(logged[0]) == 4 and logged[0] == pytest.approx(logged[1], abs=1e-3)
+    for key, value in states[0].items():
+        torch.testing.assert_close(states[1][key], value, atol=1e-4, rtol=1e-3, msg=key)
