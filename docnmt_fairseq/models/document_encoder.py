@@ -16,6 +16,7 @@ from docnmt_fairseq.models.config import (
     context_layers,
     context_placement,
 )
+from docnmt_fairseq.models.feed_forward import choose_feed_forward
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, GATED, ContextMechanism
 from docnmt_fairseq.modules.gate import ContextGate
 from docnmt_fairseq.modules.positions import StructuralPositions
@@ -42,6 +43,7 @@ class DocumentEncoderLayer(transformer_layer.TransformerEncoderLayerBase):
     ):
         super().__init__(host)
         compat.remove_fast_path(self)
+        choose_feed_forward(self, host.document, "encoder")
         self.placement = None if context is None else placement
         if self.placement == "replace":
             self.self_attn = context
