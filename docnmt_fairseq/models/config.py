@@ -9,12 +9,12 @@ from omegaconf import II
 
 from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models import feed_forward
 from docnmt_fairseq.models.combination_config import (
     AttentionCombinationConfig,
     combination_name,
     combination_problems,
 )
-from docnmt_fairseq.models import feed_forward
 from docnmt_fairseq.modules.context import (
     ADDED,
     COMBINATIONS,
