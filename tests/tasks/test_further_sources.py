@@ -22,7 +22,7 @@ SEARCH = ["--beam", "2", "--max-len-b", "10"]
 IDS = [number for number, line in enumerate(source_lines("test")) if is_sentence(line)]
 MODELS = {
     "hierarchical, separate": [*ALL, "--attention-combination", "hierarchical", "--attention-sentinel"],
-    "flat, shared": [*ALL, "--attention-combination", "flat", "--further-encoder", "shared", "--context-attention", "conditional"],
+    "flat, shared": [*ALL, "--attention-combination", "flat", "--further-encoder", "shared"],
     "serial, pieces": [
         *ALL, "--attention-combination", "serial", "--max-document-sentences", "2", "--context-overlap", "1",
         "--encoder-normalize-before", "--decoder-normalize-before",
