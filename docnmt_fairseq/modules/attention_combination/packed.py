@@ -45,7 +45,10 @@ class CombinationPlan:
         """Returns the memories [b, n_k, w_k] and paddings [b, n_k] of each group from packed ones [M_k, w_k]."""
         some = [memory if len(memory) else memory.new_zeros(1, memory.size(1)) for memory in memories]
         return [
-            ([memory[index] for memory, (index, _) in zip(some, of_group)], [padding for _, padding in of_group])
+            (
+                [gathered(memory, index) for memory, (index, _) in zip(some, of_group)],
+                [padding for _, padding in of_group],
+            )
             for of_group in self.keys
         ]
 
@@ -69,6 +72,11 @@ class CombinationPlan:
         ]
         context, shares = (torch.cat([result.flatten(0, 1) for result in side]) for side in zip(*results))
         return context.index_select(0, self.queries.slots), shares.index_select(0, self.queries.slots)
+
+
+def gathered(memory: Tensor, index: Tensor) -> Tensor:
+    """Returns [b, n, w] from memory [M, w] and numbers [b, n]."""
+    return memory.index_select(0, index.flatten()).unflatten(0, index.shape)
 
 
 def index_of(source: SourceStates, rows: np.ndarray) -> Tuple[Tensor, Tensor]:
