@@ -48,6 +48,6 @@ class ContextAwareRNN(RecurrentCell):
 
     def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
         """Returns [N, d]; see :class:`RecurrentCell`."""
-        sums = self.of_input(x)
-        weights = (self.of_output, self.of_last_cell, self.of_cell, self.peephole)
-        return ContextAwareSteps.apply(sums, *(tensor.to(sums.dtype) for tensor in (*initial, *weights)), order)
+        linear = self.of_input
+        weights = (linear.weight, linear.bias, self.of_output, self.of_last_cell, self.of_cell, self.peephole)
+        return ContextAwareSteps.apply(x, *initial, *weights, order)

@@ -1,7 +1,7 @@
 """CA-RNN over whole rows: a loop over the steps that does only what depends on the step before.
 
-The inputs' part of all sums is there before, in one product; the weights' gradients come after, in one product each.
-Between them a step forward is three products and eight passes over its rows, in place.
+The inputs' part of all sums comes before, in one product; the weights' gradients come after, in one product each.
+Between them a step is three products and few passes over its rows, in place.
 """
 
 from typing import List, Tuple
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from docnmt_fairseq.modules.recurrent.products import product, repeated_product
 from docnmt_fairseq.modules.recurrent.steps import StepOrder
 
 tanh_backward = torch.ops.aten.tanh_backward
@@ -25,14 +26,16 @@ def step_slices(order: StepOrder) -> List[slice]:
 
 
 class ContextAwareSteps(torch.autograd.Function):
-    """The outputs y of [Z] eq. 34 and 36 from the inputs' part of their sums, stacked as in ``ContextAwareRNN``."""
+    """The outputs y of [Z] eq. 34 and 36, with weights stacked as in ``ContextAwareRNN``."""
 
     @staticmethod
     def forward(
         ctx: object,
-        sums: Tensor,
+        x: Tensor,
         y: Tensor,
         c: Tensor,
+        of_input: Tensor,
+        bias: Tensor,
         of_output: Tensor,
         of_last_cell: Tensor,
         of_cell: Tensor,
@@ -43,40 +46,44 @@ class ContextAwareSteps(torch.autograd.Function):
 
         Args:
             ctx: what backward needs.
-            sums: [N, 4 d + 2].
+            x: [N, input_dim].
             y, c: [R, d] the state before the first step.
+            of_input, bias: [4 d + 2, input_dim] and [4 d + 2].
             of_output, of_last_cell, of_cell, peephole: [4 d + 2, d], [2 d + 2, d], [d + 1, d], [d].
             order: the steps.
         """
         d = y.size(1)
         initial = (y, c)
-        cells, outputs = sums.new_empty(len(sums), d), sums.new_empty(len(sums), d)
-        values = sums.clone()  # becomes, in place, what the sums are passed through
+        cells, outputs = x.new_empty(len(x), d), x.new_empty(len(x), d)
+        values = product(x, of_input).add_(bias)  # the sums, and then, in place, what they are passed through
+        weights = of_output, of_last_cell, of_cell
+        from_output, from_last_cell, from_cell = (repeated_product(weight, len(y)) for weight in weights)
         for step in step_slices(order):
             size = step.stop - step.start
             y, c, value = y[:size], c[:size], values[step]
-            value.addmm_(y, of_output.t())
-            value[:, 2 * d :].addmm_(c, of_last_cell.t())
+            value.add_(from_output(y))
+            value[:, 2 * d :].add_(from_last_cell(c))
             value[:, d : 2 * d].addcmul_(c, peephole)
             value[:, : 2 * d].tanh_()
             value[:, -1:].sigmoid_()
             c = torch.lerp(value[:, :d], value[:, d : 2 * d], value[:, -1:], out=cells[step])
-            value[:, 3 * d : -1].addmm_(c, of_cell.t())
+            value[:, 3 * d : -1].add_(from_cell(c))
             value[:, 2 * d : -2].tanh_()
             value[:, -2:-1].sigmoid_()
             y = torch.lerp(value[:, 2 * d : 3 * d], value[:, 3 * d : -2], value[:, -2:-1], out=outputs[step])
         ctx.order = order
-        ctx.save_for_backward(values, cells, outputs, *initial, of_output, of_last_cell, of_cell, peephole)
+        ctx.save_for_backward(values, cells, outputs, x, *initial, of_input, *weights, peephole)
         return outputs
 
     @staticmethod
     @once_differentiable
     def backward(ctx: object, of_outputs: Tensor) -> Tuple:
         """Returns the gradients of what :meth:`forward` takes."""
-        values, cells, outputs, y0, c0, of_output, of_last_cell, of_cell, peephole = ctx.saved_tensors
+        values, cells, outputs, x, y0, c0, of_input, *weights, peephole = ctx.saved_tensors
         before, d = ctx.order.before, y0.size(1)
         last_cells, last_outputs = (torch.cat([x0, x.index_select(0, before)]) for x0, x in ((c0, cells), (y0, outputs)))
         grads = torch.empty_like(values)  # of the sums
+        to_output, to_last_cell, to_cell = (repeated_product(weight.t(), len(y0)) for weight in weights)
         dy_later, dc_later = values.new_empty(0, d), values.new_empty(0, d)
         for step in reversed(step_slices(ctx.order)):
             value, grad, later = values[step], grads[step], len(dy_later)
@@ -93,7 +100,7 @@ class ContextAwareSteps(torch.autograd.Function):
             d_gates[:, :1].mul_(o).mul_(1 - o)
             tanh_backward.grad_input(d_outs, of_outs, grad_input=d_outs)
 
-            dc = grad[:, 3 * d : -1] @ of_cell
+            dc = to_cell(grad[:, 3 * d : -1])
             dc[:later] += dc_later
             torch.mul(dc, f, out=d_cells[:, d:])
             torch.sub(dc, d_cells[:, d:], out=d_cells[:, :d])
@@ -102,8 +109,11 @@ class ContextAwareSteps(torch.autograd.Function):
             d_gates[:, 1:].mul_(f).mul_(1 - f)
             tanh_backward.grad_input(d_cells, of_cells, grad_input=d_cells)
 
-            dc_later = (grad[:, 2 * d :] @ of_last_cell).addcmul_(d_cells[:, d:], peephole)
-            dy_later = grad @ of_output
+            dc_later = to_last_cell(grad[:, 2 * d :]).addcmul_(d_cells[:, d:], peephole)
+            dy_later = to_output(grad)
         d_peephole = (grads[:, d : 2 * d] * last_cells).sum(0)
-        d_weights = (grads.t() @ last_outputs, grads[:, 2 * d :].t() @ last_cells, grads[:, 3 * d : -1].t() @ cells)
-        return grads, dy_later, dc_later, *d_weights, d_peephole, None
+        sums = grads.t().contiguous()
+        seen = ((sums, x), (sums, last_outputs), (sums[2 * d :], last_cells), (sums[3 * d : -1], cells))
+        d_input, *d_weights = (product(of_sums, tensor.t()) for of_sums, tensor in seen)
+        d_x = product(grads, of_input.t()) if ctx.needs_input_grad[0] else None
+        return d_x, dy_later, dc_later, d_input, grads.sum(0), *d_weights, d_peephole, None
