@@ -81,7 +81,8 @@ class ContextAwareSteps(torch.autograd.Function):
         """Returns the gradients of what :meth:`forward` takes."""
         values, cells, outputs, x, y0, c0, of_input, *weights, peephole = ctx.saved_tensors
         before, d = ctx.order.before, y0.size(1)
-        last_cells, last_outputs = (torch.cat([x0, x.index_select(0, before)]) for x0, x in ((c0, cells), (y0, outputs)))
+        last_cells = torch.cat([c0, cells.index_select(0, before)])
+        last_outputs = torch.cat([y0, outputs.index_select(0, before)])
         grads = torch.empty_like(values)  # of the sums
         to_output, to_last_cell, to_cell = (repeated_product(weight.t(), len(y0)) for weight in weights)
         dy_later, dc_later = values.new_empty(0, d), values.new_empty(0, d)
