@@ -34,15 +34,10 @@ class DocumentRNNConfig(FairseqDataclass):
         "gru", f"recurrent cell of the decoder: {', '.join(decoder_cells())}; conditional-gru attends between its two "
         "steps, the others before theirs"
     )  # fmt: skip
-    decoder_embed_dim: int = _option(
-        II("model.encoder_embed_dim"), "width of the target embeddings (default: source's)"
-    )
-    decoder_hidden_size: int = _option(II("model.encoder_hidden_size"), "width of the decoder's states (default: the "
-        "encoder's)")  # fmt: skip
+    decoder_embed_dim: int = _option(II("model.encoder_embed_dim"), "width of the target embeddings")
+    decoder_hidden_size: int = _option(II("model.encoder_hidden_size"), "width of the decoder's states")
     decoder_layers: int = _option(1, "decoder layers; the first one attends")
-    decoder_out_embed_dim: int = _option(
-        II("model.decoder_embed_dim"), "width of the deep output (default: that of the target embeddings)"
-    )
+    decoder_out_embed_dim: int = _option(II("model.decoder_embed_dim"), "width of the deep output")
     deep_output: ChoiceEnum(DEEP_OUTPUTS) = _option(
         "tanh", "what the vocabulary is chosen from: tanh or maxout of state, word before and context"
     )
