@@ -73,16 +73,12 @@ def sequence(cell, x: Tensor, lengths: Sequence[int], initial: State, reverse: b
 
 def bidirectional(layers, x: Tensor, lengths: Sequence[int]) -> Tensor:
     """h_j = [h→_j; h←_j], layer by layer, from zeros."""
-    for forwards, backwards in zip(layers.forwards, layers.backwards):
-        zeros = [
-            tuple(x.new_zeros(len(lengths), cell.state_dim) for _ in range(cell.parts))
-            for cell in (forwards, backwards)
-        ]
-        both = [
-            sequence(cell, x, lengths, state, reverse)
-            for cell, state, reverse in zip((forwards, backwards), zeros, (False, True))
-        ]
-        x = torch.cat(both, dim=1)
+    for cells in zip(layers.forwards, layers.backwards):
+        outputs = []
+        for cell, reverse in zip(cells, (False, True)):
+            zeros = tuple(x.new_zeros(len(lengths), cell.state_dim) for _ in range(cell.parts))
+            outputs.append(sequence(cell, x, lengths, zeros, reverse))
+        x = torch.cat(outputs, dim=1)
     return x
 
 

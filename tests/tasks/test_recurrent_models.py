@@ -6,10 +6,8 @@ import torch
 from tests import toy
 from tests.tasks.test_commands import IDS
 
-ARCHITECTURES = [
-    "rnnsearch_tiny",
-    *(f"document_rnn{cell}_tiny" for cell in ("", "_lstm", "_ca_rnn", "_conditional_gru")),
-]
+CELLS = ("", "_lstm", "_ca_rnn", "_conditional_gru")
+ARCHITECTURES = ["rnnsearch_tiny", *(f"document_rnn{cell}_tiny" for cell in CELLS)]
 SEARCH = ["--beam", "3", "--max-len-b", "10"]
 
 
