@@ -4,11 +4,16 @@ from dataclasses import dataclass, field, replace
 from typing import List, Optional
 
 from fairseq import utils
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import ChoiceEnum
 from omegaconf import II
 
 from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.combination_config import (
+    AttentionCombinationConfig,
+    combination_name,
+    combination_problems,
+)
 from docnmt_fairseq.modules.context import (
     ADDED,
     COMBINATIONS,
@@ -34,7 +39,7 @@ def _option(default: object, help_text: str) -> object:
 
 
 @dataclass
-class DocumentTransformerConfig(FairseqDataclass):
+class DocumentTransformerConfig(AttentionCombinationConfig):
     """Sizes and regularisation as in fairseq's Transformer, then what looks across sentences."""
 
     activation_fn: ChoiceEnum(utils.get_available_activation_fns()) = _option("relu", "activation of the feed-forward")
@@ -238,7 +243,7 @@ def target_context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
 
 def check(cfg: DocumentTransformerConfig) -> None:
     """Raises one :class:`InputError` that lists every bad value and combination by its option."""
-    problems = []
+    problems = list(combination_problems(cfg))
 
     def expect(condition: bool, message: str) -> None:
         if not condition:
@@ -286,9 +291,9 @@ def check(cfg: DocumentTransformerConfig) -> None:
     expect(cfg.target_context_attention in mechanisms, message)
     without = cfg.context_attention == cfg.decoder_context_attention == cfg.target_context_attention == "none"
     expect(
-        not (cfg.freeze_sentence_model and without),
-        "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention or "
-        "--target-context-attention",
+        not (cfg.freeze_sentence_model and without and combination_name(cfg) is None),
+        "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention, "
+        "--target-context-attention or --attention-combination",
     )
     if problems:
         raise InputError("; ".join(problems))

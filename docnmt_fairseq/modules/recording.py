@@ -60,7 +60,20 @@ class ContextShare:
     share: Tensor
 
 
-Evidence = Union[Weights, Relevance, NodeRelevance, ContextShare]
+@dataclass(frozen=True)
+class SourceShares:
+    """How target words divide their attention over several sources.
+
+    Attributes:
+        names: of the sources, the main one first, perhaps a sentinel last.
+        shares: [..., K] see :meth:`AttentionCombination.forward`.
+    """
+
+    names: Tuple[str, ...]
+    shares: Tensor
+
+
+Evidence = Union[Weights, Relevance, NodeRelevance, ContextShare, SourceShares]
 Observe = Callable[[Evidence], None]
 
 
