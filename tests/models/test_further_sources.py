@@ -40,7 +40,7 @@ def built(further_bin, *options, sources=SOURCES):
 
 def encoded(model, batch, layout=None):
     inputs = batch["net_input"]
-    tokens, layout = model.encoder.complete(inputs["src_tokens"], layout or inputs["layout"])
+    tokens, layout = inputs["src_tokens"], layout or inputs["layout"]
     states = model.encoder.encode(tokens, layout)
     return states, model.encoder.encode_further(tokens, layout, states, inputs["further"])
 
