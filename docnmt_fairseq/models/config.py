@@ -121,8 +121,8 @@ class DocumentTransformerConfig(AttentionCombinationConfig, FurtherSourcesConfig
         "code off"
     )  # fmt: skip
     memory_contexts: int = _option(
-        0, "sentences that a sentence has as context in memory, han (source or target) and context-aware; 0: as "
-        "published, 3 for han, else 1"
+        0, "sentences that a sentence has as context in memory, han (source or target), context-aware and ca-att; 0: 3 "
+        "for han, else 1"
     )  # fmt: skip
     memory_selection: ChoiceEnum(CONTEXT_SELECTIONS) = _option(
         "previous", "which sentences these are: the previous, the next, or others of the document at random, always "
