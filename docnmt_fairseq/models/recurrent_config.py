@@ -8,6 +8,7 @@ from omegaconf import II
 
 from docnmt_fairseq import modules  # noqa: F401  (registers cells, scores and combinations)
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.combination_config import OPTIONS
 from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.modules.attention_combination.scores import ATTENTION_SCORES
 from docnmt_fairseq.modules.recurrent.attentive import decoder_cells
@@ -51,8 +52,12 @@ class DocumentRNNConfig(FairseqDataclass):
     combination_attention: str = _option("bahdanau", f"attention to a source: {', '.join(ATTENTION_SCORES.names())}")
     attention_dim: int = _option(512, "width of the space that attention scores are computed in, where they have one")
     decoder_attention_heads: int = _option(1, "heads of the attention, where it has several")
-    share_combination_projections: bool = _option(False, "attention's values go through the matrices of its keys")
-    attention_sentinel: bool = _option(False, "the decoder's own state takes part in attention, behind a gate")
+    share_combination_projections: bool = _option(
+        False, "flat and hierarchical: make context vectors of the same projections as energies"
+    )
+    attention_sentinel: bool = _option(
+        False, "flat and hierarchical: the decoder's own state takes part in attention, behind a gate"
+    )
     share_decoder_input_output_embed: bool = _option(False, "share the decoder's input and output embeddings")
     share_all_embeddings: bool = _option(False, "share all embeddings; needs one joined dictionary")
 
@@ -94,11 +99,14 @@ def check(cfg: DocumentRNNConfig) -> None:
         "encoder_cell": RECURRENT_CELLS.names(),
         "decoder_cell": decoder_cells(),
         "attention_combination": ATTENTION_COMBINATIONS.names(),
-        "combination_attention": ATTENTION_SCORES.names(),
     }
     for name, known in names.items():
         value = getattr(cfg, name)
         expect(value in known, f"--{name.replace('_', '-')} {value}: must be one of {', '.join(known)}")
+    if cfg.attention_combination in ATTENTION_COMBINATIONS.names():
+        combination = combination_config(cfg, (2 * cfg.encoder_hidden_size,))
+        for name, message in ATTENTION_COMBINATIONS[cfg.attention_combination].problems(combination):
+            problems.append(f"{OPTIONS[name]}: {message}")
     for name in ("encoder_layers", "decoder_layers", "decoder_attention_heads", "attention_dim"):
         expect(getattr(cfg, name) >= 1, f"--{name.replace('_', '-')} {getattr(cfg, name)}: must be at least 1")
     shared = cfg.share_all_embeddings or cfg.share_decoder_input_output_embed

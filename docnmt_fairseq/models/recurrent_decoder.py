@@ -74,7 +74,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         return self.dropout(self.embed_tokens(tokens))
 
     def remember(self, sources: List[SourceStates]) -> Tuple[Tensor, List[SourceStates]]:
-        """Returns s_0 = tanh(W h̄ + b) [S, w], the states of all layers, and what is attended to of every source."""
+        """Returns s_0 = tanh(W h̄ + b) [S, w] of all layers, and the states that are attended to of every source."""
         main = sources[0]
         rows = Ragged(main.lengths, main.states.device)
         initial = torch.tanh(self.bridge(summary(main.states, rows, self.initial_from)))

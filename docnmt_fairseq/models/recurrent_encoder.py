@@ -34,9 +34,9 @@ class RecurrentEncoder(FairseqEncoder):
         # The decoder's method of that name, put here by the model: a search sees only what the encoder's output holds.
         self.remember: Callable[[List[SourceStates]], Tuple[Tensor, List[SourceStates]]]
 
-    def read(self, tokens: Tensor, rows: Ragged) -> Tensor:
-        """Returns the states [N, output_dim] of packed words [N]."""
-        return self.layers(self.dropout(self.embed_tokens(tokens)), rows)
+    def read(self, tokens: Tensor, rows: Ragged, embed_tokens: Optional[nn.Embedding] = None) -> Tensor:
+        """Returns the states [N, output_dim] of packed words [N]; embedded by another table where one is given."""
+        return self.layers(self.dropout((embed_tokens or self.embed_tokens)(tokens)), rows)
 
     def encode(self, src_tokens: Tensor, layout: DocumentLayout) -> List[SourceStates]:
         """Returns the states of every source of the decoded rows; there is one source, the sentences themselves.

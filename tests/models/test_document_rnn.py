@@ -1,7 +1,11 @@
+import numpy as np
 import pytest
 import torch
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.document_rnn import DocumentRNN
+from docnmt_fairseq.models.recurrent_decoder import RecurrentDecoder
+from docnmt_fairseq.modules.source_states import SourceStates
 from tests import toy
 from tests.models.test_document_transformer import logits, stir
 
@@ -15,6 +19,10 @@ VARIANTS = {
     "conditional-gru": ["--decoder-cell", "conditional-gru", "--decoder-layers", "2"],
     "rnnsearch": ["--deep-output", "maxout", "--initial-state", "last-backward"],
     "tied": ["--share-decoder-input-output-embed"],
+    "flat-sentinel": ["--attention-sentinel", "--combination-attention", "luong"],
+    "hierarchical-sentinel": ["--attention-combination", "hierarchical", "--attention-sentinel"],
+    "heads": ["--combination-attention", "dot-product", "--decoder-attention-heads", "2"],
+    "ca-att": ["--combination-attention", "ca-att", "--decoder-cell", "ca-rnn"],
 }
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
@@ -104,12 +112,37 @@ def test_every_parameter_gets_a_gradient(data_bin, variant):
     assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
 
 
+@pytest.mark.parametrize("options", [[], ["--attention-combination", "hierarchical", "--attention-sentinel"]], ids=str)
+@pytest.mark.parametrize("cell", ["gru", "conditional-gru"])
+def test_the_decoder_attends_to_several_sources(data_bin, cell, options):
+    cfg, task, one = build(data_bin, "gru", "--decoder-cell", cell, *options)
+    cfg.model.decoder_hidden_size, lengths = 4, np.array([2, 0, 1, 0, 0, 3, 1, 0, 0, 2, 1])
+    decoder = RecurrentDecoder(cfg.model, task.target_dictionary, one.decoder.embed_tokens, (10, 3))
+    model = stir(DocumentRNN(one.encoder, decoder)).eval()
+    features = SourceStates(torch.randn(5, 3, generator=torch.Generator().manual_seed(2)), lengths, np.arange(10) % 5)
+    alone = model.encoder.encode
+    model.encoder.encode = lambda *batch: [*alone(*batch), features]
+    sample = toy.batch_of(task)
+    full, extra = model(**sample["net_input"])
+    encoder_out = model.encoder.forward_torchscript(sample["net_input"])
+    stepwise, _ = model.decoder(sample["net_input"]["prev_output_tokens"], encoder_out=encoder_out)
+    real = sample["target"].ne(1)
+    torch.testing.assert_close(stepwise[real], full[real], atol=1e-5, rtol=1e-5)
+    shares = extra["source_shares"]  # of packed target words
+    assert shares.shape == (int(real.sum()), 3 if options else 2)
+    torch.testing.assert_close(shares.sum(-1), torch.ones(len(shares)))
+    has_features = torch.from_numpy(lengths > 0).repeat_interleave(real.sum(1))
+    assert torch.equal(shares[:, 1] > 0, has_features)
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         (["--encoder-cell", "conditional-gru"], "--encoder-cell conditional-gru: must be one of ca-rnn, gru, lstm"),
         (["--decoder-cell", "grue"], "--decoder-cell grue: must be one of ca-rnn, conditional-gru, gru, lstm"),
-        (["--combination-attention", "x", "--decoder-layers", "0"], "--combination-attention x.*--decoder-layers 0"),
+        (["--combination-attention", "x", "--decoder-layers", "0"], "--combination-attention: x.*--decoder-layers 0"),
+        (["--attention-combination", "plain"], "--attention-combination plain: must be one of"),
+        (["--attention-combination", "serial", "--attention-sentinel"], "--attention-sentinel"),
         (["--share-decoder-input-output-embed", "--decoder-out-embed-dim", "4"], "--decoder-out-embed-dim 4"),
         (["--share-all-embeddings"], "--encoder-embed-dim and --decoder-embed-dim differ"),
     ],
