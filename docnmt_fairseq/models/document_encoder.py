@@ -19,8 +19,8 @@ from docnmt_fairseq.models.config import (
     context_placement,
 )
 from docnmt_fairseq.models.encoder_rows import completed, sentences_of_hypotheses
-from docnmt_fairseq.models.further_sources import FurtherSources
-from docnmt_fairseq.models.sentence_reader import transformer_reader
+from docnmt_fairseq.models.further_sources import FurtherSources, reader_of
+from docnmt_fairseq.models.sentence_reader import SeparateReader
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, GATED, ContextMechanism
 from docnmt_fairseq.modules.gate import ContextGate
 from docnmt_fairseq.modules.positions import StructuralPositions
@@ -132,8 +132,18 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
             max_paragraphs=cfg.max_paragraph_positions,
             word_offset=self.padding_idx + 1,
         )
-        make = partial(transformer_reader, host, cfg, dictionary, lambda: wrapped(DocumentEncoderLayer(host), host))
+        sizes = (host.encoder.embed_dim, host.encoder.embed_dim)
+        make = partial(reader_of, cfg, dictionary, sizes, self.build_separate_reader)
         self.further = FurtherSources(host.further, make, cfg.seed) if host.further else None
+
+    def build_separate_reader(self, embed_tokens: Optional[nn.Embedding]) -> SeparateReader:
+        """Returns the encoder of a further source; embeddings are None where they are this encoder's."""
+        host = self.cfg
+
+        def make_layer() -> nn.Module:
+            return wrapped(DocumentEncoderLayer(host), host)
+
+        return SeparateReader(host, self.document_cfg, embed_tokens, self.padding_idx, make_layer)
 
     def build_encoder_layer(self, host: TransformerConfig) -> nn.Module:
         """Returns the next layer, wrapped for activation checkpointing and sharding as fairseq does it."""

@@ -29,7 +29,13 @@ MODELS = {
     ],
     "in rounds": [*ALL, "--target-context-attention", "han", "--context-init", "xavier"],
     "document alone": [*OF_DOCUMENT, "--attention-combination", "parallel", "--share-further-embeddings"],
+    "recurrent, flat": [*ALL, "--attention-combination", "flat", "--attention-sentinel"],
+    "recurrent, hierarchical, pieces": [
+        *ALL, "--attention-combination", "hierarchical", "--decoder-cell", "conditional-gru", "--further-encoder",
+        "shared", "--max-document-sentences", "2", "--context-overlap", "1",
+    ],
 }  # fmt: skip
+RECURRENT = ["--encoder-embed-dim", "8", "--encoder-hidden-size", "8", "--attention-dim", "8", "--dropout", "0"]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +46,8 @@ def further_bin(data_bin, tmp_path_factory):
 @pytest.fixture(scope="module", params=MODELS)
 def checkpoint(request, further_bin, tmp_path_factory):
     options = ["--max-update", "4", "--context-dropout", "0.3", "--seed", "3"]
-    return toy.train(further_bin, tmp_path_factory.mktemp("model"), *MODELS[request.param], *options)
+    kind = {"arch": "document_rnn", "tiny": RECURRENT} if request.param.startswith("recurrent") else {}
+    return toy.train(further_bin, tmp_path_factory.mktemp("model"), *MODELS[request.param], *options, **kind)
 
 
 def test_they_train_and_translate_whatever_the_batch(further_bin, checkpoint):
