@@ -15,6 +15,7 @@ from docnmt_fairseq.models.combination_config import (
     combination_name,
     combination_problems,
 )
+from docnmt_fairseq.models.further_config import FurtherSourcesConfig, further_problems
 from docnmt_fairseq.modules.context import (
     ADDED,
     COMBINATIONS,
@@ -40,7 +41,7 @@ def _option(default: object, help_text: str) -> object:
 
 
 @dataclass
-class DocumentTransformerConfig(AttentionCombinationConfig, feed_forward.FeedForwardConfig):
+class DocumentTransformerConfig(AttentionCombinationConfig, FurtherSourcesConfig, feed_forward.FeedForwardConfig):
     """Sizes and regularisation as in fairseq's Transformer, then what looks across sentences."""
 
     activation_fn: ChoiceEnum(utils.get_available_activation_fns()) = _option("relu", "activation of the feed-forward")
@@ -246,7 +247,7 @@ def target_context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
 
 def check(cfg: DocumentTransformerConfig) -> None:
     """Raises one :class:`InputError` that lists every bad value and combination by its option."""
-    problems = list(combination_problems(cfg))
+    problems = [*further_problems(cfg), *combination_problems(cfg)]
 
     def expect(condition: bool, message: str) -> None:
         if not condition:
@@ -297,7 +298,7 @@ def check(cfg: DocumentTransformerConfig) -> None:
     expect(
         not (cfg.freeze_sentence_model and without and combination_name(cfg) is None and standard),
         "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention, "
-        "--target-context-attention, --attention-combination or --feed-forward",
+        "--target-context-attention, --attention-combination, --further-sources or --feed-forward",
     )
     problems += feed_forward.problems(cfg)
     if problems:

@@ -110,8 +110,7 @@ class DocumentsTask(TranslationTask):
         Raises:
             InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
         """
-        cfg, paths = self.cfg, utils.split_paths(self.cfg.data)
-        path = paths[(epoch - 1) % len(paths)] if split == cfg.train_subset else paths[0]
+        cfg, path = self.cfg, self.data_bin(split, epoch)
         pair = load_langpair_dataset(
             path, split, cfg.source_lang, self.src_dict, cfg.target_lang, self.tgt_dict, combine=combine,
             dataset_impl=cfg.dataset_impl, upsample_primary=max(1, cfg.upsample_primary), left_pad_source=False,
@@ -122,6 +121,11 @@ class DocumentsTask(TranslationTask):
             raise InputError("--dataset-impl cached: documents need random access; use mmap or lazy")
         name = f"{path} {split}"
         return pair, read_index(pair.src, pair.tgt, self.paragraph_symbols(), name, str(cfg.unmarked_corpus)), name
+
+    def data_bin(self, split: str, epoch: int = 1) -> str:
+        """Returns the data-bin that has a split: in training one after another, else the first."""
+        paths = utils.split_paths(self.cfg.data)
+        return paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
 
     def documents_in_memory(self, lines: List[Tensor]) -> FairseqDataset:
         """Returns delimited text in memory as the samples that the model sees; ids are line numbers, from 0.
