@@ -291,8 +291,8 @@ def check(cfg: DocumentTransformerConfig) -> None:
     standard = all(feed_forward.kind_of(cfg, side) == "standard" for side in ("encoder", "decoder"))
     expect(
         not (cfg.freeze_sentence_model and without and standard),
-        "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention, "
-        "--target-context-attention or --feed-forward",
+        "--freeze-sentence-model leaves nothing to train without --feed-forward, --context-attention, "
+        "--decoder-context-attention or --target-context-attention",
     )
     problems += feed_forward.problems(cfg)
     if problems:
