@@ -10,6 +10,7 @@ from omegaconf import II
 from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models import feed_forward
+from docnmt_fairseq.models.combination_config import AttentionCombinationConfig, combination_name, combination_problems
 from docnmt_fairseq.modules.context import (
     ADDED,
     COMBINATIONS,
@@ -35,7 +36,7 @@ def _option(default: object, help_text: str) -> object:
 
 
 @dataclass
-class DocumentTransformerConfig(feed_forward.FeedForwardConfig):
+class DocumentTransformerConfig(feed_forward.FeedForwardConfig, AttentionCombinationConfig):
     """Sizes and regularisation as in fairseq's Transformer, then what looks across sentences."""
 
     activation_fn: ChoiceEnum(utils.get_available_activation_fns()) = _option("relu", "activation of the feed-forward")
@@ -116,8 +117,8 @@ class DocumentTransformerConfig(feed_forward.FeedForwardConfig):
         "code off"
     )  # fmt: skip
     memory_contexts: int = _option(
-        0, "sentences that a sentence has as context in memory, han (source or target) and context-aware; 0: as "
-        "published, 3 for han, else 1"
+        0, "sentences that a sentence has as context in memory, han (source or target), context-aware and ca-att; 0: 3 "
+        "for han, else 1"
     )  # fmt: skip
     memory_selection: ChoiceEnum(CONTEXT_SELECTIONS) = _option(
         "previous", "which sentences these are: the previous, the next, or others of the document at random, always "
@@ -241,7 +242,7 @@ def target_context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
 
 def check(cfg: DocumentTransformerConfig) -> None:
     """Raises one :class:`InputError` that lists every bad value and combination by its option."""
-    problems = []
+    problems = list(combination_problems(cfg))
 
     def expect(condition: bool, message: str) -> None:
         if not condition:
@@ -290,9 +291,9 @@ def check(cfg: DocumentTransformerConfig) -> None:
     without = cfg.context_attention == cfg.decoder_context_attention == cfg.target_context_attention == "none"
     standard = all(feed_forward.kind_of(cfg, side) == "standard" for side in ("encoder", "decoder"))
     expect(
-        not (cfg.freeze_sentence_model and without and standard),
+        not (cfg.freeze_sentence_model and without and standard and combination_name(cfg) is None),
         "--freeze-sentence-model leaves nothing to train without --feed-forward, --context-attention, "
-        "--decoder-context-attention or --target-context-attention",
+        "--decoder-context-attention, --target-context-attention or --attention-combination",
     )
     problems += feed_forward.problems(cfg)
     if problems:

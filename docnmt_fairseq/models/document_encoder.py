@@ -1,7 +1,7 @@
 """The Transformer encoder over packed documents: fairseq's layers' parameters, computed on real tokens only."""
 
 import itertools
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, List, Optional, Sequence
 
 import torch
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
@@ -21,6 +21,7 @@ from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, GATED, ContextMec
 from docnmt_fairseq.modules.gate import ContextGate
 from docnmt_fairseq.modules.positions import StructuralPositions
 from docnmt_fairseq.modules.self_attention import SentenceSelfAttention
+from docnmt_fairseq.modules.source_states import SourceStates
 
 
 class DocumentEncoderLayer(transformer_layer.TransformerEncoderLayerBase):
@@ -113,8 +114,9 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
     def __init__(self, host: TransformerConfig, cfg: DocumentTransformerConfig, dictionary: object, embed: nn.Module):
         self.document_cfg = cfg
         self.layer_numbers = itertools.count()
-        # The decoder's method of that name, put here by the model: a search sees only what the encoder's output holds.
+        # The decoder's methods of these names, put here by the model: a search sees the encoder's output only.
         self.memories: Callable[[Tensor, DocumentLayout], List[Tensor]]
+        self.source_memories: Callable[[Tensor, DocumentLayout, List[SourceStates]], Dict[str, List[Tensor]]]
         super().__init__(host, dictionary, embed)
         self.embed_positions = StructuralPositions(
             host.encoder.embed_dim,
@@ -154,23 +156,32 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
             x = layer(x, layout, embeddings)
         return x if self.layer_norm is None else self.layer_norm(x)
 
+    def encode_further(
+        self, src_tokens: Tensor, layout: DocumentLayout, states: Tensor, further: Optional[Sequence] = None
+    ) -> List[SourceStates]:
+        """Returns the states of further sources for the decoded rows."""
+        return []
+
     def forward(
         self,
         src_tokens: Tensor,
         src_lengths: Optional[Tensor] = None,
         layout: Optional[DocumentLayout] = None,
         return_all_hiddens: bool = False,
+        further: Optional[Sequence] = None,
     ) -> Dict[str, List[Tensor]]:
         """Returns fairseq's encoder output of the decoded rows: ``encoder_out`` [m, S, d], padding mask [S, m], ….
 
         For a decoder with context there are also ``context_memories``, a [R, w] for each of its layers; the documents
-        of their sentences, ``context_sentence_documents`` [R]; and of the decoded rows, ``context_documents`` [S].
+        of their sentences, ``context_sentence_documents`` [R]; and of the decoded rows, ``context_documents`` [S]. For
+        one that attends to several sources see :meth:`DocumentTransformerDecoder.source_memories`.
 
         Args:
             src_tokens: [S, m], padded on either side; without a layout every sentence stands alone.
             src_lengths: not needed, for fairseq's callers.
             layout: the batch.
             return_all_hiddens: not supported, for fairseq's callers.
+            further: see :meth:`encode_further`.
         """
         src_tokens, layout = self.complete(src_tokens, layout)
         states = self.encode(src_tokens, layout)
@@ -184,6 +195,7 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
             "src_tokens": [],
             "src_lengths": [rows.lengths_tensor.to(torch.int32).unsqueeze(1)],
         }
+        output.update(self.source_memories(states, layout, self.encode_further(src_tokens, layout, states, further)))
         memories = self.memories(states, layout)
         if memories:
             output["context_memories"] = memories
@@ -213,6 +225,9 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
         output["row_sentence"] = [torch.arange(len(kept), device=rows.device).repeat_interleave(hypotheses)]
         if moved and "previous_targets" in encoder_out:
             output["previous_targets"] = [of_row.index_select(0, kept) for of_row in encoder_out["previous_targets"]]
+        for name in ("source_memories", "source_paddings"):
+            if moved and name in encoder_out:
+                output[name] = [of_source.index_select(0, kept) for of_source in encoder_out[name]]
         if "context_memories" in encoder_out:
             output["context_memories"] = encoder_out["context_memories"]
             output["context_sentence_documents"] = encoder_out["context_sentence_documents"]

@@ -4,7 +4,7 @@ import logging
 from argparse import Namespace
 from collections import defaultdict
 from dataclasses import fields
-from typing import Dict, Optional, Set, Tuple
+from typing import Dict, Optional, Sequence, Set, Tuple
 
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from docnmt_fairseq import compat
 from docnmt_fairseq.layout import DocumentLayout
+from docnmt_fairseq.models.combined_attention import CombinedAttention
 from docnmt_fairseq.models.config import DocumentTransformerConfig, check
 from docnmt_fairseq.models.document_decoder import DocumentTransformerDecoder
 from docnmt_fairseq.models.document_encoder import DocumentTransformerEncoder
@@ -35,7 +36,7 @@ class DocumentTransformer(TransformerModelBase):
         self, cfg: TransformerConfig, encoder: DocumentTransformerEncoder, decoder: DocumentTransformerDecoder
     ):
         super().__init__(cfg, encoder, decoder)
-        encoder.memories = decoder.memories
+        encoder.memories, encoder.source_memories = decoder.memories, decoder.source_memories
 
     @classmethod
     def add_args(cls, parser: object) -> None:
@@ -81,6 +82,7 @@ class DocumentTransformer(TransformerModelBase):
         features_only: bool = False,
         alignment_layer: Optional[int] = None,
         alignment_heads: Optional[int] = None,
+        further: Optional[Sequence] = None,
         **unused,
     ) -> Tuple[Tensor, Dict[str, object]]:
         """Returns logits and extras: in training packed [target tokens, V] (see :meth:`get_targets`), else [S, m_t, V].
@@ -92,16 +94,18 @@ class DocumentTransformer(TransformerModelBase):
             layout: the batch; without it every sentence stands alone.
             features_only: states instead of logits.
             alignment_layer, alignment_heads: if attention weights are wanted; computed on padded states.
+            further: see :meth:`DocumentTransformerEncoder.encode_further`.
         """
         src_tokens, layout = self.encoder.complete(src_tokens, layout)
         if alignment_layer is not None or alignment_heads is not None:
-            encoder_out = self.encoder(src_tokens, layout=layout)
+            encoder_out = self.encoder(src_tokens, layout=layout, further=further)
             options = {"alignment_layer": alignment_layer, "alignment_heads": alignment_heads}
             return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only, **options)
         if layout.targets is None or not self.training:  # rescoring brings other targets than the batch's own
             layout = layout.with_targets(prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy())
         states = self.encoder.encode(src_tokens, layout)
-        output, extra = self.decoder.decode_packed(prev_output_tokens, states, layout, features_only)
+        of_further = self.encoder.encode_further(src_tokens, layout, states, further)
+        output, extra = self.decoder.decode_packed(prev_output_tokens, states, layout, features_only, of_further)
         if self.training:
             return output, {**extra, "targets": layout.targets}
         return layout.targets.pad(output, width=prev_output_tokens.size(1)), extra
@@ -119,6 +123,8 @@ class DocumentTransformer(TransformerModelBase):
                 part = f"context sub-layers in the {name.split('.')[0]}"
                 part = "target context" if name.startswith("decoder.target_context") else part
                 parts[part] |= {f"{name}.{key}" for key in module.state_dict()}
+            if isinstance(module, CombinedAttention):
+                parts["attentions to all sources"] |= {f"{name}.{key}" for key in module.state_dict()}
             if isinstance(module, StructuralPositions):
                 for level in ("sentence", "paragraph"):
                     keys = module.state_dict()
@@ -153,3 +159,6 @@ class DocumentTransformer(TransformerModelBase):
             if added and not added & state_dict.keys():
                 logger.info(f"the checkpoint has no {part}: they start from their initialisation")
                 state_dict.update({key: own[key] for key in added})
+        for module_name, module in self.named_modules():
+            if isinstance(module, CombinedAttention):
+                module.begin_as_plain_attention(state_dict, module_name)

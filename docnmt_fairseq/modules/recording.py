@@ -67,7 +67,20 @@ class ContextFreeIndicator:
     chi: Tensor
 
 
-Evidence = Union[Weights, Relevance, NodeRelevance, ContextShare, ContextFreeIndicator]
+@dataclass(frozen=True)
+class SourceShares:
+    """How target words divide their attention over several sources.
+
+    Attributes:
+        names: of the sources, the main one first, perhaps a sentinel last.
+        shares: [..., K] see :meth:`AttentionCombination.forward`.
+    """
+
+    names: Tuple[str, ...]
+    shares: Tensor
+
+
+Evidence = Union[Weights, Relevance, NodeRelevance, ContextShare, ContextFreeIndicator, SourceShares]
 Observe = Callable[[Evidence], None]
 
 
