@@ -18,8 +18,10 @@ from docnmt_fairseq.models.config import (
     context_layers,
     context_placement,
 )
-from docnmt_fairseq.models.further_sources import FurtherSources
-from docnmt_fairseq.models.sentence_reader import transformer_reader
+from docnmt_fairseq.models.encoder_rows import completed, sentences_of_hypotheses
+from docnmt_fairseq.models.feed_forward import choose_feed_forward
+from docnmt_fairseq.models.further_sources import FurtherSources, reader_of
+from docnmt_fairseq.models.sentence_reader import SeparateReader
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, GATED, ContextMechanism
 from docnmt_fairseq.modules.gate import ContextGate
 from docnmt_fairseq.modules.positions import StructuralPositions
@@ -46,6 +48,7 @@ class DocumentEncoderLayer(transformer_layer.TransformerEncoderLayerBase):
     ):
         super().__init__(host)
         compat.remove_fast_path(self)
+        choose_feed_forward(self, host.document, "encoder")
         self.placement = None if context is None else placement
         if self.placement == "replace":
             self.self_attn = context
@@ -131,8 +134,18 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
             max_paragraphs=cfg.max_paragraph_positions,
             word_offset=self.padding_idx + 1,
         )
-        make = partial(transformer_reader, host, cfg, dictionary, lambda: wrapped(DocumentEncoderLayer(host), host))
+        sizes = (host.encoder.embed_dim, host.encoder.embed_dim)
+        make = partial(reader_of, cfg, dictionary, sizes, self.build_separate_reader)
         self.further = FurtherSources(host.further, make, cfg.seed) if host.further else None
+
+    def build_separate_reader(self, embed_tokens: Optional[nn.Embedding]) -> SeparateReader:
+        """Returns the encoder of a further source; embeddings are None where they are this encoder's."""
+        host = self.cfg
+
+        def make_layer() -> nn.Module:
+            return wrapped(DocumentEncoderLayer(host), host)
+
+        return SeparateReader(host, self.document_cfg, embed_tokens, self.padding_idx, make_layer)
 
     def build_encoder_layer(self, host: TransformerConfig) -> nn.Module:
         """Returns the next layer, wrapped for activation checkpointing and sharding as fairseq does it."""
@@ -240,13 +253,11 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
         """
         columns = encoder_out["encoder_padding_mask"][0].size(0)
         everyone = torch.arange(columns, device=new_order.device)
-        rows = encoder_out.get("row_sentence", [everyone])[0].index_select(0, new_order)
-        kept, hypotheses = torch.unique_consecutive(rows, return_counts=True)
-        if not hypotheses.eq(hypotheses[:1]).all():  # not an order of a search
-            kept, hypotheses = rows, torch.ones_like(rows)
+        rows = encoder_out.get("row_sentence", [everyone])[0]
+        kept, row_sentence = sentences_of_hypotheses(rows, new_order)
         moved = not torch.equal(kept, everyone)
         output = super().reorder_encoder_out(encoder_out, kept) if moved else dict(encoder_out)
-        output["row_sentence"] = [torch.arange(len(kept), device=rows.device).repeat_interleave(hypotheses)]
+        output["row_sentence"] = [row_sentence]
         if moved and "previous_targets" in encoder_out:
             output["previous_targets"] = [of_row.index_select(0, kept) for of_row in encoder_out["previous_targets"]]
         for name in ("source_memories", "source_paddings"):
@@ -260,12 +271,7 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
 
     def complete(self, src_tokens: Tensor, layout: Optional[DocumentLayout]) -> "tuple[Tensor, DocumentLayout]":
         """Returns right-padded tokens and a layout on their device, whatever the task gives."""
-        if layout is not None:
-            return src_tokens, layout.to(src_tokens.device)
-        real = src_tokens.ne(self.padding_idx)
-        order = real.to(torch.int8).argsort(dim=1, descending=True, stable=True)  # pads to the right
-        lengths = real.sum(1).cpu().numpy()
-        return src_tokens.gather(1, order), DocumentLayout.of_single_sentences(lengths).to(src_tokens.device)
+        return completed(src_tokens, layout, self.padding_idx)
 
     def max_positions(self) -> int:
         """Returns the longest sentence that the encoder takes, in tokens."""

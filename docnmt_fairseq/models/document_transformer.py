@@ -18,6 +18,7 @@ from docnmt_fairseq.models.combined_attention import CombinedAttention
 from docnmt_fairseq.models.config import DocumentTransformerConfig, check
 from docnmt_fairseq.models.document_decoder import DocumentTransformerDecoder
 from docnmt_fairseq.models.document_encoder import DocumentTransformerEncoder
+from docnmt_fairseq.models.feed_forward import alternate_updates, context_aware_keys, rename_stock_keys
 from docnmt_fairseq.models.further_config import further_specs
 from docnmt_fairseq.models.further_sources import FurtherSources
 from docnmt_fairseq.modules.context import ContextMechanism
@@ -63,6 +64,7 @@ class DocumentTransformer(TransformerModelBase):
             trained = model.context_keys() - model.sentence_keys()
             for name, parameter in model.named_parameters():
                 parameter.requires_grad_(name in trained)
+        alternate_updates(model, cfg)
         return model
 
     @classmethod
@@ -119,7 +121,7 @@ class DocumentTransformer(TransformerModelBase):
 
     def context_parts(self) -> Dict[str, Set[str]]:
         """Returns the state-dict keys of what a sentence-level model does not have, by what comes together."""
-        parts: Dict[str, Set[str]] = defaultdict(set)
+        parts: Dict[str, Set[str]] = defaultdict(set, context_aware_keys(self))
         for name, module in self.named_modules():
             if isinstance(module, (ContextMechanism, ContextGate)) or name.endswith("context_layer_norm"):
                 part = f"context sub-layers in the {name.split('.')[0]}"
@@ -161,6 +163,7 @@ class DocumentTransformer(TransformerModelBase):
         if f"{positions}.weight" in state_dict:
             state_dict[f"{positions}.word.weight"] = state_dict.pop(f"{positions}.weight")
         compat.drop_fast_path_weights(state_dict)
+        rename_stock_keys(self, state_dict)
         own, shared = self.state_dict(), self.sentence_keys()
         for part, keys in self.context_parts().items():
             added = keys - shared

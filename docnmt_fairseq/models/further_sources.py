@@ -1,15 +1,17 @@
 """Encoders of further sources: from what a batch holds of them to the states that a decoder attends to."""
 
-from typing import Callable, List, Optional, Protocol, Sequence
+from typing import Callable, List, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
 import torch
+from fairseq.models.transformer import Embedding
 from torch import Tensor, nn
 
 from docnmt_fairseq.data.further_data import FurtherInput
 from docnmt_fairseq.data.line_source import LineSource
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layout import DocumentLayout
+from docnmt_fairseq.models.further_config import SHARED, FurtherSourcesConfig
 from docnmt_fairseq.modules.context_selection import ContextSentences, items_of
 from docnmt_fairseq.modules.source_states import SourceStates
 
@@ -71,6 +73,42 @@ class FeatureReader(Reader):
     def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: MainEncoder) -> Tensor:
         """Returns [M, d]; see :class:`Reader`."""
         return self.dropout(self.layer_norm(self.projection(values.to(self.projection.weight.dtype))))
+
+
+def reader_of(
+    cfg: FurtherSourcesConfig,
+    dictionary: object,
+    sizes: Tuple[int, int],
+    make_separate: Callable[[Optional[nn.Embedding]], Reader],
+    given: FurtherInput,
+) -> Optional[Reader]:
+    """Returns the reader of a further source as the options say; None where the main encoder's states serve.
+
+    Args:
+        cfg: the model's options.
+        dictionary: of the source.
+        sizes: widths of embeddings and of states.
+        make_separate: returns an encoder of its own, with embeddings, None: the main encoder's.
+        given: the further source.
+
+    Raises:
+        InputError: embeddings are to be shared between different dictionaries.
+    """
+    embed_dim, width = sizes
+    shared = str(cfg.further_encoder) == SHARED
+    if given.width:
+        return FeatureReader(given.width, width, cfg.dropout)
+    if shared and given.spec.of_document:
+        return None
+    embed_tokens = None
+    if not cfg.share_further_embeddings:
+        embed_tokens = Embedding(len(given.dictionary), embed_dim, given.dictionary.pad())
+    elif given.dictionary != dictionary:
+        raise InputError(
+            f"--share-further-embeddings: {given.spec} has another dictionary than the source; leave the option out, "
+            "or prepare the text with the source's (docnmt prepare --further)"
+        )
+    return SharedReader(embed_tokens) if shared else make_separate(embed_tokens)
 
 
 class FurtherSources(nn.Module):

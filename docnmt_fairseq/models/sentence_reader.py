@@ -2,15 +2,12 @@
 
 from typing import Callable, Optional
 
-from fairseq.models.transformer import Embedding, TransformerConfig
+from fairseq.models.transformer import TransformerConfig
 from torch import Tensor, nn
 
-from docnmt_fairseq.data.further_data import FurtherInput
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.models.config import DocumentTransformerConfig
-from docnmt_fairseq.models.further_config import SHARED
-from docnmt_fairseq.models.further_sources import FeatureReader, MainEncoder, Reader, SharedReader
+from docnmt_fairseq.models.further_sources import MainEncoder, Reader
 from docnmt_fairseq.modules.positions import StructuralPositions
 
 
@@ -57,40 +54,3 @@ class SeparateReader(Reader):
         for layer in self.layers:
             x = layer(x, layout, embeddings)
         return x if self.layer_norm is None else self.layer_norm(x)
-
-
-def transformer_reader(
-    host: TransformerConfig,
-    cfg: DocumentTransformerConfig,
-    dictionary: object,
-    make_layer: Callable[[], nn.Module],
-    given: FurtherInput,
-) -> Optional[Reader]:
-    """Returns the reader of a further source of a Transformer; None where the main encoder's states serve.
-
-    Args:
-        host: fairseq's nested configuration.
-        cfg: the model's options.
-        dictionary: of the source.
-        make_layer: returns a sentence-level encoder layer.
-        given: the further source.
-
-    Raises:
-        InputError: embeddings are to be shared between different dictionaries.
-    """
-    width, shared = host.encoder.embed_dim, str(cfg.further_encoder) == SHARED
-    if given.width:
-        return FeatureReader(given.width, width, host.dropout)
-    if shared and given.spec.of_document:
-        return None
-    embed_tokens = None
-    if not cfg.share_further_embeddings:
-        embed_tokens = Embedding(len(given.dictionary), width, given.dictionary.pad())
-    elif given.dictionary != dictionary:
-        raise InputError(
-            f"--share-further-embeddings: {given.spec} has another dictionary than the source; leave the option out, "
-            "or prepare the text with the source's (docnmt prepare --further)"
-        )
-    if shared:
-        return SharedReader(embed_tokens)
-    return SeparateReader(host, cfg, embed_tokens, dictionary.pad(), make_layer)

@@ -1,6 +1,7 @@
 """Task ``document_translation``: translate sentences in sight of their documents, through fairseq's own commands."""
 
 import logging
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
+from omegaconf import OmegaConf, open_dict
 
 from docnmt_fairseq.data.document_dataset import DocumentDataset
 from docnmt_fairseq.data.document_index import DocumentIndex
@@ -95,7 +97,11 @@ class DocumentTranslationTask(DocumentsTask):
     def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> torch.nn.Module:
         """Returns the model; one from a checkpoint brings its view of documents along."""
         if from_checkpoint:
-            self.remember_view({name: getattr(cfg, name, None) for name in self.view_defaults})
+            trained_view = {name: getattr(cfg, name, None) for name in self.view_defaults}
+            with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
+                for name in (name for name, value in trained_view.items() if value is None):
+                    setattr(cfg, name, None)  # a checkpoint that is older than the option has nothing
+            self.remember_view(trained_view)
             trained = parse_specs(self.trained_view["further_sources"])
             if self.further_sources != trained:
                 raise InputError(

@@ -16,6 +16,7 @@ from docnmt_fairseq.data.document_index import DocumentIndex, read_index
 from docnmt_fairseq.data.open_document import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
+from docnmt_fairseq.modules.context_aware_layers.alternating_updates import AlternatingUpdates
 
 logger = logging.getLogger(__name__)
 
@@ -134,6 +135,13 @@ class DocumentsTask(TranslationTask):
         """
         together = LinesInMemory(lines)
         return self._dataset(together, None, index_of(together, self.paragraph_symbols()[0]))
+
+    def optimizer_step(self, optimizer: object, model: object, update_num: int) -> None:
+        """Updates what has a gradient; χ-gated layers that are trained in turn have theirs in turn."""
+        for module in model.modules():
+            if isinstance(module, AlternatingUpdates):
+                module.clear_resting()
+        super().optimizer_step(optimizer, model, update_num)
 
     def _dataset(self, source: object, target: Optional[object], index: DocumentIndex) -> FairseqDataset:
         """Returns the samples of a corpus as the task's models see them."""

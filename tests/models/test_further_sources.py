@@ -40,7 +40,7 @@ def built(further_bin, *options, sources=SOURCES):
 
 def encoded(model, batch, layout=None):
     inputs = batch["net_input"]
-    tokens, layout = model.encoder.complete(inputs["src_tokens"], layout or inputs["layout"])
+    tokens, layout = inputs["src_tokens"], layout or inputs["layout"]
     states = model.encoder.encode(tokens, layout)
     return states, model.encoder.encode_further(tokens, layout, states, inputs["further"])
 
@@ -180,9 +180,42 @@ def test_a_sentence_level_model_is_the_first_stage(further_bin):
     expected = dict(state)
     model.upgrade_state_dict(state)
     model.load_state_dict(state, strict=True)
-    for name, value in model.state_dict().items():
+    for name, value in model.encoder.state_dict(prefix="encoder.").items():
         if name in expected:
             torch.testing.assert_close(value, expected[name].double())
         else:
             assert name.startswith(("encoder.further.", "encoder.embed_positions.sentence."))
             torch.testing.assert_close(value, before[name])
+
+
+@pytest.mark.parametrize("options", [[], ["--further-encoder", "shared"], ["--share-further-embeddings"]])
+@pytest.mark.parametrize("cut", [[], CUT], ids=["whole", "pieces"])
+def test_recurrent_encoders_read_further_sources_too(further_bin, options, cut):
+    sizes = ["--encoder-embed-dim", "6", "--encoder-hidden-size", "4"]
+    arguments = ["--further-sources", SOURCES, *options, *cut]
+    _, task, model = toy.build(further_bin, *arguments, arch="document_rnn", tiny=sizes)
+    model.double()
+    inputs = toy.batch_of(task)["net_input"]
+    layout = inputs["layout"]
+    main, *sources = model.encoder.encode(inputs["src_tokens"], layout, inputs["further"])
+    words = layout.pack_tokens(inputs["src_tokens"]).split(layout.words.lengths.tolist())
+    decoded = np.arange(layout.words.rows) if layout.decoded is None else layout.decoded
+
+    def read(number, tokens):
+        if str(number) in model.encoder.further.readers:
+            return read_alone(model, number, tokens)
+        return model.encoder.read(tokens, DocumentLayout.of_single_sentences(np.array([len(tokens)])))
+
+    for row, found in zip(decoded, rows_of(main)):
+        torch.testing.assert_close(found, read(None, words[row]))
+    for number, spec in enumerate(task.further_sources[:3]):
+        contexts = ContextSentences.select(layout, spec.contexts, spec.kind, 1)
+        of_row = np.split(contexts.sentences, np.cumsum(contexts.counts)[:-1])
+        for row, found in zip(decoded, rows_of(sources[number])):
+            assert len(found) == sum(len(words[sentence]) for sentence in of_row[row])
+            for part, sentence in zip(found.split([len(words[s]) for s in of_row[row]]), of_row[row]):
+                torch.testing.assert_close(part, read(number, words[sentence]))
+    text = inputs["further"][3]
+    for found, tokens in zip(rows_of(sources[3]), text.values.split(text.lengths.tolist())):
+        torch.testing.assert_close(found, read(3, tokens))
+    assert sources[4].states.size(1) == main.states.size(1) == 8
