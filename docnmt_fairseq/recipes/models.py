@@ -54,12 +54,12 @@ def _concatenation(source: int, target: int) -> Model:
     return Model("concatenated_translation", "concatenation_transformer", lambda updates: sentences, source)
 
 
-def _two_sources(prefix: str, further: str) -> Dict[str, Model]:
+def _two_sources(prefix: str, further: str, arch: str) -> Dict[str, Model]:
     """Returns the models whose target words attend to the sentence and to a further source, by combination ([L])."""
 
     def combined(name: str) -> Model:
         options = ["--further-sources", further, "--attention-combination", name]
-        return Model("document_translation", "document_transformer", lambda updates: options)
+        return Model("document_translation", arch, lambda updates: options)
 
     return {f"{prefix}-{name}": combined(name) for name in ("concatenation", "flat", "hierarchical")}
 
@@ -85,8 +85,9 @@ def models() -> Dict[str, Model]:
         "memory-3": _mechanism("memory", lambda updates: _MEMORY_3),
         "han-target": _mechanism("", lambda updates: _HAN_TARGET),
         "han-both": _mechanism("han", lambda updates: _HAN_TARGET),
-        **_two_sources("previous", "previous:1"),
-        **_two_sources("mt", "text:mt"),
+        **_two_sources("previous", "previous:1", "document_transformer"),
+        **_two_sources("mt", "text:mt", "document_transformer"),
+        **_two_sources("mt-rnn", "text:mt", "document_rnn"),
     }
     others = [name for name in CONTEXT_MECHANISMS.names() if name not in known]
     return {**known, **{name: _mechanism(name) for name in others}}

@@ -83,7 +83,7 @@ def test_post_editing_is_of_operations_or_words(tmp_path, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_every_recipe_runs(path, tmp_path):
-    names = ["mt-flat", "mt-hierarchical"] if path == POST_EDITING else ["conditional", "concatenation-2to2"]
+    names = ["mt-hierarchical", "mt-rnn-flat"] if path == POST_EDITING else ["conditional", "concatenation-2to2"]
     assert recipe(path, tmp_path / "out", "--smoke", "--models", " ".join(names), "--updates", "4") == 0
     table = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
     assert all(f"| {name} |" in table for name in names)

@@ -42,7 +42,7 @@ def test_fairseq_takes_the_options_of_every_model(data_bin, name, smoke):
     arguments = training_options(model(name), budget, seed=3)
     args = options.parse_args_and_arch(options.get_training_parser(), [str(data_bin), *arguments])
     assert args.seed == 3 and args.max_update == 100 and args.lr == [0.003 if smoke else 0.0007]
-    assert args.encoder_embed_dim == (64 if smoke else 512)
+    assert args.encoder_embed_dim == (512 if not smoke else 32 if "rnn" in name else 64)
     if name in ("conditional", "tree"):
         assert (args.context_narrow_from, args.context_narrow_updates) == (50, 20)
 
@@ -55,6 +55,8 @@ def test_fairseq_takes_the_options_of_every_model(data_bin, name, smoke):
         ("memory", {"context_attention": "memory"}),
         ("memory-3", {"context_attention": "memory", "memory_contexts": 3, "memory_combination": "parallel"}),
         ("han-target", {"context_attention": "none", "target_context_attention": "han"}),
+        ("previous-flat", {"further_sources": "previous:1", "attention_combination": "flat"}),
+        ("mt-rnn-hierarchical", {"further_sources": "text:mt", "attention_combination": "hierarchical"}),
         ("han-both", {"context_attention": "han", "target_context_attention": "han"}),
     ],
 )
