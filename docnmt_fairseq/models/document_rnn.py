@@ -95,7 +95,7 @@ class DocumentRNN(FairseqEncoderDecoderModel):
 
 SIZES = {  # of both sides: embeddings, states, attention, layers
     "": {},
-    "_base": {},
+    "_base": {"encoder_embed_dim": 512, "encoder_hidden_size": 512, "attention_dim": 512},
     "_small": {"encoder_embed_dim": 256, "encoder_hidden_size": 256, "attention_dim": 256},
     "_tiny": {"encoder_embed_dim": 32, "encoder_hidden_size": 32, "attention_dim": 32},
 }
