@@ -6,6 +6,7 @@ from typing import Iterator, List, Optional
 from fairseq.dataclass import FairseqDataclass
 
 from docnmt_fairseq import modules  # noqa: F401  (registers the combinations)
+from docnmt_fairseq.data.source_specs import parse_specs
 from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.modules.attention_combination.scores import ATTENTION_SCORES
 
@@ -51,8 +52,7 @@ OPTIONS = {
 
 def source_names(cfg: AttentionCombinationConfig) -> List[str]:
     """Returns the names of the sources that target words attend to, the main one first."""
-    further = getattr(cfg, "further_sources", None)
-    return ["source", *(further.split(",") if further else [])]
+    return ["source", *map(str, parse_specs(getattr(cfg, "further_sources", None)))]
 
 
 def combination_name(cfg: AttentionCombinationConfig) -> Optional[str]:

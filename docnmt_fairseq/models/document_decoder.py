@@ -17,6 +17,7 @@ from docnmt_fairseq.layout import AttentionPlan, DocumentLayout
 from docnmt_fairseq.models.combination_config import combination_name, source_names
 from docnmt_fairseq.models.combined_attention import CombinedAttention, PackedSources, PaddedSources
 from docnmt_fairseq.models.config import DocumentTransformerConfig, decoder_context_config, decoder_context_layers
+from docnmt_fairseq.models.feed_forward import choose_feed_forward
 from docnmt_fairseq.models.target_context import TargetContext
 from docnmt_fairseq.modules.attention_combination.packed import CombinationPlan
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, DecoderContextMechanism
@@ -70,6 +71,7 @@ class DocumentDecoderLayer(transformer_layer.TransformerDecoderLayerBase):
 
     def __init__(self, host: TransformerConfig, context: Optional[DecoderContextMechanism] = None, number: int = 0):
         super().__init__(host)
+        choose_feed_forward(self, host.document, "decoder")
         self.context = context
         self.number = number
         if context is not None:

@@ -1,6 +1,7 @@
 """The Transformer encoder over packed documents: fairseq's layers' parameters, computed on real tokens only."""
 
 import itertools
+from functools import partial
 from typing import Callable, Dict, List, Optional, Sequence
 
 import torch
@@ -9,6 +10,7 @@ from fairseq.modules import transformer_layer
 from torch import Tensor, nn
 
 from docnmt_fairseq import compat
+from docnmt_fairseq.data.line_source import LineSource
 from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.models.config import (
     DocumentTransformerConfig,
@@ -17,6 +19,9 @@ from docnmt_fairseq.models.config import (
     context_placement,
 )
 from docnmt_fairseq.models.encoder_rows import completed, sentences_of_hypotheses
+from docnmt_fairseq.models.feed_forward import choose_feed_forward
+from docnmt_fairseq.models.further_sources import FurtherSources, reader_of
+from docnmt_fairseq.models.sentence_reader import SeparateReader
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, GATED, ContextMechanism
 from docnmt_fairseq.modules.gate import ContextGate
 from docnmt_fairseq.modules.positions import StructuralPositions
@@ -43,6 +48,7 @@ class DocumentEncoderLayer(transformer_layer.TransformerEncoderLayerBase):
     ):
         super().__init__(host)
         compat.remove_fast_path(self)
+        choose_feed_forward(self, host.document, "encoder")
         self.placement = None if context is None else placement
         if self.placement == "replace":
             self.self_attn = context
@@ -128,16 +134,25 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
             max_paragraphs=cfg.max_paragraph_positions,
             word_offset=self.padding_idx + 1,
         )
+        sizes = (host.encoder.embed_dim, host.encoder.embed_dim)
+        make = partial(reader_of, cfg, dictionary, sizes, self.build_separate_reader)
+        self.further = FurtherSources(host.further, make, cfg.seed) if host.further else None
+
+    def build_separate_reader(self, embed_tokens: Optional[nn.Embedding]) -> SeparateReader:
+        """Returns the encoder of a further source; embeddings are None where they are this encoder's."""
+        host = self.cfg
+
+        def make_layer() -> nn.Module:
+            return wrapped(DocumentEncoderLayer(host), host)
+
+        return SeparateReader(host, self.document_cfg, embed_tokens, self.padding_idx, make_layer)
 
     def build_encoder_layer(self, host: TransformerConfig) -> nn.Module:
         """Returns the next layer, wrapped for activation checkpointing and sharding as fairseq does it."""
         cfg, context = self.document_cfg, None
         if next(self.layer_numbers) in context_layers(cfg):
             context = CONTEXT_MECHANISMS[cfg.context_attention](context_config(cfg))
-        layer = DocumentEncoderLayer(host, context, context_placement(cfg), cfg.context_init == "zero")
-        if host.checkpoint_activations:
-            layer = transformer_layer_checkpoint(layer, host)
-        return layer
+        return wrapped(DocumentEncoderLayer(host, context, context_placement(cfg), cfg.context_init == "zero"), host)
 
     def encode(self, src_tokens: Tensor, layout: DocumentLayout) -> Tensor:
         """Returns packed states [N, d] of all rows of the layout.
@@ -146,7 +161,17 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
             src_tokens: right-padded [S, m] of the decoded rows.
             layout: the batch, on the same device.
         """
-        x = self.embed_scale * self.embed_tokens(layout.pack_tokens(src_tokens))
+        return self.read(layout.pack_tokens(src_tokens), layout)
+
+    def read(self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None) -> Tensor:
+        """Returns packed states [N, d] of all rows of a layout.
+
+        Args:
+            tokens: [N] packed words.
+            layout: of them.
+            embed_tokens: embeddings, None: the encoder's.
+        """
+        x = self.embed_scale * (embed_tokens or self.embed_tokens)(tokens)
         x = x + self.embed_positions(layout).to(x.dtype)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
@@ -156,10 +181,23 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
         return x if self.layer_norm is None else self.layer_norm(x)
 
     def encode_further(
-        self, src_tokens: Tensor, layout: DocumentLayout, states: Tensor, further: Optional[Sequence] = None
+        self,
+        src_tokens: Tensor,
+        layout: DocumentLayout,
+        states: Tensor,
+        further: Optional[Sequence[Optional[LineSource]]] = None,
     ) -> List[SourceStates]:
-        """Returns the states of further sources for the decoded rows."""
-        return []
+        """Returns the states of further sources for the decoded rows, none where the model has no such source.
+
+        Args:
+            src_tokens: right-padded [S, m] of the decoded rows.
+            layout: the batch, on the same device.
+            states: [N, d] of :meth:`encode`.
+            further: the batch's data of every source, None where the document holds it.
+        """
+        if self.further is None:
+            return []
+        return self.further(layout.pack_tokens(src_tokens), layout, states, further, self)
 
     def forward(
         self,
@@ -240,8 +278,10 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
         return self.max_source_positions
 
 
-def transformer_layer_checkpoint(layer: nn.Module, host: TransformerConfig) -> nn.Module:
-    """Returns the layer with its activations recomputed in the backward pass."""
+def wrapped(layer: nn.Module, host: TransformerConfig) -> nn.Module:
+    """Returns the layer, if the host says so with its activations recomputed in the backward pass."""
+    if not host.checkpoint_activations:
+        return layer
     from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 
     return checkpoint_wrapper(layer, offload_to_cpu=host.offload_activations)

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from dataclasses import fields
-from typing import Dict, Optional, Tuple
+from typing import Dict, Optional, Sequence, Tuple
 
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
@@ -10,9 +10,11 @@ from fairseq.models.transformer import Embedding
 from omegaconf import OmegaConf
 from torch import Tensor
 
+from docnmt_fairseq.data.line_source import LineSource
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.models.encoder_rows import completed
+from docnmt_fairseq.models.further_config import further_specs
 from docnmt_fairseq.models.recurrent_config import DocumentRNNConfig, check
 from docnmt_fairseq.models.recurrent_decoder import RecurrentDecoder
 from docnmt_fairseq.models.recurrent_encoder import RecurrentEncoder
@@ -52,8 +54,10 @@ class DocumentRNN(FairseqEncoderDecoderModel):
         of_target = of_source
         if not cfg.share_all_embeddings:
             of_target = Embedding(len(target), cfg.decoder_embed_dim, target.pad())
-        encoder = RecurrentEncoder(cfg, source, of_source)
-        return cls(encoder, RecurrentDecoder(cfg, target, of_target, (encoder.output_dim,)))
+        specs = further_specs(cfg)
+        inputs = task.further_inputs(specs, cfg.further_feature_dims) if specs else []
+        encoder = RecurrentEncoder(cfg, source, of_source, inputs)
+        return cls(encoder, RecurrentDecoder(cfg, target, of_target, (encoder.output_dim,) * (1 + len(inputs))))
 
     def forward(
         self,
@@ -62,6 +66,7 @@ class DocumentRNN(FairseqEncoderDecoderModel):
         prev_output_tokens: Tensor,
         layout: Optional[DocumentLayout] = None,
         features_only: bool = False,
+        further: Optional[Sequence[Optional[LineSource]]] = None,
         **unused,
     ) -> Tuple[Tensor, Dict[str, object]]:
         """Returns logits and extras: in training packed [target tokens, V] (see :meth:`get_targets`), else [S, m_t, V].
@@ -72,11 +77,12 @@ class DocumentRNN(FairseqEncoderDecoderModel):
             prev_output_tokens: right-padded [S, m_t].
             layout: the batch; without it every sentence stands alone.
             features_only: what goes into the output projection, instead of logits.
+            further: see :meth:`RecurrentEncoder.encode`.
         """
         src_tokens, layout = completed(src_tokens, layout, self.encoder.padding_idx)
         if layout.targets is None or not self.training:  # rescoring brings other targets than the batch's own
             layout = layout.with_targets(prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy())
-        sources = self.encoder.encode(src_tokens, layout)
+        sources = self.encoder.encode(src_tokens, layout, further)
         output, extra = self.decoder.decode_packed(prev_output_tokens, sources, layout, features_only)
         if self.training:
             return output, {**extra, "targets": layout.targets}

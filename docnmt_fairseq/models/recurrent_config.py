@@ -3,12 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Optional
 
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import ChoiceEnum
 from omegaconf import II
 
 from docnmt_fairseq import modules  # noqa: F401  (registers cells, scores and combinations)
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.combination_config import OPTIONS
+from docnmt_fairseq.models.further_config import FurtherSourcesConfig, further_problems, further_specs
 from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.modules.attention_combination.scores import ATTENTION_SCORES
 from docnmt_fairseq.modules.recurrent.attentive import decoder_cells
@@ -22,7 +23,7 @@ def _option(default: object, help_text: str) -> object:
 
 
 @dataclass
-class DocumentRNNConfig(FairseqDataclass):
+class DocumentRNNConfig(FurtherSourcesConfig):
     """Sizes and regularisation, the cells, and how the decoder attends."""
 
     dropout: float = _option(0.1, "dropout probability of embeddings, between layers and before the output")
@@ -61,6 +62,7 @@ class DocumentRNNConfig(FairseqDataclass):
     share_decoder_input_output_embed: bool = _option(False, "share the decoder's input and output embeddings")
     share_all_embeddings: bool = _option(False, "share all embeddings; needs one joined dictionary")
 
+    seed: int = II("common.seed")
     max_source_positions: int = II("task.max_source_positions")
     max_target_positions: int = II("task.max_target_positions")
     # How the model saw documents in training, restored at generation unless the command line says otherwise.
@@ -89,7 +91,7 @@ def combination_config(cfg: DocumentRNNConfig, source_dims: "tuple[int, ...]") -
 
 def check(cfg: DocumentRNNConfig) -> None:
     """Raises one :class:`InputError` that lists every bad value and combination by its option."""
-    problems = []
+    problems = list(further_problems(cfg))
 
     def expect(condition: bool, message: str) -> None:
         if not condition:
@@ -104,7 +106,7 @@ def check(cfg: DocumentRNNConfig) -> None:
         value = getattr(cfg, name)
         expect(value in known, f"--{name.replace('_', '-')} {value}: must be one of {', '.join(known)}")
     if cfg.attention_combination in ATTENTION_COMBINATIONS.names():
-        combination = combination_config(cfg, (2 * cfg.encoder_hidden_size,))
+        combination = combination_config(cfg, (2 * cfg.encoder_hidden_size,) * (1 + len(further_specs(cfg))))
         for name, message in ATTENTION_COMBINATIONS[cfg.attention_combination].problems(combination):
             problems.append(f"{OPTIONS[name]}: {message}")
     for name in ("encoder_layers", "decoder_layers", "decoder_attention_heads", "attention_dim"):

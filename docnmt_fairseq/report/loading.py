@@ -58,6 +58,7 @@ def split_of(trained: Trained, split: str) -> DocumentDataset:
 def dataset_of(trained: Trained, lines: Sequence[str], name: str) -> DocumentDataset:
     """Returns delimited lines of tokens as documents, cut into pieces as the model had them in training."""
     task, dictionary = trained.task, trained.task.source_dictionary
+    task.refuse_data_of_lines()
     encoded = LinesInMemory([dictionary.encode_line(line, add_if_not_exist=False).long() for line in lines])
     index = index_of(encoded, task.paragraph_symbols()[0])
     if not len(index):

@@ -16,6 +16,7 @@ from docnmt_fairseq.data.document_index import DocumentIndex, read_index
 from docnmt_fairseq.data.open_document import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
+from docnmt_fairseq.modules.context_aware_layers.alternating_updates import AlternatingUpdates
 
 logger = logging.getLogger(__name__)
 
@@ -109,8 +110,7 @@ class DocumentsTask(TranslationTask):
         Raises:
             InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
         """
-        cfg, paths = self.cfg, utils.split_paths(self.cfg.data)
-        path = paths[(epoch - 1) % len(paths)] if split == cfg.train_subset else paths[0]
+        cfg, path = self.cfg, self.data_bin(split, epoch)
         pair = load_langpair_dataset(
             path, split, cfg.source_lang, self.src_dict, cfg.target_lang, self.tgt_dict, combine=combine,
             dataset_impl=cfg.dataset_impl, upsample_primary=max(1, cfg.upsample_primary), left_pad_source=False,
@@ -122,6 +122,11 @@ class DocumentsTask(TranslationTask):
         name = f"{path} {split}"
         return pair, read_index(pair.src, pair.tgt, self.paragraph_symbols(), name, str(cfg.unmarked_corpus)), name
 
+    def data_bin(self, split: str, epoch: int = 1) -> str:
+        """Returns the data-bin that has a split: in training one after another, else the first."""
+        paths = utils.split_paths(self.cfg.data)
+        return paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
+
     def documents_in_memory(self, lines: List[Tensor]) -> FairseqDataset:
         """Returns delimited text in memory as the samples that the model sees; ids are line numbers, from 0.
 
@@ -130,6 +135,13 @@ class DocumentsTask(TranslationTask):
         """
         together = LinesInMemory(lines)
         return self._dataset(together, None, index_of(together, self.paragraph_symbols()[0]))
+
+    def optimizer_step(self, optimizer: object, model: object, update_num: int) -> None:
+        """Updates what has a gradient; χ-gated layers that are trained in turn have theirs in turn."""
+        for module in model.modules():
+            if isinstance(module, AlternatingUpdates):
+                module.clear_resting()
+        super().optimizer_step(optimizer, model, update_num)
 
     def _dataset(self, source: object, target: Optional[object], index: DocumentIndex) -> FairseqDataset:
         """Returns the samples of a corpus as the task's models see them."""

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from docnmt_fairseq.layout import DocumentLayout
-from tests.reference import recurrent
+from docnmt_fairseq.modules.context_aware_layers.convolution import ContextAwareConvolution
+from tests.reference import context_aware_layers, recurrent
 from tests.reference.attention import attention, sentences_of, words_of
 
 
@@ -60,6 +61,11 @@ def lstm(rnn, sequence: Sequence[Tensor]) -> List[Tensor]:
     return [h for h, _ in recurrent.states(recurrent.lstm, rnn, sequence, (zeros, zeros))]
 
 
+def convolved(convolution, sequence: Sequence[Tensor]) -> List[Tensor]:
+    """CA-CNN over the sequence, [Z] eq. 38-40."""
+    return list(context_aware_layers.convolution(torch.stack(list(sequence), 1), convolution).unbind(1))
+
+
 def associate(x: Sequence[Tensor], memories: Sequence[Sequence[Tensor]]) -> List[Tensor]:
     """a_i of one source sentence x' and its memories c'_j, entry by entry ([M] eq. 10-15)."""
     m = [[[word @ c for c in memory] for word in x] for memory in memories]  # M_j(i, k)
@@ -93,7 +99,7 @@ def memory_network(mechanism, x: Tensor, embeddings: Tensor, layout: DocumentLay
 
     A group is read as one sequence if the mechanism joins, else each of its sentences is a sequence.
     """
-    read = {torch.nn.GRU: gru, torch.nn.LSTM: lstm}
+    read = {torch.nn.GRU: gru, torch.nn.LSTM: lstm, ContextAwareConvolution: convolved}
     outputs = []
     for row in range(layout.words.rows):
         own = [x[w] for w in words_of(layout, row)]
