@@ -157,7 +157,8 @@ def test_report_of_variants(tmp_path):
     import variants_report
 
     runs = [
-        {**run("flat", seed, 5, 5), "curve": [(150, 3.0 + seed), (300, 2.0)], "bleu": 50.0, "chrf": 60.0} for seed in (1, 2)
+        {**run("flat", seed, 5, 5), "curve": [(150, 3.0 + seed), (300, 2.0)], "bleu": 50.0, "chrf": 60.0}
+        for seed in (1, 2)
     ]
     made = store(tmp_path, *runs)
     variants_report.write(made, "Title", "Why?", ["serial", "flat"], tmp_path, "suite")
