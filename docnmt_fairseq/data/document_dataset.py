@@ -10,6 +10,7 @@ from torch import Tensor
 from docnmt_fairseq.data.batching import pack_batches
 from docnmt_fairseq.data.document_index import DocumentIndex
 from docnmt_fairseq.data.pieces import cut, running_total
+from docnmt_fairseq.data.similar import within_piece
 from docnmt_fairseq.layout import DocumentLayout, Ragged
 
 
@@ -26,6 +27,7 @@ class DocumentDataset(FairseqDataset):
         shuffle: visit the pieces in random order.
         seed: of the order and the context dropout.
         name: for messages.
+        similar: [items, K] how many sentences back the most similar ones stand, see ``data/similar.py``.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class DocumentDataset(FairseqDataset):
         shuffle: bool = False,
         seed: int = 1,
         name: str = "corpus",
+        similar: Optional[np.ndarray] = None,
     ):
         self.src, self.tgt = source, target  # the names that fairseq-generate asks for
         self.index = index
@@ -52,6 +55,7 @@ class DocumentDataset(FairseqDataset):
         self.shuffle = shuffle
         self.seed = seed
         self.name = name
+        self.similar = similar
         self.epoch = 1
         self.source_sizes = sentence_sizes(source, index)
         self.target_sizes = None if target is None else sentence_sizes(target, index)
@@ -92,6 +96,7 @@ class DocumentDataset(FairseqDataset):
             "target": None if self.tgt is None else [self.tgt[int(item)] for item in index.items[rows[decoded]]],
             "sentence_position": rows - index.documents[document],
             "paragraph_position": index.paragraph_positions(document, first, last)[rows - first],
+            "similar": None if self.similar is None else within_piece(self.similar[index.items[rows]], rows),
         }
 
     def _drops_context(self, number: int) -> bool:
@@ -146,6 +151,7 @@ class DocumentDataset(FairseqDataset):
             None if targets is None else np.array([len(tokens) for tokens in targets]),
             None if decoded.all() else np.flatnonzero(decoded),
             torch.cat(context) if context else None,
+            similar=None if self.similar is None else np.concatenate([sample["similar"] for sample in samples]),
         )
 
     def _targets(self, targets: List[Tensor], rows: Ragged) -> Tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Dict, List, Optional, Tuple
 
 import numpy as np
@@ -14,7 +15,11 @@ from fairseq.tasks import register_task
 from docnmt_fairseq.data.document_dataset import DocumentDataset
 from docnmt_fairseq.data.document_index import DocumentIndex
 from docnmt_fairseq.data.open_document import OpenBatch, OpenDocument
+from docnmt_fairseq.data.similar import how_to_make, read_similar, vectors_file
+from docnmt_fairseq.embedding.model import SentenceEmbedding
+from docnmt_fairseq.embedding.neighbours import neighbours_in_memory
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.modules.context_selection import similar_contexts
 from docnmt_fairseq.modules.keep_schedule import KeepSchedule
 from docnmt_fairseq.search.rounds import translate_in_rounds, with_target_context
 from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask, option
@@ -57,7 +62,10 @@ class DocumentTranslationTask(DocumentsTask):
 
     def __init__(self, cfg: DocumentTranslationConfig, src_dict: object, tgt_dict: object):
         super().__init__(cfg, src_dict, tgt_dict)
-        self.open_document = OpenDocument(src_dict.pad(), src_dict.eos(), self.paragraph_symbols()[0])
+        self.similar_contexts = 0  # similar sentences of each that the model wants to know
+        self.open_document = OpenDocument(
+            src_dict.pad(), src_dict.eos(), self.paragraph_symbols()[0], self._similar_in_memory
+        )
         if not 0 <= cfg.context_dropout <= 1:
             raise InputError(f"--context-dropout {cfg.context_dropout}: a probability is between 0 and 1")
         for name in ("max_document_sentences", "max_document_tokens", "context_overlap", "context_overlap_after"):
@@ -68,7 +76,9 @@ class DocumentTranslationTask(DocumentsTask):
         """Returns the model; one from a checkpoint brings its view of documents along."""
         if from_checkpoint:
             self.remember_view({name: getattr(cfg, name, None) for name in self.view_defaults})
-        return super().build_model(cfg, from_checkpoint)
+        model = super().build_model(cfg, from_checkpoint)
+        self.similar_contexts = max(self.similar_contexts, similar_contexts(model))
+        return model
 
     def build_criterion(self, cfg: FairseqDataclass, *args, **kwargs) -> torch.nn.Module:
         """Returns the criterion; ``InputError`` for an option that needs padded outputs."""
@@ -80,10 +90,15 @@ class DocumentTranslationTask(DocumentsTask):
         """Loads a split of the data-bin as documents.
 
         Raises:
-            InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
+            InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence; the model's context sentences
+                are the similar ones, and the data-bin does not say which these are.
         """
         pair, index, name = self.read_split(split, epoch, combine)
-        self.datasets[split] = self._dataset(pair.src, pair.tgt, index, name, split == self.cfg.train_subset)
+        similar = None
+        if self.similar_contexts:
+            folder, languages = self.folder_of(split, epoch), (self.cfg.source_lang, self.cfg.target_lang)
+            similar = read_similar(folder, split, languages, pair.src, self.similar_contexts)
+        self.datasets[split] = self._dataset(pair.src, pair.tgt, index, name, split == self.cfg.train_subset, similar)
         pieces, longest = len(self.datasets[split]), int(np.diff(index.documents).max())
         logger.info(
             f"{name}: {len(index):,} documents, {len(index.paragraphs):,} paragraphs, {len(index.items):,} sentences; "
@@ -97,6 +112,7 @@ class DocumentTranslationTask(DocumentsTask):
         index: DocumentIndex,
         name: str = "input",
         training: bool = False,
+        similar: Optional[np.ndarray] = None,
     ) -> DocumentDataset:
         return DocumentDataset(
             source,
@@ -112,7 +128,33 @@ class DocumentTranslationTask(DocumentsTask):
             shuffle=training,
             seed=self.cfg.seed,
             name=name,
+            similar=self._similar_in_memory(source, index) if similar is None else similar,
         )
+
+    def _similar_in_memory(self, lines: object, index: DocumentIndex) -> Optional[np.ndarray]:
+        """Returns which sentences are similar in text that is in no data-bin; None if the model does not ask."""
+        if not self.similar_contexts:
+            return None
+        folder = self.folder_of()
+        neighbours = self.sentence_vectors.settings.neighbours
+        if neighbours < self.similar_contexts:
+            command = how_to_make(folder, self.cfg.source_lang, self.similar_contexts)
+            raise InputError(f"--memory-contexts {self.similar_contexts}: more than {neighbours}; {command} makes more")
+        return neighbours_in_memory(self.sentence_vectors, lines, index, self.src_dict.symbols)
+
+    @cached_property
+    def sentence_vectors(self) -> SentenceEmbedding:
+        """Returns the vectors by which sentences in memory are similar, those of the (first) data-bin.
+
+        Raises:
+            InputError: it has none.
+        """
+        folder = self.folder_of()
+        file = vectors_file(folder, self.cfg.source_lang)
+        if not file.is_file():
+            command = how_to_make(folder, self.cfg.source_lang, self.similar_contexts)
+            raise InputError(f"--memory-selection similar: there is no {file}; make it with {command}")
+        return SentenceEmbedding.load(file, "--memory-selection similar:")
 
     def filter_indices_by_size(
         self, indices: np.ndarray, dataset: object, max_positions: object = None, ignore_invalid_inputs: bool = False

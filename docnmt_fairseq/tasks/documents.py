@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from fairseq import utils
@@ -101,6 +102,11 @@ class DocumentsTask(TranslationTask):
                 option = f"--{name.replace('_', '-')}"
                 logger.warning(f"{option} {self.view(name)}: the model was trained with {self.trained_view[name]}")
 
+    def folder_of(self, split: Optional[str] = None, epoch: int = 1) -> Path:
+        """Returns the data-bin of a split: training goes through all of them, the rest (None) is in the first."""
+        paths = utils.split_paths(self.cfg.data)
+        return Path(paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0])
+
     def read_split(
         self, split: str, epoch: int = 1, combine: bool = False
     ) -> Tuple[LanguagePairDataset, DocumentIndex, str]:
@@ -109,8 +115,7 @@ class DocumentsTask(TranslationTask):
         Raises:
             InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
         """
-        cfg, paths = self.cfg, utils.split_paths(self.cfg.data)
-        path = paths[(epoch - 1) % len(paths)] if split == cfg.train_subset else paths[0]
+        cfg, path = self.cfg, str(self.folder_of(split, epoch))
         pair = load_langpair_dataset(
             path, split, cfg.source_lang, self.src_dict, cfg.target_lang, self.tgt_dict, combine=combine,
             dataset_impl=cfg.dataset_impl, upsample_primary=max(1, cfg.upsample_primary), left_pad_source=False,
