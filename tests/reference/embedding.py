@@ -1,6 +1,6 @@
 """Loop references of sentence vectors; slow and obvious."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Dict, List, Sequence, Tuple
 
 import numpy as np
@@ -56,7 +56,7 @@ def fewest_parts(tokens: Sequence[str], known: Dict[Tuple[str, ...], int], unkno
     for cuts in range(max(len(tokens), 1)):
         for places in combinations(range(1, len(tokens)), cuts):
             bounds = [0, *places, len(tokens)]
-            parts = [tuple(tokens[start:end]) for start, end in zip(bounds, bounds[1:]) if start < end]
+            parts = [tuple(tokens[start:end]) for start, end in pairwise(bounds) if start < end]
             if any(len(part) > 1 and part not in known for part in parts):
                 continue
             numbers = [known.get(part, unknown) for part in parts]
