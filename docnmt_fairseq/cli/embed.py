@@ -71,11 +71,13 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--corpus", required=True, nargs="+", type=Path, metavar="FILE", help="delimited text")
     parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="model to write: .npz")
     parser.add_argument(
-        "--method", default="ca-sem", choices=("ca-sem", "average", "sif"),
-        help="ca-sem: context-aware re-embedding (default); sif: smooth inverse frequency without the first component; "
-        "average of the word vectors",
+        "--method", default="ca-sem", choices=("ca-sem", "ca-sem-sensitive", "sif", "average"),
+        help="ca-sem: context-aware re-embedding (default); ca-sem-sensitive: its part that depends on context; sif: "
+        "smooth inverse frequency without the first component; average of the word vectors",
     )  # fmt: skip
-    parser.add_argument("--iterations", type=int, default=100, metavar="N", help="of ca-sem, at most (default: 100)")
+    parser.add_argument(
+        "--iterations", type=int, default=100, metavar="N", help="of both ca-sem, at most (default: 100)"
+    )
     parser.add_argument(
         "--smoothing", type=float, default=1e-3, metavar="A", help="of sif: a / (a + p(w)) (default: 0.001)"
     )

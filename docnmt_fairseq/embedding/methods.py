@@ -56,6 +56,18 @@ class Reembedding(Method):
         return sums
 
 
+class SensitivePart(Reembedding):
+    """The context-sensitive part of CA-SEM: the sum of (1 − χ) w′; unknown words have none.
+
+    [Z] calls eq. 18 "the context-sensitive part of Eq. 14", which as it is printed it is not: it is all of eq. 14, and
+    hardly differs from the sum of the word vectors, since χ v_0 + (1 − χ) w′ is fitted to w.
+    """
+
+    def table(self, vectors: np.ndarray, counts: np.ndarray, learnt: np.ndarray) -> np.ndarray:
+        """Returns (1 − χ) w′ of each word, and zero."""
+        return np.concatenate([reembed(vectors, learnt, sensitive_only=True).numpy(), np.zeros_like(learnt)[None]])
+
+
 class Average(Method):
     """The mean of the word vectors, of unknown words zero (Wieting et al. 2016)."""
 
@@ -106,4 +118,9 @@ class SmoothInverseFrequency(Average):
         return means - np.outer(along, learnt)
 
 
-METHODS: Dict[str, Type[Method]] = {"ca-sem": Reembedding, "average": Average, "sif": SmoothInverseFrequency}
+METHODS: Dict[str, Type[Method]] = {
+    "ca-sem": Reembedding,
+    "ca-sem-sensitive": SensitivePart,
+    "sif": SmoothInverseFrequency,
+    "average": Average,
+}

@@ -107,13 +107,15 @@ def fit_context_vector(vectors: np.ndarray, counts: np.ndarray, iterations: int 
     return v_0, np.array(energies)
 
 
-def reembed(vectors: np.ndarray, v_0: np.ndarray) -> Tensor:
+def reembed(vectors: np.ndarray, v_0: np.ndarray, sensitive_only: bool = False) -> Tensor:
     """Returns χ v_0 + (1 − χ) w′ of every word, [V, d], whose sum is a sentence's vector ([Z] eq. 18).
 
     Args:
         vectors: w, [V, d].
         v_0: [d] of the same type.
+        sensitive_only: (1 − χ) w′ alone.
     """
     along, _, chi = decompose(vectors, v_0)
     across = vectors - np.outer(along, v_0 / np.linalg.norm(v_0))  # w′
-    return compose(torch.from_numpy(chi)[:, None], torch.from_numpy(v_0), torch.from_numpy(across))
+    free = np.zeros_like(v_0) if sensitive_only else v_0
+    return compose(torch.from_numpy(chi)[:, None], torch.from_numpy(free), torch.from_numpy(across))

@@ -1,7 +1,6 @@
 """Word vectors: of a text file as word2vec, GloVe and fastText write them, or the embeddings of a checkpoint."""
 
 import logging
-import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import List
@@ -83,6 +82,7 @@ def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
     """
     from fairseq.checkpoint_utils import load_checkpoint_to_cpu
     from fairseq.data import Dictionary
+    from fairseq.data.data_utils import infer_language_pair
 
     from docnmt_fairseq import register
 
@@ -93,13 +93,14 @@ def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
         state = load_checkpoint_to_cpu(str(path))
         embeddings = state["model"]["encoder.embed_tokens.weight"].float().numpy()
         language = state["cfg"]["task"]["source_lang"]
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, KeyError, TypeError):
+    except Exception:  # whatever a file that is none happens to cause; loading executes nothing
         raise InputError(
             f"--checkpoint {path}: no checkpoint of a translation model, or one that cannot be loaded safely"
         ) from None
-    file = data_bin(data) / f"dict.{language}.txt"
+    folder = data_bin(data)
+    file = folder / f"dict.{language or infer_language_pair(str(folder))[0]}.txt"
     if not file.is_file():
-        raise InputError(f"--data {data}: lacks dict.{language}.txt, the dictionary of the model's source")
+        raise InputError(f"--data {data}: lacks {file.name}, the dictionary of the model's source")
     dictionary = Dictionary.load(str(file))
     if len(dictionary) != len(embeddings):
         raise InputError(

@@ -17,7 +17,7 @@ from docnmt_fairseq.marks import is_mark
 
 @contextmanager
 def npy_on_disk(path: PathLike, shape: Tuple[int, ...], dtype: type) -> Iterator[np.ndarray]:
-    """Opens an array in a ``.npy`` file, zeros at first, which appears under its name when the block ends without error.
+    """Opens an array in a ``.npy`` file, zeros at first, which appears under its name when the block ends well.
 
     Raises:
         InputError: the file cannot be written.

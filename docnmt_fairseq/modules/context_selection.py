@@ -45,9 +45,9 @@ class ContextSentences:
         Args:
             layout: the batch.
             contexts: N, how many sentences at most, those nearest for ``previous`` and ``next``.
-            selection: of ``CONTEXT_SELECTIONS``; ``random`` draws from the document's other sentences, from the seed and
-                the lengths of the document's sentences alone: the same choice in whatever batch, in training and after;
-                ``similar`` takes the most similar of the earlier sentences that are in the batch.
+            selection: of ``CONTEXT_SELECTIONS``; ``random`` draws from the document's other sentences, from the
+                seed and the lengths of the document's sentences alone: the same choice in whatever batch, in training
+                and after; ``similar`` takes the most similar of the earlier sentences that are in the batch.
             seed: of the random choice.
 
         Raises:

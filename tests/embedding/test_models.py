@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from docnmt_fairseq.embedding.fitting import fit
+from docnmt_fairseq.embedding.methods import METHODS
 from docnmt_fairseq.embedding.model import SentenceEmbedding, Settings
 from docnmt_fairseq.embedding.reembedding import fit_context_vector
 from docnmt_fairseq.embedding.word_vectors import WordVectors
@@ -51,6 +52,16 @@ def test_context_aware_re_embedding(corpus):
     np.testing.assert_allclose(embed(fitted)[1], 2 * fitted.learnt, rtol=1e-6)  # |s| v_0 ([Z] sec. 3.1.2)
 
 
+def test_its_context_sensitive_part(corpus):
+    fitted = model(corpus, "ca-sem-sensitive", iterations=4)
+    wanted = []
+    for words in map(of_words, SENTENCES):
+        parts = zip(*reference.step_1(words, fitted.learnt.astype(float)))
+        wanted.append(sum(((1 - chi) * of_word for of_word, chi in parts), np.zeros(4)))
+    np.testing.assert_allclose(embed(fitted), wanted, rtol=1e-4, atol=1e-5)
+    assert not embed(fitted)[1].any()
+
+
 def test_the_average_of_the_word_vectors(corpus):
     wanted = [sum(of_words(s), np.zeros(4)) / max(len(s.split()), 1) for s in SENTENCES]
     np.testing.assert_allclose(embed(model(corpus, "average")), wanted, rtol=1e-4, atol=1e-6)
@@ -89,7 +100,7 @@ def test_without_scikit_learn_the_message_says_what_to_install(corpus, monkeypat
         model(corpus, "sif")
 
 
-@pytest.mark.parametrize("method", ["ca-sem", "average", "sif"])
+@pytest.mark.parametrize("method", list(METHODS))
 def test_a_sentence_depends_on_no_other(corpus, method):
     fitted = model(corpus, method)
     together = embed(fitted, SENTENCES * 5)
@@ -103,7 +114,7 @@ def test_a_corpus_without_known_words_is_refused(tmp_path):
         model(tmp_path / "corpus", "average")
 
 
-@pytest.mark.parametrize("method", ["ca-sem", "average", "sif"])
+@pytest.mark.parametrize("method", list(METHODS))
 def test_a_model_comes_back_from_its_file(corpus, tmp_path, method):
     fitted = model(corpus, method, lowercase=True, phrases=True)
     fitted.save(tmp_path / "model.npz")
