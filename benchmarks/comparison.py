@@ -26,7 +26,7 @@ from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import partial_path
 from docnmt_fairseq.evaluation.synth_report import build_report
 from docnmt_fairseq.recipes.facts import Facts, read_facts
-from docnmt_fairseq.recipes.models import model
+from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals, fairseq, run
 from docnmt_fairseq.recipes.run import Options, Recipe
 from docnmt_fairseq.recipes.training import BEST, PLUGIN, Machine
@@ -59,9 +59,10 @@ def facts_of(part: str) -> Facts:
     return replace(facts, prepare={**facts.prepare, "vocab_size": 4000}, training=training)
 
 
-def train_options(part: str, name: str) -> List[str]:
+def train_options(part: str, chosen: Model) -> List[str]:
     """Returns options of fairseq-train that a model gets in a part beside those of its recipe."""
-    return list(PARAGRAPHS) if part == "synthetic" and model(name).task == "document_translation" else []
+    sees = chosen.arch.startswith("document_transformer")
+    return list(PARAGRAPHS) if part == "synthetic" and sees else []
 
 
 def trained(recipe: Recipe, name: str, seed: int) -> Dict[str, Any]:
@@ -98,7 +99,7 @@ def validation_loss(recipe: Recipe, name: str, seed: int, context: Optional[str]
         name, seed: of the model.
         context: ``document`` or ``none``, as it is to see documents; None: as it is made to.
     """
-    folder, chosen = recipe.output / "models" / f"{name}-{seed}", model(name)
+    folder, chosen = recipe.output / "models" / f"{name}-{seed}", recipe.models[name]
     log = folder / f"valid_{context or 'own'}.log"
     if not log.exists():
         tokens = chosen.sentences * recipe.budget.batch_tokens
@@ -116,7 +117,7 @@ def figures_of(part: str, recipe: Recipe, corpus: Path, name: str, seed: int) ->
     figures = {"part": part, **trained(recipe, name, seed)}
     if part == "synthetic":
         return {**figures, "right_of_cases": phenomena(recipe, corpus, name, seed)}
-    sees = model(name).task == "document_translation"
+    sees = recipe.models[name].task == "document_translation"
     figures["nll"] = validation_loss(recipe, name, seed, "document" if sees else None)
     if sees:
         figures["nll_without_context"] = validation_loss(recipe, name, seed, "none")
@@ -158,7 +159,7 @@ def main() -> None:
             raw = args.raw if args.part == "text" else corpus
             options = Options(
                 args.work / args.part, raw, (name,), (seed,), Machine(cpu=True),
-                train_options=tuple(train_options(args.part, name)),
+                train_options=tuple(train_options(args.part, model(name))),
             )  # fmt: skip
             recipe = Recipe(facts, options)
             with alone_in(options.output), ending_on_signals():

@@ -29,7 +29,7 @@ REACH = {  # the models in the order of the tables, and what a sentence sees
 }
 EXPLANATION = """\
 Every model has the same sizes, optimiser, updates and sentences an update (`docnmt recipe`; options by name:
-`docnmt_fairseq/recipes/models.py`). Figures beside each other are those of seeds 1 and 2; a single one is seed 1's."""
+`docnmt_fairseq/recipes/models.py`). Figures beside each other are those of seeds 1 and 2."""
 SYNTHETIC = """\
 ## Artificial documents: which mechanism reaches how far back?
 

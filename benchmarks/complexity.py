@@ -9,13 +9,12 @@ Writes benchmarks/results/complexity.md, .json and .png.
 """
 
 import argparse
-import json
 import math
 
 import torch
 from complexity_report import plot, report
 from layers import LAYERS, Document, step
-from machine import RESULTS, clock, command, keep_freed_memory, machine, write
+from machine import RESULTS, clock, command, keep_freed_memory, machine, write, write_figures
 from peak_memory import peak_of, print_peak
 from tqdm import tqdm
 
@@ -118,8 +117,7 @@ def main() -> None:
     keep_freed_memory()
     result = measure(args)
     facts = {"command": command(), "machine": machine(), "heads": args.heads, "head_dim": args.head_dim}
-    text = json.dumps({**facts, "layers": result}, indent=2, ensure_ascii=False) + "\n"
-    (RESULTS / "complexity.json").write_text(text, encoding="utf-8")
+    write_figures("complexity.json", {**facts, "layers": result})
     write("complexity.md", report(args, result))
     plot(result, RESULTS / "complexity.png")
 

@@ -8,14 +8,13 @@ kernel in float64. Writes benchmarks/results/conditional_attention.md, .json and
 """
 
 import argparse
-import json
 import statistics
 from typing import Callable, Dict, List
 
 import numpy as np
 import torch
 from conditional_attention_report import plot, report
-from machine import RESULTS, clock, command, machine, write
+from machine import clock, command, machine, write, write_figures
 from peak_memory import peak_of, print_peak
 from torch import Tensor
 from torch.nn import functional as F
@@ -168,7 +167,7 @@ def main() -> None:
         "memory": peaks,
         "errors": errors(middle, args),
     }
-    (RESULTS / "conditional_attention.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    write_figures("conditional_attention.json", facts)
     write("conditional_attention.md", report(facts, args))
     plot(facts, args)
 

@@ -9,14 +9,13 @@ Writes benchmarks/results/contrast_speed.md and .json.
 """
 
 import argparse
-import json
 import statistics
 from itertools import accumulate
 from pathlib import Path
 from typing import Dict, List, Tuple
 
 import numpy as np
-from machine import RESULTS, clock, command, machine, table, threads, write
+from machine import clock, command, machine, table, threads, write, write_figures
 
 from docnmt_fairseq.evaluation.contrast import synth
 from docnmt_fairseq.evaluation.contrast.items import Item
@@ -120,8 +119,7 @@ def main() -> None:
         table(["way", "ms a candidate", "÷ in batches"], rows),
         f"Scores differ by {found['difference']:.1e} at most. Aim: one by one ÷ in batches at least {LEAST:g}.",
     ]
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / "contrast_speed.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    write_figures("contrast_speed.json", found)
     write("contrast_speed.md", "\n\n".join(lines))
 
 

@@ -11,7 +11,6 @@ Writes benchmarks/results/generation_speed.md and .json.
 """
 
 import argparse
-import json
 import logging
 import statistics
 from typing import Dict, Iterator, List, Tuple
@@ -21,7 +20,7 @@ import torch
 from fairseq import tasks
 from fairseq.data import LanguagePairDataset
 from fairseq.dataclass.configs import GenerationConfig
-from machine import RESULTS, clock, command, machine, table, threads, write
+from machine import clock, command, machine, table, threads, write, write_figures
 from systems import add_model_options, configuration
 from tqdm import tqdm
 
@@ -234,8 +233,7 @@ def main() -> None:
     result = measure(args)
     write("generation_speed.md", report(args, result))
     facts = {"command": command(), "machine": machine(), "threads": torch.get_num_threads(), "systems": result}
-    text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
-    (RESULTS / "generation_speed.json").write_text(text, encoding="utf-8")
+    write_figures("generation_speed.json", facts)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What every benchmark says about where its numbers come from."""
 
 import datetime
+import json
 import os
 import platform
 import shlex
@@ -82,3 +83,9 @@ def write(name: str, text: str) -> None:
     print(text)
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / name).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+
+
+def write_figures(name: str, figures: dict) -> None:
+    """Writes what a report is made from to the folder of results, as JSON."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / name).write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -18,7 +18,7 @@ from typing import Callable, Dict
 
 import torch
 from generation_speed import Translator
-from machine import RESULTS, clock, command, machine, table, threads, write
+from machine import clock, command, machine, table, threads, write, write_figures
 from systems import SYSTEMS, System, add_model_options
 from torch.profiler import ProfilerActivity, profile
 
@@ -148,7 +148,7 @@ def main() -> None:
     result = measure(args)
     write("profile.md", report(args, result, before))
     facts = {"command": command(), "machine": machine(), "threads": torch.get_num_threads(), "parts": result}
-    (RESULTS / "profile.json").write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_figures("profile.json", facts)
 
 
 if __name__ == "__main__":

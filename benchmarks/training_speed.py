@@ -8,12 +8,11 @@ Writes benchmarks/results/training_speed.md and .json.
 """
 
 import argparse
-import json
 import logging
 import statistics
 
 import torch
-from machine import RESULTS, clock, command, machine, table, threads, write
+from machine import clock, command, machine, table, threads, write, write_figures
 from real_share import PARTS, real_shares
 from systems import DESCRIPTIONS, SYSTEMS, System, add_model_options
 from tqdm import tqdm
@@ -159,8 +158,7 @@ def main() -> None:
         one["real_share"] = real_shares(name, args)
     write("training_speed.md", report(args, result))
     facts = {"command": command(), "machine": machine(), "threads": torch.get_num_threads(), "systems": result}
-    text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
-    (RESULTS / "training_speed.json").write_text(text, encoding="utf-8")
+    write_figures("training_speed.json", facts)
 
 
 if __name__ == "__main__":

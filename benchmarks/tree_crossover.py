@@ -9,12 +9,11 @@ Writes benchmarks/results/tree_crossover.md, .json and .png.
 """
 
 import argparse
-import json
 import statistics
 
 import numpy as np
 import torch
-from machine import RESULTS, clock, command, machine, table, threads, write
+from machine import RESULTS, clock, command, machine, table, threads, write, write_figures
 from tqdm import tqdm
 
 from docnmt_fairseq.layout import DocumentLayout
@@ -189,7 +188,7 @@ def main() -> None:
     write("tree_crossover.md", report(args, points))
     plot(args, points)
     facts = {"command": command(), "machine": machine(), "threads": args.threads, "points": points}
-    (RESULTS / "tree_crossover.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    write_figures("tree_crossover.json", facts)
 
 
 if __name__ == "__main__":

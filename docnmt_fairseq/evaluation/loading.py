@@ -1,6 +1,5 @@
 """Trained models with their task, and the way from text to the symbols that they know."""
 
-import pickle
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 
 from torch import Tensor, nn
 
+from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus import text_steps
 from docnmt_fairseq.corpus.config import MANIFEST, manifest_options
 from docnmt_fairseq.corpus.text import normalise
@@ -41,23 +41,7 @@ def load(paths: str, data: Path, cuda: bool = False, options: Optional[Mapping[s
     Raises:
         InputError: no such file, not a checkpoint, or models that do not fit the data.
     """
-    from fairseq.checkpoint_utils import load_model_ensemble_and_task
-
-    from docnmt_fairseq import register
-
-    register()
-    for path in paths.split(":"):
-        if not Path(path).is_file():
-            raise InputError(f"--path {path}: no such file")
-    overrides = {"data": str(data_bin(data)), **(options or {})}
-    try:
-        models, _, task = load_model_ensemble_and_task(paths.split(":"), overrides)
-    except InputError:
-        raise
-    except pickle.UnpicklingError:  # its own text advises to load what may execute anything
-        raise InputError(f"--path {paths}: not a checkpoint, or one that cannot be loaded safely") from None
-    except (OSError, RuntimeError, KeyError, AssertionError) as error:
-        raise InputError(f"--path {paths}: cannot be loaded with --data {data}: {error}") from error
+    models, task = load_ensemble(paths.split(":"), data_bin(data), options)
     return Loaded(task, [model.cuda().eval() if cuda else model.eval() for model in models])
 
 

@@ -5,7 +5,7 @@ import logging
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from docnmt_fairseq.corpus.config import AND, PrepareConfig
 from docnmt_fairseq.corpus.files import atomic_write_bytes, read_lines
@@ -53,14 +53,15 @@ class Recipe:
     Args:
         facts: the data set's.
         options: what to do.
+        known: more models that ``options`` may name.
 
     Raises:
         InputError: models that do not exist; an output that belongs to another recipe.
     """
 
-    def __init__(self, facts: Facts, options: Options):
-        self.facts, self.options = facts, options
-        self.models: Dict[str, Model] = {name: model(name) for name in options.models}
+    def __init__(self, facts: Facts, options: Options, known: Optional[Mapping[str, Model]] = None):
+        self.facts, self.options, known = facts, options, known or {}
+        self.models: Dict[str, Model] = {name: known.get(name) or model(name) for name in options.models}
         self.steps = Steps(options.output.absolute(), summary=options.output.absolute() / "table.md")
         self.output = self.steps.folder
         training = facts.training

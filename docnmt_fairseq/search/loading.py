@@ -6,11 +6,10 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq import utils
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu, load_model_ensemble_and_task
 from fairseq.tasks import setup_task
 from omegaconf import DictConfig, OmegaConf
 
-import docnmt_fairseq
+from docnmt_fairseq.checkpoints import load_ensemble, read_checkpoint
 from docnmt_fairseq.corpus.binarise import DATA_BIN
 from docnmt_fairseq.corpus.config import MANIFEST
 from docnmt_fairseq.corpus.files import PathLike
@@ -55,27 +54,12 @@ def load(
     Raises:
         InputError: a file that is no checkpoint, one of another task, or one that does not fit the data.
     """
-    docnmt_fairseq.register()
-    for path in paths:
-        if not Path(path).is_file():
-            raise InputError(f"--path {path}: no such file")
-    try:
-        state = load_checkpoint_to_cpu(str(paths[0]))
-        trained: DictConfig = state["cfg"].task
-    except Exception as error:  # whatever a file that is none happens to cause
-        raise InputError(f"--path {paths[0]}: not a checkpoint of fairseq: {_first_line(error)}") from error
+    state = read_checkpoint(paths[0])
+    trained: DictConfig = state["cfg"].task
     folder = prepared_folder(data, trained)
     steps = TextSteps.of_output(folder)
     task = setup_task(_config(trained, folder / DATA_BIN, steps, view), from_checkpoint=True)
-    try:
-        first = state if len(paths) == 1 else None
-        models, _, _ = load_model_ensemble_and_task([str(path) for path in paths], task=task, state=first)
-    except RuntimeError as error:  # PyTorch's, for parameters of another shape
-        raise InputError(
-            f"--path {' '.join(map(str, paths))}: does not fit the dictionaries of {folder / DATA_BIN}, which have "
-            f"{len(task.source_dictionary):,} and {len(task.target_dictionary):,} symbols; give the --data of its "
-            f"training ({_first_line(error)})"
-        ) from error
+    models, _ = load_ensemble(paths, folder / DATA_BIN, task=task, first=state)
     return task, models, steps
 
 
@@ -121,7 +105,3 @@ def _config(trained: DictConfig, data_bin: Path, steps: TextSteps, view: Documen
     settings.update(zip(("source_lang", "target_lang"), steps.languages))
     settings.setdefault("seed", 1)
     return OmegaConf.create(settings)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

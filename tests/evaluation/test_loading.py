@@ -3,6 +3,7 @@
 import pytest
 from fairseq.data import Dictionary
 
+from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.errors import InputError
@@ -75,3 +76,9 @@ def test_what_is_no_checkpoint_is_named(prepared, tmp_path):
     for name in ("none.pt", "model.pt"):
         with pytest.raises(InputError, match=f"--path .*{name}"):
             load(str(tmp_path / name), prepared)
+
+
+def test_the_member_of_an_ensemble_that_is_no_checkpoint_is_named(prepared, tmp_path):
+    (tmp_path / "other.pt").write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"--path \S*other.pt: not a checkpoint"):
+        load_ensemble([tmp_path / "first.pt", tmp_path / "other.pt"], prepared / "data-bin", first={"model": {}})

@@ -16,6 +16,7 @@ from docnmt_fairseq.modules.kernels.cpu import build, library
 from docnmt_fairseq.modules.sentence_tree import SentenceTrees
 from docnmt_fairseq.modules.tree_selection import choose_in_tree
 from tests.conftest import layouts, make_layout
+from tests.modules.comparison import assert_same
 from tests.reference import attention as reference
 
 NAMES = KERNELS.names()
@@ -41,12 +42,7 @@ def compare(name, layout, kept, own=False, d_k=3, dtype=torch.double, atol=1e-9)
     inputs = random_inputs(layout, d_k, dtype=dtype)
     fast = conditional_attention(*inputs, layout, kept, own, kernel=name)
     slow = reference.conditional_attention(*inputs, layout, kept, own)
-    weight = torch.linspace(-1, 1, fast.numel(), dtype=dtype).view_as(fast)
-    torch.testing.assert_close(fast, slow, atol=atol, rtol=atol)
-    of_fast = torch.autograd.grad((fast * weight).sum(), inputs, allow_unused=True)
-    of_slow = torch.autograd.grad((slow * weight).sum(), inputs, allow_unused=True)
-    for a, b in zip(of_fast, of_slow):
-        torch.testing.assert_close(a, b, atol=atol, rtol=atol)
+    assert_same(fast, slow, inputs, atol)
 
 
 @pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="no C++ compiler")

@@ -126,7 +126,7 @@ def test_bad_input(prepared, checkpoint, tmp_path, data_bin):
     with pytest.raises(InputError, match="nowhere: no such file"):
         translator(tmp_path / "nowhere", prepared)
     (tmp_path / "text").write_text("text")
-    with pytest.raises(InputError, match="text: not a checkpoint of fairseq"):
+    with pytest.raises(InputError, match="text: not a checkpoint"):
         translator(tmp_path / "text", prepared)
     with pytest.raises(InputError, match="not a finished output of docnmt prepare"):
         translator(checkpoint, data_bin)

@@ -4,7 +4,6 @@ import copy
 
 import pytest
 import torch
-from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.dataclass.configs import GenerationConfig
 
 from docnmt_fairseq.modules.context import decoder_mechanisms
@@ -22,14 +21,6 @@ def checkpoint(request, data_bin, tmp_path_factory):
     options = ["--decoder-context-attention", request.param, "--decoder-context-layers", "0,1"]
     options += ["--context-init", "xavier", "--max-update", "60"]
     return toy.train(data_bin, tmp_path_factory.mktemp("decoder"), *options)
-
-
-@pytest.fixture(scope="module")
-def built(checkpoint):
-    """Returns (task, model) of the checkpoint."""
-    (model,), _, task = load_model_ensemble_and_task([str(checkpoint)])
-    task.load_dataset("test")
-    return task, model.eval()
 
 
 def translate(task, models, batches, beam):

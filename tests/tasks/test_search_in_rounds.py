@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from fairseq import options
-from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq_cli import preprocess
 
@@ -32,14 +31,6 @@ def checkpoint(request, data_bin, tmp_path_factory):
     """Returns a model trained until it ends sentences at different steps."""
     arguments = [*VARIANTS[request.param], "--context-init", "xavier", "--max-update", "60"]
     return toy.train(data_bin, tmp_path_factory.mktemp(request.param), *arguments)
-
-
-@pytest.fixture(scope="module")
-def built(checkpoint):
-    """Returns (task, model) of the checkpoint."""
-    (model,), _, task = load_model_ensemble_and_task([str(checkpoint)])
-    task.load_dataset("test")
-    return task, model.eval()
 
 
 def translate(task, models, batches, beam):

@@ -1,0 +1,121 @@
+"""Variants of a model on the same budget, as a file in benchmarks/variants/ lists them.
+
+    python benchmarks/variants.py layers                             artificial documents
+    python benchmarks/variants.py layers --part text --raw FOLDER    real ones, {train,valid,test}.{en,de} in FOLDER
+
+Minutes a variant on one core (OMP_NUM_THREADS=1). Run again, it goes on where it was; the report is written after every
+variant, with what there is of both parts.
+"""
+
+import argparse
+import json
+import logging
+import re
+import shlex
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+import variants_report as report
+import yaml
+from comparison import corpus_of, facts_of, phenomena, trained
+from long_range_report import Store
+from machine import RESULTS, ROOT, machine
+
+from docnmt_fairseq.recipes.facts import Facts
+from docnmt_fairseq.recipes.models import Model
+from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
+from docnmt_fairseq.recipes.run import Options, Recipe
+from docnmt_fairseq.recipes.training import Machine
+
+FOLDER = ROOT / "benchmarks" / "variants"
+_VALIDATED = re.compile(r'"valid_nll_loss": "([\d.]+)".*"valid_num_updates": "(\d+)"')
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A question, and the models that answer it.
+
+    Attributes:
+        title: of the report.
+        question: what is to be seen.
+        variants: {name: {arch: architecture without its size, options: of fairseq-train, parts: default all}}.
+        training: {part: facts of its training that differ from the comparison's}.
+    """
+
+    title: str
+    question: str
+    variants: Dict[str, Dict[str, Any]]
+    training: Dict[str, Dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, name: str) -> "Suite":
+        """Returns the suite of a file."""
+        return cls(**yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8")))
+
+    def models(self, part: str) -> Dict[str, Model]:
+        """Returns the variants of a part."""
+        return {
+            name: Model("document_translation", entry["arch"], _always(entry.get("options", [])))
+            for name, entry in self.variants.items()
+            if part in entry.get("parts", (part,))
+        }
+
+    def facts(self, part: str) -> Facts:
+        """Returns the facts of a part's data set, with the budget of this suite."""
+        facts = facts_of(part)
+        return replace(facts, training=replace(facts.training, **self.training.get(part, {})))
+
+
+def _always(options: List[str]) -> Any:
+    return lambda updates: list(map(str, options))
+
+
+def curve(log: str) -> List[Tuple[int, float]]:
+    """Returns updates and validation loss, in bits a token, of every validation in a training's log."""
+    return [(int(updates), float(loss)) for loss, updates in _VALIDATED.findall(log)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suite", choices=sorted(path.stem for path in FOLDER.glob("*.yaml")))
+    parser.add_argument("--part", default="synthetic", choices=("synthetic", "text"))
+    parser.add_argument("--raw", type=Path, help="the folder with the text")
+    parser.add_argument("--work", type=Path, default=ROOT / "work" / "comparison", help="folder for data and models")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
+    parser.add_argument("--variants", nargs="+", help="default: all of them")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2])
+    args = parser.parse_args()
+    if args.part == "text" and not args.raw:
+        parser.error("--part text needs --raw FOLDER")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s | %(message)s", datefmt="%H:%M:%S")
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+
+    suite = Suite.read(args.suite)
+    models, facts = suite.models(args.part), suite.facts(args.part)
+    corpus = corpus_of(args.work / "corpus")
+    stored = Store(args.results / f"variants_{args.suite}.json")
+    ceilings = json.loads((corpus / "test.ceiling.json").read_text(encoding="utf-8"))["kinds"]
+    stored.facts["ceilings"] = {kind: figures["accuracy"] for kind, figures in ceilings.items()}
+    stored.facts["machine"] = machine()
+    named = [f"path/to/{args.raw.name}" if args.raw and word == str(args.raw) else word for word in sys.argv[1:]]
+    stored.called(shlex.join(["python", "benchmarks/variants.py", *named]))
+    for seed in args.seeds:
+        for name in args.variants or models:
+            raw = args.raw if args.part == "text" else corpus
+            output = args.work / f"{args.suite}-{args.part}"
+            recipe = Recipe(facts, Options(output, raw, (name,), (seed,), Machine(cpu=True)), models)
+            with alone_in(output), ending_on_signals():
+                recipe.run()
+                log = (recipe.output / "models" / f"{name}-{seed}" / "train.log").read_text(encoding="utf-8")
+                run = {"part": args.part, **trained(recipe, name, seed), "curve": curve(log)}
+                if args.part == "synthetic":
+                    run["right_of_cases"] = phenomena(recipe, corpus, name, seed)
+                stored.add(f"{args.part}-{name}-{seed}", run)
+            report.write(stored, suite.title, suite.question, list(suite.variants), args.results, args.suite)
+            print(report.line(run), flush=True)
+
+
+if __name__ == "__main__":
+    main()
