@@ -65,9 +65,9 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         "--vectors", type=Path, metavar="FILE", help="text file of word2vec, GloVe or fastText, may be gzipped"
     )
     vectors.add_argument(
-        "--checkpoint", type=Path, metavar="FILE", help="a trained model: the embeddings of its source symbols"
+        "--path", type=Path, metavar="FILE", help="a trained model: the embeddings of its source symbols"
     )
-    vectors.add_argument("--data", type=Path, metavar="DIR", help="of --checkpoint: its data-bin")
+    vectors.add_argument("--data", type=Path, metavar="DIR", help="of --path: its data-bin")
     parser.add_argument("--corpus", required=True, nargs="+", type=Path, metavar="FILE", help="delimited text")
     parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="model to write: .npz")
     parser.add_argument(
@@ -102,8 +102,8 @@ def _fit(args: argparse.Namespace) -> None:
     from docnmt_fairseq.embedding.model import Settings
     from docnmt_fairseq.embedding.word_vectors import read_checkpoint_vectors, read_text_vectors
 
-    if (args.vectors is None) == (args.checkpoint is None) or (args.data is None) != (args.checkpoint is None):
-        raise InputError("give --vectors, or --checkpoint with its --data")
+    if (args.vectors is None) == (args.path is None) or (args.data is None) != (args.path is None):
+        raise InputError("give --vectors, or --path with its --data")
     if args.iterations < 1:
         raise InputError(f"--iterations {args.iterations}: at least 1")
     if not args.smoothing > 0:
@@ -111,7 +111,7 @@ def _fit(args: argparse.Namespace) -> None:
     if args.vectors is not None:
         word_vectors = read_text_vectors(args.vectors)
     else:
-        word_vectors = read_checkpoint_vectors(args.checkpoint, args.data)
+        word_vectors = read_checkpoint_vectors(args.path, args.data)
     settings = Settings(args.method, args.iterations, args.smoothing, args.lowercase, args.phrases, args.remove_bpe)
     fit(word_vectors, args.corpus, settings).save(args.output)
     print(args.output)

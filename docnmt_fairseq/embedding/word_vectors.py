@@ -7,6 +7,7 @@ from typing import List
 
 import numpy as np
 
+from docnmt_fairseq.checkpoints import read_checkpoint
 from docnmt_fairseq.corpus.files import PathLike, read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.loading import data_bin
@@ -80,23 +81,15 @@ def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
         InputError: a file is missing; not a checkpoint that can be loaded safely; no source embeddings, or others than
             the dictionary has.
     """
-    from fairseq.checkpoint_utils import load_checkpoint_to_cpu
     from fairseq.data import Dictionary
     from fairseq.data.data_utils import infer_language_pair
 
-    from docnmt_fairseq import register
-
-    register()  # what makes loading safe
-    if not Path(path).is_file():
-        raise InputError(f"--checkpoint {path}: no such file")
+    state = read_checkpoint(path)
     try:
-        state = load_checkpoint_to_cpu(str(path))
         embeddings = state["model"]["encoder.embed_tokens.weight"].float().numpy()
-        language = state["cfg"]["task"]["source_lang"]
-    except Exception:  # whatever a file that is none happens to cause; loading executes nothing
-        raise InputError(
-            f"--checkpoint {path}: no checkpoint of a translation model, or one that cannot be loaded safely"
-        ) from None
+    except (KeyError, AttributeError):
+        raise InputError(f"--path {path}: a model without embeddings of source symbols") from None
+    language = state["cfg"].task.get("source_lang")
     folder = data_bin(data)
     file = folder / f"dict.{language or infer_language_pair(str(folder))[0]}.txt"
     if not file.is_file():

@@ -91,8 +91,8 @@ def test_bad_sets_are_named_by_line(made, tmp_path, capsys, form, lines, message
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["fit", "--corpus", "c", "--output", "o"], "give --vectors, or --checkpoint with its --data"),
-        (["fit", "--corpus", "c", "--output", "o", "--checkpoint", "x"], "give --vectors, or --checkpoint"),
+        (["fit", "--corpus", "c", "--output", "o"], "give --vectors, or --path with its --data"),
+        (["fit", "--corpus", "c", "--output", "o", "--path", "x"], "give --vectors, or --path"),
         (["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--iterations", "0"], "--iterations 0: at least"),
         (["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--smoothing", "0"], "--smoothing 0.0: must be"),
         (["fit", "--corpus", "c", "--output", "o", "--vectors", "none"], "none: cannot be read"),

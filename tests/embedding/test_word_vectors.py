@@ -54,7 +54,7 @@ def test_what_is_no_checkpoint_is_refused_and_nothing_executed(data_bin, tmp_pat
     torch.save({"model": Executable()}, tmp_path / "bad.pt")
     (tmp_path / "text.pt").write_text("text")
     for name in ("bad.pt", "text.pt"):
-        with pytest.raises(InputError, match="no checkpoint of a translation model"):
+        with pytest.raises(InputError, match="not a checkpoint"):
             read_checkpoint_vectors(tmp_path / name, data_bin)
     assert "executed" not in capsys.readouterr().out
     with pytest.raises(InputError, match="no such file"):
@@ -68,3 +68,12 @@ def test_a_checkpoint_of_another_dictionary_is_refused(data_bin, tmp_path):
     (tmp_path / "train.src-tgt.src.idx").touch()  # by which fairseq knows the languages
     with pytest.raises(InputError, match=r"6 symbols, the checkpoint \d+"):
         read_checkpoint_vectors(checkpoint, tmp_path)
+
+
+def test_a_model_without_source_embeddings_is_refused(data_bin, tmp_path):
+    checkpoint = toy.train(data_bin, tmp_path, "--max-update", "1")
+    state = torch.load(checkpoint, weights_only=False)
+    del state["model"]["encoder.embed_tokens.weight"]
+    torch.save(state, checkpoint)
+    with pytest.raises(InputError, match="without embeddings of source symbols"):
+        read_checkpoint_vectors(checkpoint, data_bin)
