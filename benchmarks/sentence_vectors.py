@@ -49,12 +49,13 @@ def make(folder: Path, sentences: int, seed: int = 1) -> float:
 
 
 def timed(name: str, *arguments: object) -> list:
-    """Returns a row: a command, its seconds, and the peak so far of such a process's memory in GB."""
-    start = time.perf_counter()
+    """Returns a row: a command, its seconds of wall and CPU, and the peak so far of such a process's memory in GB."""
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([*COMMAND, *map(str, arguments)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
-    return [name, f"{seconds:.1f}", f"{peak:.2f}"]
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return [name, f"{seconds:.1f}", f"{own:.1f}", f"{after.ru_maxrss / 1e6:.2f}"]
 
 
 def main() -> None:
@@ -78,7 +79,7 @@ def main() -> None:
             [
                 f"# Sentence vectors of {args.sentences:,} sentences",
                 f"`{command()}`  \n{machine()}",
-                table(["docnmt embed", "seconds", "peak memory so far, GB"], rows),
+                table(["docnmt embed", "seconds", "CPU seconds", "peak memory so far, GB"], rows),
                 f"{VOCABULARY:,} word vectors of width {WIDTH}, read from text; sentences of {length:.1f} words on "
                 "average, their vectors written as float32. The data-bin of `neighbours` has as many lines in "
                 "documents of 20 to 60; 10 similar sentences are kept of each. Whole processes, the start of Python "

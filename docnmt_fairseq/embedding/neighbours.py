@@ -64,11 +64,11 @@ def fill(
         index: where its documents begin.
         symbols: of the dictionary.
     """
+    words_of = embedding.vocabulary.of_tokens(symbols)
     for first, last in groups(index.documents):
         starts = index.documents[first : last + 1] - index.documents[first]
         items = index.items[index.documents[first] : index.documents[last]]
-        texts = (" ".join([symbols[token] for token in lines[int(item)][:-1].tolist()]) for item in items)
-        vectors = embedding.embed(embedding.vocabulary.encode(texts))
+        vectors = embedding.embed(words_of([lines[int(item)].numpy() for item in items]))
         for start, end in pairwise(starts):
             found[items[start:end]] = most_similar(vectors[start:end], found.shape[1])
 

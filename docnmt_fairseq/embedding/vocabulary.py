@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -82,6 +82,25 @@ class Vocabulary:
                     sentences = []
         if sentences:
             yield self.encode(sentences)
+
+    def of_tokens(self, symbols: Sequence[str]) -> Callable[[Sequence[np.ndarray]], Words]:
+        """Returns the function from sentences of a dictionary's numbers, end of sentence included, to their words.
+
+        Where a word is a symbol, it looks numbers up by numbers; else it goes by way of the text.
+        """
+
+        def by_text(sentences: Sequence[np.ndarray]) -> Words:
+            return self.encode(" ".join([symbols[token] for token in tokens[:-1].tolist()]) for tokens in sentences)
+
+        def by_number(sentences: Sequence[np.ndarray]) -> Words:
+            lengths = np.array([len(tokens) - 1 for tokens in sentences], dtype=np.int64)
+            return Words(number[np.concatenate([tokens[:-1] for tokens in sentences])], lengths)
+
+        if self.phrases or self.remove_bpe is not None:
+            return by_text
+        words = (symbol.lower() if self.lowercase else symbol for symbol in symbols)
+        number = np.array([self.number.get(word, self.unknown) for word in words])
+        return by_number
 
     def _numbers(self, sentence: str) -> List[int]:
         if self.remove_bpe is not None:

@@ -1,3 +1,5 @@
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,3 +42,13 @@ def test_files_are_read_some_sentences_at_a_time(tmp_path, monkeypatch):
     chunks = list(Vocabulary(["x", "y"]).encode_files([tmp_path / "a", tmp_path / "b"]))
     assert [chunk.ids.tolist() for chunk in chunks] == [[0, 1, 1], [2, 0]]
     assert [chunk.lengths.tolist() for chunk in chunks] == [[2, 1], [1, 1]]
+
+
+@pytest.mark.parametrize("options", [{}, {"lowercase": True}, {"phrases": True}, {"remove_bpe": "@@ "}], ids=str)
+def test_tokens_of_a_dictionary_are_the_words_of_their_text(options):
+    symbols = ["<s>", "</s>", "a", "B", "b", "c@@", "d", "cd"]
+    sentences = [np.array([2, 3, 4, 1]), np.array([1]), np.array([5, 6, 7, 2, 1])]
+    vocabulary = Vocabulary(["a", "b", "cd", "a_B"], **options)
+    found = vocabulary.of_tokens(symbols)(sentences)
+    wanted = vocabulary.encode(["a B b", "", "c@@ d cd a"])
+    assert found.ids.tolist() == wanted.ids.tolist() and found.lengths.tolist() == wanted.lengths.tolist()
