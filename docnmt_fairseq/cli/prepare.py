@@ -18,6 +18,7 @@ from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.binarise import DATA_BIN
 from docnmt_fairseq.corpus.config import AND, MODEL_OPTIONS, PrepareConfig
 from docnmt_fairseq.corpus.prepare import prepare
+from docnmt_fairseq.corpus.sides import LIKE_SOURCE, MODELS
 from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS
 from docnmt_fairseq.corpus.text import ON_EMPTY
 from docnmt_fairseq.corpus.tokenizers import TOKENIZERS
@@ -78,6 +79,13 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
         help="tsv: SOURCE TARGET [DOCUMENT], by number from 1 or by name (default: 1 2)",
     )
     group.add_argument("--header", action="store_true", default=None, help="tsv: the first row names the columns")
+    group.add_argument(
+        "--further",
+        nargs="+",
+        metavar="SUFFIX",
+        help="further text of every line, files PREFIX.SUFFIX of delimited text, for --further-sources text:SUFFIX; "
+        f"SUFFIX={'|'.join(MODELS)}: whose tokenizer, subwords and dictionary (default: {LIKE_SOURCE})",
+    )
     group.add_argument(
         "--reuse", metavar="DIR", help="an earlier output whose models, dictionaries and their options are taken"
     )

@@ -1,5 +1,6 @@
 """Stock fairseq-preprocess over delimited subword text, and the check that nothing was lost on the way."""
 
+import itertools
 import logging
 import shutil
 import subprocess
@@ -30,9 +31,9 @@ class Expected(NamedTuple):
 
 def binarise(
     folder: Path,
-    languages: Tuple[str, str],
-    dictionaries: Tuple[Path, Path],
-    expected: Dict[str, Tuple[Expected, Expected]],
+    sides: Sequence[str],
+    dictionaries: Sequence[Path],
+    expected: Dict[str, Tuple[Expected, ...]],
     *,
     joint: bool,
     workers: int,
@@ -41,10 +42,10 @@ def binarise(
 
     Args:
         folder: the output folder.
-        languages: source, target.
-        dictionaries: of source, target.
-        expected: split name -> what source and target must hold.
-        joint: both languages use the source's dictionary.
+        sides: source, target and further ones, whose files get the same names with another ending.
+        dictionaries: of all sides.
+        expected: split name -> what the sides must hold.
+        joint: source and target use the source's dictionary.
         workers: processes.
 
     Raises:
@@ -53,33 +54,35 @@ def binarise(
     target = folder / DATA_BIN
     partial = partial_path(target)
     shutil.rmtree(partial, ignore_errors=True)
-    largest = max(side.tokens for sides in expected.values() for side in sides)
+    largest = max(side.tokens for of_sides in expected.values() for side in of_sides)
     if largest > MOST_TOKENS_FOR_WORKERS:
         logger.info("fairseq-preprocess runs with one worker: the data is too large for its merging of parts")
         workers = 1
     # Relative paths: fairseq takes a comma in a prefix for a separator.
-    dictionary_files = [str(path.relative_to(folder)) for path in dictionaries]
-    _preprocess(folder, partial.name, languages, dictionary_files, list(expected), joint, workers)
-    for split, sides in expected.items():
-        for language, wanted in zip(languages, sides):
-            _check(partial / f"{split}.{languages[0]}-{languages[1]}.{language}", wanted)
+    files = [str(path.relative_to(folder)) for path in dictionaries]
+    pair = sides[:2]
+    options = ["--source-lang", pair[0], "--target-lang", pair[1], "--srcdict", files[0]]
+    options += ["--joined-dictionary"] if joint else ["--tgtdict", files[1]]
+    _preprocess(folder, partial.name, options, list(expected), workers)
+    for side, dictionary in zip(sides[2:], files[2:]):
+        own = partial / side
+        options = ["--source-lang", side, "--target-lang", pair[1], "--only-source", "--srcdict", dictionary]
+        _preprocess(folder, str(own.relative_to(folder)), options, list(expected), workers)
+        (own / f"dict.{side}.txt").rename(partial / f"dict.{side}.txt")
+        for split, ending in itertools.product(expected, ("bin", "idx")):
+            file = own / f"{split}.{side}-{pair[1]}.{side}.{ending}"
+            file.rename(partial / f"{split}.{'-'.join(pair)}.{side}.{ending}")
+        shutil.rmtree(own)
+    for split, of_sides in expected.items():
+        for side, wanted in zip(sides, of_sides):
+            _check(partial / f"{split}.{'-'.join(pair)}.{side}", wanted)
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)
 
 
-def _preprocess(
-    folder: Path,
-    destination: str,
-    languages: Tuple[str, str],
-    dictionaries: List[str],
-    splits: Sequence[str],
-    joint: bool,
-    workers: int,
-) -> None:
+def _preprocess(folder: Path, destination: str, options: List[str], splits: Sequence[str], workers: int) -> None:
     command = [sys.executable, "-m", "fairseq_cli.preprocess", "--destdir", destination, "--dataset-impl", "mmap"]
-    command += ["--source-lang", languages[0], "--target-lang", languages[1], "--workers", str(workers)]
-    command += ["--srcdict", dictionaries[0]]
-    command += ["--joined-dictionary"] if joint else ["--tgtdict", dictionaries[1]]
+    command += ["--workers", str(workers), *options]
     for kind in ("train", "valid", "test"):
         prefixes = [f"subword/{split}" for split in splits if split.rstrip("0123456789") == kind]
         if prefixes:

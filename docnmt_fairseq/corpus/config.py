@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.files import PathLike
+from docnmt_fairseq.corpus.sides import Side, further_files, further_problems, sides_of
 from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS, SubwordOptions
 from docnmt_fairseq.corpus.text import ON_EMPTY
 from docnmt_fairseq.corpus.tokenizers import CHINESE, TOKENIZERS, missing_library
@@ -30,6 +31,7 @@ MODEL_OPTIONS = (
     "min_count",
     "max_words",
     "seed",
+    "further",
 )
 
 Files = Union[str, Sequence[str]]
@@ -56,7 +58,8 @@ class PrepareConfig:
     ``valid`` and ``test`` are lists of these. Formats of single splits go before ``format``, tokenizers of one side
     before ``tokenizer``. ``joint`` means one subword model and one dictionary for both languages. ``subword_model`` is
     one joint SentencePiece model, or two: source, target. ``reuse`` is an earlier output whose models and dictionaries
-    are taken; then no training text is needed.
+    are taken; then no training text is needed. ``further`` are further sides of the corpora, see
+    :mod:`~docnmt_fairseq.corpus.sides`.
     """
 
     source_lang: str
@@ -89,6 +92,12 @@ class PrepareConfig:
     seed: int = 1
     workers: int = 1
     reuse: Optional[PathLike] = None
+    further: Sequence[str] = ()
+
+    @property
+    def sides(self) -> List[Side]:
+        """All sides of the text: source, target, and further ones."""
+        return sides_of(self.languages, self.tokenizers, self.tokenizer, self.further)
 
     @property
     def languages(self) -> Tuple[str, str]:
@@ -131,7 +140,10 @@ class PrepareConfig:
         for name, own_format, files in wanted:
             arguments = [files] if isinstance(files, str) else [str(file) for file in files]
             chosen = own_format or self.format
-            corpora = [readers.resolve(chosen, corpus, self.read_options) for corpus in _corpora(arguments)]
+            corpora = [
+                [*readers.resolve(chosen, corpus, self.read_options), *further_files(chosen, corpus, self.sides[2:])]
+                for corpus in _corpora(arguments)
+            ]
             found.append(Split(name, chosen, tuple(map(tuple, corpora))))
         return found
 
@@ -170,6 +182,7 @@ class PrepareConfig:
                     models and self.joint != (models == 1),
                     "--subword-model: one file for joint, two for separate subwords",
                 ),
+                *((True, problem) for problem in further_problems(self.further, self.languages)),
             )
             if wrong
         ]
@@ -186,7 +199,7 @@ class PrepareConfig:
         """Returns what the result depends on beside the files, as JSON values."""
         left_out = {"output", "train", "valid", "test", "workers", "reuse", "subword_model"}
         values = {key: value for key, value in asdict(self).items() if key not in left_out}
-        return {**values, "columns": list(self.columns)}
+        return {**values, "columns": list(self.columns), "further": list(self.further)}
 
 
 def _corpora(arguments: Sequence[str]) -> List[List[str]]:

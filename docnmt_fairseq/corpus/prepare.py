@@ -40,7 +40,7 @@ def prepare(config: PrepareConfig) -> Dict[str, Any]:
         "text",
         {split.name: stages.read(split, [file["sha256"] for file in inputs[split.name]]) for split in splits},
     )
-    if config.tokenizers != ("none", "none"):
+    if any(side.tokenizer != "none" for side in config.sides):
         name, done = "tokenized", stages.tokenize(name, done)
     if config.truecase:
         name, done = "truecased", stages.truecase(name, done)
@@ -68,26 +68,22 @@ def _made(output: Path) -> Path:
     return output
 
 
-def _dictionary_path(stages: Stages, side: int) -> Path:
-    return stages.output / "models" / f"dict.{stages.config.languages[side]}.txt"
+def _dictionary_path(stages: Stages, side: str) -> Path:
+    return stages.output / "models" / f"dict.{side}.txt"
 
 
 def _dictionaries(stages: Stages, done: Stage) -> List[Step]:
-    """Writes ``models/dict.LANGUAGE.txt`` for both sides; a joint dictionary is written twice."""
+    """Writes ``models/dict.SIDE.txt`` of every side; one that several sides share is written for each."""
     config = stages.config
     dictionaries = []
-    for side in (0, 1):
-        path = _dictionary_path(stages, side)
+    for side in config.sides:
+        path = _dictionary_path(stages, side.name)
         if config.subwords != "none":
-            model = stages.subword_model_path(side)
+            model = stages.subword_model_path(side.models_of)
             inputs = {"model": sha256(model)}
             action = partial(dictionary_from_model, model, path)
         else:
-            texts = (
-                stages.paths("subword", "train")
-                if config.joint
-                else [stages.path("subword", "train", config.languages[side])]
-            )
+            texts = stages.training_texts("subword", side.models_of)
             limits = {"min_count": config.min_count, "max_words": config.max_words}
             inputs = {
                 "text": done["train"].digest if "train" in done else "",
@@ -112,11 +108,12 @@ def _data_bin(stages: Stages, done: Stage, dictionaries: List[Step]) -> Step:
         "dictionaries": [step.digest for step in dictionaries],
         "joint": config.joint,
     }
+    names = [side.name for side in config.sides]
     action = partial(
         binarise,
         stages.output,
-        config.languages,
-        (_dictionary_path(stages, 0), _dictionary_path(stages, 1)),
+        names,
+        [_dictionary_path(stages, name) for name in names],
         expected,
         joint=config.joint,
         workers=config.workers,
@@ -126,7 +123,7 @@ def _data_bin(stages: Stages, done: Stage, dictionaries: List[Step]) -> Step:
 
 def _manifest(stages: Stages, done: Stage, inputs: Dict[str, Any], dictionaries: List[Step]) -> Dict[str, Any]:
     """Returns what was made, from what, with which options and versions."""
-    languages = stages.config.languages
+    sides = [side.name for side in stages.config.sides]
     counts = {}
     for split, step in done.items():
         text = stages.counts[split]
@@ -136,8 +133,8 @@ def _manifest(stages: Stages, done: Stage, inputs: Dict[str, Any], dictionaries:
             "sentences": text.sentences,
             "longest_document": text.longest_document,
             "dropped_pairs": text.dropped_pairs,
-            "words": dict(zip(languages, text.words)),
-            "subword_tokens": dict(zip(languages, step.values["tokens"])),
+            "words": dict(zip(sides, text.words)),
+            "subword_tokens": dict(zip(sides, step.values["tokens"])),
         }
     models = sorted(path for path in (stages.output / "models").iterdir() if path.is_file())
     return {

@@ -41,8 +41,8 @@ class Stages:
         return self.output / stage / f"{split}.{language}"
 
     def paths(self, stage: str, split: str) -> List[Path]:
-        """Returns the files of both sides of a split."""
-        return [self.path(stage, split, language) for language in self.config.languages]
+        """Returns the files of all sides of a split."""
+        return [self.path(stage, split, side.name) for side in self.config.sides]
 
     def read(self, split: Split, digests: List[str]) -> Step:
         """Writes ``text/``: one split, normalised.
@@ -67,17 +67,17 @@ class Stages:
 
     def tokenize(self, stage: str, done: Stage) -> Stage:
         """Writes ``tokenized/``."""
-        kinds = dict(zip(self.config.languages, self.config.tokenizers))
+        kinds = {side.name: side.tokenizer for side in self.config.sides}
         transforms = {
-            language: partial(in_processes, partial(tokenizer, kind, language), self.config.workers)
-            for language, kind in kinds.items()
+            name: partial(in_processes, partial(tokenizer, kind, language), self.config.workers)
+            for name, kind, language in self.config.sides
         }
         return self._transform(stage, "tokenized", done, {"tokenizers": kinds}, transforms)
 
     def truecase(self, stage: str, done: Stage) -> Stage:
         """Writes ``truecased/``, and the truecaser models if they are not reused."""
-        sides = zip(self.config.languages, self.config.tokenizers)
-        models = {language: truecaser_name(language) for language, kind in sides if has_case(kind)}
+        sides = self.config.sides
+        models = {side.models_of: truecaser_name(side.models_of) for side in sides if has_case(side.tokenizer)}
         trained = [
             self.model(
                 name,
@@ -86,27 +86,37 @@ class Stages:
             )
             for language, name in models.items()
         ]
-        transforms = {language: UNCHANGED for language in self.config.languages}
-        for language, name in models.items():
-            make = partial(truecaser, self.output / "models" / name)
-            transforms[language] = partial(in_processes, make, self.config.workers)
+        transforms = {side.name: UNCHANGED for side in sides}
+        for side in (side for side in sides if side.models_of in models):
+            make = partial(truecaser, self.output / "models" / models[side.models_of])
+            transforms[side.name] = partial(in_processes, make, self.config.workers)
         return self._transform(stage, "truecased", done, {"models": [step.digest for step in trained]}, transforms)
 
     def split(self, stage: str, done: Stage) -> Stage:
         """Writes ``subword/``, and the subword models if they are not reused; text already split is copied."""
         config = self.config
         if config.subwords == "none":
-            return self._transform(stage, "subword", done, {"models": []}, dict.fromkeys(config.languages, UNCHANGED))
-        trained = [self._subword_model(side, stage, done) for side in ((0,) if config.joint else (0, 1))]
+            unchanged = {side.name: UNCHANGED for side in config.sides}
+            return self._transform(stage, "subword", done, {"models": []}, unchanged)
+        owners = list(dict.fromkeys(side.models_of for side in config.sides))
+        if config.joint:
+            owners.remove(config.target_lang)
+        trained = [self._subword_model(owner, stage, done) for owner in owners]
         transforms = {
-            language: partial(_encoding, self.subword_model_path(side), config.workers)
-            for side, language in enumerate(config.languages)
+            side.name: partial(_encoding, self.subword_model_path(side.models_of), config.workers)
+            for side in config.sides
         }
         return self._transform(stage, "subword", done, {"models": [step.digest for step in trained]}, transforms)
 
-    def subword_model_path(self, side: int) -> Path:
-        """Returns where the SentencePiece model of the source (0) or the target (1) is."""
-        return self.output / "models" / subword_model_name(self.config.joint, self.config.languages[side])
+    def subword_model_path(self, side: str) -> Path:
+        """Returns where the SentencePiece model of a side with models of its own is."""
+        joint = self.config.joint and side in self.config.languages
+        return self.output / "models" / subword_model_name(joint, side)
+
+    def training_texts(self, stage: str, side: str) -> List[Path]:
+        """Returns the files from which the subword model or the dictionary of a side is learnt."""
+        joint = self.config.joint and side in self.config.languages
+        return [self.path(stage, "train", name) for name in (self.config.languages if joint else [side])]
 
     def model(self, name: str, inputs: Mapping[str, Any], train: Callable[[], object]) -> Step:
         """Runs the step that makes ``models/name``: copied from the output to be reused, if there is one."""
@@ -131,14 +141,13 @@ class Stages:
 
         return self.steps.run(f"models/{path.name}", {"copy of": sha256(original)}, [path], action)
 
-    def _subword_model(self, side: int, stage: str, done: Stage) -> Step:
+    def _subword_model(self, side: str, stage: str, done: Stage) -> Step:
         config, path = self.config, self.subword_model_path(side)
-        if config.subword_model:
-            load_subword_model(config.subword_model[side])  # refuses a file that is none
-            return self.copied(path, Path(config.subword_model[side]))
-        texts = self.paths(stage, "train")
-        if not config.joint:
-            texts = [texts[side]]
+        if config.subword_model and side in config.languages:
+            given = config.subword_model[config.languages.index(side)]
+            load_subword_model(given)  # refuses a file that is none
+            return self.copied(path, Path(given))
+        texts = self.training_texts(stage, side)
         inputs = {"text": done["train"].digest if "train" in done else "", "options": asdict(config.subword_options)}
         inputs["sides"] = [text.name for text in texts]
         return self.model(path.name, inputs, partial(train_subword_model, texts, path, config.subword_options))

@@ -1,6 +1,7 @@
 """fairseq's label-smoothed cross-entropy that also tells, while a model trains, what context is worth to it."""
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Dict, List, Tuple
 
@@ -14,9 +15,12 @@ from fairseq.logging import metrics
 from torch import Tensor
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.modules.context_aware_layers.chi_gated import ChiGated
+from docnmt_fairseq.modules.recording import ContextFreeIndicator, Recording, record
 
 FIRST, LATER = "first", "later"  # sentences of their documents
 HIDDEN = "no_context"
+CHI_SUM, CHI_COUNT = "_chi_sum", "_chi_count"
 
 
 @dataclass
@@ -38,7 +42,8 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
 
     Logged in bits a token: ``first_nll_loss`` and ``later_nll_loss`` of the sentences that open their documents and of
     all others, of samples that say which are which (``document_translation``); with ``report_cxmi``, in validation
-    only, ``no_context_loss``, ``no_context_nll_loss`` and ``cxmi``.
+    only, ``no_context_loss``, ``no_context_nll_loss`` and ``cxmi``. Of a model with χ-gated layers, in validation only:
+    ``chi_LAYER``, the mean χ over the words, by the layer's name without ``layers``.
 
     Conditional cross-mutual information ([F] Fernandes et al., Measuring and Increasing Context Usage in Context-Aware
     Machine Translation, ACL 2021) is the mean of log2 p(y|x, C) − log2 p(y|x), both by this model, here over
@@ -63,8 +68,11 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         Raises:
             InputError: with ``report_cxmi``, a model or a task that has no document context to hide.
         """
-        loss, sample_size, log = super().forward(model, sample, reduce)
+        with nullcontext() if model.training else record(ContextFreeIndicator) as recording:
+            loss, sample_size, log = super().forward(model, sample, reduce)
         log.update(self._nll_by_place)
+        if recording is not None:
+            log.update(chi_by_layer(model, recording))
         if self.report_cxmi and not model.training:
             log.update(self._without_context(model, sample))
         return loss, sample_size, log
@@ -135,3 +143,22 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
             mean(f"{HIDDEN}_loss", total(f"{HIDDEN}_loss"), total("sample_size"))
             mean(f"{HIDDEN}_nll_loss", hidden, words)
             mean("cxmi", hidden - total("nll_loss"), words)
+        for key in sorted({key for log in logging_outputs for key in log if key.endswith(CHI_COUNT)}):
+            layer, inputs = key[: -len(CHI_COUNT)], total(key)
+            if inputs > 0:
+                metrics.log_scalar(f"chi_{layer}", total(f"{layer}{CHI_SUM}") / inputs, inputs, round=4)
+
+
+def chi_by_layer(model: torch.nn.Module, recording: Recording) -> Dict[str, Tensor]:
+    """Returns sum and number of the recorded χ of every χ-gated layer, zeros of one that nothing came to.
+
+    The same keys for every batch of a model, as processes need that add up what they log.
+    """
+    sums = {}
+    for name, layer in model.named_modules():
+        if isinstance(layer, ChiGated):
+            name = "_".join(part for part in name.split(".") if part not in ("module", "layers"))
+            chi = [evidence.chi.double() for evidence in recording.of(layer)]
+            sums[f"{name}{CHI_SUM}"] = sum((values.sum() for values in chi), torch.zeros(()))
+            sums[f"{name}{CHI_COUNT}"] = torch.tensor(sum(len(values) for values in chi))
+    return sums

@@ -1,6 +1,7 @@
 """A fairseq dataset whose items are documents (or pieces of long ones) and whose batches are rows of sentences."""
 
-from typing import Dict, List, Optional, Tuple
+from itertools import chain
+from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from docnmt_fairseq.data.batching import pack_batches
 from docnmt_fairseq.data.document_index import DocumentIndex
+from docnmt_fairseq.data.line_source import LineSource
 from docnmt_fairseq.data.pieces import cut, running_total
 from docnmt_fairseq.data.similar import within_piece
 from docnmt_fairseq.layout import DocumentLayout, Ragged
@@ -27,6 +29,8 @@ class DocumentDataset(FairseqDataset):
         shuffle: visit the pieces in random order.
         seed: of the order and the context dropout.
         name: for messages.
+        further: datasets of the same items, texts or features of the sentences; None for a further source that the
+            document holds.
         similar: [items, K] how many sentences back the most similar ones stand, see ``data/similar.py``.
     """
 
@@ -45,6 +49,7 @@ class DocumentDataset(FairseqDataset):
         shuffle: bool = False,
         seed: int = 1,
         name: str = "corpus",
+        further: Sequence[Optional[object]] = (),
         similar: Optional[np.ndarray] = None,
     ):
         self.src, self.tgt = source, target  # the names that fairseq-generate asks for
@@ -59,20 +64,22 @@ class DocumentDataset(FairseqDataset):
         self.epoch = 1
         self.source_sizes = sentence_sizes(source, index)
         self.target_sizes = None if target is None else sentence_sizes(target, index)
+        self.further = further
+        self.further_sizes = [sentence_sizes(lines, index) for lines in further if lines is not None]
         longer = self.source_sizes if target is None else np.maximum(self.source_sizes, self.target_sizes)
         self.pieces = cut(index.documents, longer, max_sentences, max_tokens, *overlap)
         self.skipped = np.zeros(0, dtype=np.int64)  # sentences that are too long for the model, ascending
         self.sizes = self._costs().max(axis=1)
 
     def _costs(self) -> np.ndarray:
-        """Returns the tokens of every piece, [P, 1 or 2]: source with context, target."""
+        """Returns the tokens of every piece, [P, columns]: source with context, target, rows of each further source."""
         pieces = self.pieces
         source = running_total(self.source_sizes)
         start, end = (pieces.context_start, pieces.context_end) if self.with_context else (pieces.start, pieces.end)
         costs = [source[end] - source[start]]
-        if self.target_sizes is not None:
-            target = running_total(self.target_sizes)
-            costs.append(target[pieces.end] - target[pieces.start])
+        for sizes in ([] if self.target_sizes is None else [self.target_sizes]) + self.further_sizes:
+            total = running_total(sizes)
+            costs.append(total[pieces.end] - total[pieces.start])
         return np.stack(costs, axis=1)
 
     def __len__(self) -> int:
@@ -94,6 +101,10 @@ class DocumentDataset(FairseqDataset):
             "decoded": decoded,
             "source": [self.src[int(item)] for item in index.items[rows]],
             "target": None if self.tgt is None else [self.tgt[int(item)] for item in index.items[rows[decoded]]],
+            "further": [
+                None if lines is None else [lines[int(item)] for item in index.items[rows[decoded]]]
+                for lines in self.further
+            ],
             "sentence_position": rows - index.documents[document],
             "paragraph_position": index.paragraph_positions(document, first, last)[rows - first],
             "similar": None if self.similar is None else within_piece(self.similar[index.items[rows]], rows),
@@ -126,6 +137,12 @@ class DocumentDataset(FairseqDataset):
             "target": None,
         }
         batch["net_input"]["layout"] = layout
+        if self.further:
+            of_sources = zip(*(sample["further"] for sample in samples))
+            batch["net_input"]["further"] = [
+                None if of_samples[0] is None else LineSource.join(list(chain.from_iterable(of_samples)))
+                for of_samples in of_sources
+            ]
         if targets is not None:
             batch["target"], previous = self._targets(targets, layout.targets)
             batch["net_input"]["prev_output_tokens"] = previous

@@ -48,15 +48,16 @@ def first_tokens(dataset: object, items: np.ndarray) -> np.ndarray:
     return np.fromiter((int(dataset[int(item)][0]) for item in items), dtype=np.int64, count=len(items))
 
 
-def check_parallel(source: Marks, target: Marks, name: str) -> None:
+def check_parallel(source: Marks, target: Marks, name: str, target_name: str = "target") -> None:
     """Raises :class:`InputError` naming the first line where the marks of the two sides differ."""
     if len(source.document_end) != len(target.document_end):
-        lines = f"{len(source.document_end):,} source lines, {len(target.document_end):,} target lines"
+        lines = f"{len(source.document_end):,} source lines, {len(target.document_end):,} {target_name} lines"
         raise InputError(f"{name}: {lines}; both sides need the same lines and marks")
     for what, mark in (("an empty line", "document_end"), ("<p>", "paragraph_end")):
         different = np.flatnonzero(getattr(source, mark) != getattr(target, mark))
         if len(different):
-            side, other = ("source", "target") if getattr(source, mark)[different[0]] else ("target", "source")
+            sides = ("source", target_name)
+            side, other = sides if getattr(source, mark)[different[0]] else sides[::-1]
             raise InputError(
                 f"{name}: line {different[0] + 1}: {what} on the {side} side only; document and paragraph ends stand "
                 f"on the same line of both sides, and no sentence is empty: mend the {other} or the {side} text"

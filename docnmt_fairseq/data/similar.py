@@ -60,7 +60,7 @@ def _read(path: Path, lines: int, needed: int, command: str) -> np.ndarray:
     try:
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        raise InputError(f"--memory-selection similar: there is no {path}; make it with {command}") from None
+        raise InputError(f"the model's context is similar sentences, but there is no {path}; run {command}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: damaged: {error}; make it anew with {command}") from error
     if table.ndim != 2 or table.dtype != np.int16 or len(table) != lines:
@@ -68,7 +68,7 @@ def _read(path: Path, lines: int, needed: int, command: str) -> np.ndarray:
         raise InputError(f"{path}: holds {found}, expected a row for each of {lines:,} lines; make it with {command}")
     if table.shape[1] < needed:
         raise InputError(
-            f"--memory-contexts {needed}: {path} has {table.shape[1]} similar sentences each; make it with {command}"
+            f"the model has {needed} similar sentences as context, {path} is for {table.shape[1]}; run {command}"
         )
     return table
 

@@ -4,11 +4,18 @@ from dataclasses import dataclass, field, replace
 from typing import List, Optional
 
 from fairseq import utils
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import ChoiceEnum
 from omegaconf import II
 
 from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models import feed_forward
+from docnmt_fairseq.models.combination_config import (
+    AttentionCombinationConfig,
+    combination_name,
+    combination_problems,
+)
+from docnmt_fairseq.models.further_config import FurtherSourcesConfig, further_problems
 from docnmt_fairseq.modules.context import (
     ADDED,
     COMBINATIONS,
@@ -23,7 +30,7 @@ from docnmt_fairseq.modules.context import (
     target_mechanisms,
 )
 from docnmt_fairseq.modules.kernels import kernel_names
-from docnmt_fairseq.modules.memory_network import CONTEXT_RNNS
+from docnmt_fairseq.modules.memory_network import CONTEXT_READERS
 from docnmt_fairseq.modules.positions import KINDS, WORD_SCOPES
 from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
 from docnmt_fairseq.modules.tree_merges import TREE_MERGES
@@ -34,7 +41,7 @@ def _option(default: object, help_text: str) -> object:
 
 
 @dataclass
-class DocumentTransformerConfig(FairseqDataclass):
+class DocumentTransformerConfig(AttentionCombinationConfig, FurtherSourcesConfig, feed_forward.FeedForwardConfig):
     """Sizes and regularisation as in fairseq's Transformer, then what looks across sentences."""
 
     activation_fn: ChoiceEnum(utils.get_available_activation_fns()) = _option("relu", "activation of the feed-forward")
@@ -115,8 +122,8 @@ class DocumentTransformerConfig(FairseqDataclass):
         "code off"
     )  # fmt: skip
     memory_contexts: int = _option(
-        0, "sentences that a sentence has as context in memory, han (source or target) and context-aware; 0: as "
-        "published, 3 for han, else 1"
+        0, "sentences that a sentence has as context in memory, han (source or target), context-aware and ca-att; 0: 3 "
+        "for han, else 1"
     )  # fmt: skip
     memory_selection: ChoiceEnum(CONTEXT_SELECTIONS) = _option(
         "previous", "which sentences these are: the previous, the next, others of the document at random, always the "
@@ -130,7 +137,9 @@ class DocumentTransformerConfig(FairseqDataclass):
         "own", "whose context sentences a word sees in memory: its own sentence's; those of all sentences of the "
         "document; those of the whole batch, other documents included (in training only, else own)"
     )  # fmt: skip
-    memory_rnn: ChoiceEnum(tuple(CONTEXT_RNNS)) = _option("gru", "RNN that reads the context sentences in memory")
+    memory_rnn: ChoiceEnum(CONTEXT_READERS) = _option(
+        "gru", "what reads the context sentences in memory: an RNN, or a context-aware convolution"
+    )
     memory_without_rnn: bool = _option(False, "memory takes the context sentences' embeddings, unread (ablation)")
     memory_without_attention: bool = _option(
         False, "memory takes the mean of each context sentence, instead of attending to its words (ablation)"
@@ -238,7 +247,7 @@ def target_context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
 
 def check(cfg: DocumentTransformerConfig) -> None:
     """Raises one :class:`InputError` that lists every bad value and combination by its option."""
-    problems = []
+    problems = [*further_problems(cfg), *combination_problems(cfg)]
 
     def expect(condition: bool, message: str) -> None:
         if not condition:
@@ -285,10 +294,12 @@ def check(cfg: DocumentTransformerConfig) -> None:
     message = f"--target-context-attention {cfg.target_context_attention}: must be one of {', '.join(mechanisms)}"
     expect(cfg.target_context_attention in mechanisms, message)
     without = cfg.context_attention == cfg.decoder_context_attention == cfg.target_context_attention == "none"
+    standard = all(feed_forward.kind_of(cfg, side) == "standard" for side in ("encoder", "decoder"))
     expect(
-        not (cfg.freeze_sentence_model and without),
-        "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention or "
-        "--target-context-attention",
+        not (cfg.freeze_sentence_model and without and combination_name(cfg) is None and standard),
+        "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention, "
+        "--target-context-attention, --attention-combination, --further-sources or --feed-forward",
     )
+    problems += feed_forward.problems(cfg)
     if problems:
         raise InputError("; ".join(problems))

@@ -6,17 +6,23 @@ the layers untouched: what a layer needs to know beside it travels in its place,
 
 import itertools
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Tuple, Union
+from typing import Dict, List, Optional, Sequence, Tuple, Union
 
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from fairseq.modules import MultiheadAttention, transformer_layer
 from torch import Tensor, nn
 
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layout import AttentionPlan, DocumentLayout
+from docnmt_fairseq.models.combination_config import combination_name, source_names
+from docnmt_fairseq.models.combined_attention import CombinedAttention, PackedSources, PaddedSources
 from docnmt_fairseq.models.config import DocumentTransformerConfig, decoder_context_config, decoder_context_layers
+from docnmt_fairseq.models.feed_forward import choose_feed_forward
 from docnmt_fairseq.models.target_context import TargetContext
+from docnmt_fairseq.modules.attention_combination.packed import CombinationPlan
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, DecoderContextMechanism
 from docnmt_fairseq.modules.ragged_attention import ragged_attention
+from docnmt_fairseq.modules.source_states import SourceStates
 
 
 @dataclass(frozen=True)
@@ -24,13 +30,13 @@ class SourceMask:
     """Which source words and which source sentences target words see.
 
     Attributes:
-        words: padding [S, m], True at padding, or a plan.
-        sentences: see :meth:`DecoderContextMechanism.attend`.
+        words: padding [S, m], True at padding, or a plan; of several sources what they see of all.
+        sentences: see :meth:`DecoderContextMechanism.attend`; None without context.
         memories: what each layer with context attends to; None where layers are given it one by one.
     """
 
-    words: Union[AttentionPlan, Tensor]
-    sentences: Union[AttentionPlan, Tensor]
+    words: Union[AttentionPlan, Tensor, CombinationPlan, PaddedSources]
+    sentences: Union[AttentionPlan, Tensor, None]
     memories: Optional[List[Tensor]] = None
 
 
@@ -65,6 +71,7 @@ class DocumentDecoderLayer(transformer_layer.TransformerDecoderLayerBase):
 
     def __init__(self, host: TransformerConfig, context: Optional[DecoderContextMechanism] = None, number: int = 0):
         super().__init__(host)
+        choose_feed_forward(self, host.document, "decoder")
         self.context = context
         self.number = number
         if context is not None:
@@ -74,7 +81,7 @@ class DocumentDecoderLayer(transformer_layer.TransformerDecoderLayerBase):
         self,
         x: Tensor,
         encoder_out: Optional[Tensor] = None,
-        encoder_padding_mask: Union[SourceMask, AttentionPlan, Tensor, None] = None,
+        encoder_padding_mask: Union[SourceMask, AttentionPlan, CombinationPlan, PaddedSources, Tensor, None] = None,
         *args,
         memory: Optional[Tensor] = None,
         **kwargs,
@@ -82,13 +89,17 @@ class DocumentDecoderLayer(transformer_layer.TransformerDecoderLayerBase):
         """Returns what the stock layer returns, its states [m_t, S, d] or packed [N_t, 1, d] with context added.
 
         Args:
-            x, encoder_out, args, kwargs: as the stock layer takes them.
+            x, encoder_out, args, kwargs: as the stock layer takes them; further sources' packed states [M_k, d_k] are
+                ``further_0``, ``further_1``, … among the keywords, tensors for the same reason as the memory.
             encoder_padding_mask: with context a :class:`SourceMask`.
             memory: what the context attends to if the mask does not hold it. (A tensor among the arguments, not
                 inside the mask, so that activation checkpointing brings its gradient back.)
         """
         mask = encoder_padding_mask
         words = mask.words if isinstance(mask, SourceMask) else mask
+        if isinstance(words, CombinationPlan):
+            further = [name for name in kwargs if name.startswith("further_")]
+            words = PackedSources(words, [kwargs.pop(name) for name in further])
         x, attention, state = super().forward(x, encoder_out, words, *args, **kwargs)
         if self.context is not None:
             memory = mask.memories[self.number] if memory is None else memory
@@ -103,7 +114,9 @@ class DocumentDecoderLayer(transformer_layer.TransformerDecoderLayerBase):
         return PackedMultiheadAttention(embed_dim, heads, dropout=dropout, self_attention=True)
 
     def build_encoder_attention(self, embed_dim: int, cfg: TransformerConfig) -> nn.Module:
-        """Returns encoder-decoder attention for padded and packed states."""
+        """Returns encoder-decoder attention for padded and packed states, over several sources if there are."""
+        if combination_name(cfg.document) is not None:
+            return CombinedAttention(cfg.document)
         return PackedMultiheadAttention(
             embed_dim,
             cfg.decoder.attention_heads,
@@ -130,6 +143,8 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         if number in with_context:
             context = CONTEXT_MECHANISMS[document.decoder_context_attention](decoder_context_config(document))
         layer = DocumentDecoderLayer(cfg, context, with_context.index(number) if context else 0)
+        if isinstance(layer.encoder_attn, CombinedAttention):
+            layer.encoder_attn.number = number
         if cfg.checkpoint_activations:
             from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 
@@ -145,6 +160,33 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         """
         contexts = (self.layers[number].context for number in range(self.num_layers))  # iterating would drop layers
         return [context.remember(states, layout) for context in contexts if context is not None]
+
+    def source_memories(
+        self, states: Tensor, layout: DocumentLayout, further: Sequence[SourceStates]
+    ) -> Dict[str, List[Tensor]]:
+        """Returns what a search needs of several sources, for the encoder's output; nothing if there is one only.
+
+        These are ``source_memories``, a [S, n_k, w_k] of every source for the first layer, for the second, …; and
+        their ``source_paddings``, a [S, n_k] of every source.
+
+        Args:
+            states: [N, d] packed final states of the encoder, of all rows.
+            layout: the batch.
+            further: the states of the further sources.
+        """
+        attentions = [self.layers[number].encoder_attn for number in range(self.num_layers)]
+        if not isinstance(attentions[0], CombinedAttention):
+            return {}
+        sources = self.sources(states, layout, further)
+        memories = [memory for attention in attentions for memory in attention.memories(sources)]
+        return {"source_memories": memories, "source_paddings": [source.padded()[1] for source in sources]}
+
+    def sources(self, states: Tensor, layout: DocumentLayout, further: Sequence[SourceStates]) -> List[SourceStates]:
+        """Returns all sources, the main one first; :class:`InputError` if they are not those of the model."""
+        names = source_names(self.document_cfg)[1:]
+        if len(further) != len(names):
+            raise InputError(f"--further-sources {','.join(names)}: the batch has {len(further)} of {len(names)}")
+        return [SourceStates(layout.keep_decoded(states), layout.decoded_words.lengths), *further]
 
     def extract_features(
         self,
@@ -173,11 +215,14 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         **kwargs,
     ) -> Tuple[Tensor, Dict[str, object]]:
         """Returns the features that a sentence has whatever was said before it in the target language."""
-        if encoder_out is not None and "context_memories" in encoder_out:
-            (rows,), (sentences,) = encoder_out["context_documents"], encoder_out["context_sentence_documents"]
-            steps = 1 if incremental_state is not None else prev_output_tokens.size(1)
-            sight = (rows[:, None] == sentences).repeat(steps, 1)  # [m_t · S, R], as layers have their words
-            mask = SourceMask(encoder_out["encoder_padding_mask"][0], sight, encoder_out["context_memories"])
+        sources = None if encoder_out is None else PaddedSources.of(encoder_out)
+        if encoder_out is not None and (sources is not None or "context_memories" in encoder_out):
+            words, sight = encoder_out["encoder_padding_mask"][0] if sources is None else sources, None
+            if "context_memories" in encoder_out:
+                (rows,), (sentences,) = encoder_out["context_documents"], encoder_out["context_sentence_documents"]
+                steps = 1 if incremental_state is not None else prev_output_tokens.size(1)
+                sight = (rows[:, None] == sentences).repeat(steps, 1)  # [m_t · S, R], as layers have their words
+            mask = SourceMask(words, sight, encoder_out.get("context_memories"))
             encoder_out = {**encoder_out, "encoder_padding_mask": [mask]}
         return super().extract_features(prev_output_tokens, encoder_out, incremental_state, *args, **kwargs)
 
@@ -187,7 +232,12 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         return self.target_context.mechanism.remember(features)
 
     def decode_packed(
-        self, prev_output_tokens: Tensor, encoder_states: Tensor, layout: DocumentLayout, features_only: bool = False
+        self,
+        prev_output_tokens: Tensor,
+        encoder_states: Tensor,
+        layout: DocumentLayout,
+        features_only: bool = False,
+        further: Sequence[SourceStates] = (),
     ) -> Tuple[Tensor, Dict[str, object]]:
         """Returns packed logits (or features) [target tokens, ...] under teacher forcing, and extras.
 
@@ -196,6 +246,7 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
             encoder_states: [N, d] packed states of all rows.
             layout: the batch; ``layout.targets`` must be there.
             features_only: leave out the output projection.
+            further: the states of further sources for the decoded rows, where the model has such.
         """
         x = self.embed_scale * self.embed_tokens(layout.targets.pack(prev_output_tokens))
         if self.embed_positions is not None:
@@ -203,13 +254,17 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         x = self.dropout_module(x).unsqueeze(1)  # [N_t, 1, d]
-        source = layout.keep_decoded(encoder_states).unsqueeze(1)
+        sources = self.sources(encoder_states, layout, further)
+        source, words, states = sources[0].states.unsqueeze(1), layout.targets_to_source, {}
+        if combination_name(self.document_cfg) is not None:
+            words = CombinationPlan.make(layout.targets, sources)
+            states = {f"further_{number}": one.states for number, one in enumerate(further)}
         for layer in self.layers:
-            mask, memory = layout.targets_to_source, None
+            mask, memory = words, None
             if layer.context is not None:
-                mask = SourceMask(mask, layout.targets_to_sentences)
+                mask = SourceMask(words, layout.targets_to_sentences)
                 memory = layer.context.remember(encoder_states, layout)
-            x, *_ = layer(x, source, mask, self_attn_padding_mask=layout.within_targets, memory=memory)
+            x, *_ = layer(x, source, mask, self_attn_padding_mask=layout.within_targets, memory=memory, **states)
         if self.layer_norm is not None:
             x = self.layer_norm(x)
         x = x.squeeze(1)

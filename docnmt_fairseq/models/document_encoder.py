@@ -1,7 +1,8 @@
 """The Transformer encoder over packed documents: fairseq's layers' parameters, computed on real tokens only."""
 
 import itertools
-from typing import Callable, Dict, List, Optional
+from functools import partial
+from typing import Callable, Dict, List, Optional, Sequence
 
 import torch
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
@@ -9,6 +10,7 @@ from fairseq.modules import transformer_layer
 from torch import Tensor, nn
 
 from docnmt_fairseq import compat
+from docnmt_fairseq.data.line_source import LineSource
 from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.models.config import (
     DocumentTransformerConfig,
@@ -16,10 +18,15 @@ from docnmt_fairseq.models.config import (
     context_layers,
     context_placement,
 )
+from docnmt_fairseq.models.encoder_rows import completed, sentences_of_hypotheses
+from docnmt_fairseq.models.feed_forward import choose_feed_forward
+from docnmt_fairseq.models.further_sources import FurtherSources, reader_of
+from docnmt_fairseq.models.sentence_reader import SeparateReader
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, GATED, ContextMechanism
 from docnmt_fairseq.modules.gate import ContextGate
 from docnmt_fairseq.modules.positions import StructuralPositions
 from docnmt_fairseq.modules.self_attention import SentenceSelfAttention
+from docnmt_fairseq.modules.source_states import SourceStates
 
 
 class DocumentEncoderLayer(transformer_layer.TransformerEncoderLayerBase):
@@ -41,6 +48,7 @@ class DocumentEncoderLayer(transformer_layer.TransformerEncoderLayerBase):
     ):
         super().__init__(host)
         compat.remove_fast_path(self)
+        choose_feed_forward(self, host.document, "encoder")
         self.placement = None if context is None else placement
         if self.placement == "replace":
             self.self_attn = context
@@ -111,8 +119,9 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
     def __init__(self, host: TransformerConfig, cfg: DocumentTransformerConfig, dictionary: object, embed: nn.Module):
         self.document_cfg = cfg
         self.layer_numbers = itertools.count()
-        # The decoder's method of that name, put here by the model: a search sees only what the encoder's output holds.
+        # The decoder's methods of these names, put here by the model: a search sees the encoder's output only.
         self.memories: Callable[[Tensor, DocumentLayout], List[Tensor]]
+        self.source_memories: Callable[[Tensor, DocumentLayout, List[SourceStates]], Dict[str, List[Tensor]]]
         super().__init__(host, dictionary, embed)
         self.embed_positions = StructuralPositions(
             host.encoder.embed_dim,
@@ -125,16 +134,25 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
             max_paragraphs=cfg.max_paragraph_positions,
             word_offset=self.padding_idx + 1,
         )
+        sizes = (host.encoder.embed_dim, host.encoder.embed_dim)
+        make = partial(reader_of, cfg, dictionary, sizes, self.build_separate_reader)
+        self.further = FurtherSources(host.further, make, cfg.seed) if host.further else None
+
+    def build_separate_reader(self, embed_tokens: Optional[nn.Embedding]) -> SeparateReader:
+        """Returns the encoder of a further source; embeddings are None where they are this encoder's."""
+        host = self.cfg
+
+        def make_layer() -> nn.Module:
+            return wrapped(DocumentEncoderLayer(host), host)
+
+        return SeparateReader(host, self.document_cfg, embed_tokens, self.padding_idx, make_layer)
 
     def build_encoder_layer(self, host: TransformerConfig) -> nn.Module:
         """Returns the next layer, wrapped for activation checkpointing and sharding as fairseq does it."""
         cfg, context = self.document_cfg, None
         if next(self.layer_numbers) in context_layers(cfg):
             context = CONTEXT_MECHANISMS[cfg.context_attention](context_config(cfg))
-        layer = DocumentEncoderLayer(host, context, context_placement(cfg), cfg.context_init == "zero")
-        if host.checkpoint_activations:
-            layer = transformer_layer_checkpoint(layer, host)
-        return layer
+        return wrapped(DocumentEncoderLayer(host, context, context_placement(cfg), cfg.context_init == "zero"), host)
 
     def encode(self, src_tokens: Tensor, layout: DocumentLayout) -> Tensor:
         """Returns packed states [N, d] of all rows of the layout.
@@ -143,7 +161,17 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
             src_tokens: right-padded [S, m] of the decoded rows.
             layout: the batch, on the same device.
         """
-        x = self.embed_scale * self.embed_tokens(layout.pack_tokens(src_tokens))
+        return self.read(layout.pack_tokens(src_tokens), layout)
+
+    def read(self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None) -> Tensor:
+        """Returns packed states [N, d] of all rows of a layout.
+
+        Args:
+            tokens: [N] packed words.
+            layout: of them.
+            embed_tokens: embeddings, None: the encoder's.
+        """
+        x = self.embed_scale * (embed_tokens or self.embed_tokens)(tokens)
         x = x + self.embed_positions(layout).to(x.dtype)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
@@ -152,23 +180,45 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
             x = layer(x, layout, embeddings)
         return x if self.layer_norm is None else self.layer_norm(x)
 
+    def encode_further(
+        self,
+        src_tokens: Tensor,
+        layout: DocumentLayout,
+        states: Tensor,
+        further: Optional[Sequence[Optional[LineSource]]] = None,
+    ) -> List[SourceStates]:
+        """Returns the states of further sources for the decoded rows, none where the model has no such source.
+
+        Args:
+            src_tokens: right-padded [S, m] of the decoded rows.
+            layout: the batch, on the same device.
+            states: [N, d] of :meth:`encode`.
+            further: the batch's data of every source, None where the document holds it.
+        """
+        if self.further is None:
+            return []
+        return self.further(layout.pack_tokens(src_tokens), layout, states, further, self)
+
     def forward(
         self,
         src_tokens: Tensor,
         src_lengths: Optional[Tensor] = None,
         layout: Optional[DocumentLayout] = None,
         return_all_hiddens: bool = False,
+        further: Optional[Sequence] = None,
     ) -> Dict[str, List[Tensor]]:
         """Returns fairseq's encoder output of the decoded rows: ``encoder_out`` [m, S, d], padding mask [S, m], ….
 
         For a decoder with context there are also ``context_memories``, a [R, w] for each of its layers; the documents
-        of their sentences, ``context_sentence_documents`` [R]; and of the decoded rows, ``context_documents`` [S].
+        of their sentences, ``context_sentence_documents`` [R]; and of the decoded rows, ``context_documents`` [S]. For
+        one that attends to several sources see :meth:`DocumentTransformerDecoder.source_memories`.
 
         Args:
             src_tokens: [S, m], padded on either side; without a layout every sentence stands alone.
             src_lengths: not needed, for fairseq's callers.
             layout: the batch.
             return_all_hiddens: not supported, for fairseq's callers.
+            further: see :meth:`encode_further`.
         """
         src_tokens, layout = self.complete(src_tokens, layout)
         states = self.encode(src_tokens, layout)
@@ -182,6 +232,7 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
             "src_tokens": [],
             "src_lengths": [rows.lengths_tensor.to(torch.int32).unsqueeze(1)],
         }
+        output.update(self.source_memories(states, layout, self.encode_further(src_tokens, layout, states, further)))
         memories = self.memories(states, layout)
         if memories:
             output["context_memories"] = memories
@@ -202,15 +253,16 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
         """
         columns = encoder_out["encoder_padding_mask"][0].size(0)
         everyone = torch.arange(columns, device=new_order.device)
-        rows = encoder_out.get("row_sentence", [everyone])[0].index_select(0, new_order)
-        kept, hypotheses = torch.unique_consecutive(rows, return_counts=True)
-        if not hypotheses.eq(hypotheses[:1]).all():  # not an order of a search
-            kept, hypotheses = rows, torch.ones_like(rows)
+        rows = encoder_out.get("row_sentence", [everyone])[0]
+        kept, row_sentence = sentences_of_hypotheses(rows, new_order)
         moved = not torch.equal(kept, everyone)
         output = super().reorder_encoder_out(encoder_out, kept) if moved else dict(encoder_out)
-        output["row_sentence"] = [torch.arange(len(kept), device=rows.device).repeat_interleave(hypotheses)]
+        output["row_sentence"] = [row_sentence]
         if moved and "previous_targets" in encoder_out:
             output["previous_targets"] = [of_row.index_select(0, kept) for of_row in encoder_out["previous_targets"]]
+        for name in ("source_memories", "source_paddings"):
+            if moved and name in encoder_out:
+                output[name] = [of_source.index_select(0, kept) for of_source in encoder_out[name]]
         if "context_memories" in encoder_out:
             output["context_memories"] = encoder_out["context_memories"]
             output["context_sentence_documents"] = encoder_out["context_sentence_documents"]
@@ -219,20 +271,17 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
 
     def complete(self, src_tokens: Tensor, layout: Optional[DocumentLayout]) -> "tuple[Tensor, DocumentLayout]":
         """Returns right-padded tokens and a layout on their device, whatever the task gives."""
-        if layout is not None:
-            return src_tokens, layout.to(src_tokens.device)
-        real = src_tokens.ne(self.padding_idx)
-        order = real.to(torch.int8).argsort(dim=1, descending=True, stable=True)  # pads to the right
-        lengths = real.sum(1).cpu().numpy()
-        return src_tokens.gather(1, order), DocumentLayout.of_single_sentences(lengths).to(src_tokens.device)
+        return completed(src_tokens, layout, self.padding_idx)
 
     def max_positions(self) -> int:
         """Returns the longest sentence that the encoder takes, in tokens."""
         return self.max_source_positions
 
 
-def transformer_layer_checkpoint(layer: nn.Module, host: TransformerConfig) -> nn.Module:
-    """Returns the layer with its activations recomputed in the backward pass."""
+def wrapped(layer: nn.Module, host: TransformerConfig) -> nn.Module:
+    """Returns the layer, if the host says so with its activations recomputed in the backward pass."""
+    if not host.checkpoint_activations:
+        return layer
     from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 
     return checkpoint_wrapper(layer, offload_to_cpu=host.offload_activations)

@@ -4,7 +4,7 @@ import logging
 from argparse import Namespace
 from collections import defaultdict
 from dataclasses import fields
-from typing import Dict, Optional, Set, Tuple
+from typing import Dict, Optional, Sequence, Set, Tuple
 
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
@@ -14,9 +14,13 @@ from torch import Tensor, nn
 
 from docnmt_fairseq import compat
 from docnmt_fairseq.layout import DocumentLayout
+from docnmt_fairseq.models.combined_attention import CombinedAttention
 from docnmt_fairseq.models.config import DocumentTransformerConfig, check
 from docnmt_fairseq.models.document_decoder import DocumentTransformerDecoder
 from docnmt_fairseq.models.document_encoder import DocumentTransformerEncoder
+from docnmt_fairseq.models.feed_forward import alternate_updates, context_aware_keys, rename_stock_keys
+from docnmt_fairseq.models.further_config import further_specs
+from docnmt_fairseq.models.further_sources import FurtherSources
 from docnmt_fairseq.modules.context import ContextMechanism
 from docnmt_fairseq.modules.gate import ContextGate
 from docnmt_fairseq.modules.positions import StructuralPositions
@@ -34,7 +38,7 @@ class DocumentTransformer(TransformerModelBase):
         self, cfg: TransformerConfig, encoder: DocumentTransformerEncoder, decoder: DocumentTransformerDecoder
     ):
         super().__init__(cfg, encoder, decoder)
-        encoder.memories = decoder.memories
+        encoder.memories, encoder.source_memories = decoder.memories, decoder.source_memories
 
     @classmethod
     def add_args(cls, parser: object) -> None:
@@ -53,11 +57,14 @@ class DocumentTransformer(TransformerModelBase):
         host = TransformerConfig.from_namespace(cfg)
         host.decoder.input_dim = host.decoder.output_dim = host.decoder.embed_dim
         host.document = cfg
+        specs = further_specs(cfg)
+        host.further = task.further_inputs(specs, cfg.further_feature_dims) if specs else []
         model = super().build_model(host, task)
         if cfg.freeze_sentence_model:
             trained = model.context_keys() - model.sentence_keys()
             for name, parameter in model.named_parameters():
                 parameter.requires_grad_(name in trained)
+        alternate_updates(model, cfg)
         return model
 
     @classmethod
@@ -79,6 +86,7 @@ class DocumentTransformer(TransformerModelBase):
         features_only: bool = False,
         alignment_layer: Optional[int] = None,
         alignment_heads: Optional[int] = None,
+        further: Optional[Sequence] = None,
         **unused,
     ) -> Tuple[Tensor, Dict[str, object]]:
         """Returns logits and extras: in training packed [target tokens, V] (see :meth:`get_targets`), else [S, m_t, V].
@@ -90,16 +98,18 @@ class DocumentTransformer(TransformerModelBase):
             layout: the batch; without it every sentence stands alone.
             features_only: states instead of logits.
             alignment_layer, alignment_heads: if attention weights are wanted; computed on padded states.
+            further: see :meth:`DocumentTransformerEncoder.encode_further`.
         """
         src_tokens, layout = self.encoder.complete(src_tokens, layout)
         if alignment_layer is not None or alignment_heads is not None:
-            encoder_out = self.encoder(src_tokens, layout=layout)
+            encoder_out = self.encoder(src_tokens, layout=layout, further=further)
             options = {"alignment_layer": alignment_layer, "alignment_heads": alignment_heads}
             return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only, **options)
         if layout.targets is None or not self.training:  # rescoring brings other targets than the batch's own
             layout = layout.with_targets(prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy())
         states = self.encoder.encode(src_tokens, layout)
-        output, extra = self.decoder.decode_packed(prev_output_tokens, states, layout, features_only)
+        of_further = self.encoder.encode_further(src_tokens, layout, states, further)
+        output, extra = self.decoder.decode_packed(prev_output_tokens, states, layout, features_only, of_further)
         if self.training:
             return output, {**extra, "targets": layout.targets}
         return layout.targets.pad(output, width=prev_output_tokens.size(1)), extra
@@ -111,16 +121,20 @@ class DocumentTransformer(TransformerModelBase):
 
     def context_parts(self) -> Dict[str, Set[str]]:
         """Returns the state-dict keys of what a sentence-level model does not have, by what comes together."""
-        parts: Dict[str, Set[str]] = defaultdict(set)
+        parts: Dict[str, Set[str]] = defaultdict(set, context_aware_keys(self))
         for name, module in self.named_modules():
             if isinstance(module, (ContextMechanism, ContextGate)) or name.endswith("context_layer_norm"):
                 part = f"context sub-layers in the {name.split('.')[0]}"
                 part = "target context" if name.startswith("decoder.target_context") else part
                 parts[part] |= {f"{name}.{key}" for key in module.state_dict()}
+            if isinstance(module, FurtherSources):
+                parts["further sources"] |= {f"{name}.{key}" for key in module.state_dict()}
+            if isinstance(module, CombinedAttention):
+                parts["attentions to all sources"] |= {f"{name}.{key}" for key in module.state_dict()}
             if isinstance(module, StructuralPositions):
                 for level in ("sentence", "paragraph"):
                     keys = module.state_dict()
-                    parts[f"{level} positions"] = {f"{name}.{key}" for key in keys if key.startswith(f"{level}.")}
+                    parts[f"{level} positions"] |= {f"{name}.{key}" for key in keys if key.startswith(f"{level}.")}
         return parts
 
     def context_keys(self) -> Set[str]:
@@ -130,8 +144,13 @@ class DocumentTransformer(TransformerModelBase):
     def sentence_keys(self) -> Set[str]:
         """Returns the keys of a sentence-level model: also the word attention of a mechanism that replaces it."""
         replaced = (".self_attn.q_proj.", ".self_attn.k_proj.", ".self_attn.v_proj.", ".self_attn.out_proj.")
-        context = self.context_keys()
-        return {key for key in self.state_dict() if key not in context or any(part in key for part in replaced)}
+        parts = self.context_parts()
+        context, further = set().union(*parts.values()), parts.get("further sources", set())
+        return {
+            key
+            for key in self.state_dict()
+            if key not in context or (key not in further and any(part in key for part in replaced))
+        }
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
         """Makes a sentence-level checkpoint (fairseq's or ours) loadable: context parts keep their initialisation.
@@ -144,9 +163,13 @@ class DocumentTransformer(TransformerModelBase):
         if f"{positions}.weight" in state_dict:
             state_dict[f"{positions}.word.weight"] = state_dict.pop(f"{positions}.weight")
         compat.drop_fast_path_weights(state_dict)
+        rename_stock_keys(self, state_dict)
         own, shared = self.state_dict(), self.sentence_keys()
         for part, keys in self.context_parts().items():
             added = keys - shared
             if added and not added & state_dict.keys():
                 logger.info(f"the checkpoint has no {part}: they start from their initialisation")
                 state_dict.update({key: own[key] for key in added})
+        for module_name, module in self.named_modules():
+            if isinstance(module, CombinedAttention):
+                module.begin_as_plain_attention(state_dict, module_name)

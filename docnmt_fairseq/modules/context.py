@@ -33,7 +33,7 @@ class MemoryConfig:
         seed: of a random selection.
         combination: how several make one context, of ``COMBINATIONS``.
         scope: whose context sentences a word sees, of ``MEMORY_SCOPES``.
-        rnn: the context encoder, in ``CONTEXT_RNNS``; None: none.
+        rnn: the context encoder, of ``CONTEXT_READERS``; None: none.
         attention: whether words attend to context words.
     """
 

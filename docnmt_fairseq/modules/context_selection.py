@@ -214,10 +214,12 @@ def _most_similar(documents: Ragged, back: Optional[np.ndarray], contexts: int) 
     place = row - np.repeat(documents.offsets[:-1], documents.lengths)
     if back is None:
         if place.any():
-            raise InputError("--memory-selection similar: these documents come without their similar sentences")
+            raise InputError("the model's context is similar sentences, but these documents come without")
         back = np.zeros((len(row), contexts), dtype=np.int16)
     if back.shape[1] < contexts:
-        raise InputError(f"--memory-contexts {contexts}: only {back.shape[1]} similar sentences of each are known")
+        raise InputError(
+            f"the model has {contexts} similar sentences as context, but only {back.shape[1]} of each are known"
+        )
     there = (back > 0) & (back <= place[:, None])
     there &= np.cumsum(there, axis=1) <= contexts
     sentences = np.sort(np.where(there, row[:, None] - back, documents.total), axis=1)

@@ -10,6 +10,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from docnmt_fairseq.layout import DocumentLayout, Ragged
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextConfig
+from docnmt_fairseq.modules.context_aware_layers.convolution import ContextAwareConvolution
 from docnmt_fairseq.modules.context_selection import SelectedContext
 from docnmt_fairseq.modules.feed_forward import FeedForward
 from docnmt_fairseq.modules.memory_plan import MemoryPlan
@@ -17,6 +18,8 @@ from docnmt_fairseq.modules.multi_head import MultiHeadAttention
 from docnmt_fairseq.modules.recording import SENTENCES, WORDS, Observe, Weights, observer, scatter
 
 CONTEXT_RNNS = {"gru": nn.GRU, "lstm": nn.LSTM}
+CONVOLUTION = "ca-cnn"  # in an RNN's place
+CONTEXT_READERS = (*CONTEXT_RNNS, CONVOLUTION)
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +27,13 @@ logger = logging.getLogger(__name__)
 def mean_of_rows(x: Tensor, rows: Ragged) -> Tensor:
     """Returns the mean of every row's items, [rows, d] from packed [total, d]."""
     return rows.sum(x) / rows.lengths_tensor[:, None].to(x.dtype)
+
+
+def context_reader(name: str, embed_dim: int) -> nn.Module:
+    """Returns what reads context sentences, of ``CONTEXT_READERS``; the convolution is over three words."""
+    if name == CONVOLUTION:
+        return ContextAwareConvolution(embed_dim, embed_dim, (3,))
+    return CONTEXT_RNNS[name](embed_dim, embed_dim, batch_first=True)
 
 
 def associate(
@@ -111,7 +121,7 @@ class MemoryNetwork(SelectedContext):
         self.scope = memory.scope
         self.dropout = config.dropout
         self.told = False
-        self.rnn = None if memory.rnn is None else CONTEXT_RNNS[memory.rnn](d, d, batch_first=True)
+        self.rnn = None if memory.rnn is None else context_reader(memory.rnn, d)
         self.context_attention = MultiHeadAttention(d, config.heads, config.dropout) if memory.attention else None
         self.break_symbol = nn.Parameter(torch.randn(1, d)) if self.joined else None  # '####' of eq. 18
         self.feed_forward = FeedForward(config)
@@ -137,7 +147,9 @@ class MemoryNetwork(SelectedContext):
         return plan.scatter(self.feed_forward(a))
 
     def read(self, states: Tensor, sequences: Ragged) -> Tensor:
-        """Returns the RNN's hidden states of packed sequences, [items, d] ([M] eq. 7)."""
+        """Returns the RNN's hidden states of packed sequences, [items, d] ([M] eq. 7), or what a convolution gives."""
+        if isinstance(self.rnn, ContextAwareConvolution):
+            return self.rnn.of_words(states, sequences)
         lengths = torch.from_numpy(sequences.lengths)
         packed = pack_padded_sequence(sequences.pad(states), lengths, batch_first=True, enforce_sorted=False)
         return sequences.pack(pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0])

@@ -60,14 +60,35 @@ class ContextShare:
     share: Tensor
 
 
-Evidence = Union[Weights, Relevance, NodeRelevance, ContextShare]
+@dataclass(frozen=True)
+class SourceShares:
+    """How target words divide their attention over several sources.
+
+    Attributes:
+        names: of the sources, the main one first, perhaps a sentinel last.
+        shares: [..., K] see :meth:`AttentionCombination.forward`.
+    """
+
+    names: Tuple[str, ...]
+    shares: Tensor
+
+
+@dataclass(frozen=True)
+class ContextFreeIndicator:
+    """χ of a context-aware layer ([Z] eq. 12), [N]: 1 where what it gives a word is v, 0 where it is w′."""
+
+    chi: Tensor
+
+
+Evidence = Union[Weights, Relevance, NodeRelevance, ContextShare, SourceShares, ContextFreeIndicator]
 Observe = Callable[[Evidence], None]
 
 
 @dataclass
 class Recording:
-    """What was recorded, in the order of the computation."""
+    """What was recorded, in the order of the computation; only evidence of the kind ``only``, if one is given."""
 
+    only: Optional[type] = None
     entries: List[Tuple[nn.Module, Evidence]] = field(default_factory=list)
 
     def of(self, module: nn.Module) -> List[Evidence]:
@@ -79,9 +100,9 @@ _current: ContextVar[Optional[Recording]] = ContextVar("recording", default=None
 
 
 @contextmanager
-def record() -> Iterator[Recording]:
-    """Gives the recording of everything that is computed inside the block."""
-    recording = Recording()
+def record(only: Optional[type] = None) -> Iterator[Recording]:
+    """Gives the recording of everything that is computed inside the block, or only of one kind of evidence."""
+    recording = Recording(only)
     token = _current.set(recording)
     try:
         yield recording
@@ -89,10 +110,15 @@ def record() -> Iterator[Recording]:
         _current.reset(token)
 
 
-def observer(module: nn.Module) -> Optional[Observe]:
-    """Returns what takes the evidence of ``module``; None if nobody records."""
+def observer(module: nn.Module, kind: Optional[type] = None) -> Optional[Observe]:
+    """Returns what takes the evidence of ``module``; None if nobody records it.
+
+    Args:
+        module: whose evidence it is.
+        kind: of the evidence; None: one that only whoever records everything sees.
+    """
     recording = _current.get()
-    if recording is None:
+    if recording is None or recording.only not in (None, kind):
         return None
     return lambda evidence: recording.entries.append((module, evidence))
 

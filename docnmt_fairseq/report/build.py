@@ -6,7 +6,7 @@ from typing import Dict
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.loading import TextCodec
-from docnmt_fairseq.report import agreement, results, scat, training
+from docnmt_fairseq.report import agreement, context_free, results, scat, training
 from docnmt_fairseq.report.inspection import Inspection, inspect
 from docnmt_fairseq.report.loading import Trained, dataset_of, load_trained, read_text, split_of
 from docnmt_fairseq.report.page import Page
@@ -38,6 +38,9 @@ def build_page(args: argparse.Namespace) -> Page:
         dataset = dataset_of(trained, read_text(args.input, codec), f"--input {args.input}")
     inspection = inspect(trained, dataset, args.document - 1, args.beam)
     views = views_of(trained.model, inspection)
+    layers = context_free.indicators_of(trained.model, inspection)
+    if layers:
+        sections.append(("context-free", "Context-free words", context_free.section(layers, inspection)))
     facts = facts_of(trained, inspection)
     facts["document"] = f"{args.document} of {args.input.name if args.input else args.split}"
     facts["beam"] = str(args.beam)

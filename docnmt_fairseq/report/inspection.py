@@ -141,7 +141,7 @@ def _run(
     padded = layout.targets.pad(torch.cat(previous), target.pad())
     inputs = batch["net_input"]
     with record() as recording, torch.no_grad():
-        trained.model(inputs["src_tokens"], inputs["src_lengths"], padded, layout=layout)
+        trained.model(**{**inputs, "prev_output_tokens": padded, "layout": layout})
     return layout, recording, rows
 
 

@@ -38,8 +38,9 @@ def translate_in_rounds(
         histories: of documents, by their number in the batch: those that go on from earlier; is kept up to date.
     """
     src_tokens, src_lengths, layout = (sample["net_input"][key] for key in ("src_tokens", "src_lengths", "layout"))
+    further = {key: sample["net_input"][key] for key in ("further",) if key in sample["net_input"]}
     with torch.no_grad():
-        encoded = {model.encoder: model.encoder(src_tokens, layout=layout) for model in models}
+        encoded = {model.encoder: model.encoder(src_tokens, layout=layout, **further) for model in models}
     past = Past(models, {} if histories is None else histories)
     document = layout.decoded_document
     place = np.arange(len(document)) - np.searchsorted(document, document)  # of each sentence in its document

@@ -1,9 +1,11 @@
 """Task ``document_translation``: translate sentences in sight of their documents, through fairseq's own commands."""
 
 import logging
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Dict, List, Optional, Tuple
+from pathlib import Path
+from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -11,15 +13,15 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
+from omegaconf import OmegaConf, open_dict
 
 from docnmt_fairseq.data.document_dataset import DocumentDataset
 from docnmt_fairseq.data.document_index import DocumentIndex
+from docnmt_fairseq.data.further_data import FurtherData, FurtherInput
 from docnmt_fairseq.data.open_document import OpenBatch, OpenDocument
-from docnmt_fairseq.data.similar import how_to_make, read_similar, vectors_file
-from docnmt_fairseq.embedding.model import SentenceEmbedding
-from docnmt_fairseq.embedding.neighbours import neighbours_in_memory
+from docnmt_fairseq.data.source_specs import FORMS, NONE, OPTION, SourceSpec, parse_specs
+from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.context_selection import similar_contexts
 from docnmt_fairseq.modules.keep_schedule import KeepSchedule
 from docnmt_fairseq.search.rounds import translate_in_rounds, with_target_context
 from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask, option
@@ -45,6 +47,11 @@ class DocumentTranslationConfig(DocumentsConfig):
         None, "sentences before a piece that are encoded with it but not translated (default: as trained, else 0)"
     )
     context_overlap_after: Optional[int] = option(None, "the same after a piece")
+    further_sources: Optional[str] = option(
+        None,
+        f"what a sentence has beside itself, with commas between: {FORMS}; N sentences of its document (default: 1), a "
+        "text in the data-bin, matrices beside it; none (default: as trained, else none)",
+    )
 
 
 @register_task("document_translation", dataclass=DocumentTranslationConfig)
@@ -58,26 +65,59 @@ class DocumentTranslationTask(DocumentsTask):
         "max_document_tokens": 4096,
         "context_overlap": 0,
         "context_overlap_after": 0,
+        "further_sources": NONE,
     }
 
     def __init__(self, cfg: DocumentTranslationConfig, src_dict: object, tgt_dict: object):
         super().__init__(cfg, src_dict, tgt_dict)
-        self.similar_contexts = 0  # similar sentences of each that the model wants to know
+        languages = (cfg.source_lang, cfg.target_lang)
+        self.similar = SimilarContext(Path(self.data_bin()), languages, src_dict.symbols)
         self.open_document = OpenDocument(
-            src_dict.pad(), src_dict.eos(), self.paragraph_symbols()[0], self._similar_in_memory
+            src_dict.pad(), src_dict.eos(), self.paragraph_symbols()[0], self.similar.in_memory
         )
         if not 0 <= cfg.context_dropout <= 1:
             raise InputError(f"--context-dropout {cfg.context_dropout}: a probability is between 0 and 1")
         for name in ("max_document_sentences", "max_document_tokens", "context_overlap", "context_overlap_after"):
             if (getattr(cfg, name) or 0) < 0:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(cfg, name)}: must not be negative")
+        parse_specs(cfg.further_sources)
+
+    @property
+    def further_sources(self) -> List[SourceSpec]:
+        """Returns what sentences have beside themselves."""
+        return parse_specs(self.view("further_sources"))
+
+    @cached_property
+    def further_data(self) -> FurtherData:
+        """Returns the data of further sources."""
+        cfg = self.cfg
+        languages = (cfg.source_lang, cfg.target_lang)
+        data_bin = Path(self.data_bin(cfg.train_subset))
+        return FurtherData(data_bin, languages, self.src_dict, self.load_dictionary, cfg.dataset_impl)
+
+    def further_inputs(self, specs: List[SourceSpec], widths: Sequence[int] = ()) -> List[FurtherInput]:
+        """Returns what a model with these further sources must know of them; see :meth:`FurtherData.inputs`."""
+        return self.further_data.inputs(specs, widths, self.cfg.train_subset)
 
     def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> torch.nn.Module:
         """Returns the model; one from a checkpoint brings its view of documents along."""
         if from_checkpoint:
-            self.remember_view({name: getattr(cfg, name, None) for name in self.view_defaults})
+            trained_view = {name: getattr(cfg, name, None) for name in self.view_defaults}
+            with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
+                for name in (name for name, value in trained_view.items() if value is None):
+                    setattr(cfg, name, None)  # a checkpoint that is older than the option has nothing
+            self.remember_view(trained_view)
+            trained = parse_specs(self.trained_view["further_sources"])
+            if self.further_sources != trained:
+                raise InputError(
+                    f"{OPTION} {self.view('further_sources')}: the model was trained with "
+                    f"{self.trained_view['further_sources']}; leave the option out"
+                )
+        elif self.further_sources and hasattr(cfg, "further_feature_dims") and not cfg.further_feature_dims:
+            widths = (given.width for given in self.further_inputs(self.further_sources))
+            cfg.further_feature_dims = [width for width in widths if width]  # checkpoints keep it
         model = super().build_model(cfg, from_checkpoint)
-        self.similar_contexts = max(self.similar_contexts, similar_contexts(model))
+        self.similar.serve(model)
         return model
 
     def build_criterion(self, cfg: FairseqDataclass, *args, **kwargs) -> torch.nn.Module:
@@ -94,11 +134,11 @@ class DocumentTranslationTask(DocumentsTask):
                 are the similar ones, and the data-bin does not say which these are.
         """
         pair, index, name = self.read_split(split, epoch, combine)
-        similar = None
-        if self.similar_contexts:
-            folder, languages = self.folder_of(split, epoch), (self.cfg.source_lang, self.cfg.target_lang)
-            similar = read_similar(folder, split, languages, pair.src, self.similar_contexts)
-        self.datasets[split] = self._dataset(pair.src, pair.tgt, index, name, split == self.cfg.train_subset, similar)
+        path, upsample = Path(self.data_bin(split, epoch)), max(1, self.cfg.upsample_primary)
+        further = self.further_data.lines(self.further_sources, path, split, pair.src, upsample)
+        similar = self.similar.of_split(path, split, pair.src)
+        training = split == self.cfg.train_subset
+        self.datasets[split] = self._dataset(pair.src, pair.tgt, index, name, training, further, similar)
         pieces, longest = len(self.datasets[split]), int(np.diff(index.documents).max())
         logger.info(
             f"{name}: {len(index):,} documents, {len(index.paragraphs):,} paragraphs, {len(index.items):,} sentences; "
@@ -112,8 +152,12 @@ class DocumentTranslationTask(DocumentsTask):
         index: DocumentIndex,
         name: str = "input",
         training: bool = False,
+        further: Optional[List[Optional[object]]] = None,
         similar: Optional[np.ndarray] = None,
     ) -> DocumentDataset:
+        if further is None:
+            self.refuse_data_of_lines()
+            further = [None for _ in self.further_sources]
         return DocumentDataset(
             source,
             target,
@@ -128,33 +172,18 @@ class DocumentTranslationTask(DocumentsTask):
             shuffle=training,
             seed=self.cfg.seed,
             name=name,
-            similar=self._similar_in_memory(source, index) if similar is None else similar,
+            further=further,
+            similar=self.similar.in_memory(source, index) if similar is None else similar,
         )
 
-    def _similar_in_memory(self, lines: object, index: DocumentIndex) -> Optional[np.ndarray]:
-        """Returns which sentences are similar in text that is in no data-bin; None if the model does not ask."""
-        if not self.similar_contexts:
-            return None
-        folder = self.folder_of()
-        neighbours = self.sentence_vectors.settings.neighbours
-        if neighbours < self.similar_contexts:
-            command = how_to_make(folder, self.cfg.source_lang, self.similar_contexts)
-            raise InputError(f"--memory-contexts {self.similar_contexts}: more than {neighbours}; {command} makes more")
-        return neighbours_in_memory(self.sentence_vectors, lines, index, self.src_dict.symbols)
-
-    @cached_property
-    def sentence_vectors(self) -> SentenceEmbedding:
-        """Returns the vectors by which sentences in memory are similar, those of the (first) data-bin.
-
-        Raises:
-            InputError: it has none.
-        """
-        folder = self.folder_of()
-        file = vectors_file(folder, self.cfg.source_lang)
-        if not file.is_file():
-            command = how_to_make(folder, self.cfg.source_lang, self.similar_contexts)
-            raise InputError(f"--memory-selection similar: there is no {file}; make it with {command}")
-        return SentenceEmbedding.load(file, "--memory-selection similar:")
+    def refuse_data_of_lines(self) -> None:
+        """Raises :class:`InputError` if the model needs more than the text itself, which is all there is."""
+        needed = [str(spec) for spec in self.further_sources if not spec.of_document]
+        if needed:
+            raise InputError(
+                f"--path: the model needs {', '.join(needed)} for every line, which only a data-bin has; translate it "
+                "with fairseq-generate"
+            )
 
     def filter_indices_by_size(
         self, indices: np.ndarray, dataset: object, max_positions: object = None, ignore_invalid_inputs: bool = False
@@ -183,6 +212,7 @@ class DocumentTranslationTask(DocumentsTask):
         self, src_tokens: List[torch.Tensor], src_lengths: List[int], constraints: Optional[torch.Tensor] = None
     ) -> DocumentDataset:
         """Returns the lines of fairseq-interactive as documents; lines of an unfinished one see those before them."""
+        self.refuse_data_of_lines()
         context = str(self.view("context")) == "document"
         limits = (self.view("max_document_sentences"), self.view("max_document_tokens"))
         overlap = (self.view("context_overlap"), self.view("context_overlap_after"))
@@ -237,5 +267,5 @@ def for_model(model: torch.nn.Module, sample: Dict) -> Dict:
     """Returns the batch as the model takes it."""
     if takes_layout(model) or "net_input" not in sample:
         return sample
-    net_input = {name: value for name, value in sample["net_input"].items() if name != "layout"}
+    net_input = {name: value for name, value in sample["net_input"].items() if name not in ("layout", "further")}
     return {**sample, "net_input": net_input}

@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from fairseq import utils
@@ -17,6 +16,7 @@ from docnmt_fairseq.data.document_index import DocumentIndex, read_index
 from docnmt_fairseq.data.open_document import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
+from docnmt_fairseq.modules.context_aware_layers.alternating_updates import AlternatingUpdates
 
 logger = logging.getLogger(__name__)
 
@@ -102,11 +102,6 @@ class DocumentsTask(TranslationTask):
                 option = f"--{name.replace('_', '-')}"
                 logger.warning(f"{option} {self.view(name)}: the model was trained with {self.trained_view[name]}")
 
-    def folder_of(self, split: Optional[str] = None, epoch: int = 1) -> Path:
-        """Returns the data-bin of a split: training goes through all of them, the rest (None) is in the first."""
-        paths = utils.split_paths(self.cfg.data)
-        return Path(paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0])
-
     def read_split(
         self, split: str, epoch: int = 1, combine: bool = False
     ) -> Tuple[LanguagePairDataset, DocumentIndex, str]:
@@ -115,7 +110,7 @@ class DocumentsTask(TranslationTask):
         Raises:
             InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
         """
-        cfg, path = self.cfg, str(self.folder_of(split, epoch))
+        cfg, path = self.cfg, self.data_bin(split, epoch)
         pair = load_langpair_dataset(
             path, split, cfg.source_lang, self.src_dict, cfg.target_lang, self.tgt_dict, combine=combine,
             dataset_impl=cfg.dataset_impl, upsample_primary=max(1, cfg.upsample_primary), left_pad_source=False,
@@ -127,6 +122,11 @@ class DocumentsTask(TranslationTask):
         name = f"{path} {split}"
         return pair, read_index(pair.src, pair.tgt, self.paragraph_symbols(), name, str(cfg.unmarked_corpus)), name
 
+    def data_bin(self, split: Optional[str] = None, epoch: int = 1) -> str:
+        """Returns the data-bin that has a split: in training one after another, else (also of None) the first."""
+        paths = utils.split_paths(self.cfg.data)
+        return paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
+
     def documents_in_memory(self, lines: List[Tensor]) -> FairseqDataset:
         """Returns delimited text in memory as the samples that the model sees; ids are line numbers, from 0.
 
@@ -135,6 +135,13 @@ class DocumentsTask(TranslationTask):
         """
         together = LinesInMemory(lines)
         return self._dataset(together, None, index_of(together, self.paragraph_symbols()[0]))
+
+    def optimizer_step(self, optimizer: object, model: object, update_num: int) -> None:
+        """Updates what has a gradient; χ-gated layers that are trained in turn have theirs in turn."""
+        for module in model.modules():
+            if isinstance(module, AlternatingUpdates):
+                module.clear_resting()
+        super().optimizer_step(optimizer, model, update_num)
 
     def _dataset(self, source: object, target: Optional[object], index: DocumentIndex) -> FairseqDataset:
         """Returns the samples of a corpus as the task's models see them."""

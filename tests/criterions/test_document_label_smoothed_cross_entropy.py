@@ -9,6 +9,8 @@ from fairseq.logging import metrics
 
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.modules.context_aware_layers.chi_gated import ChiGated
+from docnmt_fairseq.modules.recording import ContextFreeIndicator, record
 from tests import toy
 
 NAME = "document_label_smoothed_cross_entropy"
@@ -133,6 +135,25 @@ def test_cxmi_is_the_difference_of_two_validations(data_bin, tmp_path, criterion
     assert (probed["no_context_loss"], probed["no_context_nll_loss"]) == (hidden["loss"], hidden["nll_loss"])
     assert probed["cxmi"] == pytest.approx(hidden["nll_loss"] - plain["nll_loss"], abs=0.0015)
     assert probed["cxmi"] != 0
+
+
+@pytest.mark.parametrize("options", [["--feed-forward", "ca-nn"], [*CONDITIONAL, "--sentence-encoder", "ca-bsfe"]])
+def test_mean_chi_of_every_layer_is_logged_in_validation(data_bin, options):
+    model, criterion, whole = built(data_bin, *options)
+    for parameter in model.parameters():
+        parameter.data.normal_(0, 0.5, generator=torch.Generator().manual_seed(len(parameter)))
+    with record(ContextFreeIndicator) as recording:
+        model(**whole["net_input"])
+    layers = {name: recording.of(layer) for name, layer in model.named_modules() if isinstance(layer, ChiGated)}
+    expected = {f"chi_{name.replace('.layers.', '_').replace('.', '_')}": e.chi.mean() for name, (e,) in layers.items()}
+    _, task, _ = toy.build(data_bin)
+    task.load_dataset("test")
+    parts = [task.dataset("test").collater([task.dataset("test")[n] for n in numbers]) for numbers in ([0, 2], [1])]
+    logged = averages([criterion(model, part)[2] for part in parts])
+    assert expected.keys() == {name for name in logged if name.startswith("chi_")}
+    for name, mean in expected.items():
+        assert logged[name] == pytest.approx(float(mean), abs=1e-4) and 0 < logged[name] < 1
+    assert not any("chi" in key for key in criterion(model.train(), whole)[2])
 
 
 def test_what_has_no_context_to_hide(data_bin):

@@ -184,7 +184,7 @@ def test_freezing_leaves_the_context_to_train(data_bin):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (["--context-attention", "condtional"], "--context-attention condtional: must be one of none, conditional"),
+        (["--context-attention", "condtional"], "--context-attention condtional: must be one of none, ca-att"),
         (["--context-attention", "sentence", "--context-placement", "replace"], "--context-placement replace"),
         (["--context-attention", "sentence", "--context-layers", "5"], "layers 0 to 1"),
         (["--context-attention", "sentence", "--context-heads", "3"], "--context-heads 3 does not divide"),

@@ -77,10 +77,10 @@ def test_the_most_similar_of_the_document_in_its_order(layout, contexts):
 
 
 def test_similar_sentences_must_be_known():
-    with pytest.raises(InputError, match="without their similar sentences"):
+    with pytest.raises(InputError, match="these documents come without"):
         ContextSentences.select(make_layout([2, 3], [2]), 1, "similar")
     layout = make_layout([2, 3], [2], similar=np.zeros((2, 1), dtype=np.int16))
-    with pytest.raises(InputError, match="--memory-contexts 2: only 1"):
+    with pytest.raises(InputError, match="2 similar sentences as context, but only 1"):
         ContextSentences.select(layout, 2, "similar")
 
 

@@ -59,6 +59,7 @@ def assert_as_the_reference(mechanism, layout, scope, dtype, tolerance):
 VARIANTS = {
     "previous": {},
     "lstm": {"rnn": "lstm"},
+    "ca-cnn": {"rnn": "ca-cnn", "contexts": 2},
     "joined": {"contexts": 3},
     "parallel": {"contexts": 3, "combination": "parallel"},
     "next": {"contexts": 2, "selection": "next", "combination": "parallel"},

@@ -7,11 +7,24 @@ from docnmt_fairseq.layout import Ragged
 from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
 from tests.conftest import layouts, make_layout
 from tests.reference import attention as reference
+from tests.reference import context_aware_layers as context_aware
+
+
+def bags_of_states(e, x, layout):
+    sentences = x.split(layout.words.lengths.tolist())
+    return torch.stack([context_aware.bag(w, e.for_chi(w), e.theta, e.v_0, [False] * len(w)) for w in sentences])
+
+
+def mean_of_convolved(e, x, layout):
+    return reference.mean_of_words(context_aware.convolved_words(x, layout.words, e), layout)
+
 
 REFERENCES = {
     "source2token": lambda e, x, layout: reference.source2token(x, layout, e.query, e.k_proj, e.v_proj, e.out_proj),
     "multi-dim-source2token": lambda e, x, layout: reference.multi_dim_source2token(x, layout, e.hidden, e.score),
     "mean": lambda e, x, layout: reference.mean_of_words(x, layout),
+    "ca-cnn": mean_of_convolved,
+    "ca-bsfe": bags_of_states,
 }
 every_encoder = pytest.mark.parametrize("name", SENTENCE_ENCODERS.names())
 

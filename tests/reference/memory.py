@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from docnmt_fairseq.layout import DocumentLayout
+from docnmt_fairseq.modules.context_aware_layers.convolution import ContextAwareConvolution
+from tests.reference import context_aware_layers, recurrent
 from tests.reference.attention import attention, sentences_of, words_of
 
 
@@ -48,27 +50,20 @@ def layer_norm(module, x: Tensor) -> Tensor:
 
 
 def gru(rnn, sequence: Sequence[Tensor]) -> List[Tensor]:
-    """h_k = (1 − z) n + z h_{k−1}, z, r = σ(W x + U h), n = tanh(W x + r (U h)), [M] eq. 7."""
-    h, states = torch.zeros_like(sequence[0]), []
-    for x in sequence:
-        of_x = (rnn.weight_ih_l0 @ x + rnn.bias_ih_l0).chunk(3)
-        of_h = (rnn.weight_hh_l0 @ h + rnn.bias_hh_l0).chunk(3)
-        r, z = (torch.sigmoid(of_x[i] + of_h[i]) for i in (0, 1))
-        h = (1 - z) * torch.tanh(of_x[2] + r * of_h[2]) + z * h
-        states.append(h)
-    return states
+    """h_k = GRU(c_k, h_{k−1}) from zeros, [M] eq. 7."""
+    h = (torch.zeros_like(sequence[0]),)
+    return [h[0] for h in recurrent.states(recurrent.gru, rnn, sequence, h)]
 
 
 def lstm(rnn, sequence: Sequence[Tensor]) -> List[Tensor]:
-    """c_k = f c_{k−1} + i g, h_k = o tanh(c_k)."""
-    h, c, states = torch.zeros_like(sequence[0]), torch.zeros_like(sequence[0]), []
-    for x in sequence:
-        sums = rnn.weight_ih_l0 @ x + rnn.bias_ih_l0 + rnn.weight_hh_l0 @ h + rnn.bias_hh_l0
-        i, f, g, o = sums.chunk(4)
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-        h = torch.sigmoid(o) * torch.tanh(c)
-        states.append(h)
-    return states
+    """The same with an LSTM."""
+    zeros = torch.zeros_like(sequence[0])
+    return [h for h, _ in recurrent.states(recurrent.lstm, rnn, sequence, (zeros, zeros))]
+
+
+def convolved(convolution, sequence: Sequence[Tensor]) -> List[Tensor]:
+    """CA-CNN over the sequence, [Z] eq. 38-40."""
+    return list(context_aware_layers.convolution(torch.stack(list(sequence), 1), convolution).unbind(1))
 
 
 def associate(x: Sequence[Tensor], memories: Sequence[Sequence[Tensor]]) -> List[Tensor]:
@@ -104,7 +99,7 @@ def memory_network(mechanism, x: Tensor, embeddings: Tensor, layout: DocumentLay
 
     A group is read as one sequence if the mechanism joins, else each of its sentences is a sequence.
     """
-    read = {torch.nn.GRU: gru, torch.nn.LSTM: lstm}
+    read = {torch.nn.GRU: gru, torch.nn.LSTM: lstm, ContextAwareConvolution: convolved}
     outputs = []
     for row in range(layout.words.rows):
         own = [x[w] for w in words_of(layout, row)]

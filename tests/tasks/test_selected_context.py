@@ -46,6 +46,7 @@ def test_a_documents_first_sentence_has_no_previous_one(data_bin, tmp_path):
     "options",
     [
         ["--memory-rnn", "lstm", "--memory-scope", "batch"],
+        ["--memory-rnn", "ca-cnn", "--em-steps", "1"],
         ["--memory-contexts", "3", "--memory-combination", "parallel", "--memory-scope", "document"],
         ["--memory-contexts", "3", "--memory-without-rnn"],
         ["--memory-without-attention", "--context-layers", "0,1"],

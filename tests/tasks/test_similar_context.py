@@ -41,13 +41,13 @@ def own_bin(data_bin, tmp_path_factory):
     return folder / "data-bin"
 
 
-def train(own_bin, folder, mechanism):
-    return toy.train(own_bin, folder, "--max-update", "4", "--context-attention", mechanism, *SIMILAR)
+def train(own_bin, folder, *options):
+    return toy.train(own_bin, folder, "--max-update", "4", *options)
 
 
 @pytest.fixture(scope="module")
 def checkpoint(own_bin, tmp_path_factory):
-    return train(own_bin, tmp_path_factory.mktemp("checkpoint"), "context-aware")
+    return train(own_bin, tmp_path_factory.mktemp("checkpoint"), "--context-attention", "context-aware", *SIMILAR)
 
 
 def typed(own_bin, checkpoint, folder, *options):
@@ -57,9 +57,16 @@ def typed(own_bin, checkpoint, folder, *options):
     return [found[number] for number in sorted(found)]
 
 
-@pytest.mark.parametrize("mechanism", ["memory", "context-aware", "han"])
-def test_translations_depend_neither_on_the_batch_nor_on_later_lines(own_bin, tmp_path, mechanism):
-    trained = train(own_bin, tmp_path, mechanism)
+@pytest.mark.parametrize(
+    "options",
+    [
+        *(["--context-attention", name, *SIMILAR] for name in ("memory", "context-aware", "han", "ca-att")),
+        ["--further-sources", "similar:2"],
+    ],
+    ids=lambda options: options[1],
+)
+def test_translations_depend_neither_on_the_batch_nor_on_later_lines(own_bin, tmp_path, options):
+    trained = train(own_bin, tmp_path, *options)
     together = toy.generate(own_bin, trained, *SEARCH).hypotheses
     assert sorted(together) == IDS
     assert toy.generate(own_bin, trained, *SEARCH, "--max-tokens", "25").hypotheses == together
@@ -120,13 +127,11 @@ def loading(folder, *options):
 
 
 def test_what_is_missing_or_does_not_fit_is_said_with_the_command(own_bin, data_bin, tmp_path, checkpoint):
-    with pytest.raises(
-        InputError, match=r"there is no .*test.src-tgt.src.similar.npy; make it with docnmt embed neigh"
-    ):
+    with pytest.raises(InputError, match=r"there is no .*test.src-tgt.src.similar.npy; run docnmt embed neighbours"):
         loading(data_bin)
     folder = shutil.copytree(own_bin, tmp_path / "bin")
     file = similar_file(folder / "test.src-tgt.src")
-    with pytest.raises(InputError, match=r"--memory-contexts 5: .* has 4 similar sentences .*--sentences 10"):
+    with pytest.raises(InputError, match=r"the model has 5 similar .*similar.npy is for 4; .*--sentences 10"):
         loading(folder, "--memory-contexts", "5")
     np.save(file, np.load(file)[1:])
     with pytest.raises(InputError, match=r"holds int16 \[14, 4\], expected a row for each of 15 lines"):
@@ -136,7 +141,7 @@ def test_what_is_missing_or_does_not_fit_is_said_with_the_command(own_bin, data_
         loading(folder)
     vectors_file(folder, "src").unlink()
     write_lines(tmp_path / "input", LINES)
-    with pytest.raises(InputError, match=r"there is no .*similar.src.npz; make it with docnmt embed neighbours"):
+    with pytest.raises(InputError, match=r"there is no .*similar.src.npz; run docnmt embed neighbours"):
         toy.interactive(folder, checkpoint, tmp_path / "input")
 
 

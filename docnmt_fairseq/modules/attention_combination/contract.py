@@ -1,10 +1,11 @@
 """The contract of attention combinations, for recurrent and Transformer decoders alike, and their registry."""
 
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from torch import Tensor, nn
 
+from docnmt_fairseq.modules.attention_combination.scores import ATTENTION_SCORES
 from docnmt_fairseq.modules.registry import Registry
 
 
@@ -17,7 +18,8 @@ class CombinationConfig:
         source_dims: d_k of every source's states.
         output_dim: d_c, width of the context vector c_i.
         attention: how states of one source are attended to, a name in ``ATTENTION_SCORES``.
-        score_dim: width of the space that scores are computed in, where the score has one.
+        score_dim: width of the space that scores are computed in, where the score has one; with shared projections
+            that space is the one of context vectors, of width d_c.
         heads: of the attention, where it has several.
         dropout: of attention weights.
         share_projections: U_c = U_a (flat), U_c = U_b (hierarchical).
@@ -41,7 +43,32 @@ class AttentionCombination(nn.Module):
     """Contract: ``cls(config)``. Sentences are rows; each has its states of every source and some queries.
 
     What depends on the sources alone is computed once (:meth:`remember`) and serves every step and hypothesis.
+
+    Class attributes:
+        divides: whether it has a distribution over the sources, in which a sentinel can take part, and which is
+            computed from projections that context vectors can share.
     """
+
+    divides = False
+
+    def __init__(self, config: CombinationConfig):
+        super().__init__()
+        found = self.problems(config)
+        if found:
+            raise ValueError("; ".join(f"{field}: {message}" for field, message in found))
+
+    @classmethod
+    def problems(cls, config: CombinationConfig) -> List[Tuple[str, str]]:
+        """Returns what cannot be built: fields of the configuration, and what is wrong with each."""
+        if config.attention not in ATTENTION_SCORES.names():
+            return [("attention", f"{config.attention}: must be one of {', '.join(ATTENTION_SCORES.names())}")]
+        found = []
+        if ATTENTION_SCORES[config.attention].multi_head and config.query_dim % config.heads:
+            found.append(("heads", f"{config.heads} do not divide the width {config.query_dim} of the decoder"))
+        if not cls.divides:
+            message = "there is no distribution over sources, as flat and hierarchical have it"
+            found += [(field, message) for field in ("share_projections", "sentinel") if getattr(config, field)]
+        return found
 
     def remember(self, states: List[Tensor]) -> List[Tensor]:
         """Returns a memory [..., w_k] of every source from its states [..., d_k], each state by itself."""
@@ -53,15 +80,32 @@ class AttentionCombination(nn.Module):
         """Returns context vectors [S, b, d_c], and how they divide over the sources, [S, b, K], with sentinel K + 1.
 
         A source of which a sentence has nothing gets exactly zero. The shares add up to 1 where the combination has
-        a distribution over sources.
+        a distribution over sources; where it attends to each by itself, each is 1. With CA-ATT in place of a
+        distribution over states, what is missing is the share of v(c).
 
         Args:
             x: [S, b, d_q] decoder states, e.g. of b hypotheses of each sentence, or of all its b words.
             memories: [S, n_k, w_k] of :meth:`remember`, of every source.
-            paddings: [S, n_k] True at padding, all of it where a sentence has nothing of a source.
+            paddings: [S, n_k] True at padding, all of it where a sentence has nothing of a source; or [S, b, n_k],
+                where queries of one row see different states.
             evidence: [S, b, d_e] what the sentinel's gate is computed from, [y_i; s_{i−1}]; only with a sentinel.
         """
         raise NotImplementedError
 
+    def main_source(self) -> Dict[str, str]:
+        """Returns which parameters are those of an ordinary attention to the first source, by fairseq's names.
+
+        E.g. ``{"q_proj": "score.query", …}``: where a model of one source can be a starting point; else empty.
+        """
+        return {}
+
 
 ATTENTION_COMBINATIONS: Registry[AttentionCombination] = Registry("attention combination")
+
+
+def sharing_problems(score: str, config: CombinationConfig) -> List[Tuple[str, str]]:
+    """Returns why context vectors cannot be made by the projections of that score's keys, if so."""
+    width = ATTENTION_SCORES[score].width_of_keys(config.query_dim, config.output_dim)
+    if not config.share_projections or ATTENTION_SCORES[score].multi_head or width == config.output_dim:
+        return []
+    return [("share_projections", f"{score} computes with projections of width {width}, not {config.output_dim}")]

@@ -1,0 +1,154 @@
+"""Precomputed features of sentences: matrices that lie beside a data-bin and stay on disk."""
+
+import zipfile
+from functools import cached_property
+from pathlib import Path
+from typing import Dict, Optional, Tuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docnmt_fairseq.data.document_index import Marks
+from docnmt_fairseq.errors import InputError
+
+LOCAL_HEADER = 30  # bytes of a zip member's own header, without its name and extra field
+
+
+class FeatureFile:
+    """The features of one split: ``SPLIT.NAME.npy``, or ``SPLIT.NAME.npz`` for any number of rows a sentence.
+
+    An ``.npy`` holds [lines, d], one row a line, or [lines, n, d]. An ``.npz`` holds ``values`` [total, d] and
+    ``offsets`` [lines + 1], where each line's rows begin, and their total. Lines are either those of the delimited
+    text, what stands at its marks being ignored, or its sentences alone: their number tells.
+
+    Args:
+        path: the file.
+
+    Raises:
+        InputError: not such a file.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        try:
+            shape, dtype, offsets = self.values.shape, self.values.dtype, self.offsets
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise InputError(f"{path}: not a file of features ({error})") from error
+        expected = "[total, d]" if offsets is not None else "[lines, d] or [lines, n, d]"
+        if len(shape) not in ((2,) if offsets is not None else (2, 3)) or shape[-1] == 0:
+            raise InputError(f"{path}: expected {expected}, found {list(shape)}")
+        if dtype.kind not in "fiu":
+            raise InputError(f"{path}: expected numbers, found {dtype}")
+        self.width = shape[-1]
+        if offsets is None:
+            self.lines = shape[0]
+        else:
+            self.lines = len(offsets) - 1
+            good = offsets.ndim == 1 and self.lines >= 0 and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
+            if not good or offsets[-1] != shape[0]:
+                raise InputError(f"{path}: offsets must rise from 0 to {shape[0]}, the number of rows of values")
+
+    @cached_property
+    def offsets(self) -> Optional[np.ndarray]:
+        """Returns where each line's rows begin, and their total, [lines + 1]; None where all have the same number."""
+        if self.path.suffix == ".npy":
+            return None
+        with np.load(self.path) as archive:
+            return archive["offsets"].astype(np.int64)
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """Returns the features, mapped from disk; those of a compressed archive are read."""
+        if self.path.suffix == ".npy":
+            return np.load(self.path, mmap_mode="r")
+        with zipfile.ZipFile(self.path) as archive:
+            member = archive.getinfo("values.npy")
+        if member.compress_type != zipfile.ZIP_STORED:
+            with np.load(self.path) as arrays:
+                return arrays["values"]
+        with open(self.path, "rb") as stream:
+            stream.seek(member.header_offset)
+            header = stream.read(LOCAL_HEADER)
+            lengths = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))  # of name and extra field
+            stream.seek(sum(lengths), 1)
+            version = np.lib.format.read_magic(stream)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, in_columns, dtype = read(stream)
+            order = "F" if in_columns else "C"
+            return np.memmap(self.path, dtype, mode="r", offset=stream.tell(), shape=shape, order=order)
+
+    def __getstate__(self) -> Dict[str, object]:
+        """Returns what another process opens the file by."""
+        return {name: value for name, value in vars(self).items() if name not in ("values", "offsets")}
+
+    def rows(self, line: int) -> np.ndarray:
+        """Returns the features of a line, [n, d]."""
+        if self.offsets is not None:
+            return self.values[self.offsets[line] : self.offsets[line + 1]]
+        return self.values[line].reshape(-1, self.width)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Returns how many rows each line has, [lines]."""
+        if self.offsets is not None:
+            return np.diff(self.offsets)
+        return np.full(self.lines, 1 if self.values.ndim == 2 else self.values.shape[1])
+
+
+class FeatureLines:
+    """Features as an indexed dataset of the lines of a data-bin.
+
+    Args:
+        file: holds them.
+        marks: of the lines.
+
+    Raises:
+        InputError: the file has neither as many lines as the text nor as many as its sentences.
+    """
+
+    def __init__(self, file: FeatureFile, marks: Marks):
+        is_sentence = ~(marks.document_end | marks.paragraph_end)
+        lines, sentences = len(is_sentence), int(is_sentence.sum())
+        if file.lines not in (lines, sentences):
+            raise InputError(
+                f"{file.path}: expected features of {lines:,} lines, or of the {sentences:,} sentences among them, "
+                f"found {file.lines:,}"
+            )
+        self.file = file
+        self.line_of: np.ndarray = np.arange(lines) if file.lines == lines else np.cumsum(is_sentence) - 1
+        self.sizes = np.where(is_sentence, file.sizes[self.line_of], 0)
+
+    def __getitem__(self, item: int) -> Tensor:
+        return torch.from_numpy(np.array(self.file.rows(int(self.line_of[item])), dtype=np.float32))
+
+    def __len__(self) -> int:
+        return len(self.line_of)
+
+
+def find_features(data_bin: Path, split: str, name: str) -> FeatureFile:
+    """Returns the features of a split, in the data-bin or in the folder around it.
+
+    Raises:
+        InputError: there are none, or several.
+    """
+    folders = (data_bin, data_bin.parent)
+    candidates = [folder / f"{split}.{name}{suffix}" for folder in folders for suffix in (".npy", ".npz")]
+    found = [path for path in candidates if path.is_file()]
+    if len(found) != 1:
+        what = f"several: {', '.join(map(str, found))}" if found else "no such file, in it or in the folder around it"
+        raise InputError(f"--further-sources features:{name}: {data_bin}/{split}.{name}.npy or .npz: {what}")
+    return FeatureFile(found[0])
+
+
+def same_width(known: Dict[str, Tuple[int, str]], name: str, file: FeatureFile) -> None:
+    """Keeps the width of the features of that name; ``InputError`` where it was another.
+
+    Args:
+        known: widths by name, and where they are from.
+        name: of the features.
+        file: of one split.
+    """
+    width, where = known.setdefault(name, (file.width, str(file.path)))
+    if file.width != width:
+        raise InputError(f"{file.path}: expected features of width {width}, as {where} has, found {file.width}")

@@ -1,0 +1,88 @@
+"""What a query gets from states whose energies are known: their weighted mean, or CA-ATT's sum."""
+
+from typing import Optional, Tuple, Type
+
+import torch
+from torch import Tensor, nn
+
+from docnmt_fairseq.modules.attention_combination.scores import AttentionScore
+from docnmt_fairseq.modules.decomposition import compose_all
+from docnmt_fairseq.modules.initialisation import projection
+
+
+def over_heads(padding: Tensor) -> Tensor:
+    """Returns padding [S, n] or [S, b, n] in the shape of energies: [S, 1, 1 or b, n]."""
+    return padding[:, None] if padding.dim() == 3 else padding[:, None, None]
+
+
+def masked_softmax(energies: Tensor, padding: Tensor) -> Tensor:
+    """Returns the softmax over the last dimension of [S, H, b, n]; zero at padding, and where all of it is padding."""
+    hidden = over_heads(padding)
+    weights = energies.masked_fill(hidden, torch.finfo(energies.dtype).min).softmax(-1)
+    return weights.masked_fill(hidden, 0)
+
+
+class StateReader(nn.Module):
+    """Contract: ``cls(query_dim, value_dim, dropout)``; the dropout is of states, as attention weights have it."""
+
+    def __init__(self, query_dim: int, value_dim: int, dropout: float):
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, x: Tensor, energies: Tensor, values: Tensor, padding: Tensor, own: Optional[Tensor] = None
+    ) -> Tuple[Tensor, Tensor]:
+        """Returns vectors [S, b, d_v], and which part of each comes from which state, [S, H, b, n].
+
+        Args:
+            x: [S, b, d_q] queries.
+            energies: [S, H, b, n].
+            values: [S, n, d_v].
+            padding: [S, n] or [S, b, n], True at padding.
+            own: [S, b, d_v] the value of one more state, which each query has for itself: energies and padding have
+                it last. Not with CA-ATT.
+        """
+        raise NotImplementedError
+
+
+class SoftmaxReader(StateReader):
+    """Σ_j α_ij h_j, α the softmax of the energies ([L] eq. 2-3); with several heads each in its part of h."""
+
+    def forward(
+        self, x: Tensor, energies: Tensor, values: Tensor, padding: Tensor, own: Optional[Tensor] = None
+    ) -> Tuple[Tensor, Tensor]:
+        """Returns [S, b, d_v] and α [S, H, b, n]; see :class:`StateReader`."""
+        weights = masked_softmax(energies, padding)
+        used, parts = self.dropout(weights), (energies.size(1), -1)
+        of_states = used[..., : values.size(1)] @ values.unflatten(-1, parts).transpose(1, 2)  # [S, H, b, d_v/H]
+        if own is not None:
+            of_states = of_states + used[..., -1:] * own.unflatten(-1, parts).transpose(1, 2)
+        return of_states.transpose(1, 2).flatten(2), weights
+
+
+class ContextFreeReader(StateReader):
+    """CA-ATT: v(c) Σ_i χ(s_i, c) + Σ_i (1 − χ(s_i, c)) s_i, v(c) = tanh(W_h c + b_h), χ = σ(energy) ([Z] eq. 23-26).
+
+    The sums run over all states that are there, as the equation says: no mean is taken, so that vectors grow with the
+    number of states. Padding is in neither sum, and of no state nothing remains. A state that dropout drops is in
+    neither sum. The part of a state is (1 − χ)/n of n states; what is missing from 1 is the part of v(c).
+    """
+
+    def __init__(self, query_dim: int, value_dim: int, dropout: float):
+        super().__init__(query_dim, value_dim, dropout)
+        self.free = projection(query_dim, value_dim, zero_bias=True)  # W_h, b_h
+
+    def forward(
+        self, x: Tensor, energies: Tensor, values: Tensor, padding: Tensor, own: Optional[Tensor] = None
+    ) -> Tuple[Tensor, Tensor]:
+        """Returns [S, b, d_v] and (1 − χ)/n [S, 1, b, n]; see :class:`StateReader`."""
+        chi = energies.sigmoid()
+        present = (~over_heads(padding)).to(chi.dtype).expand_as(chi)
+        v = torch.tanh(self.free(x))
+        vectors = compose_all(chi.squeeze(1), v, values, self.dropout(present).squeeze(1))
+        return vectors, present * (1 - chi) / present.sum(-1, keepdim=True).clamp_min(1)
+
+
+def reader_of(score: Type[AttentionScore]) -> Type[StateReader]:
+    """Returns who reads states by that score."""
+    return ContextFreeReader if score.context_free else SoftmaxReader

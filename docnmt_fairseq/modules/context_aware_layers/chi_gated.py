@@ -1,0 +1,31 @@
+"""What χ-gated layers have in common."""
+
+from typing import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from docnmt_fairseq.modules.recording import ContextFreeIndicator, observer
+
+
+class ChiGated(nn.Module):
+    """A layer w = χ v + (1 − χ) w′ that reports its χ; see ``decomposition``."""
+
+    def chi_parameters(self) -> Iterator[nn.Parameter]:
+        """Gives the parameters that decide χ; all others of the layer make the vectors."""
+        raise NotImplementedError
+
+    def indicator(self, score: Tensor) -> Tensor:
+        """Returns χ = σ(score) ([Z] eq. 19, 39) of the same shape; shows it to who records, one number an input."""
+        chi = torch.sigmoid(score)
+        observe = observer(self, ContextFreeIndicator)
+        if observe is not None:
+            observe(ContextFreeIndicator(chi.detach().flatten()))
+        return chi
+
+
+def begin_constant(score: nn.Module, bias: float) -> nn.Module:
+    """Returns a linear layer or convolution to one score, made to begin with χ = σ(bias) whatever the input."""
+    nn.init.zeros_(score.weight)
+    nn.init.constant_(score.bias, bias)
+    return score

@@ -1,0 +1,32 @@
+"""The sanity tasks of context-aware layers, for a few steps."""
+
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture()
+def sanity(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import context_aware_sanity
+
+    monkeypatch.setattr(context_aware_sanity, "STEPS", 3)
+    return context_aware_sanity
+
+
+def test_one_per_cent_of_the_grid_is_trained_on(sanity):
+    x, y, trained = sanity.surface(seed=0)
+    assert x.shape == (81 * 81, 2) and int(trained.sum()) == 66
+    assert float(y.max()) == pytest.approx(2**-0.5 * 2.718281828**-0.5, abs=1e-3)
+
+
+def test_the_report_says_what_was_measured(sanity):
+    results = {"command": "c", "machine": "m", "xor": sanity.run_xor(2), "surface": sanity.run_surface(2)}
+    results["residual"] = sanity.residual_difference()
+    assert results["residual"] == 0
+    text = sanity.report(results)
+    for name in (*sanity.XOR_MODELS, *sanity.SURFACE_MODELS):
+        assert f"| {name} |" in text
+    assert "| 7 | Adam | 0 of 2 |" in text and "| 0.0063 |" in text

@@ -1,0 +1,226 @@
+"""Decoders that attend to several sources: packed in training, shared by hypotheses in a search, from a checkpoint."""
+
+import itertools
+from argparse import Namespace
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.combined_attention import CombinedAttention
+from docnmt_fairseq.models.document_transformer import DocumentTransformer
+from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMBINATIONS
+from docnmt_fairseq.modules.attention_combination.scores import ATTENTION_SCORES
+from docnmt_fairseq.modules.context_selection import ContextSentences, items_of
+from docnmt_fairseq.modules.recording import SourceShares, record
+from docnmt_fairseq.modules.source_states import SourceStates
+from tests import toy
+from tests.models.test_document_transformer import logits, stir
+
+OVERLAP = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
+VARIANTS = {
+    f"{name}-{attention}": ["--attention-combination", name, "--combination-attention", attention]
+    for name, attention in itertools.product(ATTENTION_COMBINATIONS.names(), ["dot-product", "luong", "ca-att"])
+}
+for _name in ("flat", "hierarchical"):
+    VARIANTS[f"{_name}-sentinel"] = ["--attention-combination", _name, "--attention-sentinel"]
+    VARIANTS[f"{_name}-shared"] = [
+        "--attention-combination", _name, "--combination-attention", "bahdanau", "--share-combination-projections"
+    ]  # fmt: skip
+every_variant = pytest.mark.parametrize("variant", VARIANTS)
+
+
+def neighbours(src_tokens, layout, states, further=None):
+    """Returns two further sources: of each decoded sentence the one before it, and the two that follow; or nothing."""
+    sources = []
+    for count, which in ((1, "previous"), (2, "next")):
+        contexts = ContextSentences.select(layout, count, which)
+        parts = [contexts.sentences[first : first + number] for first, number in zip(contexts.first, contexts.counts)]
+        parts = parts if layout.decoded is None else [parts[row] for row in layout.decoded]
+        items = [items_of(layout.words, rows) for rows in parts]
+        lengths = torch.tensor([len(numbers) for numbers in items]).numpy()
+        sources.append(SourceStates(states, lengths, torch.cat([torch.from_numpy(n) for n in items]).numpy()))
+    return sources
+
+
+def build(data_bin, *options, further="previous:1,next:2"):
+    cfg, task, _ = toy.build(data_bin, *options)
+    known = OmegaConf.to_container(cfg.model, resolve=True, enum_to_str=True)
+    torch.manual_seed(1)
+    model = stir(DocumentTransformer.build_model(Namespace(**{**known, "further_sources": further}), task).eval())
+    if further:
+        model.encoder.encode_further = neighbours
+    return cfg, task, model
+
+
+def attentions(model):
+    return [module for module in model.modules() if isinstance(module, CombinedAttention)]
+
+
+@every_variant
+@pytest.mark.parametrize("options", [[], [*OVERLAP, "--decoder-embed-dim", "12", "--decoder-attention-heads", "3"]])
+def test_stepwise_decoding_equals_full_decoding(data_bin, variant, options):
+    _, task, model = build(data_bin, *VARIANTS[variant], *options)
+    sample = toy.batch_of(task)
+    full, real = logits(model, sample), sample["target"].ne(1)
+    encoder_out = model.encoder.forward_torchscript(sample["net_input"])
+    previous, state = sample["net_input"]["prev_output_tokens"], {}
+    steps = [
+        model.decoder(previous[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
+        for step in range(previous.size(1))
+    ]
+    torch.testing.assert_close(torch.cat(steps, dim=1)[real], full[real], atol=1e-4, rtol=1e-4)
+    padded = model.decoder(previous, encoder_out=encoder_out)[0]
+    torch.testing.assert_close(padded[real], full[real], atol=1e-4, rtol=1e-4)
+
+
+@every_variant
+def test_every_parameter_gets_a_gradient(data_bin, variant):
+    _, task, model = build(data_bin, *VARIANTS[variant])
+    output, _ = model.train()(**toy.batch_of(task)["net_input"])
+    output.sin().sum().backward()
+    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
+
+
+@pytest.mark.parametrize("variant", ["flat-dot-product", "hierarchical-sentinel", "serial-ca-att"])
+def test_hypotheses_share_the_memories_of_their_sentence(data_bin, variant):
+    _, task, model = build(data_bin, *VARIANTS[variant])
+    net_input = toy.batch_of(task)["net_input"]
+    output = model.encoder.forward_torchscript(net_input)
+    sentences = len(net_input["src_tokens"])
+    assert len(output["source_memories"]) == 2 * 3 and len(output["source_paddings"]) == 3
+    twice = model.encoder.reorder_encoder_out(output, torch.arange(sentences).repeat_interleave(2))
+    assert twice["source_memories"] is output["source_memories"]  # nothing is copied for hypotheses
+    kept = [3, 0]
+    rows = torch.tensor([2 * sentence + place for sentence in kept for place in (1, 1)])
+    finished = model.encoder.reorder_encoder_out(twice, rows)
+    assert all(len(memory) == 2 for memory in finished["source_memories"])
+    previous = torch.tensor([[2, 5], [2, 6]])
+    before = [
+        model.decoder(tokens.expand(sentences, -1), encoder_out=output)[0][kept] for tokens in previous
+    ]  # [2, 2, V] of both tokens
+    after = model.decoder(previous.repeat(2, 1), encoder_out=finished)[0].unflatten(0, (2, 2))
+    torch.testing.assert_close(after, torch.stack(before, dim=1), atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(after[:, 0], after[:, 1])
+
+
+@pytest.mark.parametrize("variant", ["flat-dot-product", "hierarchical-sentinel", "concatenation-ca-att"])
+def test_a_document_does_not_depend_on_its_batch(data_bin, variant):
+    _, task, model = build(data_bin, *VARIANTS[variant])
+    sample = toy.batch_of(task)
+    rows = {int(number): values for number, values in zip(sample["id"], logits(model, sample))}
+    dataset = task.dataset("test")
+    part = dataset.collater([dataset[number] for number in (2, 0)])
+    for number, values, target in zip(part["id"].tolist(), logits(model, part), part["target"]):
+        real = target.ne(1)
+        torch.testing.assert_close(values[real], rows[number][: len(real)][real], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("variant", ["flat-sentinel", "parallel-luong"])
+def test_recomputed_activations_give_the_same_gradients(data_bin, variant):
+    def gradients(*options):
+        _, task, model = build(data_bin, *VARIANTS[variant], "--decoder-context-attention", "sentence", *options)
+        output, _ = model.train()(**toy.batch_of(task)["net_input"])
+        output.sin().sum().backward()
+        return {name: parameter.grad for name, parameter in model.named_parameters()}
+
+    plain, recomputed = gradients(), gradients("--checkpoint-activations")
+    assert plain.keys() == recomputed.keys()
+    for name, gradient in plain.items():
+        torch.testing.assert_close(recomputed[name], gradient, atol=1e-5, rtol=1e-5, msg=name)
+
+
+@pytest.mark.parametrize("norm", [[], ["--encoder-normalize-before", "--decoder-normalize-before"]])
+@pytest.mark.parametrize("name", ["flat", "parallel", "serial"])
+def test_of_one_source_they_compute_what_the_stock_transformer_computes(data_bin, name, norm):
+    stock = stir(toy.build(data_bin, *norm, task="translation", arch="transformer")[2])
+    _, task, model = build(data_bin, *norm, "--attention-combination", name, further=None)
+    model.load_state_dict(stock.state_dict(), strict=True)
+    sample = toy.batch_of(task)
+    net_input = {key: value for key, value in sample["net_input"].items() if key != "layout"}
+    real = sample["target"].ne(1)
+    torch.testing.assert_close(logits(model, sample)[real], stock(**net_input)[0][real], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("variant", [name for name in VARIANTS if "ca-att" not in name])
+def test_a_sentence_level_checkpoint_is_a_starting_point(data_bin, variant):
+    _, _, sentence = toy.build(data_bin)
+    for parameter in sentence.parameters():
+        parameter.data.normal_(0, 0.2)
+    _, task, model = build(data_bin, *VARIANTS[variant])
+    begun = {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(sentence.state_dict(), strict=True)
+    loaded, prefix = model.state_dict(), "decoder.layers.0.encoder_attn"
+    own = attentions(model)[0].combination.main_source()
+    assert bool(own) == (variant.endswith("dot-product") or variant.endswith("sentinel"))
+    taken = {f"{prefix}.combination.{part}.{kind}" for part in own.values() for kind in ("weight", "bias")}
+    fresh = [name for name in loaded if name.startswith(f"{prefix}.") and name not in taken]
+    assert fresh and all(torch.equal(loaded[name], begun[name]) for name in fresh)
+    for stock, part in own.items():
+        from_stock = sentence.state_dict()[f"{prefix}.{stock}.weight"]
+        assert torch.equal(loaded[f"{prefix}.combination.{part}.weight"], from_stock)
+    again = build(data_bin, *VARIANTS[variant])[2]
+    again.load_state_dict(model.state_dict(), strict=True)
+    sample = toy.batch_of(task)
+    assert torch.equal(logits(again, sample), logits(model, sample))
+
+
+def test_freezing_leaves_the_attention_to_all_sources_to_train(data_bin):
+    _, _, model = build(data_bin, *VARIANTS["flat-luong"], "--freeze-sentence-model")
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert trained and all(".encoder_attn.combination." in name for name in trained)
+
+
+def test_without_an_option_one_source_has_fairseqs_attention_and_several_are_combined(data_bin):
+    assert not attentions(build(data_bin, further=None)[2])
+    first, second = attentions(build(data_bin)[2])
+    assert type(first.combination) is ATTENTION_COMBINATIONS["hierarchical"]
+    assert (first.number, second.number) == (0, 1)
+
+
+def test_how_target_words_divide_their_attention_is_recorded(data_bin):
+    _, task, model = build(data_bin, *VARIANTS["hierarchical-sentinel"])
+    sample = toy.batch_of(task)
+    with record() as recording:
+        logits(model, sample)
+    layout = sample["net_input"]["layout"]
+    first_sentences = torch.from_numpy(layout.sentences.offsets[:-1])
+    at_start = torch.isin(layout.targets.item_row, first_sentences)
+    for attention in attentions(model):
+        (evidence,) = (e for e in recording.of(attention) if isinstance(e, SourceShares))
+        assert evidence.names == ("source", "previous:1", "next:2", "sentinel")
+        assert evidence.shares.shape == (layout.targets.total, 4)
+        torch.testing.assert_close(evidence.shares.sum(-1), torch.ones(layout.targets.total))
+        assert torch.equal(evidence.shares[:, 1] == 0, at_start)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--attention-combination", "plain"], "--attention-combination plain: must be one of concatenation, flat"),
+        (["--combination-attention", "ca-att"], "--combination-attention needs --attention-combination, or several"),
+        (["--attention-sentinel"], "--attention-sentinel needs --attention-combination"),
+        (["--attention-combination", "flat", "--combination-attention", "dot"], "--combination-attention: dot: must"),
+        (["--attention-combination", "serial", "--attention-sentinel"], "--attention-sentinel: there is no distribut"),
+        (["--attention-combination", "flat", "--combination-attention", "ca-att", "--share-combination-projections"],
+         "--share-combination-projections: ca-att computes with projections of width 1, not 8"),
+    ],
+)  # fmt: skip
+def test_bad_options_are_refused_by_name(data_bin, wrong, message):
+    with pytest.raises(InputError, match=message):
+        toy.build(data_bin, *wrong)
+
+
+def test_a_batch_without_the_models_sources_is_refused(data_bin):
+    _, task, model = build(data_bin)
+    del model.encoder.encode_further
+    with pytest.raises(InputError, match="--further-sources previous:1,next:2: the batch has 0 of 2"):
+        logits(model, toy.batch_of(task))
+
+
+@pytest.mark.parametrize("attention", sorted(set(ATTENTION_SCORES.names()) - {"dot-product"}))
+def test_other_attentions_to_the_one_source_train_and_translate(data_bin, tmp_path, attention):
+    options = ["--attention-combination", "flat", "--combination-attention", attention]
+    checkpoint = toy.train(data_bin, tmp_path, *options, "--max-update", "2")
+    assert len(toy.generate(data_bin, checkpoint, "--beam", "3", "--max-len-b", "6").hypotheses) == 11

@@ -1,0 +1,152 @@
+import numpy as np
+import pytest
+import torch
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.document_rnn import DocumentRNN
+from docnmt_fairseq.models.recurrent_decoder import RecurrentDecoder
+from docnmt_fairseq.modules.source_states import SourceStates
+from tests import toy
+from tests.models.test_document_transformer import logits, stir
+
+TINY = ["--encoder-embed-dim", "6", "--encoder-hidden-size", "5", "--decoder-embed-dim", "7", "--attention-dim", "3"]
+TINY += ["--decoder-hidden-size", "4", "--dropout", "0"]
+VARIANTS = {
+    "gru": [],
+    "lstm": ["--encoder-cell", "lstm", "--decoder-cell", "lstm", "--encoder-layers", "2", "--decoder-layers", "3"],
+    "ca-rnn": ["--encoder-cell", "ca-rnn", "--decoder-cell", "ca-rnn", "--encoder-layers", "2"],
+    "ca-rnn-layers": ["--decoder-cell", "ca-rnn", "--decoder-layers", "2", "--decoder-out-embed-dim", "3"],
+    "conditional-gru": ["--decoder-cell", "conditional-gru", "--decoder-layers", "2"],
+    "rnnsearch": ["--deep-output", "maxout", "--initial-state", "last-backward"],
+    "tied": ["--share-decoder-input-output-embed"],
+    "flat-sentinel": ["--attention-sentinel", "--combination-attention", "luong"],
+    "hierarchical-sentinel": ["--attention-combination", "hierarchical", "--attention-sentinel"],
+    "heads": ["--combination-attention", "dot-product", "--decoder-attention-heads", "2"],
+    "ca-att": ["--combination-attention", "ca-att", "--decoder-cell", "ca-rnn"],
+}
+every_variant = pytest.mark.parametrize("variant", VARIANTS)
+
+
+def build(data_bin, variant, *extra):
+    return toy.build(data_bin, *VARIANTS[variant], *extra, arch="document_rnn", tiny=TINY)
+
+
+@every_variant
+def test_a_sentence_does_not_depend_on_its_batch(data_bin, variant):
+    _, task, model = build(data_bin, variant)
+    stir(model)
+    sample = toy.batch_of(task)
+    together = logits(model, sample)
+    for row in range(len(together)):
+        length, target = int(sample["net_input"]["src_lengths"][row]), int(sample["target"][row].ne(1).sum())
+        alone = {
+            "src_tokens": sample["net_input"]["src_tokens"][row : row + 1, :length],
+            "src_lengths": torch.tensor([length]),
+            "prev_output_tokens": sample["net_input"]["prev_output_tokens"][row : row + 1, :target],
+        }
+        torch.testing.assert_close(together[row, :target], model(**alone)[0][0], atol=1e-5, rtol=1e-5)
+
+
+@every_variant
+def test_training_loss_on_packed_tokens_is_the_padded_loss(data_bin, variant):
+    cfg, task, model = build(data_bin, variant, "--criterion", "label_smoothed_cross_entropy")
+    stir(model)
+    criterion, sample = task.build_criterion(cfg.criterion), toy.batch_of(task)
+    validation, _, _ = criterion(model, sample)
+    model.train()
+    packed, size, _ = criterion(model, sample)
+    assert model(**sample["net_input"])[0].shape[0] == size == int(sample["target"].ne(1).sum())
+    torch.testing.assert_close(packed, validation, atol=1e-4, rtol=1e-5)
+
+
+@every_variant
+@pytest.mark.parametrize("incremental", [True, False])
+def test_stepwise_decoding_equals_packed_decoding(data_bin, variant, incremental):
+    _, task, model = build(data_bin, variant)
+    stir(model)
+    sample = toy.batch_of(task)
+    full = logits(model, sample)
+    encoder_out = model.encoder.forward_torchscript(sample["net_input"])
+    previous, state = sample["net_input"]["prev_output_tokens"], {}
+    if incremental:
+        steps = [
+            model.decoder(previous[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
+            for step in range(previous.size(1))
+        ]
+        stepwise = torch.cat(steps, dim=1)
+    else:
+        stepwise, _ = model.decoder(previous, encoder_out=encoder_out)
+    real = sample["target"].ne(1)
+    torch.testing.assert_close(stepwise[real], full[real], atol=1e-5, rtol=1e-5)
+
+
+@every_variant
+def test_hypotheses_change_places_and_sentences_vanish(data_bin, variant):
+    _, task, model = build(data_bin, variant)
+    stir(model)
+    sample = toy.batch_of(task)
+    tokens = torch.randint(4, 9, (3, 2, 4), generator=torch.Generator().manual_seed(0))  # sentences, hypotheses, words
+    tokens[2] = tokens[0]
+    encoder, decoder, incremental = model.encoder, model.decoder, {}
+    everyone = encoder.forward_torchscript(sample["net_input"])
+    first = encoder.reorder_encoder_out(everyone, torch.tensor([4, 4, 2, 2, 4, 4]))
+    for step in range(3):
+        decoder(tokens.flatten(0, 1)[:, : step + 1], encoder_out=first, incremental_state=incremental)
+    order = torch.tensor([5, 4, 2, 2])  # of rows; the first sentence is done
+    decoder.reorder_incremental_state_scripting(incremental, order)
+    left = encoder.reorder_encoder_out(first, order)
+    assert len(left["memories"][0]) == 2
+    words = tokens.flatten(0, 1)[order]
+    found, _ = decoder(words, encoder_out=left, incremental_state=incremental)
+    for row, sentence in enumerate([4, 4, 2, 2]):
+        alone = encoder.reorder_encoder_out(everyone, torch.tensor([sentence]))
+        expected, _ = decoder(words[row : row + 1], encoder_out=alone)
+        torch.testing.assert_close(found[row, 0], expected[0, -1], atol=1e-5, rtol=1e-5)
+
+
+@every_variant
+def test_every_parameter_gets_a_gradient(data_bin, variant):
+    _, task, model = build(data_bin, variant)
+    stir(model).train()
+    model(**toy.batch_of(task)["net_input"])[0].sin().sum().backward()
+    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
+
+
+@pytest.mark.parametrize("options", [[], ["--attention-combination", "hierarchical", "--attention-sentinel"]], ids=str)
+@pytest.mark.parametrize("cell", ["gru", "conditional-gru"])
+def test_the_decoder_attends_to_several_sources(data_bin, cell, options):
+    cfg, task, one = build(data_bin, "gru", "--decoder-cell", cell, *options)
+    cfg.model.decoder_hidden_size, lengths = 4, np.array([2, 0, 1, 0, 0, 3, 1, 0, 0, 2, 1])
+    decoder = RecurrentDecoder(cfg.model, task.target_dictionary, one.decoder.embed_tokens, (10, 3))
+    model = stir(DocumentRNN(one.encoder, decoder)).eval()
+    features = SourceStates(torch.randn(5, 3, generator=torch.Generator().manual_seed(2)), lengths, np.arange(10) % 5)
+    alone = model.encoder.encode
+    model.encoder.encode = lambda *batch: [*alone(*batch), features]
+    sample = toy.batch_of(task)
+    full, extra = model(**sample["net_input"])
+    encoder_out = model.encoder.forward_torchscript(sample["net_input"])
+    stepwise, _ = model.decoder(sample["net_input"]["prev_output_tokens"], encoder_out=encoder_out)
+    real = sample["target"].ne(1)
+    torch.testing.assert_close(stepwise[real], full[real], atol=1e-5, rtol=1e-5)
+    shares = extra["source_shares"]  # of packed target words
+    assert shares.shape == (int(real.sum()), 3 if options else 2)
+    torch.testing.assert_close(shares.sum(-1), torch.ones(len(shares)))
+    has_features = torch.from_numpy(lengths > 0).repeat_interleave(real.sum(1))
+    assert torch.equal(shares[:, 1] > 0, has_features)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--encoder-cell", "conditional-gru"], "--encoder-cell conditional-gru: must be one of ca-rnn, gru, lstm"),
+        (["--decoder-cell", "grue"], "--decoder-cell grue: must be one of ca-rnn, conditional-gru, gru, lstm"),
+        (["--combination-attention", "x", "--decoder-layers", "0"], "--combination-attention: x.*--decoder-layers 0"),
+        (["--attention-combination", "plain"], "--attention-combination plain: must be one of"),
+        (["--attention-combination", "serial", "--attention-sentinel"], "--attention-sentinel"),
+        (["--share-decoder-input-output-embed", "--decoder-out-embed-dim", "4"], "--decoder-out-embed-dim 4"),
+        (["--share-all-embeddings"], "--encoder-embed-dim and --decoder-embed-dim differ"),
+    ],
+)
+def test_bad_options_are_refused_by_name(data_bin, wrong, message):
+    with pytest.raises(InputError, match=message):
+        build(data_bin, "gru", *wrong)

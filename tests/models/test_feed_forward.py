@@ -1,0 +1,175 @@
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from docnmt_fairseq.errors import InputError
+from tests import toy
+from tests.models.test_document_transformer import logits, stir
+
+VARIANTS = {
+    "ca-nn": ["--feed-forward", "ca-nn"],
+    "ca-res": ["--feed-forward", "ca-res"],
+    "ca-res of three": ["--feed-forward", "ca-res", "--ca-res-block", "3,2,1,0"],
+    "ca-res always on": ["--feed-forward", "ca-res", "--ca-res-block", "2,1,-,1"],
+    "each side its own": ["--encoder-feed-forward", "ca-nn", "--decoder-feed-forward", "ca-res"],
+}
+NORM = ["--encoder-normalize-before", "--decoder-normalize-before"]
+CONDITIONAL = ["--context-attention", "conditional", "--decoder-context-attention", "sentence"]
+every_variant = pytest.mark.parametrize("variant", VARIANTS)
+
+
+@pytest.mark.parametrize("norm", [[], NORM], ids=["post-norm", "pre-norm"])
+def test_where_chi_is_one_ca_nn_is_the_stock_transformer_and_loads_it(data_bin, norm):
+    _, _, stock = toy.build(data_bin, *norm, task="translation", arch="transformer")
+    _, task, model = toy.build(data_bin, *norm, *VARIANTS["ca-nn"], "--chi-bias", "60")
+    model.load_state_dict(stir(stock).state_dict(), strict=True)
+    sample = toy.batch_of(task)
+    net_input = {key: value for key, value in sample["net_input"].items() if key != "layout"}
+    real = sample["target"].ne(1)
+    torch.testing.assert_close(logits(model, sample)[real], stock(**net_input)[0][real], atol=1e-5, rtol=1e-5)
+
+
+def test_ca_nn_is_chi_times_the_feed_forward_and_the_default_for_the_rest(data_bin):
+    """In both sides, against the stock model: with b = 0 χ is 1/2, so that fc2 halved plus w_0 / 2 is the same."""
+    _, task, model = toy.build(data_bin, *VARIANTS["ca-nn"], "--chi-bias", "0")
+    stir(model)
+    state = model.state_dict()
+    for side in ("encoder", "decoder"):
+        for layer in (0, 1):
+            prefix = f"{side}.layers.{layer}.fc1"
+            state[f"{prefix}.score.weight"].zero_()
+            state[f"{prefix}.score.bias"].zero_()
+    plain = {key.replace(".fc1.v.", "."): value.clone() for key, value in state.items()}
+    for key in [key for key in plain if key.endswith(".fc1.default")]:
+        layer = key[: -len(".fc1.default")]
+        plain[f"{layer}.fc2.weight"] /= 2
+        plain[f"{layer}.fc2.bias"] = (plain[f"{layer}.fc2.bias"] + plain.pop(key)) / 2
+        del plain[f"{layer}.fc1.score.weight"], plain[f"{layer}.fc1.score.bias"]
+    _, _, standard = toy.build(data_bin)
+    standard.load_state_dict(plain, strict=True)
+    sample = toy.batch_of(task)
+    torch.testing.assert_close(logits(model, sample), logits(standard, sample), atol=1e-5, rtol=1e-5)
+
+
+def test_an_always_on_block_of_two_is_the_standard_feed_forward_beside_a_linear_map(data_bin):
+    _, task, model = toy.build(data_bin, *VARIANTS["ca-res always on"])
+    stir(model)
+    state, plain = model.state_dict(), {}
+    for key, value in state.items():
+        if key.endswith("fc1.layers.1.linear.weight"):
+            value[:, :8] = 0  # what layer 2 sees of the block's input
+            value = value[:, 8:]
+        plain[key.replace("fc1.layers.0.linear", "fc1").replace("fc1.layers.1.linear", "fc2")] = value
+    _, _, standard = toy.build(data_bin)
+    standard.load_state_dict(plain, strict=True)
+    sample = toy.batch_of(task)
+    torch.testing.assert_close(logits(model, sample), logits(standard, sample), atol=1e-5, rtol=1e-5)
+
+
+def test_ca_nn_with_a_hidden_unit_less_has_as_many_parameters(data_bin):
+    def parameters(*options):
+        return sum(parameter.numel() for parameter in toy.build(data_bin, *options)[2].parameters())
+
+    narrower = ["--encoder-ffn-embed-dim", "11", "--decoder-ffn-embed-dim", "11"]
+    assert parameters(*VARIANTS["ca-nn"], *narrower) == parameters()
+
+
+@every_variant
+def test_packed_padded_and_stepwise_are_the_same(data_bin, variant):
+    _, task, model = toy.build(data_bin, *VARIANTS[variant], *CONDITIONAL)
+    stir(model)
+    sample = toy.batch_of(task)
+    full, real = logits(model, sample), sample["target"].ne(1)
+    encoder_out = model.encoder.forward_torchscript(sample["net_input"])
+    previous, state = sample["net_input"]["prev_output_tokens"], {}
+    steps = [
+        model.decoder(previous[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
+        for step in range(previous.size(1))
+    ]
+    torch.testing.assert_close(torch.cat(steps, dim=1)[real], full[real], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(model.train()(**sample["net_input"])[0], full[real], atol=1e-5, rtol=1e-5)
+
+
+@every_variant
+def test_every_parameter_gets_the_same_gradient_when_activations_are_recomputed(data_bin, variant):
+    def gradients(*options):
+        _, task, model = toy.build(data_bin, *VARIANTS[variant], *options)
+        output, _ = stir(model).train()(**toy.batch_of(task)["net_input"])
+        output.sin().sum().backward()
+        return {name: parameter.grad for name, parameter in model.named_parameters()}
+
+    plain, recomputed = gradients(), gradients("--checkpoint-activations")
+    assert plain.keys() == recomputed.keys()
+    for name, gradient in plain.items():
+        torch.testing.assert_close(recomputed[name], gradient, atol=1e-5, rtol=1e-5, msg=name)
+
+
+def test_freezing_leaves_chi_and_the_default_to_train(data_bin):
+    _, _, model = toy.build(data_bin, *VARIANTS["ca-nn"], "--freeze-sentence-model", "--em-steps", "2")
+    trained = {name.split(".", 4)[-1] for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert trained == {"score.weight", "score.bias", "default"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--feed-forward", "ca-res", "--ca-res-block", "2,1,-,0"], r"--ca-res-block '2,1,-,0' is not l,n_v,n_σ,b"),
+        (["--feed-forward", "ca-res", "--ca-res-block", "0,1,1,0"], "--ca-res-block '0,1,1,0': l, n_v and n_σ"),
+        (["--decoder-feed-forward", "ca-res", "--ca-res-block", "6,1,1,0"], "--decoder-ffn-embed-dim 12 cannot be"),
+        (["--em-steps", "-1"], "--em-steps -1"),
+        (["--em-steps", "3"], "--em-steps 3: the model has no χ-gated layer"),
+    ],
+)
+def test_bad_options_are_refused_by_name(data_bin, wrong, message):
+    with pytest.raises(InputError, match=message):
+        toy.build(data_bin, *wrong)
+
+
+def test_alternating_training_resumes_where_it_was(data_bin, tmp_path):
+    options = [*VARIANTS["ca-nn"], "--em-steps", "3", "--dropout", "0.1", "--save-interval-updates", "4"]
+    at_three = toy.state(toy.train(data_bin, tmp_path / "half", *options, "--max-update", "3"))
+    toy.train(data_bin, tmp_path / "parts", *options, "--max-update", "4")
+    parts = toy.state(toy.train(data_bin, tmp_path / "parts", *options, "--max-update", "6"))
+    whole = toy.state(toy.train(data_bin, tmp_path / "whole", *options, "--max-update", "6"))
+    fresh = toy.build(data_bin, *VARIANTS["ca-nn"], "--dropout", "0.1")[2].state_dict()
+    for key in whole:
+        torch.testing.assert_close(parts[key], whole[key], atol=1e-6, rtol=1e-5, msg=key)
+        if ".fc1.default" in key or ".fc1.v." in key:  # rested in updates 0, 1 and 2, trained in 3, 4 and 5
+            assert torch.equal(at_three[key], fresh[key]) and not torch.equal(whole[key], at_three[key]), key
+        if ".fc1.score" in key:  # the other way round; Adam's momentum does not move it on
+            assert not torch.equal(at_three[key], fresh[key]) and torch.equal(whole[key], at_three[key]), key
+
+
+@every_variant
+def test_a_model_trains_with_dropped_layers_validates_and_translates(data_bin, tmp_path, variant):
+    options = [*VARIANTS[variant], *CONDITIONAL, "--encoder-layerdrop", "0.3", "--activation-dropout", "0.1"]
+    trained = toy.train(data_bin, tmp_path, *options, "--max-update", "3", "--decoder-layerdrop", "0.3")
+    assert len(toy.generate(data_bin, trained, "--beam", "2", "--max-len-b", "10").hypotheses) == 11
+    criterion = {"criterion": {"_name": "document_label_smoothed_cross_entropy"}}
+    found = toy.validation(data_bin, trained, "--model-overrides", str(criterion))
+    chi = [value for name, value in found.items() if name.startswith("chi_")]
+    assert bool(chi) == (variant != "ca-res always on") and all(0 < value < 1 for value in chi)
+
+
+@pytest.mark.slow
+def test_two_processes_alternate_and_log_what_one_does(data_bin, tmp_path):
+    options = [*VARIANTS["ca-nn"], "--em-steps", "1", "--optimizer", "adam", "--lr", "0.01", "--max-update", "3"]
+    options += ["--criterion", "document_label_smoothed_cross_entropy", "--log-format", "json", "--max-tokens", "400"]
+    options += ["--batch-size", "6", "--batch-size-valid", "1"]
+    states, logged = [], []
+    for processes, name in ((1, "one"), (2, "two")):
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(processes)]
+        command += ["-m", "fairseq_cli.train", *toy.arguments(data_bin, *options, "--save-dir", str(tmp_path / name))]
+        command += ["--distributed-backend", "gloo"] if processes == 2 else ["--update-freq", "2"]
+        result = subprocess.run(command, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr[-3000:]
+        lines = (result.stdout + result.stderr).splitlines()
+        found = json.loads(next(line[line.index("{") :] for line in reversed(lines) if '"valid_chi_' in line))
+        logged.append({key: float(value) for key, value in found.items() if key.startswith("valid_chi_")})
+        states.append(toy.state(tmp_path / name / "checkpoint_last.pt"))
+    assert len(logged[0]) == 4 and logged[0] == pytest.approx(logged[1], abs=1e-3)
+    for key, value in states[0].items():
+        torch.testing.assert_close(states[1][key], value, atol=1e-4, rtol=1e-3, msg=key)

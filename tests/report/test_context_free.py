@@ -1,0 +1,73 @@
+"""What a report says about χ of the words of a document."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from docnmt_fairseq.modules.recording import ContextFreeIndicator, record
+from docnmt_fairseq.report.context_free import indicators_of, section
+from docnmt_fairseq.report.inspection import inspect
+from docnmt_fairseq.report.loading import Trained, dataset_of
+from tests.models.test_document_transformer import stir
+from tests.toy import build
+
+TEXT = ["a b c", "d", "e e a", "b"]
+BAGS = [
+    "--decoder-context-attention",
+    "sentence",
+    "--sentence-encoder",
+    "ca-bsfe",
+    "--context-attention",
+    "conditional",
+]
+CUT = ["--max-document-sentences", "2", "--context-overlap", "1"]
+
+
+def found(data_bin, *options):
+    _, task, model = build(data_bin, *options)
+    of = Trained(Path("x/checkpoint_best.pt"), stir(model), task)
+    inspection = inspect(of, dataset_of(of, TEXT, "text"), 0, beam=1)
+    return model, inspection, indicators_of(model, inspection)
+
+
+@pytest.mark.parametrize("cut", [[], CUT], ids=["whole", "in pieces"])
+def test_every_layer_tells_chi_of_every_word(data_bin, cut):
+    _, inspection, layers = found(data_bin, "--feed-forward", "ca-nn", "--decoder-feed-forward", "ca-res", *cut)
+    titles = [layer.title for layer in layers]
+    assert titles[:2] == ["encoder layer 1: feed-forward", "encoder layer 2: feed-forward"]
+    assert titles[2:4] == ["decoder layer 1: feed-forward 1", "decoder layer 1: feed-forward 2"]
+    words = {
+        "source": sum(len(sentence.source) for sentence in inspection.sentences),
+        "target": sum(len(sentence.translation) for sentence in inspection.sentences),
+    }
+    for layer in layers:
+        assert layer.side == ("source" if layer.name.startswith("encoder") else "target")
+        assert sorted(layer.chi) == list(range(words[layer.side]))
+
+
+def test_sentence_encoders_tell_chi_of_source_words_wherever_they_are(data_bin):
+    _, inspection, layers = found(data_bin, *BAGS)
+    assert {layer.title for layer in layers} == {
+        "encoder layer 2: sentence encoder", "decoder layer 2: sentence encoder"
+    }  # fmt: skip
+    assert {layer.side for layer in layers} == {"source"}
+    assert "translation: mean" not in section(layers, inspection)
+
+
+def test_the_table_holds_means_of_word_types_the_most_context_free_first(data_bin):
+    model, inspection, layers = found(data_bin, "--encoder-feed-forward", "ca-nn")
+    (piece,) = inspection.pieces
+    tokens = [token for sentence in inspection.sentences for token in sentence.source]
+    with record(ContextFreeIndicator) as recording:
+        numbers = torch.tensor([model.encoder.dictionary.index(token) for token in tokens])
+        model.encoder.encode(piece.layout.words.pad(numbers, 1), piece.layout)
+    chi = [evidence.chi for _, evidence in recording.entries]
+    rows = re.findall(r"<tr>(.*?)</tr>", section(layers, inspection))[1:]
+    cells = {row[0]: row[1:] for row in (re.findall(r"<td>(.*?)</td>", row) for row in rows)}
+    assert cells.keys() == {token.replace("</s>", "&lt;/s&gt;") for token in tokens}
+    places = [number for number, token in enumerate(tokens) if token == "e"]
+    assert cells["e"][0] == "2" and cells["e"][2:] == [f"{float(of[places].mean()):.3f}" for of in chi]
+    means = [float(row[1]) for row in cells.values()]
+    assert means == sorted(means, reverse=True) and len(set(means)) > 3

@@ -1,0 +1,67 @@
+"""``document_rnn`` through fairseq's own commands."""
+
+import pytest
+import torch
+
+from tests import toy
+from tests.tasks.test_commands import IDS
+
+CELLS = ("", "_lstm", "_ca_rnn", "_conditional_gru")
+ARCHITECTURES = ["rnnsearch_tiny", *(f"document_rnn{cell}_tiny" for cell in CELLS)]
+SEARCH = ["--beam", "3", "--max-len-b", "10"]
+
+
+def train(data_bin, folder, arch, *options):
+    return toy.train(data_bin, folder, *options, arch=arch, tiny=["--dropout", "0.1"])
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_architectures_train_validate_and_translate(data_bin, tmp_path, arch):
+    trained = train(data_bin, tmp_path, arch, "--max-update", "4")
+    assert toy.validate(data_bin, trained) > 0
+    together = toy.generate(data_bin, trained, *SEARCH)
+    assert sorted(together.hypotheses) == IDS
+    assert toy.generate(data_bin, trained, *SEARCH, "--batch-size", "1").hypotheses == together.hypotheses
+
+
+@pytest.fixture(scope="module")
+def checkpoint(data_bin, tmp_path_factory):
+    """Returns a model that ends sentences at different steps."""
+    return train(data_bin, tmp_path_factory.mktemp("rnn"), "document_rnn_conditional_gru_tiny", "--max-update", "60")
+
+
+@pytest.mark.parametrize(
+    "search",
+    [["--score-reference"], ["--prefix-size", "1"], ["--sampling", "--beam", "2"], ["--beam", "1"], ["--nbest", "2"]],
+    ids=" ".join,
+)
+def test_search_options_work(data_bin, checkpoint, search):
+    text = toy.generate_text(data_bin, checkpoint, "--max-len-b", "10", *search)
+    assert {int(line[2:].split("\t")[0]) for line in text.splitlines() if line.startswith("H-")} == set(IDS)
+
+
+def test_a_score_is_the_references_where_it_is_what_was_found(data_bin, checkpoint):
+    translations = toy.generate(data_bin, checkpoint, *SEARCH).hypotheses
+    assert len({len(tokens.split()) for tokens, _ in translations.values()}) > 2
+    references = toy.generate(data_bin, checkpoint, "--score-reference").hypotheses
+    same = [number for number in IDS if translations[number][0] == references[number][0]]
+    assert same
+    for number in same:
+        assert translations[number][1] == pytest.approx(references[number][1], abs=2e-3)
+
+
+def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
+    arch, options = "document_rnn_ca_rnn_tiny", ["--save-interval-updates", "3"]
+    whole = train(data_bin, tmp_path / "whole", arch, *options, "--max-update", "6")
+    train(data_bin, tmp_path / "parts", arch, *options, "--max-update", "3")
+    parts = train(data_bin, tmp_path / "parts", arch, *options, "--max-update", "6")
+    a, b = toy.state(whole), toy.state(parts)
+    for key in a:
+        torch.testing.assert_close(a[key], b[key], atol=1e-6, rtol=1e-5, msg=key)
+
+
+def test_document_view_comes_back_from_the_checkpoint(data_bin, tmp_path, caplog):
+    trained = train(data_bin, tmp_path, "rnnsearch_tiny", "--max-update", "1", "--max-document-sentences", "2")
+    caplog.set_level("INFO")
+    toy.generate(data_bin, trained, *SEARCH)
+    assert "6 pieces" in caplog.text
