@@ -83,7 +83,8 @@ def main() -> None:
                 f"{VOCABULARY:,} word vectors of width {WIDTH}, read from text; sentences of {length:.1f} words on "
                 "average, their vectors written as float32. The data-bin of `neighbours` has as many lines in "
                 "documents of 20 to 60; 10 similar sentences are kept of each. Whole processes, the start of Python "
-                "included; memory counts pages of the memory-mapped output, which the system takes back at need.",
+                "included; wall time grows with whatever else the machine does. Memory counts pages of the "
+                "memory-mapped output, which the system takes back at need.",
             ]
         ),
     )
