@@ -23,11 +23,13 @@ from comparison import corpus_of, facts_of, phenomena, trained
 from long_range_report import Store
 from machine import RESULTS, ROOT, machine
 
+from docnmt_fairseq import cli
+from docnmt_fairseq.corpus.files import partial_path
 from docnmt_fairseq.recipes.facts import Facts
 from docnmt_fairseq.recipes.models import Model
 from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
 from docnmt_fairseq.recipes.run import Options, Recipe
-from docnmt_fairseq.recipes.training import Machine
+from docnmt_fairseq.recipes.training import BEST, Machine
 
 FOLDER = ROOT / "benchmarks" / "variants"
 _VALIDATED = re.compile(r'"valid_nll_loss": "([\d.]+)".*"valid_num_updates": "(\d+)"')
@@ -72,6 +74,20 @@ def _always(options: List[str]) -> Any:
     return lambda updates: list(map(str, options))
 
 
+def find_similar(recipe: Recipe, model: Path) -> None:
+    """Finds similar sentences in the data-bin, once: by CA-SEM vectors of the source embeddings of a trained model."""
+    data, vectors = recipe.output / "data", recipe.output / "vectors.npz"
+    if vectors.exists():
+        return
+    corpus = data / "subword" / f"train.{recipe.facts.source_lang}"
+    fit = ["embed", "fit", "--path", str(model / BEST), "--data", str(data), "--corpus", str(corpus)]
+    made = partial_path(vectors).with_suffix(".npz")
+    for words in ([*fit, "--output", str(made)], ["embed", "neighbours", "--model", str(made), str(data)]):
+        if cli.main(words):
+            raise SystemExit(1)
+    made.rename(vectors)
+
+
 def curve(log: str) -> List[Tuple[int, float]]:
     """Returns updates and validation loss, in bits a token, of every validation in a training's log."""
     return [(int(updates), float(loss)) for loss, updates in _VALIDATED.findall(log)]
@@ -107,6 +123,8 @@ def main() -> None:
             output = args.work / f"{args.suite}-{args.part}"
             recipe = Recipe(facts, Options(output, raw, (name,), (seed,), Machine(cpu=True)), models)
             with alone_in(output), ending_on_signals():
+                if "similar" in models[name].options(facts.training.updates):
+                    find_similar(recipe, output / "models" / f"{next(iter(models))}-{args.seeds[0]}")
                 recipe.run()
                 log = (recipe.output / "models" / f"{name}-{seed}" / "train.log").read_text(encoding="utf-8")
                 run = {"part": args.part, **trained(recipe, name, seed), "curve": curve(log)}

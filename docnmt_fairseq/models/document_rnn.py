@@ -25,6 +25,7 @@ class DocumentRNN(FairseqEncoderDecoderModel):
     """Sentences are read from both ends; the decoder attends to what was read, one step after another."""
 
     takes_layout = True
+    gives_alignment = False  # combinations of attention keep the weights of words to themselves
 
     def __init__(self, encoder: RecurrentEncoder, decoder: RecurrentDecoder):
         super().__init__(encoder, decoder)

@@ -154,7 +154,11 @@ class DocumentsTask(TranslationTask):
         )
 
     def build_generator(self, models: List, args: object, *more, **kwargs) -> object:
-        """Returns fairseq's search; ``InputError`` for the one that needs its own batches."""
+        """Returns fairseq's search; ``InputError`` for what needs its own batches, or alignments that a model lacks."""
         if getattr(args, "constraints", None):
             raise InputError("--constraints needs sentences without documents: use fairseq's own translation task")
+        if getattr(args, "print_alignment", None) and not all(
+            getattr(model, "gives_alignment", True) for model in models
+        ):
+            raise InputError("--print-alignment: document_rnn gives no alignments")
         return super().build_generator(models, args, *more, **kwargs)

@@ -122,3 +122,47 @@ def test_earlier_translations_carry_a_decision_on():
     #        reached     reached     not so, nor does it help others, by way of line 2, of line 5, reached, of line 7
     assert in_reach(cases, lines, back=2) == [True, True, False, True, True, False, True]
     assert in_reach(cases, lines, back=1) == [False, True, False, False, False, False, False]
+
+
+def test_every_suite_of_variants_can_be_built_and_has_its_own_names():
+    import variants
+
+    from docnmt_fairseq.models.architectures import SIZES
+
+    for file in sorted(variants.FOLDER.glob("*.yaml")):
+        suite = variants.Suite.read(file.stem)
+        for part in ("synthetic", "text"):
+            budget, models = suite.facts(part).training, suite.models(part)
+            assert budget.size in SIZES and budget.updates % budget.validate_every == 0 and len(models) > 1
+            for name, model in models.items():
+                options = [*budget.options, *model.options(budget.updates)]
+                parsed = parse(f"{model.arch}_{budget.size}", options)
+                assert parsed.task == "document_translation", name
+
+
+def parse(arch, options):
+    """Returns what fairseq-train makes of a model's options; it exits if it does not know one."""
+    from fairseq import options as fairseq_options
+
+    import docnmt_fairseq
+
+    docnmt_fairseq.register()
+    common = ["data", "--arch", arch, "--task", "document_translation", "--optimizer", "adam", "--lr-scheduler"]
+    return fairseq_options.parse_args_and_arch(
+        fairseq_options.get_training_parser(), [*common, "inverse_sqrt", *options]
+    )
+
+
+def test_report_of_variants(tmp_path):
+    import variants_report
+
+    runs = [
+        {**run("flat", seed, 5, 5), "curve": [(150, 3.0 + seed), (300, 2.0)], "bleu": 50.0, "chrf": 60.0}
+        for seed in (1, 2)
+    ]
+    made = store(tmp_path, *runs)
+    variants_report.write(made, "Title", "Why?", ["serial", "flat"], tmp_path, "suite")
+    text = (tmp_path / "variants_suite.md").read_text()
+    assert "| flat | 1,234 | 2.000 / 2.000 | 50.00 / 50.00 | 60.00 / 60.00 |" in text and "serial" not in text
+    assert (tmp_path / "variants_suite_synthetic.png").stat().st_size
+    assert variants_report.line(runs[0]).startswith("synthetic: flat, seed 1: BLEU 50.00, nll 2.000")

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from docnmt_fairseq.errors import InputError
 from tests import toy
 from tests.tasks.test_commands import IDS
 
@@ -38,6 +39,11 @@ def checkpoint(data_bin, tmp_path_factory):
 def test_search_options_work(data_bin, checkpoint, search):
     text = toy.generate_text(data_bin, checkpoint, "--max-len-b", "10", *search)
     assert {int(line[2:].split("\t")[0]) for line in text.splitlines() if line.startswith("H-")} == set(IDS)
+
+
+def test_alignments_are_refused_by_name(data_bin, checkpoint):
+    with pytest.raises(InputError, match="--print-alignment"):
+        toy.generate_text(data_bin, checkpoint, "--print-alignment", "hard")
 
 
 def test_a_score_is_the_references_where_it_is_what_was_found(data_bin, checkpoint):
