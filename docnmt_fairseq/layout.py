@@ -30,6 +30,8 @@ class DocumentLayout:
         target_lengths: [S] target words of each decoded sentence, None without targets.
         decoded: [S] rows that are translated; others are context only. None: all.
         context_tokens: [words of the context-only rows] their tokens, in row order.
+        similar: [R, K] how many rows back the earlier sentences stand that each is most like, most similar first, 0:
+            none; those of other documents do not count. None: not known.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class DocumentLayout:
         decoded: Optional[np.ndarray] = None,
         context_tokens: Optional[Tensor] = None,
         device: torch.device = torch.device("cpu"),
+        similar: Optional[np.ndarray] = None,
     ):
         self.words = Ragged(source_lengths, device)  # words in sentences
         self.sentences = Ragged(document_lengths, device)  # sentences in documents
@@ -54,6 +57,7 @@ class DocumentLayout:
         self.decoded_words = self.words if decoded is None else Ragged(self.words.lengths[decoded], device)
         self.targets = None if target_lengths is None else Ragged(target_lengths, device)
         self.context_tokens = None if context_tokens is None else context_tokens.to(device)
+        self.similar = similar
         self.device = torch.device(device)
         self._plans: Dict[str, Any] = {}  # what was made for this batch: attention plans and the like
 
@@ -83,6 +87,7 @@ class DocumentLayout:
             self.decoded,
             self.context_tokens,
             torch.device(device),
+            self.similar,
         )
 
     def with_targets(self, lengths: np.ndarray) -> "DocumentLayout":

@@ -12,6 +12,7 @@ from docnmt_fairseq.data.batching import pack_batches
 from docnmt_fairseq.data.document_index import DocumentIndex
 from docnmt_fairseq.data.line_source import LineSource
 from docnmt_fairseq.data.pieces import cut, running_total
+from docnmt_fairseq.data.similar import within_piece
 from docnmt_fairseq.layout import DocumentLayout, Ragged
 
 
@@ -30,6 +31,7 @@ class DocumentDataset(FairseqDataset):
         name: for messages.
         further: datasets of the same items, texts or features of the sentences; None for a further source that the
             document holds.
+        similar: [items, K] how many sentences back the most similar ones stand, see ``data/similar.py``.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class DocumentDataset(FairseqDataset):
         seed: int = 1,
         name: str = "corpus",
         further: Sequence[Optional[object]] = (),
+        similar: Optional[np.ndarray] = None,
     ):
         self.src, self.tgt = source, target  # the names that fairseq-generate asks for
         self.index = index
@@ -57,6 +60,7 @@ class DocumentDataset(FairseqDataset):
         self.shuffle = shuffle
         self.seed = seed
         self.name = name
+        self.similar = similar
         self.epoch = 1
         self.source_sizes = sentence_sizes(source, index)
         self.target_sizes = None if target is None else sentence_sizes(target, index)
@@ -103,6 +107,7 @@ class DocumentDataset(FairseqDataset):
             ],
             "sentence_position": rows - index.documents[document],
             "paragraph_position": index.paragraph_positions(document, first, last)[rows - first],
+            "similar": None if self.similar is None else within_piece(self.similar[index.items[rows]], rows),
         }
 
     def _drops_context(self, number: int) -> bool:
@@ -163,6 +168,7 @@ class DocumentDataset(FairseqDataset):
             None if targets is None else np.array([len(tokens) for tokens in targets]),
             None if decoded.all() else np.flatnonzero(decoded),
             torch.cat(context) if context else None,
+            similar=None if self.similar is None else np.concatenate([sample["similar"] for sample in samples]),
         )
 
     def _targets(self, targets: List[Tensor], rows: Ragged) -> Tuple[Tensor, Tensor]:

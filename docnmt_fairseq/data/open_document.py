@@ -2,7 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Deque, Dict, List, Optional, Tuple
+from typing import Callable, Deque, Dict, List, Optional, Tuple
 
 import numpy as np
 from torch import Tensor
@@ -126,10 +126,18 @@ class OpenDocument:
     Args:
         pad, eos: numbers of the padding and the end-of-sentence symbol.
         paragraph_symbol: number of ``<p>``, None if the dictionary lacks it.
+        similar: finds the sentences that those of some lines are most like, see :class:`DocumentDataset`.
     """
 
-    def __init__(self, pad: int, eos: int, paragraph_symbol: Optional[int]):
+    def __init__(
+        self,
+        pad: int,
+        eos: int,
+        paragraph_symbol: Optional[int],
+        similar: Callable[[LinesInMemory, DocumentIndex], Optional[np.ndarray]] = lambda lines, index: None,
+    ):
         self.pad, self.eos, self.paragraph_symbol = pad, eos, paragraph_symbol
+        self.similar = similar
         self.lines: List[Tensor] = []  # of the open document, marks included
         self.before = (0, 0)  # its sentences and paragraphs that are no longer among the lines
         self.batches: Deque[OpenBatch] = deque()
@@ -158,13 +166,15 @@ class OpenDocument:
         self.batches.clear()
         carried = sum(not self._is_paragraph(line) for line in self.lines)
         ends = [number for number, line in enumerate(together.lines) if len(line) == 1]
+        index = index_of(together, self.paragraph_symbol)
         still_open = together.lines[ends[-1] + 1 :] if ends else together.lines
         dataset = InteractiveDataset(
-            together, None, index_of(together, self.paragraph_symbol), self.pad, self.eos, max_sentences=max_sentences,
+            together, None, index, self.pad, self.eos, max_sentences=max_sentences,
             max_tokens=max_tokens, overlap=overlap, with_context=context, name="input",
             batches=self.batches, carried=len(self.lines), before=self.before,
             history=self.history[-carried:] if carried else [],
             stays_open=context and any(not self._is_paragraph(line) for line in still_open),
+            similar=self.similar(together, index),
         )  # fmt: skip
         self.lines = still_open
         if ends:

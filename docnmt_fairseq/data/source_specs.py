@@ -8,7 +8,7 @@ from docnmt_fairseq.modules.context import CONTEXT_SELECTIONS
 
 NONE = "none"
 OPTION = "--further-sources"
-FORMS = "previous[:N], next[:N], random[:N], text:SUFFIX, features:NAME"
+FORMS = "previous[:N], next[:N], random[:N], similar[:N], text:SUFFIX, features:NAME"
 
 
 @dataclass(frozen=True)

@@ -126,8 +126,8 @@ class DocumentTransformerConfig(AttentionCombinationConfig, FurtherSourcesConfig
         "for han, else 1"
     )  # fmt: skip
     memory_selection: ChoiceEnum(CONTEXT_SELECTIONS) = _option(
-        "previous", "which sentences these are: the previous, the next, or others of the document at random, always "
-        "the same for one --seed"
+        "previous", "which sentences these are: the previous, the next, others of the document at random, always the "
+        "same for one --seed, or the earlier ones that are most similar by their vectors (docnmt embed neighbours)"
     )  # fmt: skip
     memory_combination: ChoiceEnum(COMBINATIONS) = _option(
         "concatenate", "several context sentences in memory: concatenate: read as one, with breaks in between; "

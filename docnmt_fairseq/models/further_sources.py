@@ -128,6 +128,11 @@ class FurtherSources(nn.Module):
         self.readers = nn.ModuleDict({number: reader for number, reader in readers.items() if reader is not None})
         self.seed = seed
 
+    @property
+    def similar_contexts(self) -> int:
+        """Returns how many similar sentences the batch must know of each, see :func:`similar_contexts`."""
+        return max((spec.contexts for spec in self.specs if spec.kind == "similar"), default=0)
+
     def forward(
         self,
         tokens: Tensor,

@@ -18,7 +18,7 @@ ADDED = ("block", "heads")  # placements where context is added to what is there
 GATED = ("gated-attention", "gated-feed-forward", "gated-output")  # where a gate weighs it against what is there
 PLACEMENTS = (*ADDED, "replace", *GATED)
 SELECTION_SCORES = ("level", "cumulative")
-CONTEXT_SELECTIONS = ("previous", "next", "random")
+CONTEXT_SELECTIONS = ("previous", "next", "random", "similar")
 COMBINATIONS = ("concatenate", "parallel")
 MEMORY_SCOPES = ("own", "document", "batch")
 

@@ -1,6 +1,7 @@
-"""Which sentences of its document a sentence has as context: the previous, the next, or some at random.
+"""Which sentences of its document a sentence has as context: the previous, the next, some at random, or similar ones.
 
-([M] sec. 4.3, table 4; Voita et al. 2018, Miculicich et al. 2018: the previous ones.)
+([M] sec. 4.3, table 4; Voita et al. 2018, Miculicich et al. 2018: the previous ones. Similar by sentence vectors, which
+[Z] sec. 4.1 uses to find texts.)
 """
 
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from typing import Optional, Tuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layout import AttentionPlan, DocumentLayout, Ragged
 from docnmt_fairseq.modules.context import ContextConfig, ContextMechanism
 
@@ -43,14 +45,20 @@ class ContextSentences:
         Args:
             layout: the batch.
             contexts: N, how many sentences at most, those nearest for ``previous`` and ``next``.
-            selection: of ``SELECTIONS``; ``random`` draws from the document's other sentences, from the seed and the
-                lengths of the document's sentences alone: the same choice in whatever batch, in training and after.
+            selection: of ``CONTEXT_SELECTIONS``; ``random`` draws from the document's other sentences, from the
+                seed and the lengths of the document's sentences alone: the same choice in whatever batch, in training
+                and after; ``similar`` takes the most similar of the earlier sentences that are in the batch.
             seed: of the random choice.
+
+        Raises:
+            InputError: the batch does not say which sentences are similar, or says it of fewer.
         """
 
         def make() -> "ContextSentences":
             if selection == "random":
                 return cls(layout.words, *_at_random(layout.sentences, layout.words.lengths, contexts, seed))
+            if selection == "similar":
+                return cls(layout.words, *_most_similar(layout.sentences, layout.similar, contexts))
             return cls(layout.words, *_neighbours(layout.sentences, contexts, following=selection == "next"))
 
         return layout.shared(f"contexts {contexts} {selection} {seed}", make)
@@ -149,6 +157,11 @@ class SelectedContext(ContextMechanism):
         self.selection = config.memory.selection
         self.seed = config.memory.seed
 
+    @property
+    def similar_contexts(self) -> int:
+        """Returns how many similar sentences the batch must know of each, see :func:`similar_contexts`."""
+        return self.contexts if self.selection == "similar" else 0
+
     def select(self, layout: DocumentLayout) -> ContextSentences:
         """Returns the context of every row."""
         return ContextSentences.select(layout, self.contexts, self.selection, self.seed)
@@ -163,6 +176,11 @@ class SelectedContext(ContextMechanism):
         Every parameter takes part, with a gradient of zero: processes that train together exchange the same gradients.
         """
         return 0 * x + sum(0 * parameter.sum() for parameter in self.parameters())
+
+
+def similar_contexts(model: nn.Module) -> int:
+    """Returns how many similar sentences of each a model wants to know at most; its parts say so by this name."""
+    return max(getattr(module, "similar_contexts", 0) for module in model.modules())
 
 
 def _neighbours(documents: Ragged, contexts: int, following: bool) -> Tuple[np.ndarray, np.ndarray]:
@@ -188,3 +206,21 @@ def _at_random(documents: Ragged, word_lengths: np.ndarray, contexts: int, seed:
         np.fill_diagonal(draw, np.inf)
         chosen.append((start + np.sort(np.argsort(draw, axis=1)[:, :count], axis=1)).ravel())
     return np.concatenate(counts), np.concatenate(chosen)
+
+
+def _most_similar(documents: Ragged, back: Optional[np.ndarray], contexts: int) -> Tuple[np.ndarray, np.ndarray]:
+    """Returns counts [R] and sentences [P]: those that stand ``back`` [R, K], without what is before the document."""
+    row = np.arange(documents.total)
+    place = row - np.repeat(documents.offsets[:-1], documents.lengths)
+    if back is None:
+        if place.any():
+            raise InputError("the model's context is similar sentences, but these documents come without")
+        back = np.zeros((len(row), contexts), dtype=np.int16)
+    if back.shape[1] < contexts:
+        raise InputError(
+            f"the model has {contexts} similar sentences as context, but only {back.shape[1]} of each are known"
+        )
+    there = (back > 0) & (back <= place[:, None])
+    there &= np.cumsum(there, axis=1) <= contexts
+    sentences = np.sort(np.where(there, row[:, None] - back, documents.total), axis=1)
+    return there.sum(axis=1), sentences[sentences < documents.total]

@@ -8,7 +8,6 @@ import torch
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.data.document_dataset import DocumentDataset
-from docnmt_fairseq.data.open_document import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.loading import TextCodec, load
 from docnmt_fairseq.marks import is_mark
@@ -58,17 +57,11 @@ def split_of(trained: Trained, split: str) -> DocumentDataset:
 def dataset_of(trained: Trained, lines: Sequence[str], name: str) -> DocumentDataset:
     """Returns delimited lines of tokens as documents, cut into pieces as the model had them in training."""
     task, dictionary = trained.task, trained.task.source_dictionary
-    task.refuse_data_of_lines()
-    encoded = LinesInMemory([dictionary.encode_line(line, add_if_not_exist=False).long() for line in lines])
-    index = index_of(encoded, task.paragraph_symbols()[0])
-    if not len(index):
+    dataset = task.documents_in_memory([dictionary.encode_line(line, add_if_not_exist=False).long() for line in lines])
+    if not len(dataset):
         raise InputError(f"{name}: holds no sentence")
-    return DocumentDataset(
-        encoded, None, index, dictionary.pad(), dictionary.eos(),
-        max_sentences=task.view("max_document_sentences"), max_tokens=task.view("max_document_tokens"),
-        overlap=(task.view("context_overlap"), task.view("context_overlap_after")),
-        with_context=str(task.view("context")) == "document", name=name,
-    )  # fmt: skip
+    dataset.name = name
+    return dataset
 
 
 def read_text(path: Path, codec: TextCodec) -> List[str]:

@@ -20,6 +20,7 @@ from docnmt_fairseq.data.document_index import DocumentIndex
 from docnmt_fairseq.data.further_data import FurtherData, FurtherInput
 from docnmt_fairseq.data.open_document import OpenBatch, OpenDocument
 from docnmt_fairseq.data.source_specs import FORMS, NONE, OPTION, SourceSpec, parse_specs
+from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.modules.keep_schedule import KeepSchedule
 from docnmt_fairseq.search.rounds import translate_in_rounds, with_target_context
@@ -69,7 +70,11 @@ class DocumentTranslationTask(DocumentsTask):
 
     def __init__(self, cfg: DocumentTranslationConfig, src_dict: object, tgt_dict: object):
         super().__init__(cfg, src_dict, tgt_dict)
-        self.open_document = OpenDocument(src_dict.pad(), src_dict.eos(), self.paragraph_symbols()[0])
+        languages = (cfg.source_lang, cfg.target_lang)
+        self.similar = SimilarContext(Path(self.data_bin()), languages, src_dict.symbols)
+        self.open_document = OpenDocument(
+            src_dict.pad(), src_dict.eos(), self.paragraph_symbols()[0], self.similar.in_memory
+        )
         if not 0 <= cfg.context_dropout <= 1:
             raise InputError(f"--context-dropout {cfg.context_dropout}: a probability is between 0 and 1")
         for name in ("max_document_sentences", "max_document_tokens", "context_overlap", "context_overlap_after"):
@@ -111,7 +116,9 @@ class DocumentTranslationTask(DocumentsTask):
         elif self.further_sources and hasattr(cfg, "further_feature_dims") and not cfg.further_feature_dims:
             widths = (given.width for given in self.further_inputs(self.further_sources))
             cfg.further_feature_dims = [width for width in widths if width]  # checkpoints keep it
-        return super().build_model(cfg, from_checkpoint)
+        model = super().build_model(cfg, from_checkpoint)
+        self.similar.serve(model)
+        return model
 
     def build_criterion(self, cfg: FairseqDataclass, *args, **kwargs) -> torch.nn.Module:
         """Returns the criterion; ``InputError`` for an option that needs padded outputs."""
@@ -123,13 +130,15 @@ class DocumentTranslationTask(DocumentsTask):
         """Loads a split of the data-bin as documents.
 
         Raises:
-            InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
+            InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence; the model's context sentences
+                are the similar ones, and the data-bin does not say which these are.
         """
         pair, index, name = self.read_split(split, epoch, combine)
         path, upsample = Path(self.data_bin(split, epoch)), max(1, self.cfg.upsample_primary)
         further = self.further_data.lines(self.further_sources, path, split, pair.src, upsample)
+        similar = self.similar.of_split(path, split, pair.src)
         training = split == self.cfg.train_subset
-        self.datasets[split] = self._dataset(pair.src, pair.tgt, index, name, training, further)
+        self.datasets[split] = self._dataset(pair.src, pair.tgt, index, name, training, further, similar)
         pieces, longest = len(self.datasets[split]), int(np.diff(index.documents).max())
         logger.info(
             f"{name}: {len(index):,} documents, {len(index.paragraphs):,} paragraphs, {len(index.items):,} sentences; "
@@ -144,6 +153,7 @@ class DocumentTranslationTask(DocumentsTask):
         name: str = "input",
         training: bool = False,
         further: Optional[List[Optional[object]]] = None,
+        similar: Optional[np.ndarray] = None,
     ) -> DocumentDataset:
         if further is None:
             self.refuse_data_of_lines()
@@ -163,6 +173,7 @@ class DocumentTranslationTask(DocumentsTask):
             seed=self.cfg.seed,
             name=name,
             further=further,
+            similar=self.similar.in_memory(source, index) if similar is None else similar,
         )
 
     def refuse_data_of_lines(self) -> None:

@@ -122,8 +122,8 @@ class DocumentsTask(TranslationTask):
         name = f"{path} {split}"
         return pair, read_index(pair.src, pair.tgt, self.paragraph_symbols(), name, str(cfg.unmarked_corpus)), name
 
-    def data_bin(self, split: str, epoch: int = 1) -> str:
-        """Returns the data-bin that has a split: in training one after another, else the first."""
+    def data_bin(self, split: Optional[str] = None, epoch: int = 1) -> str:
+        """Returns the data-bin that has a split: in training one after another, else (also of None) the first."""
         paths = utils.split_paths(self.cfg.data)
         return paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
 

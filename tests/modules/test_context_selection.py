@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.modules.context_selection import ContextSentences
 from tests.conftest import layouts, make_layout
 from tests.reference import memory as reference
@@ -56,7 +57,40 @@ def test_every_other_sentence_can_be_chosen():
     assert seen == {(row, s) for row in range(4) for s in range(4) if s != row}
 
 
-@pytest.mark.parametrize("selection", ["previous", "next", "random"])
+@st.composite
+def with_similar(draw, columns=4):
+    """Batches with any table of similar sentences, those that would lie before the document included."""
+    layout = draw(layouts())
+    places = layout.words.rows * columns
+    back = np.array(draw(st.lists(st.integers(0, 6), min_size=places, max_size=places))).reshape(-1, columns)
+    back = np.array([[b if b not in row[:k] else 0 for k, b in enumerate(row)] for row in back.tolist()])
+    return make_layout(layout.words.lengths, layout.sentences.lengths, similar=back.astype(np.int16))
+
+
+@settings(max_examples=60)
+@given(with_similar(), st.integers(1, 4))
+def test_the_most_similar_of_the_document_in_its_order(layout, contexts):
+    for row, sentences in enumerate(chosen(layout, contexts, "similar")):
+        document = reference.document_of(layout, row)
+        available = [row - back for back in layout.similar[row].tolist() if back and row - back in document]
+        assert sentences == sorted(available[:contexts])
+
+
+def test_similar_sentences_must_be_known():
+    with pytest.raises(InputError, match="these documents come without"):
+        ContextSentences.select(make_layout([2, 3], [2]), 1, "similar")
+    layout = make_layout([2, 3], [2], similar=np.zeros((2, 1), dtype=np.int16))
+    with pytest.raises(InputError, match="2 similar sentences as context, but only 1"):
+        ContextSentences.select(layout, 2, "similar")
+
+
+def test_a_layout_keeps_its_similar_sentences_on_its_way():
+    layout = make_layout([2, 3], [2], similar=np.array([[0], [1]], dtype=np.int16), target_lengths=np.array([1, 2]))
+    moved = layout.with_targets(np.array([4, 4])).to("meta")
+    assert moved.similar is layout.similar and layout.without_context().similar is None
+
+
+@pytest.mark.parametrize("selection", ["previous", "next", "random", "similar"])
 def test_a_document_of_one_sentence_has_no_context(selection):
     layout = make_layout([2, 3], [1, 1])
     assert chosen(layout, 2, selection) == [[], []]

@@ -1,0 +1,155 @@
+"""Sentence vectors from word vectors: fits them on a corpus, writes them, compares them, finds similar sentences.
+
+Text is delimited: a sentence a line, its tokens with spaces between.
+"""
+
+import argparse
+from pathlib import Path
+
+from docnmt_fairseq.errors import InputError
+
+HELP = "sentence vectors (CA-SEM, SIF, average); similar sentences as context"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds a subparser an action."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    _add_fit(actions.add_parser("fit", help="learn from a corpus how its words make sentence vectors"))
+
+    transform = actions.add_parser("transform", help="write the vectors of a text")
+    _add_model(transform)
+    transform.add_argument("--input", required=True, type=Path, metavar="FILE", help="delimited text")
+    transform.add_argument(
+        "--output", required=True, type=Path, metavar="FILE", help="to write: .npy, a row a line, zero for marks"
+    )
+    transform.set_defaults(act=_transform)
+
+    similarity = actions.add_parser("similarity", help="correlation of the vectors' cosines with people's judgements")
+    similarity.add_argument("--model", required=True, nargs="+", type=Path, metavar="FILE", help="of docnmt embed fit")
+    similarity.add_argument("--set", required=True, type=Path, metavar="FILE", help="pairs of sentences, tabs between")
+    similarity.add_argument(
+        "--format", default="sts", choices=("sts", "sick"),
+        help="sts: score, sentence, sentence; sick: a header with relatedness_score, sentence_A, sentence_B",
+    )  # fmt: skip
+    text = similarity.add_mutually_exclusive_group()
+    text.add_argument("--tokenizer", default="none", choices=("none", "moses", "jieba"), help="of the set's sentences")
+    text.add_argument(
+        "--data", type=Path, metavar="DIR", help="instead: make subwords of them as docnmt prepare did for this source"
+    )
+    similarity.add_argument("--language", default="en", metavar="CODE", help="of --tokenizer (default: en)")
+    similarity.set_defaults(act=_similarity)
+
+    neighbours = actions.add_parser("neighbours", help="find similar sentences, for --memory-selection similar")
+    _add_model(neighbours)
+    neighbours.add_argument(
+        "data", nargs="+", type=Path, metavar="DATA-BIN", help="data-bins, or what docnmt prepare wrote around them"
+    )
+    neighbours.add_argument(
+        "--sentences", type=int, default=10, metavar="K", help="most similar ones kept of each (default: 10)"
+    )
+    neighbours.add_argument("--language", metavar="CODE", help="of the sentences (default: the source)")
+    neighbours.add_argument(
+        "--unmarked-corpus", default="document", choices=("document", "line"),
+        help="what a corpus without a single empty line is, as for document_translation",
+    )  # fmt: skip
+    neighbours.set_defaults(act=_neighbours)
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", required=True, type=Path, metavar="FILE", help="of docnmt embed fit")
+
+
+def _add_fit(parser: argparse.ArgumentParser) -> None:
+    vectors = parser.add_argument_group("word vectors", "one of:")
+    vectors.add_argument(
+        "--vectors", type=Path, metavar="FILE", help="text file of word2vec, GloVe or fastText, may be gzipped"
+    )
+    vectors.add_argument(
+        "--path", type=Path, metavar="FILE", help="a trained model: the embeddings of its source symbols"
+    )
+    vectors.add_argument("--data", type=Path, metavar="DIR", help="of --path: its data-bin")
+    parser.add_argument("--corpus", required=True, nargs="+", type=Path, metavar="FILE", help="delimited text")
+    parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="model to write: .npz")
+    parser.add_argument(
+        "--method", default="ca-sem", choices=("ca-sem", "ca-sem-sensitive", "sif", "average"),
+        help="ca-sem: context-aware re-embedding (default); ca-sem-sensitive: its part that depends on context; sif: "
+        "smooth inverse frequency without the first component; average of the word vectors",
+    )  # fmt: skip
+    parser.add_argument(
+        "--iterations", type=int, default=100, metavar="N", help="of both ca-sem, at most (default: 100)"
+    )
+    parser.add_argument(
+        "--smoothing", type=float, default=1e-3, metavar="A", help="of sif: a / (a + p(w)) (default: 0.001)"
+    )
+    parser.add_argument("--lowercase", action="store_true", help="lowercase text before it is looked up")
+    parser.add_argument(
+        "--phrases", action="store_true",
+        help="words with _ or spaces inside are phrases: text is read as the fewest words and phrases",
+    )  # fmt: skip
+    parser.add_argument(
+        "--remove-bpe", metavar="KIND", help="join the subwords of text and data-bins, e.g. sentencepiece or '@@ '"
+    )
+    parser.set_defaults(act=_fit)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Does what was asked for."""
+    args.act(args)
+
+
+def _fit(args: argparse.Namespace) -> None:
+    from docnmt_fairseq.embedding.fitting import fit
+    from docnmt_fairseq.embedding.model import Settings
+    from docnmt_fairseq.embedding.word_vectors import read_checkpoint_vectors, read_text_vectors
+
+    if (args.vectors is None) == (args.path is None) or (args.data is None) != (args.path is None):
+        raise InputError("give --vectors, or --path with its --data")
+    if args.iterations < 1:
+        raise InputError(f"--iterations {args.iterations}: at least 1")
+    if not args.smoothing > 0:
+        raise InputError(f"--smoothing {args.smoothing}: must be greater than 0")
+    if args.vectors is not None:
+        word_vectors = read_text_vectors(args.vectors)
+    else:
+        word_vectors = read_checkpoint_vectors(args.path, args.data)
+    settings = Settings(args.method, args.iterations, args.smoothing, args.lowercase, args.phrases, args.remove_bpe)
+    fit(word_vectors, args.corpus, settings).save(args.output)
+    print(args.output)
+
+
+def _transform(args: argparse.Namespace) -> None:
+    from docnmt_fairseq.embedding.model import SentenceEmbedding
+    from docnmt_fairseq.embedding.writing import write_vectors
+
+    lines = write_vectors(SentenceEmbedding.load(args.model), args.input, args.output)
+    print(f"{args.output}: {lines:,} lines")
+
+
+def _similarity(args: argparse.Namespace) -> None:
+    from docnmt_fairseq.corpus.tokenizers import tokenizer
+    from docnmt_fairseq.embedding.model import SentenceEmbedding
+    from docnmt_fairseq.embedding.similarity import compare, read_pairs
+    from docnmt_fairseq.evaluation.loading import TextCodec
+    from docnmt_fairseq.evaluation.tables import aligned
+
+    pairs = read_pairs(args.set, args.format)
+    models = [(str(path), SentenceEmbedding.load(path)) for path in args.model]
+    if args.data is not None:
+        codec = TextCodec(args.data)
+        rows = compare(models, pairs, lambda sentences: codec.encode(0, sentences))
+    else:
+        tokenize = tokenizer(args.tokenizer, args.language)
+        rows = compare(models, pairs, lambda sentences: list(map(tokenize, sentences)))
+    print(aligned(rows))
+
+
+def _neighbours(args: argparse.Namespace) -> None:
+    from docnmt_fairseq.embedding.data_bins import write_neighbours
+    from docnmt_fairseq.embedding.model import SentenceEmbedding
+
+    if not 1 <= args.sentences <= 1000:
+        raise InputError(f"--sentences {args.sentences}: 1 to 1,000")
+    embedding = SentenceEmbedding.load(args.model).with_neighbours(args.sentences)
+    for folder in args.data:
+        sentences = write_neighbours(folder, embedding, args.language, args.unmarked_corpus)
+        print(f"{folder}: {sentences:,} sentences")

@@ -1,0 +1,65 @@
+"""The similar sentences that a model has as context: of a data-bin from its files, of other text computed."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Optional, Sequence, Tuple
+
+import numpy as np
+from torch import nn
+
+from docnmt_fairseq.data.document_index import DocumentIndex
+from docnmt_fairseq.data.similar import how_to_make, read_similar, vectors_file
+from docnmt_fairseq.embedding.model import SentenceEmbedding
+from docnmt_fairseq.embedding.neighbours import neighbours_in_memory
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.modules.context_selection import similar_contexts
+
+
+class SimilarContext:
+    """What a task's models know about similar sentences.
+
+    Args:
+        data_bin: the first, which has the sentence vectors.
+        languages: source, target.
+        symbols: of the source's dictionary.
+    """
+
+    def __init__(self, data_bin: Path, languages: Tuple[str, str], symbols: Sequence[str]):
+        self.data_bin, self.languages, self.symbols = data_bin, languages, symbols
+        self.needed = 0  # of each sentence
+
+    def serve(self, model: nn.Module) -> None:
+        """Takes note of how many similar sentences a model wants to know."""
+        self.needed = max(self.needed, similar_contexts(model))
+
+    def of_split(self, data_bin: Path, split: str, lines: object) -> Optional[np.ndarray]:
+        """Returns a split's table, see :func:`read_similar`; None if no model asks."""
+        return read_similar(data_bin, split, self.languages, lines, self.needed) if self.needed else None
+
+    def in_memory(self, lines: object, index: DocumentIndex) -> Optional[np.ndarray]:
+        """Returns the same of text that is in no data-bin.
+
+        Raises:
+            InputError: the data-bin has no sentence vectors, or its splits know fewer similar sentences.
+        """
+        if not self.needed:
+            return None
+        known = self.vectors.settings.neighbours
+        if known < self.needed:
+            raise InputError(
+                f"the model has {self.needed} similar sentences as context, {self._file} is for {known}; run "
+                f"{how_to_make(self.data_bin, self.languages[0], self.needed)}"
+            )
+        return neighbours_in_memory(self.vectors, lines, index, self.symbols)
+
+    @property
+    def _file(self) -> Path:
+        return vectors_file(self.data_bin, self.languages[0])
+
+    @cached_property
+    def vectors(self) -> SentenceEmbedding:
+        """The vectors by which sentences are similar."""
+        if not self._file.is_file():
+            command = how_to_make(self.data_bin, self.languages[0], self.needed)
+            raise InputError(f"the model's context is similar sentences, but there is no {self._file}; run {command}")
+        return SentenceEmbedding.load(self._file, "similar sentences:")

@@ -1,0 +1,158 @@
+"""Sentence vectors of the three methods, and the file of a model."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from docnmt_fairseq.embedding.fitting import fit
+from docnmt_fairseq.embedding.methods import METHODS
+from docnmt_fairseq.embedding.model import SentenceEmbedding, Settings
+from docnmt_fairseq.embedding.reembedding import fit_context_vector
+from docnmt_fairseq.embedding.word_vectors import WordVectors
+from docnmt_fairseq.errors import InputError
+from tests.conftest import write_lines
+from tests.reference import embedding as reference
+
+WORDS = list("abcdef")
+VECTORS = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32) + np.float32(0.5)
+CORPUS = ["a b a", "c a", "<p>", "b b d ?", "", "a e e e", "? c", ""]
+SENTENCES = ["a b c", "? ?", "f", "a a ? e d", ""]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    write_lines(tmp_path / "corpus", CORPUS)
+    return tmp_path / "corpus"
+
+
+def model(corpus, method, **settings):
+    return fit(WordVectors(WORDS, VECTORS), [corpus], Settings(method, **settings))
+
+
+def of_words(sentence):
+    return [VECTORS[WORDS.index(word)].astype(float) for word in sentence.split() if word in WORDS]
+
+
+def embed(fitted, sentences=SENTENCES):
+    return fitted.embed(fitted.vocabulary.encode(sentences))
+
+
+def test_counts_are_those_of_the_corpus(corpus):
+    assert model(corpus, "average").counts.tolist() == [4, 3, 2, 1, 3, 0]
+
+
+def test_context_aware_re_embedding(corpus):
+    fitted = model(corpus, "ca-sem", iterations=4)
+    v_0, _ = fit_context_vector(VECTORS.astype(float), fitted.counts, 4)
+    np.testing.assert_allclose(fitted.learnt, v_0, rtol=1e-5)
+    wanted = [reference.sentence(of_words(s), s.count("?"), v_0) for s in SENTENCES]
+    np.testing.assert_allclose(embed(fitted), wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(embed(fitted)[1], 2 * fitted.learnt, rtol=1e-6)  # |s| v_0 ([Z] sec. 3.1.2)
+
+
+def test_its_context_sensitive_part(corpus):
+    fitted = model(corpus, "ca-sem-sensitive", iterations=4)
+    wanted = []
+    for words in map(of_words, SENTENCES):
+        parts = zip(*reference.step_1(words, fitted.learnt.astype(float)))
+        wanted.append(sum(((1 - chi) * of_word for of_word, chi in parts), np.zeros(4)))
+    np.testing.assert_allclose(embed(fitted), wanted, rtol=1e-4, atol=1e-5)
+    assert not embed(fitted)[1].any()
+
+
+def test_the_average_of_the_word_vectors(corpus):
+    wanted = [sum(of_words(s), np.zeros(4)) / max(len(s.split()), 1) for s in SENTENCES]
+    np.testing.assert_allclose(embed(model(corpus, "average")), wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_smooth_inverse_frequencies_without_the_first_component(corpus):
+    fitted = model(corpus, "sif", smoothing=0.01)
+    share = fitted.counts / fitted.counts.sum()
+
+    def mean(sentence):
+        weighed = [
+            0.01 / (0.01 + share[WORDS.index(w)]) * VECTORS[WORDS.index(w)] for w in sentence.split() if w != "?"
+        ]
+        return sum(weighed, np.zeros(4)) / max(len(sentence.split()), 1)
+
+    means = np.array([mean(s) for s in CORPUS if s not in ("", "<p>")])
+    _, _, directions = np.linalg.svd(means)
+    assert abs(fitted.learnt @ directions[0]) == pytest.approx(1, abs=1e-5)
+    remove = np.eye(4) - np.outer(directions[0], directions[0])
+    np.testing.assert_allclose(embed(fitted), [remove @ mean(s) for s in SENTENCES], rtol=1e-4, atol=1e-5)
+
+
+def test_the_component_of_a_large_corpus_comes_from_sentences_spread_over_it(tmp_path, monkeypatch):
+    write_lines(tmp_path / "corpus", ["a", "b", "c", "d", "e", "f", "a"])
+    write_lines(tmp_path / "sample", ["a", "d", "a"])
+    wanted = model(tmp_path / "sample", "sif", smoothing=1e9).learnt  # every word weighs 1
+    monkeypatch.setattr("docnmt_fairseq.embedding.fitting.SAMPLE", 3)
+    monkeypatch.setattr("docnmt_fairseq.embedding.vocabulary.CHUNK", 2)
+    found = model(tmp_path / "corpus", "sif", smoothing=1e9).learnt
+    assert abs(found @ wanted) == pytest.approx(1, abs=1e-6)
+
+
+def test_without_scikit_learn_the_message_says_what_to_install(corpus, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "sklearn.decomposition", None)
+    with pytest.raises(InputError, match=r"pip install 'docnmt_fairseq\[embed\]'"):
+        model(corpus, "sif")
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_sentence_depends_on_no_other(corpus, method):
+    fitted = model(corpus, method)
+    together = embed(fitted, SENTENCES * 5)
+    for number, sentence in enumerate(SENTENCES):
+        np.testing.assert_array_equal(embed(fitted, [sentence])[0], together[number])
+
+
+def test_a_corpus_without_known_words_is_refused(tmp_path):
+    write_lines(tmp_path / "corpus", ["x y", "z"])
+    with pytest.raises(InputError, match="no word of it has a vector"):
+        model(tmp_path / "corpus", "average")
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_model_comes_back_from_its_file(corpus, tmp_path, method):
+    fitted = model(corpus, method, lowercase=True, phrases=True)
+    fitted.save(tmp_path / "model.npz")
+    loaded = SentenceEmbedding.load(tmp_path / "model.npz")
+    assert loaded.settings == fitted.settings and loaded.words == fitted.words
+    np.testing.assert_array_equal(embed(loaded), embed(fitted))
+
+
+def damaged(fitted, path, **arrays):
+    fitted.save(path)
+    with np.load(path) as found:
+        np.savez(path, **{**found, **arrays})
+
+
+@pytest.mark.parametrize(
+    "arrays, message",
+    [
+        ({"words": np.array([{"a": 1}], dtype=object)}, "no model of docnmt embed fit, or a damaged one"),
+        ({"vectors": VECTORS[:3]}, r"vectors is float32 \[3, 4\], expected f4 \[6, 4\]"),
+        ({"counts": np.zeros(6)}, "counts is float64"),
+        ({"learnt": np.full(4, np.nan, dtype=np.float32)}, "learnt is not finite"),
+        ({"settings": np.array('{"format": 2}')}, "a model of format 2, this version reads 1"),
+        ({"settings": np.array('{"format": 1, "method": "none"}')}, "the method is none"),
+        ({"settings": np.array('{"format": 1, "colour": "red"}')}, "damaged one"),
+    ],
+)
+def test_damaged_files_are_refused(corpus, tmp_path, arrays, message):
+    damaged(model(corpus, "average"), tmp_path / "model.npz", **arrays)
+    with pytest.raises(InputError, match=message):
+        SentenceEmbedding.load(tmp_path / "model.npz")
+
+
+def test_other_files_are_refused(corpus, tmp_path):
+    (tmp_path / "text").write_text("text")
+    stream = io.BytesIO()
+    zipfile.ZipFile(stream, "w").close()
+    (tmp_path / "empty.npz").write_bytes(stream.getvalue())
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    for name, message in (("text", "damaged"), ("empty.npz", "damaged"), ("array.npy", "damaged"), ("none", "no such")):
+        with pytest.raises(InputError, match=message):
+            SentenceEmbedding.load(tmp_path / name)

@@ -1,0 +1,100 @@
+import logging
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docnmt_fairseq.embedding.reembedding import decompose, first_component, fit_context_vector, reembed
+from docnmt_fairseq.errors import InputError
+from tests.reference import embedding as reference
+
+
+@st.composite
+def corpora(draw, max_words=12, max_width=5):
+    """Word vectors [V, d] of any scale and offset, with counts, 0 among them."""
+    words, width = draw(st.integers(1, max_words)), draw(st.integers(2, max_width))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    vectors = draw(st.floats(0.1, 10)) * (
+        rng.normal(size=(words, width)) + draw(st.floats(0, 2)) * rng.normal(size=width)
+    )
+    counts = rng.integers(0, 6, words)
+    counts[rng.integers(words)] += 1
+    return vectors, counts
+
+
+def occurrences(vectors, counts):
+    return [w for w, n in zip(vectors, counts) for _ in range(n)]
+
+
+@settings(max_examples=60)
+@given(corpora(), st.integers(1, 5))
+def test_the_algorithm_as_it_is_printed(corpus, iterations):
+    vectors, counts = corpus
+    v_0, energies = fit_context_vector(vectors, counts, iterations)
+    start = first_component(vectors.astype(float), counts)
+    wanted, printed = reference.alternate(occurrences(vectors, counts), start, len(energies) - 1)
+    np.testing.assert_allclose(v_0, wanted, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(energies, printed, rtol=1e-7, atol=1e-9)
+
+
+@settings(max_examples=60)
+@given(corpora())
+def test_what_a_word_is_made_of(corpus):
+    vectors, counts = corpus
+    v_0 = first_component(vectors, counts)
+    sensitive, chi = reference.step_1(vectors, v_0)
+    found = decompose(vectors, v_0)
+    np.testing.assert_allclose(found.chi, chi, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.across, [w @ w for w in sensitive], rtol=1e-9, atol=1e-9)
+    assert ((found.chi >= 0) & (found.chi <= 1)).all()
+    wanted = [reference.sentence([w], 0, v_0) for w in vectors]
+    np.testing.assert_allclose(reembed(vectors, v_0).numpy(), wanted, rtol=1e-9, atol=1e-9)
+    in_float32 = reembed(vectors.astype(np.float32), v_0.astype(np.float32)).numpy()
+    np.testing.assert_allclose(in_float32, wanted, rtol=1e-4, atol=1e-4)
+
+
+@settings(max_examples=60)
+@given(corpora())
+def test_the_energy_falls_with_every_iteration_and_the_result_has_the_last(corpus):
+    vectors, counts = corpus
+    v_0, energies = fit_context_vector(vectors, counts, 200)
+    assert (np.diff(energies) < 0).all()
+    last = reference.energy(occurrences(vectors, counts), v_0)
+    assert last == pytest.approx(energies[-1], rel=1e-6, abs=1e-9) and last <= energies[0] * (1 + 1e-9) + 1e-9
+
+
+def test_the_printed_alternation_can_raise_the_energy_and_is_stopped_before(caplog):
+    rng = np.random.default_rng(110)
+    vectors, counts = rng.normal(size=(6, 3)), np.array([40, 20, 10, 8, 5, 4])
+    _, printed = reference.alternate(occurrences(vectors, counts), first_component(vectors, counts), 60)
+    rises = np.flatnonzero(np.diff(printed) > 1e-6 * printed[0])
+    assert len(rises)
+    with caplog.at_level(logging.INFO):
+        _, energies = fit_context_vector(vectors, counts, 60)
+    assert len(energies) == rises[0] + 1 and (np.diff(energies) < 0).all()
+    np.testing.assert_allclose(energies, printed[: len(energies)], rtol=1e-7)
+    assert "iteration 0: energy" in caplog.text and "which falls no more" in caplog.text
+
+
+@settings(max_examples=30)
+@given(corpora(), st.floats(0.1, 10), st.integers(0, 1000))
+def test_scale_and_rotation_of_the_vectors_make_no_difference(corpus, scale, seed):
+    vectors, counts = corpus
+    rotation, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(vectors.shape[1],) * 2))
+    v_0, _ = fit_context_vector(vectors, counts, 3)
+    turned, _ = fit_context_vector(scale * vectors @ rotation, counts, 3)
+    if len(vectors) > vectors.shape[1]:  # else the first component may not be unique
+        np.testing.assert_allclose(turned, scale * v_0 @ rotation, rtol=1e-4, atol=1e-6 * scale)
+
+
+def test_words_that_do_not_occur_do_not_count():
+    rng = np.random.default_rng(1)
+    vectors, counts = rng.normal(size=(9, 4)), np.array([3, 0, 1, 0, 2, 5, 0, 1, 1])
+    v_0, _ = fit_context_vector(vectors, counts, 10)
+    np.testing.assert_array_equal(v_0, fit_context_vector(vectors[counts > 0], counts[counts > 0], 10)[0])
+
+
+def test_vectors_of_zero_are_refused():
+    with pytest.raises(InputError, match="are zero"):
+        fit_context_vector(np.zeros((3, 2)), np.array([1, 2, 3]))
