@@ -20,7 +20,7 @@ from tests import toy
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.yaml"))
 SMALL = ROOT / "configs" / "recipes" / "en_de_small.yaml"
-POST_EDITING = ROOT / "configs" / "recipes" / "ape_en_de.yaml"
+POST_EDITING = ROOT / "configs" / "recipes" / "ape.yaml"
 
 
 def recipe(path, output, *options):
