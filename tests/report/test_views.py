@@ -49,7 +49,8 @@ def test_every_mechanism_has_a_view_of_every_word(data_bin, option, name):
         assert sorted(entries) == list(range(words[view.side]))
         found = {key for heads in entries.values() for head in heads for key, _ in head}
         assert found and found <= set(range(words[view.looks_at]))
-    gated = CONTEXT_MECHANISMS[name].placements[0].startswith("gated") or option.startswith("--target")
+    in_encoder = option == "--context-attention" and CONTEXT_MECHANISMS[name].placements[0].startswith("gated")
+    gated = in_encoder or option.startswith("--target")  # the decoder's sub-layer for source context is residual
     assert bool(view.share) == gated
     json.dumps(view.to_json(), allow_nan=False)
 
