@@ -1,20 +1,15 @@
 """Decoders that attend to several sources: packed in training, shared by hypotheses in a search, from a checkpoint."""
 
 import itertools
-from argparse import Namespace
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.combined_attention import CombinedAttention
-from docnmt_fairseq.models.document_transformer import DocumentTransformer
 from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMBINATIONS
 from docnmt_fairseq.modules.attention_combination.scores import ATTENTION_SCORES
-from docnmt_fairseq.modules.context_selection import ContextSentences, items_of
 from docnmt_fairseq.modules.recording import SourceShares, record
-from docnmt_fairseq.modules.source_states import SourceStates
 from tests import toy
 from tests.models.test_document_transformer import logits, stir
 
@@ -31,27 +26,11 @@ for _name in ("flat", "hierarchical"):
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
-def neighbours(src_tokens, layout, states, further=None):
-    """Returns two further sources: of each decoded sentence the one before it, and the two that follow; or nothing."""
-    sources = []
-    for count, which in ((1, "previous"), (2, "next")):
-        contexts = ContextSentences.select(layout, count, which)
-        parts = [contexts.sentences[first : first + number] for first, number in zip(contexts.first, contexts.counts)]
-        parts = parts if layout.decoded is None else [parts[row] for row in layout.decoded]
-        items = [items_of(layout.words, rows) for rows in parts]
-        lengths = torch.tensor([len(numbers) for numbers in items]).numpy()
-        sources.append(SourceStates(states, lengths, torch.cat([torch.from_numpy(n) for n in items]).numpy()))
-    return sources
-
-
 def build(data_bin, *options, further="previous:1,next:2"):
-    cfg, task, _ = toy.build(data_bin, *options)
-    known = OmegaConf.to_container(cfg.model, resolve=True, enum_to_str=True)
-    torch.manual_seed(1)
-    model = stir(DocumentTransformer.build_model(Namespace(**{**known, "further_sources": further}), task).eval())
-    if further:
-        model.encoder.encode_further = neighbours
-    return cfg, task, model
+    """Returns (cfg, task, model) that reads the sentences' own states of its neighbours, each encoded once."""
+    sources = ["--further-sources", further, "--further-encoder", "shared"] if further else []
+    cfg, task, model = toy.build(data_bin, *sources, *options)
+    return cfg, task, stir(model.eval())
 
 
 def attentions(model):
