@@ -10,6 +10,7 @@ from omegaconf import II
 from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models import feed_forward
+from docnmt_fairseq.models.alternating import AlternatingConfig, alternating_problems
 from docnmt_fairseq.models.combination_config import (
     AttentionCombinationConfig,
     combination_name,
@@ -41,7 +42,9 @@ def _option(default: object, help_text: str) -> object:
 
 
 @dataclass
-class DocumentTransformerConfig(AttentionCombinationConfig, FurtherSourcesConfig, feed_forward.FeedForwardConfig):
+class DocumentTransformerConfig(
+    AttentionCombinationConfig, FurtherSourcesConfig, feed_forward.FeedForwardConfig, AlternatingConfig
+):
     """Sizes and regularisation as in fairseq's Transformer, then what looks across sentences."""
 
     activation_fn: ChoiceEnum(utils.get_available_activation_fns()) = _option("relu", "activation of the feed-forward")
@@ -247,7 +250,7 @@ def target_context_config(cfg: DocumentTransformerConfig) -> ContextConfig:
 
 def check(cfg: DocumentTransformerConfig) -> None:
     """Raises one :class:`InputError` that lists every bad value and combination by its option."""
-    problems = [*further_problems(cfg), *combination_problems(cfg)]
+    problems = [*further_problems(cfg), *combination_problems(cfg), *alternating_problems(cfg)]
 
     def expect(condition: bool, message: str) -> None:
         if not condition:

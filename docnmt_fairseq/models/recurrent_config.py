@@ -8,6 +8,7 @@ from omegaconf import II
 
 from docnmt_fairseq import modules  # noqa: F401  (registers cells, scores and combinations)
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.alternating import AlternatingConfig, alternating_problems
 from docnmt_fairseq.models.combination_config import OPTIONS
 from docnmt_fairseq.models.further_config import FurtherSourcesConfig, further_problems, further_specs
 from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMBINATIONS, CombinationConfig
@@ -23,7 +24,7 @@ def _option(default: object, help_text: str) -> object:
 
 
 @dataclass
-class DocumentRNNConfig(FurtherSourcesConfig):
+class DocumentRNNConfig(FurtherSourcesConfig, AlternatingConfig):
     """Sizes and regularisation, the cells, and how the decoder attends."""
 
     dropout: float = _option(0.1, "dropout probability of embeddings, between layers and before the output")
@@ -91,7 +92,7 @@ def combination_config(cfg: DocumentRNNConfig, source_dims: "tuple[int, ...]") -
 
 def check(cfg: DocumentRNNConfig) -> None:
     """Raises one :class:`InputError` that lists every bad value and combination by its option."""
-    problems = list(further_problems(cfg))
+    problems = [*further_problems(cfg), *alternating_problems(cfg)]
 
     def expect(condition: bool, message: str) -> None:
         if not condition:

@@ -160,5 +160,7 @@ class DocumentsTask(TranslationTask):
         if getattr(args, "print_alignment", None) and not all(
             getattr(model, "gives_alignment", True) for model in models
         ):
-            raise InputError("--print-alignment: document_rnn gives no alignments")
+            raise InputError(
+                "--print-alignment: document_rnn, and --attention-combination in a Transformer, give no alignments"
+            )
         return super().build_generator(models, args, *more, **kwargs)
