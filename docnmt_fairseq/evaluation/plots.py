@@ -87,7 +87,10 @@ def plot_source_weights(
         panel.set_xlim(-0.5, longest - 0.5)  # words are as wide in all panels
         panel.set_xticks(range(len(words)), words, rotation=45, ha="left", rotation_mode="anchor")
         panel.set_yticks(range(len(names)), names)
-        panel.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+        panel.set_xticks([place + 0.5 for place in range(len(words) - 1)], minor=True)
+        panel.set_yticks([place + 0.5 for place in range(len(names) - 1)], minor=True)
+        panel.grid(which="minor", color="white", linewidth=1.5)
+        panel.tick_params(which="both", top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
         panel.spines[:].set_visible(False)
     figure.colorbar(picture, ax=panels, label="share of the attention", fraction=0.03, pad=0.01)
-    figure.savefig(path)
+    figure.savefig(path, format="png")

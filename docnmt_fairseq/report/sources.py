@@ -21,7 +21,10 @@ NOTE = (
     "Each column is a word of the translation; in it stands the part of its attention, in per cent, that goes to each "
     "source, and to the sentinel where there is one (the decoder's own state)."
 )
-APART = "This model attends to each source by itself: there is no distribution over the sources, and each has 100 %."
+APART = (
+    "This model attends to each source by itself, without a distribution over them: of each the part is 100 %, or with "
+    "CA-ATT what is not v(c)."
+)
 LESS = "What is missing from 100 is the share of v(c), which the word makes of itself alone (CA-ATT)."
 
 
@@ -44,8 +47,8 @@ class Shares:
 
     @property
     def apart(self) -> bool:
-        """Whether nothing is divided: every source has everything wherever it is."""
-        return all(bool(((shares == 0) | (shares == 1)).all()) for shares in self.layers.values())
+        """Whether there is no distribution over the sources: their shares add up to more than 1."""
+        return float(self.mean.sum(1).max()) > 1.01
 
 
 def shares_of(model: nn.Module, inspection: Inspection) -> Optional[Shares]:

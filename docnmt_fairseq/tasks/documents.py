@@ -160,7 +160,5 @@ class DocumentsTask(TranslationTask):
         if getattr(args, "print_alignment", None) and not all(
             getattr(model, "gives_alignment", True) for model in models
         ):
-            raise InputError(
-                "--print-alignment: document_rnn, and --attention-combination in a Transformer, give no alignments"
-            )
+            raise InputError("--print-alignment: document_rnn, or --attention-combination, gives no alignments")
         return super().build_generator(models, args, *more, **kwargs)
