@@ -92,5 +92,5 @@ def plot_source_weights(
         panel.grid(which="minor", color="white", linewidth=1.5)
         panel.tick_params(which="both", top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
         panel.spines[:].set_visible(False)
-    figure.colorbar(picture, ax=panels, label="share of the attention", fraction=0.03, pad=0.01)
+    figure.colorbar(picture, ax=panels, label="share of the attention", fraction=0.02, aspect=30, pad=0.01)
     figure.savefig(path, format="png")

@@ -18,8 +18,8 @@ MEAN = "mean of all layers"
 LINE = 96  # characters of a translation that stand side by side
 FIRST = 3  # sentences in a picture
 NOTE = (
-    "Each column is a word of the translation; in it stands the part of its attention, in per cent, that goes to each "
-    "source, and to the sentinel where there is one (the decoder's own state)."
+    "Each column is a word of the translation, or a part of one; in it stands the share of its attention, in per cent, "
+    "that goes to each source, and to the sentinel where there is one (the decoder's own state)."
 )
 APART = (
     "This model attends to each source by itself, without a distribution over them: of each the part is 100 %, or with "
