@@ -2,7 +2,7 @@
 
 import math
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Dict, List, Tuple
 
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.modules.context_aware_layers.chi_gated import ReportsChi
 from docnmt_fairseq.modules.recording import ContextFreeIndicator, Recording, record
+from docnmt_fairseq.options import option
 
 FIRST, LATER = "first", "later"  # sentences of their documents
 HIDDEN = "no_context"
@@ -27,12 +28,10 @@ CHI_SUM, CHI_COUNT = "_chi_sum", "_chi_count"
 class DocumentLabelSmoothedCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
     """fairseq's options and one more."""
 
-    report_cxmi: bool = field(
-        default=False,
-        metadata={
-            "help": "validate a second time with the context hidden, and log that loss and CXMI, what context is worth "
-            "in bits a target token; means something where the model was trained with --context-dropout"
-        },
+    report_cxmi: bool = option(
+        False,
+        "validate a second time with the context hidden, and log that loss and CXMI, what context is worth "
+        "in bits a target token; means something where the model was trained with --context-dropout",
     )
 
 

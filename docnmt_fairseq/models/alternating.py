@@ -1,6 +1,6 @@
 """Option of models with χ-gated layers: χ and what it weighs are trained in turn."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Iterator
 
 from fairseq.dataclass import FairseqDataclass
@@ -8,19 +8,17 @@ from torch import nn
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.modules.context_aware_layers.alternating_updates import AlternatingUpdates
+from docnmt_fairseq.options import option
 
 
 @dataclass
 class AlternatingConfig(FairseqDataclass):
     """How χ is trained."""
 
-    em_steps: int = field(
-        default=0,
-        metadata={
-            "help": "train χ and what it weighs in turn, so many updates each, wherever the model has χ with "
-            "parameters of its own (not in ca-rnn); 0: together"
-        },
-    )
+    em_steps: int = option(
+        0, "train χ and what it weighs in turn, so many updates each, wherever the model has χ with parameters of its "
+        "own (not in ca-rnn); 0: together"
+    )  # fmt: skip
 
 
 def alternating_problems(cfg: AlternatingConfig) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Options of decoders that attend to several sources, or otherwise than fairseq's attention does."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Iterator, List, Optional, Tuple
 
 from fairseq.dataclass import FairseqDataclass
@@ -9,6 +9,7 @@ from docnmt_fairseq import modules  # noqa: F401  (registers the combinations)
 from docnmt_fairseq.models.further_config import FurtherSourcesConfig, further_specs
 from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.modules.attention_combination.scores import ATTENTION_SCORES
+from docnmt_fairseq.options import option
 
 OF_SEVERAL = "hierarchical"  # where the option leaves it open
 
@@ -17,27 +18,21 @@ OF_SEVERAL = "hierarchical"  # where the option leaves it open
 class AttentionCombinationConfig(FairseqDataclass):
     """How encoder-decoder attention goes over the sources: the sentence to be translated and ``--further-sources``."""
 
-    attention_combination: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": f"how target words attend to all sources: {', '.join(ATTENTION_COMBINATIONS.names())} (default: of "
-            f"several sources {OF_SEVERAL}, of one fairseq's own attention)"
-        },
+    attention_combination: Optional[str] = option(
+        None,
+        f"how target words attend to all sources: {', '.join(ATTENTION_COMBINATIONS.names())} (default: of "
+        f"several sources {OF_SEVERAL}, of one fairseq's own attention)",
     )
-    combination_attention: str = field(
-        default="dot-product",
-        metadata={
-            "help": f"how they attend to one: {', '.join(ATTENTION_SCORES.names())}; only with a combination (flat is "
-            "that attention itself where there is one source)"
-        },
+    combination_attention: str = option(
+        "dot-product",
+        f"how they attend to one: {', '.join(ATTENTION_SCORES.names())}; only with a combination (flat is "
+        "that attention itself where there is one source)",
     )
-    share_combination_projections: bool = field(
-        default=False,
-        metadata={"help": "flat and hierarchical: make context vectors of the same projections as energies"},
+    share_combination_projections: bool = option(
+        False, "flat and hierarchical: make context vectors of the same projections as energies"
     )
-    attention_sentinel: bool = field(
-        default=False,
-        metadata={"help": "flat and hierarchical: let target words attend to their own state, away from all sources"},
+    attention_sentinel: bool = option(
+        False, "flat and hierarchical: let target words attend to their own state, away from all sources"
     )
 
 

@@ -16,7 +16,8 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layout import AttentionPlan, DocumentLayout
 from docnmt_fairseq.models.combination_config import combination_name, source_names
 from docnmt_fairseq.models.combined_attention import CombinedAttention, PackedSources, PaddedSources
-from docnmt_fairseq.models.config import DocumentTransformerConfig, decoder_context_config, decoder_context_layers
+from docnmt_fairseq.models.config import DocumentTransformerConfig
+from docnmt_fairseq.models.context_config import decoder_context_config, decoder_context_layers
 from docnmt_fairseq.models.feed_forward import choose_feed_forward
 from docnmt_fairseq.models.target_context import TargetContext
 from docnmt_fairseq.modules.attention_combination.packed import CombinationPlan

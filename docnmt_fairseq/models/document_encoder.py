@@ -12,12 +12,8 @@ from torch import Tensor, nn
 from docnmt_fairseq import compat
 from docnmt_fairseq.data.line_source import LineSource
 from docnmt_fairseq.layout import DocumentLayout
-from docnmt_fairseq.models.config import (
-    DocumentTransformerConfig,
-    context_config,
-    context_layers,
-    context_placement,
-)
+from docnmt_fairseq.models.config import DocumentTransformerConfig
+from docnmt_fairseq.models.context_config import context_config, context_layers, context_placement
 from docnmt_fairseq.models.encoder_rows import completed, sentences_of_hypotheses
 from docnmt_fairseq.models.feed_forward import choose_feed_forward
 from docnmt_fairseq.models.further_sources import FurtherSources, reader_of

@@ -1,6 +1,6 @@
 """The feed-forward sub-layer of ``document_transformer``: fairseq's, or a context-aware layer in its place."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Callable, Dict, List, Optional, Set
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -8,34 +8,31 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.modules.context_aware_layers.layer import ContextAwareLayer
 from docnmt_fairseq.modules.context_aware_layers.residual import ContextAwareResidual, ResidualBlock
+from docnmt_fairseq.options import option
 
 FEED_FORWARDS = ("standard", "ca-nn", "ca-res")
-
-
-def _option(default: object, help_text: str) -> object:
-    return field(default=default, metadata={"help": help_text})
 
 
 @dataclass
 class FeedForwardConfig(FairseqDataclass):
     """Options of the feed-forward sub-layers."""
 
-    feed_forward: ChoiceEnum(FEED_FORWARDS) = _option(
+    feed_forward: ChoiceEnum(FEED_FORWARDS) = option(
         "standard", "feed-forward of encoder and decoder: standard; ca-nn: that behind an indicator χ of its input, "
         "χ v(c) + (1 - χ) w0 (as many parameters as standard with one hidden unit less); ca-res: a block of such layers"
     )  # fmt: skip
-    encoder_feed_forward: Optional[ChoiceEnum(FEED_FORWARDS)] = _option(
+    encoder_feed_forward: Optional[ChoiceEnum(FEED_FORWARDS)] = option(
         None, "feed-forward of the encoder (default: --feed-forward)"
     )
-    decoder_feed_forward: Optional[ChoiceEnum(FEED_FORWARDS)] = _option(
+    decoder_feed_forward: Optional[ChoiceEnum(FEED_FORWARDS)] = option(
         None, "feed-forward of the decoder (default: --feed-forward)"
     )
-    ca_res_block: str = _option(
+    ca_res_block: str = option(
         "2,1,1,0", "block of ca-res as l,n_v,n_σ,b: layers; how many layers before it a layer sees beside the block's "
         "input, and its χ; 1 for χ = 1 throughout (n_σ may then be -). --encoder-ffn-embed-dim and "
         "--decoder-ffn-embed-dim are shared out among the l - 1 hidden layers"
     )  # fmt: skip
-    chi_bias: float = _option(
+    chi_bias: float = option(
         3.0, "initial bias of χ in feed-forwards: at 3 χ begins at 0.95 for every word, near the standard feed-forward"
     )
 

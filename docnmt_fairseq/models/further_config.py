@@ -7,6 +7,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
 from docnmt_fairseq.data.source_specs import SourceSpec, parse_specs
+from docnmt_fairseq.options import option
 
 SEPARATE, SHARED = "separate", "shared"
 
@@ -15,19 +16,14 @@ SEPARATE, SHARED = "separate", "shared"
 class FurtherSourcesConfig(FairseqDataclass):
     """What reads the sources of ``--further-sources``, an option of the task."""
 
-    further_encoder: ChoiceEnum((SEPARATE, SHARED)) = field(
-        default=SEPARATE,
-        metadata={
-            "help": "who reads further sources: separate: an encoder for each, sentence by sentence; shared: the "
-            "encoder of the sentences (context sentences are not encoded a second time)"
-        },
+    further_encoder: ChoiceEnum((SEPARATE, SHARED)) = option(
+        SEPARATE,
+        "who reads further sources: separate: an encoder for each, sentence by sentence; shared: the "
+        "encoder of the sentences (context sentences are not encoded a second time)",
     )
-    further_encoder_layers: int = field(
-        default=0, metadata={"help": "layers of separate encoders; 0: as many as the encoder has"}
-    )
-    share_further_embeddings: bool = field(
-        default=False,
-        metadata={"help": "further sources take the source's embeddings; a text then needs the source's dictionary"},
+    further_encoder_layers: int = option(0, "layers of separate encoders; 0: as many as the encoder has")
+    share_further_embeddings: bool = option(
+        False, "further sources take the source's embeddings; a text then needs the source's dictionary"
     )
     further_feature_dims: List[int] = field(
         default_factory=list,

@@ -1,7 +1,6 @@
 """Options of ``document_rnn``: one flat dataclass, so that the command line and YAML take the same names."""
 
-from dataclasses import dataclass, field
-from typing import Optional
+from dataclasses import dataclass
 
 from fairseq.dataclass import ChoiceEnum
 from omegaconf import II
@@ -11,67 +10,55 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.alternating import AlternatingConfig, alternating_problems
 from docnmt_fairseq.models.combination_config import OPTIONS
 from docnmt_fairseq.models.further_config import FurtherSourcesConfig, further_problems, further_specs
+from docnmt_fairseq.models.trained_view import TrainedView
 from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.modules.attention_combination.scores import ATTENTION_SCORES
 from docnmt_fairseq.modules.recurrent.attentive import decoder_cells
 from docnmt_fairseq.modules.recurrent.contract import RECURRENT_CELLS
 from docnmt_fairseq.modules.recurrent.deep_output import DEEP_OUTPUTS
 from docnmt_fairseq.modules.recurrent.layers import SUMMARIES
-
-
-def _option(default: object, help_text: str) -> object:
-    return field(default=default, metadata={"help": help_text})
+from docnmt_fairseq.options import option
 
 
 @dataclass
-class DocumentRNNConfig(FurtherSourcesConfig, AlternatingConfig):
+class DocumentRNNConfig(FurtherSourcesConfig, AlternatingConfig, TrainedView):
     """Sizes and regularisation, the cells, and how the decoder attends."""
 
-    dropout: float = _option(0.1, "dropout probability of embeddings, between layers and before the output")
-    attention_dropout: float = _option(0.0, "dropout probability of attention weights")
-    encoder_cell: str = _option("gru", f"recurrent cell of the encoder: {', '.join(RECURRENT_CELLS.names())}")
-    encoder_embed_dim: int = _option(512, "width of the source embeddings")
-    encoder_hidden_size: int = _option(512, "width of the encoder's states, of each direction")
-    encoder_layers: int = _option(1, "encoder layers, each of both directions")
-    decoder_cell: str = _option(
+    dropout: float = option(0.1, "dropout probability of embeddings, between layers and before the output")
+    attention_dropout: float = option(0.0, "dropout probability of attention weights")
+    encoder_cell: str = option("gru", f"recurrent cell of the encoder: {', '.join(RECURRENT_CELLS.names())}")
+    encoder_embed_dim: int = option(512, "width of the source embeddings")
+    encoder_hidden_size: int = option(512, "width of the encoder's states, of each direction")
+    encoder_layers: int = option(1, "encoder layers, each of both directions")
+    decoder_cell: str = option(
         "gru", f"recurrent cell of the decoder: {', '.join(decoder_cells())}; conditional-gru attends between its two "
         "steps, the others before theirs"
     )  # fmt: skip
-    decoder_embed_dim: int = _option(II("model.encoder_embed_dim"), "width of the target embeddings")
-    decoder_hidden_size: int = _option(II("model.encoder_hidden_size"), "width of the decoder's states")
-    decoder_layers: int = _option(1, "decoder layers; the first one attends")
-    decoder_out_embed_dim: int = _option(II("model.decoder_embed_dim"), "width of the deep output")
-    deep_output: ChoiceEnum(DEEP_OUTPUTS) = _option(
+    decoder_embed_dim: int = option(II("model.encoder_embed_dim"), "width of the target embeddings")
+    decoder_hidden_size: int = option(II("model.encoder_hidden_size"), "width of the decoder's states")
+    decoder_layers: int = option(1, "decoder layers; the first one attends")
+    decoder_out_embed_dim: int = option(II("model.decoder_embed_dim"), "width of the deep output")
+    deep_output: ChoiceEnum(DEEP_OUTPUTS) = option(
         "tanh", "what the vocabulary is chosen from: tanh or maxout of state, word before and context"
     )
-    initial_state: ChoiceEnum(SUMMARIES) = _option(
+    initial_state: ChoiceEnum(SUMMARIES) = option(
         "mean", "what the decoder's first state is made from: the mean of the encoder's states; its last state "
         "backward, at the first word"
     )  # fmt: skip
-    attention_combination: str = _option(
+    attention_combination: str = option(
         "flat", f"how attention to several sources is combined: {', '.join(ATTENTION_COMBINATIONS.names())}"
     )
-    combination_attention: str = _option("bahdanau", f"attention to a source: {', '.join(ATTENTION_SCORES.names())}")
-    attention_dim: int = _option(512, "width of the space that attention scores are computed in, where they have one")
-    decoder_attention_heads: int = _option(1, "heads of the attention, where it has several")
-    share_combination_projections: bool = _option(
+    combination_attention: str = option("bahdanau", f"attention to a source: {', '.join(ATTENTION_SCORES.names())}")
+    attention_dim: int = option(512, "width of the space that attention scores are computed in, where they have one")
+    decoder_attention_heads: int = option(1, "heads of the attention, where it has several")
+    share_combination_projections: bool = option(
         False, "flat and hierarchical: make context vectors of the same projections as energies"
     )
-    attention_sentinel: bool = _option(
+    attention_sentinel: bool = option(
         False, "flat and hierarchical: the decoder's own state takes part in attention, behind a gate"
     )
-    share_decoder_input_output_embed: bool = _option(False, "share the decoder's input and output embeddings")
-    share_all_embeddings: bool = _option(False, "share all embeddings; needs one joined dictionary")
-
-    seed: int = II("common.seed")
-    max_source_positions: int = II("task.max_source_positions")
-    max_target_positions: int = II("task.max_target_positions")
-    # How the model saw documents in training, restored at generation unless the command line says otherwise.
-    context: Optional[str] = II("task.context")
-    max_document_sentences: Optional[int] = II("task.max_document_sentences")
-    max_document_tokens: Optional[int] = II("task.max_document_tokens")
-    context_overlap: Optional[int] = II("task.context_overlap")
-    context_overlap_after: Optional[int] = II("task.context_overlap_after")
+    share_decoder_input_output_embed: bool = option(False, "share the decoder's input and output embeddings")
+    share_all_embeddings: bool = option(False, "share all embeddings; needs one joined dictionary")
 
 
 def combination_config(cfg: DocumentRNNConfig, source_dims: "tuple[int, ...]") -> CombinationConfig:

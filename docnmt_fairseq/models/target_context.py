@@ -3,7 +3,8 @@
 from torch import Tensor, nn
 
 from docnmt_fairseq.layout import DocumentLayout
-from docnmt_fairseq.models.config import DocumentTransformerConfig, target_context_config
+from docnmt_fairseq.models.config import DocumentTransformerConfig
+from docnmt_fairseq.models.context_config import target_context_config
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS
 from docnmt_fairseq.modules.gate import ContextGate
 

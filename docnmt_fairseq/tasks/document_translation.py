@@ -23,8 +23,9 @@ from docnmt_fairseq.data.source_specs import FORMS, NONE, OPTION, SourceSpec, pa
 from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.modules.keep_schedule import KeepSchedule
+from docnmt_fairseq.options import option
 from docnmt_fairseq.search.rounds import translate_in_rounds, with_target_context
-from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask, option
+from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask
 
 logger = logging.getLogger(__name__)
 

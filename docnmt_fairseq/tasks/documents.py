@@ -17,13 +17,9 @@ from docnmt_fairseq.data.open_document import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
 from docnmt_fairseq.modules.context_aware_layers.alternating_updates import AlternatingUpdates
+from docnmt_fairseq.options import option
 
 logger = logging.getLogger(__name__)
-
-
-def option(default: object, help_text: str) -> object:
-    """Returns a field of a configuration."""
-    return field(default=default, metadata={"help": help_text})
 
 
 @dataclass

@@ -1,20 +1,15 @@
 """Decoders that attend to several sources: packed in training, shared by hypotheses in a search, from a checkpoint."""
 
 import itertools
-from argparse import Namespace
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.combined_attention import CombinedAttention
-from docnmt_fairseq.models.document_transformer import DocumentTransformer
 from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMBINATIONS
 from docnmt_fairseq.modules.attention_combination.scores import ATTENTION_SCORES
-from docnmt_fairseq.modules.context_selection import ContextSentences, items_of
 from docnmt_fairseq.modules.recording import SourceShares, record
-from docnmt_fairseq.modules.source_states import SourceStates
 from tests import toy
 from tests.models.test_document_transformer import logits, stir
 
@@ -31,27 +26,11 @@ for _name in ("flat", "hierarchical"):
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
-def neighbours(src_tokens, layout, states, further=None):
-    """Returns two further sources: of each decoded sentence the one before it, and the two that follow; or nothing."""
-    sources = []
-    for count, which in ((1, "previous"), (2, "next")):
-        contexts = ContextSentences.select(layout, count, which)
-        parts = [contexts.sentences[first : first + number] for first, number in zip(contexts.first, contexts.counts)]
-        parts = parts if layout.decoded is None else [parts[row] for row in layout.decoded]
-        items = [items_of(layout.words, rows) for rows in parts]
-        lengths = torch.tensor([len(numbers) for numbers in items]).numpy()
-        sources.append(SourceStates(states, lengths, torch.cat([torch.from_numpy(n) for n in items]).numpy()))
-    return sources
-
-
 def build(data_bin, *options, further="previous:1,next:2"):
-    cfg, task, _ = toy.build(data_bin, *options)
-    known = OmegaConf.to_container(cfg.model, resolve=True, enum_to_str=True)
-    torch.manual_seed(1)
-    model = stir(DocumentTransformer.build_model(Namespace(**{**known, "further_sources": further}), task).eval())
-    if further:
-        model.encoder.encode_further = neighbours
-    return cfg, task, model
+    """Returns (cfg, task, model) that reads the sentences' own states of its neighbours, each encoded once."""
+    sources = ["--further-sources", further, "--further-encoder", "shared"] if further else []
+    cfg, task, model = toy.build(data_bin, *sources, *options)
+    return cfg, task, stir(model.eval())
 
 
 def attentions(model):
@@ -167,7 +146,7 @@ def test_a_sentence_level_checkpoint_is_a_starting_point(data_bin, variant):
 
 
 def test_freezing_leaves_the_attention_to_all_sources_to_train(data_bin):
-    _, _, model = build(data_bin, *VARIANTS["flat-luong"], "--freeze-sentence-model")
+    _, _, model = build(data_bin, *VARIANTS["flat-luong"], "--freeze-sentence-model", further=None)
     trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert trained and all(".encoder_attn.combination." in name for name in trained)
 
@@ -214,7 +193,7 @@ def test_bad_options_are_refused_by_name(data_bin, wrong, message):
 
 def test_a_batch_without_the_models_sources_is_refused(data_bin):
     _, task, model = build(data_bin)
-    del model.encoder.encode_further
+    model.encoder.encode_further = lambda *_: []
     with pytest.raises(InputError, match="--further-sources previous:1,next:2: the batch has 0 of 2"):
         logits(model, toy.batch_of(task))
 

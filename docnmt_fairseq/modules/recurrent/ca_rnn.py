@@ -15,8 +15,8 @@ class ContextAwareRNN(RecurrentCell, ReportsChi):
     """c_t = f_t v_t + (1 − f_t) c'_t and y_t = o_t v°_t + (1 − o_t) c°_t ([Z] eq. 34 and 36); h_v = h_c = tanh.
 
     The gates f_t and o_t are scalars, the peephole p_v of v_t to c_{t−1} a vector. A state is (y_t, c_t). Of the two
-    mixtures that of the cell is reported: χ of a word is f_t, the share of v_t. Its parameters are rows of stacked ones,
-    which no optimiser can train apart: updates do not alternate here.
+    mixtures that of the cell is reported: χ of a word is f_t, the share of v_t. Its parameters are rows of stacked
+    ones, which no optimiser can train apart: updates do not alternate here.
 
     What goes into the six sums of a step is stacked, so that each of x_t, y_{t−1}, c_{t−1} and c_t is multiplied once;
     the sums stand in the order c'_t, v_t, c°_t, v°_t (d each), o_t, f_t: v_t and c'_t do not see c_{t−1} through a
