@@ -12,7 +12,9 @@ HELP = "an HTML file about a checkpoint and a document: what context each word u
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the model, the document, and what else the file is to show."""
-    parser.add_argument("--path", required=True, type=Path, metavar="FILE", help="checkpoint of a document_transformer")
+    parser.add_argument(
+        "--path", required=True, type=Path, metavar="FILE", help="checkpoint of a document_transformer or document_rnn"
+    )
     parser.add_argument(
         "--data", required=True, type=Path, metavar="DIR", help="data-bin, or the folder that docnmt prepare wrote"
     )
@@ -42,11 +44,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="PREFIX.LANG and PREFIX.context.LANG of SCAT, in both languages: agreement with highlighted words",
     )
     parser.add_argument("--log", type=Path, metavar="FILE", help="what fairseq-train printed, for training curves")
+    parser.add_argument(
+        "--source-weights", type=Path, metavar="FILE", help="write a picture, too (PNG): the weights of several sources"
+    )
+    parser.add_argument(
+        "--sentence", type=int, metavar="N", help="of the document, for --source-weights (default: the first three)"
+    )
     parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="HTML file to write")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes the file and prints its name."""
+    """Writes the file, and perhaps a picture, and prints their names."""
     from docnmt_fairseq.corpus.files import atomic_files
     from docnmt_fairseq.report.build import build_page
 
@@ -54,3 +62,5 @@ def run(args: argparse.Namespace) -> None:
     with atomic_files(args.output) as (stream,):
         stream.write(html)
     print(args.output)
+    if args.source_weights is not None:
+        print(args.source_weights)

@@ -15,7 +15,7 @@ from fairseq.logging import metrics
 from torch import Tensor
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.context_aware_layers.chi_gated import ChiGated
+from docnmt_fairseq.modules.context_aware_layers.chi_gated import ReportsChi
 from docnmt_fairseq.modules.recording import ContextFreeIndicator, Recording, record
 from docnmt_fairseq.options import option
 
@@ -155,9 +155,9 @@ def chi_by_layer(model: torch.nn.Module, recording: Recording) -> Dict[str, Tens
     """
     sums = {}
     for name, layer in model.named_modules():
-        if isinstance(layer, ChiGated):
+        if isinstance(layer, ReportsChi):
             name = "_".join(part for part in name.split(".") if part not in ("module", "layers"))
-            chi = [evidence.chi.double() for evidence in recording.of(layer)]
+            chi = [evidence.chi[~evidence.chi.isnan()].double() for evidence in recording.of(layer)]
             sums[f"{name}{CHI_SUM}"] = sum((values.sum() for values in chi), torch.zeros(()))
             sums[f"{name}{CHI_COUNT}"] = torch.tensor(sum(len(values) for values in chi))
     return sums

@@ -1,7 +1,9 @@
 """Pictures of results."""
 
 from pathlib import Path
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, Optional, Sequence
+
+import numpy as np
 
 from docnmt_fairseq.evaluation.phenomena import PhenomenaAccuracy
 
@@ -58,3 +60,37 @@ def _draw_panel(panel: Any, kind: str, systems: Mapping[str, PhenomenaAccuracy])
         panel.errorbar(
             places, shares, yerr=[below, above], label=name, markersize=4, linewidth=1.4, elinewidth=0.8, **style
         )
+
+
+def plot_source_weights(
+    names: Sequence[str], sentences: Sequence[Sequence[str]], weights: Sequence[np.ndarray], path: Path
+) -> None:
+    """Writes a PNG like figure 2 of Libovický and Helcl (2017): a panel a sentence, a column a word, a row a source.
+
+    Args:
+        names: of the K sources.
+        sentences: the words of each (at least one) translation.
+        weights: [words, K] of each, between 0 and 1.
+        path: the file to write.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    longest = max(map(len, sentences))
+    letters = max(len(word) for words in sentences for word in words)
+    height = 0.45 + 0.32 * len(names) + 0.07 * letters  # of a panel with its slanted words, in inches
+    figure = Figure(figsize=(3.0 + 0.42 * longest, 0.3 + height * len(sentences)), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(len(sentences), 1, squeeze=False)[:, 0]
+    for words, shares, panel in zip(sentences, weights, panels):
+        picture = panel.imshow(shares.T, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        panel.set_xlim(-0.5, longest - 0.5)  # words are as wide in all panels
+        panel.set_xticks(range(len(words)), words, rotation=45, ha="left", rotation_mode="anchor")
+        panel.set_yticks(range(len(names)), names)
+        panel.set_xticks([place + 0.5 for place in range(len(words) - 1)], minor=True)
+        panel.set_yticks([place + 0.5 for place in range(len(names) - 1)], minor=True)
+        panel.grid(which="minor", color="white", linewidth=1.5)
+        panel.tick_params(which="both", top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+        panel.spines[:].set_visible(False)
+    figure.colorbar(picture, ax=panels, label="share of the attention", fraction=0.02, aspect=30, pad=0.01)
+    figure.savefig(path, format="png")

@@ -1,12 +1,12 @@
 """Options of decoders that attend to several sources, or otherwise than fairseq's attention does."""
 
 from dataclasses import dataclass
-from typing import Iterator, List, Optional
+from typing import Iterator, List, Optional, Tuple
 
 from fairseq.dataclass import FairseqDataclass
 
 from docnmt_fairseq import modules  # noqa: F401  (registers the combinations)
-from docnmt_fairseq.data.source_specs import parse_specs
+from docnmt_fairseq.models.further_config import FurtherSourcesConfig, further_specs
 from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.modules.attention_combination.scores import ATTENTION_SCORES
 from docnmt_fairseq.options import option
@@ -45,9 +45,14 @@ OPTIONS = {
 }
 
 
-def source_names(cfg: AttentionCombinationConfig) -> List[str]:
+def source_names(cfg: FurtherSourcesConfig) -> List[str]:
     """Returns the names of the sources that target words attend to, the main one first."""
-    return ["source", *map(str, parse_specs(getattr(cfg, "further_sources", None)))]
+    return ["source", *map(str, further_specs(cfg))]
+
+
+def attended_names(cfg: FurtherSourcesConfig) -> Tuple[str, ...]:
+    """Returns the names of what the attention of target words is divided over: the sources, perhaps a sentinel."""
+    return (*source_names(cfg), *(["sentinel"] if cfg.attention_sentinel else []))
 
 
 def combination_name(cfg: AttentionCombinationConfig) -> Optional[str]:

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.models.combination_config import (
     AttentionCombinationConfig,
+    attended_names,
     combination_config,
     combination_name,
-    source_names,
 )
 from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMBINATIONS
 from docnmt_fairseq.modules.attention_combination.packed import CombinationPlan
@@ -66,7 +66,7 @@ class CombinedAttention(nn.Module):
         super().__init__()
         config = combination_config(cfg)
         self.combination = ATTENTION_COMBINATIONS[combination_name(cfg)](config)
-        self.names = (*source_names(cfg), *(["sentinel"] if config.sentinel else []))
+        self.names = attended_names(cfg)
         self.asks_evidence = config.sentinel
         self.number = 0
 

@@ -9,6 +9,7 @@ from omegaconf import II
 from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models import feed_forward
+from docnmt_fairseq.models.alternating import AlternatingConfig, alternating_problems
 from docnmt_fairseq.models.combination_config import (
     AttentionCombinationConfig,
     combination_name,
@@ -23,7 +24,12 @@ from docnmt_fairseq.options import option
 
 @dataclass
 class DocumentTransformerConfig(
-    ContextOptions, AttentionCombinationConfig, FurtherSourcesConfig, feed_forward.FeedForwardConfig, TrainedView
+    ContextOptions,
+    AttentionCombinationConfig,
+    FurtherSourcesConfig,
+    feed_forward.FeedForwardConfig,
+    AlternatingConfig,
+    TrainedView,
 ):
     """Sizes and regularisation as in fairseq's Transformer, then what looks across sentences."""
 
@@ -65,7 +71,12 @@ class DocumentTransformerConfig(
 
 def check(cfg: DocumentTransformerConfig) -> None:
     """Raises one :class:`InputError` that lists every bad value and combination by its option."""
-    problems = [*further_problems(cfg), *combination_problems(cfg), *context_problems(cfg)]
+    problems = [
+        *further_problems(cfg),
+        *combination_problems(cfg),
+        *alternating_problems(cfg),
+        *context_problems(cfg),
+    ]
 
     def expect(condition: bool, message: str) -> None:
         if not condition:

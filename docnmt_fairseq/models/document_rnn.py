@@ -13,6 +13,7 @@ from torch import Tensor
 from docnmt_fairseq.data.line_source import LineSource
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layout import DocumentLayout
+from docnmt_fairseq.models.alternating import alternate_updates
 from docnmt_fairseq.models.encoder_rows import completed
 from docnmt_fairseq.models.further_config import further_specs
 from docnmt_fairseq.models.recurrent_config import DocumentRNNConfig, check
@@ -57,7 +58,9 @@ class DocumentRNN(FairseqEncoderDecoderModel):
         specs = further_specs(cfg)
         inputs = task.further_inputs(specs, cfg.further_feature_dims) if specs else []
         encoder = RecurrentEncoder(cfg, source, of_source, inputs)
-        return cls(encoder, RecurrentDecoder(cfg, target, of_target, (encoder.output_dim,) * (1 + len(inputs))))
+        model = cls(encoder, RecurrentDecoder(cfg, target, of_target, (encoder.output_dim,) * (1 + len(inputs))))
+        alternate_updates(model, cfg)
+        return model
 
     def forward(
         self,

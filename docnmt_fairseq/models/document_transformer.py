@@ -14,11 +14,13 @@ from torch import Tensor, nn
 
 from docnmt_fairseq import compat
 from docnmt_fairseq.layout import DocumentLayout
+from docnmt_fairseq.models.alternating import alternate_updates
+from docnmt_fairseq.models.combination_config import combination_name
 from docnmt_fairseq.models.combined_attention import CombinedAttention
 from docnmt_fairseq.models.config import DocumentTransformerConfig, check
 from docnmt_fairseq.models.document_decoder import DocumentTransformerDecoder
 from docnmt_fairseq.models.document_encoder import DocumentTransformerEncoder
-from docnmt_fairseq.models.feed_forward import alternate_updates, context_aware_keys, rename_stock_keys
+from docnmt_fairseq.models.feed_forward import context_aware_keys, rename_stock_keys
 from docnmt_fairseq.models.further_config import further_specs
 from docnmt_fairseq.models.further_sources import FurtherSources
 from docnmt_fairseq.modules.context import ContextMechanism
@@ -39,6 +41,11 @@ class DocumentTransformer(TransformerModelBase):
     ):
         super().__init__(cfg, encoder, decoder)
         encoder.memories, encoder.source_memories = decoder.memories, decoder.source_memories
+
+    @property
+    def gives_alignment(self) -> bool:
+        """Whether its decoder gives the weights of source words: combinations of attention keep them to themselves."""
+        return combination_name(self.encoder.document_cfg) is None
 
     @classmethod
     def add_args(cls, parser: object) -> None:

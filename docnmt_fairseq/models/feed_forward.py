@@ -6,8 +6,6 @@ from typing import Callable, Dict, List, Optional, Set
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import Tensor, nn
 
-from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.context_aware_layers.alternating_updates import AlternatingUpdates
 from docnmt_fairseq.modules.context_aware_layers.layer import ContextAwareLayer
 from docnmt_fairseq.modules.context_aware_layers.residual import ContextAwareResidual, ResidualBlock
 from docnmt_fairseq.options import option
@@ -17,7 +15,7 @@ FEED_FORWARDS = ("standard", "ca-nn", "ca-res")
 
 @dataclass
 class FeedForwardConfig(FairseqDataclass):
-    """Options of the feed-forward sub-layers and of whatever else is gated by χ."""
+    """Options of the feed-forward sub-layers."""
 
     feed_forward: ChoiceEnum(FEED_FORWARDS) = option(
         "standard", "feed-forward of encoder and decoder: standard; ca-nn: that behind an indicator χ of its input, "
@@ -36,9 +34,6 @@ class FeedForwardConfig(FairseqDataclass):
     )  # fmt: skip
     chi_bias: float = option(
         3.0, "initial bias of χ in feed-forwards: at 3 χ begins at 0.95 for every word, near the standard feed-forward"
-    )
-    em_steps: int = option(
-        0, "train χ and what it weighs in turn, so many updates each, wherever the model has χ; 0: together"
     )
 
 
@@ -99,29 +94,15 @@ def choose_feed_forward(layer: nn.Module, cfg: FeedForwardConfig, side: str) -> 
 def problems(cfg: FeedForwardConfig) -> List[str]:
     """Returns what is wrong with the options."""
     found = []
-    if cfg.em_steps < 0:
-        found.append(f"--em-steps {cfg.em_steps}: must not be negative")
     try:
         block = ResidualBlock.parse(cfg.ca_res_block)
     except ValueError as error:
-        return [*found, f"--ca-res-block {error}"]
+        return [f"--ca-res-block {error}"]
     for side in ("encoder", "decoder"):
         width, hidden = getattr(cfg, f"{side}_ffn_embed_dim"), block.layers - 1
         if kind_of(cfg, side) == "ca-res" and hidden and width % hidden:
             found.append(f"--{side}-ffn-embed-dim {width} cannot be shared out among {hidden} hidden layers")
     return found
-
-
-def alternate_updates(model: nn.Module, cfg: FeedForwardConfig) -> None:
-    """Lets the model train χ and the rest of its χ-gated layers in turn if the options say so."""
-    if cfg.em_steps == 0:
-        return
-    try:
-        model.alternating_updates = AlternatingUpdates(model, cfg.em_steps)
-    except ValueError as error:
-        raise InputError(
-            f"--em-steps {cfg.em_steps}: {error}, such as --feed-forward ca-nn or --sentence-encoder ca-bsfe brings"
-        ) from error
 
 
 def context_aware_keys(model: nn.Module) -> Dict[str, Set[str]]:

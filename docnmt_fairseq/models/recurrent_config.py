@@ -7,6 +7,7 @@ from omegaconf import II
 
 from docnmt_fairseq import modules  # noqa: F401  (registers cells, scores and combinations)
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.alternating import AlternatingConfig, alternating_problems
 from docnmt_fairseq.models.combination_config import OPTIONS
 from docnmt_fairseq.models.further_config import FurtherSourcesConfig, further_problems, further_specs
 from docnmt_fairseq.models.trained_view import TrainedView
@@ -20,7 +21,7 @@ from docnmt_fairseq.options import option
 
 
 @dataclass
-class DocumentRNNConfig(FurtherSourcesConfig, TrainedView):
+class DocumentRNNConfig(FurtherSourcesConfig, AlternatingConfig, TrainedView):
     """Sizes and regularisation, the cells, and how the decoder attends."""
 
     dropout: float = option(0.1, "dropout probability of embeddings, between layers and before the output")
@@ -78,7 +79,7 @@ def combination_config(cfg: DocumentRNNConfig, source_dims: "tuple[int, ...]") -
 
 def check(cfg: DocumentRNNConfig) -> None:
     """Raises one :class:`InputError` that lists every bad value and combination by its option."""
-    problems = list(further_problems(cfg))
+    problems = [*further_problems(cfg), *alternating_problems(cfg)]
 
     def expect(condition: bool, message: str) -> None:
         if not condition:

@@ -9,9 +9,11 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.buckets import cheapest_groups
 from docnmt_fairseq.layout import DocumentLayout, Ragged
+from docnmt_fairseq.models.combination_config import attended_names
 from docnmt_fairseq.models.recurrent_config import DocumentRNNConfig, combination_config
 from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMBINATIONS
 from docnmt_fairseq.modules.initialisation import projection
+from docnmt_fairseq.modules.recording import SourceShares, joined, observer
 from docnmt_fairseq.modules.recurrent.attentive import attentive_cell, plain_cell
 from docnmt_fairseq.modules.recurrent.contract import RECURRENT_CELLS, State
 from docnmt_fairseq.modules.recurrent.deep_output import DeepOutput
@@ -51,6 +53,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         self.padding_idx = embed.padding_idx
         self.max_target_positions = cfg.max_target_positions
         self.dropout = nn.Dropout(cfg.dropout)
+        self.names = attended_names(cfg)
         self.initial_from, self.with_evidence = str(cfg.initial_state), cfg.attention_sentinel
         input_dim, state_dim = cfg.decoder_embed_dim, cfg.decoder_hidden_size
         combination = combination_config(cfg, source_dims)
@@ -148,18 +151,22 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         first, *above = self.split_state(initial)
         keys = np.sum([memory.lengths for memory in memories], axis=0)
         groups = [StepOrder(targets, rows) for rows in decoding_groups(targets.lengths, keys)]
-        outputs = []
-        for order in groups:
-            state = tuple(part.index_select(0, order.row_index) for part in first)
-            blocks = zip(*(memory.block(order.rows) for memory in memories))
-            outputs.append(self.attend_rows(y.index_select(0, order.items), order.sizes, state, *map(list, blocks)))
         places = torch.cat([order.items for order in groups]).argsort()
+        outputs = []
+        with joined(lambda chi: chi.index_select(0, places)):
+            for order in groups:
+                state = tuple(part.index_select(0, order.row_index) for part in first)
+                blocks = zip(*(memory.block(order.rows) for memory in memories))
+                outputs.append(self.attend_rows(y.index_select(0, order.items), order.sizes, state, *map(list, blocks)))
         s, c, shares = (torch.cat(parts).index_select(0, places) for parts in zip(*outputs))
         if self.layers:
             order = layout.shared("targets in steps", lambda: StepOrder(targets))
         for cell, state in zip(self.layers, above):
             s = cell.sequence(self.dropout(s), order, state)
-        return self.finish(s, y, c, features_only), {"attn": [None], "inner_states": [], "source_shares": shares}
+        observe = observer(self)
+        if observe is not None:
+            observe(SourceShares(self.names, shares.detach()))
+        return self.finish(s, y, c, features_only), {"attn": [None], "inner_states": []}
 
     def forward(
         self,
@@ -188,15 +195,15 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         y = self.embed(prev_output_tokens)  # [B, m_t, d_y]
         outputs, states = [], self.split_state(state)
         for words in y.unbind(1):
-            states[0], context, shares = self.attend_step(words, states[0], memories, paddings)
+            states[0], context, _ = self.attend_step(words, states[0], memories, paddings)
             for number, cell in enumerate(self.layers, start=1):
                 states[number] = cell.step(self.dropout(states[number - 1][0]), states[number])
-            outputs.append((states[-1][0], context, shares))
+            outputs.append((states[-1][0], context))
         if incremental_state is not None:
             state = torch.cat([part for of_layer in states for part in of_layer], dim=1)
             self.set_incremental_state(incremental_state, "state", {"state": state})
-        s, c, shares = (torch.stack(parts, dim=1) for parts in zip(*outputs))
-        return self.finish(s, y, c, features_only), {"attn": [None], "inner_states": [], "source_shares": shares}
+        s, c = (torch.stack(parts, dim=1) for parts in zip(*outputs))
+        return self.finish(s, y, c, features_only), {"attn": [None], "inner_states": []}
 
     def finish(self, s: Tensor, y: Tensor, c: Tensor, features_only: bool) -> Tensor:
         """Returns features [..., decoder_out_embed_dim], or logits [..., V]."""

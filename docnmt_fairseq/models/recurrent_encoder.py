@@ -53,6 +53,7 @@ class RecurrentEncoder(FairseqEncoder):
         self, cfg: DocumentRNNConfig, dictionary: object, embed: nn.Embedding, inputs: Sequence[FurtherInput] = ()
     ):
         super().__init__(dictionary)
+        self.document_cfg = cfg
         self.embed_tokens = embed
         self.padding_idx = embed.padding_idx
         self.max_source_positions = cfg.max_source_positions

@@ -11,7 +11,7 @@ from docnmt_fairseq.modules.attention_combination.packed import CombinationPlan
 from docnmt_fairseq.modules.attention_combination.separate import Parallel
 from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextConfig, DecoderContextMechanism
 from docnmt_fairseq.modules.context_selection import SelectedContext
-from docnmt_fairseq.modules.recording import SENTENCES, WORDS, scatter, weights_observer
+from docnmt_fairseq.modules.recording import SENTENCES, WORDS, joined, scatter, weights_observer
 from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
 
 
@@ -48,7 +48,8 @@ class CAAttention(SelectedContext, DecoderContextMechanism):
         observe = weights_observer(self, "attention", WORDS)
         if observe is not None:
             observe(self.weights(q, memory, gathered.plan, gathered.gather, (len(x), len(x))))
-        return gathered.scatter(self.over(q, memory, gathered.plan), len(x))
+        with joined(lambda chi: chi.new_full((len(x),), torch.nan).index_copy(0, gathered.queries, chi)):
+            return gathered.scatter(self.over(q, memory, gathered.plan), len(x))
 
     def remember(self, states: Tensor, layout: DocumentLayout) -> Tensor:
         """Returns what is read of sentences [R, 1 + d_source]; see :class:`DecoderContextMechanism`."""

@@ -8,7 +8,7 @@ import math
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Callable, Iterator, List, Optional, Tuple, Union
+from typing import Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 import torch
 from torch import Tensor, nn
@@ -75,7 +75,10 @@ class SourceShares:
 
 @dataclass(frozen=True)
 class ContextFreeIndicator:
-    """χ of a context-aware layer ([Z] eq. 12), [N]: 1 where what it gives a word is v, 0 where it is w′."""
+    """χ of a context-aware layer ([Z] eq. 12), [N]: 1 where what it gives a word is v, 0 where it is w′.
+
+    Of a sum over many (CA-ATT, eq. 23) the mean over what a word sees; NaN where that is nothing.
+    """
 
     chi: Tensor
 
@@ -108,6 +111,29 @@ def record(only: Optional[type] = None) -> Iterator[Recording]:
         yield recording
     finally:
         _current.reset(token)
+
+
+@contextmanager
+def joined(arrange: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Makes one :class:`ContextFreeIndicator` a module of all that it reports inside the block, group by group.
+
+    Args:
+        arrange: from χ of all groups, one after another, to χ of the packed words.
+    """
+    outer = _current.get()
+    if outer is None:
+        yield
+        return
+    with record(outer.only) as inner:
+        yield
+    pieces: Dict[nn.Module, List[Tensor]] = {}
+    for module, evidence in inner.entries:
+        if isinstance(evidence, ContextFreeIndicator):
+            pieces.setdefault(module, []).append(evidence.chi)
+        else:
+            outer.entries.append((module, evidence))
+    for module, chi in pieces.items():
+        outer.entries.append((module, ContextFreeIndicator(arrange(torch.cat(chi)))))
 
 
 def observer(module: nn.Module, kind: Optional[type] = None) -> Optional[Observe]:

@@ -6,7 +6,8 @@ from typing import Dict
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.loading import TextCodec
-from docnmt_fairseq.report import agreement, context_free, results, scat, training
+from docnmt_fairseq.models.combination_config import attended_names, combination_name
+from docnmt_fairseq.report import agreement, context_free, results, scat, sources, training
 from docnmt_fairseq.report.inspection import Inspection, inspect
 from docnmt_fairseq.report.loading import Trained, dataset_of, load_trained, read_text, split_of
 from docnmt_fairseq.report.page import Page
@@ -21,6 +22,8 @@ def build_page(args: argparse.Namespace) -> Page:
     """
     if args.beam < 1:
         raise InputError(f"--beam {args.beam}: must be at least 1")
+    if args.sentence is not None and args.source_weights is None:
+        raise InputError(f"--sentence {args.sentence}: needs --source-weights")
     sections = []
     if args.results:
         content = "".join(f"<h3>{escape(path.name)}</h3>{results.section(path)}" for path in args.results)
@@ -38,6 +41,11 @@ def build_page(args: argparse.Namespace) -> Page:
         dataset = dataset_of(trained, read_text(args.input, codec), f"--input {args.input}")
     inspection = inspect(trained, dataset, args.document - 1, args.beam)
     views = views_of(trained.model, inspection)
+    shares = sources.shares_of(trained.model, inspection)
+    if shares is not None:
+        sections.append(("sources", "Sources", sources.section(shares, inspection)))
+    if args.source_weights is not None:
+        sources.draw(args.source_weights, shares, inspection, args.sentence)
     layers = context_free.indicators_of(trained.model, inspection)
     if layers:
         sections.append(("context-free", "Context-free words", context_free.section(layers, inspection)))
@@ -56,9 +64,12 @@ def facts_of(trained: Trained, inspection: Inspection) -> Dict[str, str]:
         "architecture": str(getattr(cfg, "_name", None) or getattr(cfg, "arch", "")),
     }
     for option in ("context_attention", "decoder_context_attention", "target_context_attention"):
-        if getattr(cfg, option) != "none":
+        if getattr(cfg, option, "none") != "none":
             facts[option.replace("_", " ")] = str(getattr(cfg, option))
-    if cfg.context_attention in ("conditional", "tree"):
+    if len(attended_names(cfg)) > 1:
+        facts["attention goes to"] = ", ".join(attended_names(cfg))
+        facts["combined by"] = combination_name(cfg)
+    if facts.get("context attention") in ("conditional", "tree"):
         facts["sentences kept"] = str(cfg.context_top_t or "all")
     facts["sentences"] = str(len(inspection.sentences))
     facts["source tokens"] = str(sum(len(sentence.source) for sentence in inspection.sentences))

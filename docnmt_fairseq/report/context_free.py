@@ -2,21 +2,29 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Dict, List
+from typing import Dict, List, Optional
 
-from torch import nn
+import numpy as np
+from torch import Tensor, nn
 
-from docnmt_fairseq.modules.context_aware_layers.chi_gated import ChiGated
+from docnmt_fairseq.modules.context_aware_layers.chi_gated import ReportsChi
 from docnmt_fairseq.modules.recording import ContextFreeIndicator
 from docnmt_fairseq.modules.sentence_encoders import SentenceEncoder
-from docnmt_fairseq.report.inspection import Inspection
+from docnmt_fairseq.report.inspection import Inspection, Side
 from docnmt_fairseq.report.page import shown, table
 
 NOTE = (
     "χ is 1 where a word is free of context by a layer's formula χ·v + (1 − χ)·w′. In a feed-forward or convolution "
     "it then passes as the layer maps it, and at 0 a value that is the same for all words stands for it. In a bag of "
-    "words (ca-bsfe) it is 1 where what all words share stands for the word."
+    "words (ca-bsfe) it is 1 where what all words share stands for the word. Of attention (ca-att) it is the mean over "
+    "what the word looks at, 1 where the word makes its vector of itself alone; of a recurrent cell (ca-rnn) it is the "
+    "gate f."
 )
+# Steps of a module's name, for people.
+NAMES = {
+    **{"fc1": "feed-forward", "encoder_attn": "attention", "cell": "recurrent cell"},
+    **dict.fromkeys(("layers", "combination", "attentions", "reader"), ""),
+}
 
 
 @dataclass
@@ -36,17 +44,21 @@ class Indicators:
     @property
     def title(self) -> str:
         """Where it stands, for people."""
-        part, _, number, *path = self.name.split(".")
-        what = "feed-forward" if path[0] == "fc1" else path[-1].replace("_", " ")
-        inner = f" {int(path[-1]) + 1}" if path[-1].isdigit() else ""
-        return f"{part} layer {int(number) + 1}: {what}{inner}"
+        part, *path = self.name.split(".")
+        number = next((step for step in path if step.isdigit()), None) if path[0] == "layers" else None
+        if number is not None:
+            path.remove(number)
+            part = f"{part} layer {int(number) + 1}"
+        steps = [str(int(step) + 1) if step.isdigit() else NAMES.get(step, step.replace("_", " ")) for step in path]
+        what = " ".join(step for step in steps if step)
+        return f"{part}: {what}" if what else part
 
 
 def indicators_of(model: nn.Module, inspection: Inspection) -> List[Indicators]:
     """Returns χ of every layer that saw the document's words one by one, in the model's order."""
     found = []
     for name, module in model.named_modules():
-        if not isinstance(module, ChiGated):
+        if not isinstance(module, ReportsChi) or name.startswith("encoder.further."):
             continue
         # Decoder layers with context encode source sentences.
         source = name.startswith("encoder.") or isinstance(module, SentenceEncoder)
@@ -54,12 +66,25 @@ def indicators_of(model: nn.Module, inspection: Inspection) -> List[Indicators]:
         for piece in inspection.pieces:
             side = getattr(piece, of_layer.side)
             for evidence in piece.recording.of(module):
-                if isinstance(evidence, ContextFreeIndicator) and len(evidence.chi) == side.rows.total:
-                    numbers = zip(side.words.tolist(), side.decoded.tolist(), evidence.chi.tolist())
-                    of_layer.chi.update({word: chi for word, decoded, chi in numbers if decoded})
+                if isinstance(evidence, ContextFreeIndicator):
+                    of_layer.chi.update(_by_word(evidence.chi, side))
         if of_layer.chi:
             found.append(of_layer)
     return found
+
+
+def _by_word(chi: Tensor, side: Side) -> Dict[int, float]:
+    """Returns χ by word of the document from that of all words of a piece, or of those that it translates."""
+    words = side.words if len(chi) == side.rows.total else side.words[side.decoded]
+    if len(chi) != len(words):
+        return {}
+    decoded = side.decoded if len(chi) == side.rows.total else np.ones(len(words), dtype=bool)
+    numbers = zip(words.tolist(), decoded.tolist(), chi.tolist())
+    return {word: value for word, is_decoded, value in numbers if is_decoded and value == value}  # NaN: none
+
+
+def _mean(values: List[float]) -> Optional[float]:
+    return sum(values) / len(values) if values else None
 
 
 def section(layers: List[Indicators], inspection: Inspection) -> str:
@@ -73,10 +98,14 @@ def section(layers: List[Indicators], inspection: Inspection) -> str:
             places[token].append(number)
         rows = []
         for token, numbers in places.items():
-            means = [sum(layer.chi[number] for number in numbers) / len(numbers) for layer in of_side]
-            rows.append((sum(means) / max(1, len(means)), token, len(numbers), means))
+            means = [_mean([layer.chi[number] for number in numbers if number in layer.chi]) for layer in of_side]
+            known = [mean for mean in means if mean is not None]
+            if known:
+                rows.append((_mean(known), token, len(numbers), means))
         rows.sort(key=lambda row: (-row[0], row[1]))
-        cells = [[shown(t), str(n), f"{mean:.3f}", *[f"{m:.3f}" for m in means]] for mean, t, n, means in rows]
+        cells = [
+            [shown(t), str(n), *("" if m is None else f"{m:.3f}" for m in (mean, *means))] for mean, t, n, means in rows
+        ]
         if of_side:
             header = ["word", "times", "mean χ", *[layer.title for layer in of_side]]
             tables.append(table(header, cells, f"{name}: mean χ of every word type, the most context-free first"))

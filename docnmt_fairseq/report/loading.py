@@ -37,7 +37,7 @@ def load_trained(path: Path, data: Path) -> Trained:
     (model,) = loaded.models
     if not isinstance(loaded.task, DocumentTranslationTask) or not takes_layout(model):
         name = f"{type(model).__name__} of task {type(loaded.task).__name__}"
-        raise InputError(f"--path {path}: is a {name}; only a document_transformer has context to show")
+        raise InputError(f"--path {path}: is a {name}; reports are of a document_transformer or document_rnn")
     return Trained(path, model, loaded.task)
 
 

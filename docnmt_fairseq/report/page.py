@@ -55,7 +55,7 @@ class Page:
             f"<p>{PANEL if self._shown() else 'There is nothing to choose here.'}</p></aside></div>"
             f"{self._tables()}</section>{more}</main>"
             f'<script type="application/json" id="data">{as_script(data)}</script>'
-            f"<script>{_asset('page.js')}</script></body></html>\n"
+            f"<script>{_asset('page.js')}</script><script>{_asset('sources.js')}</script></body></html>\n"
         )
 
     def _shown(self) -> List[View]:
@@ -64,7 +64,9 @@ class Page:
     def _notes(self) -> str:
         notes = []
         if not self.views:
-            notes.append("This model has no context mechanism: every sentence was translated by itself.")
+            several = any(anchor == "sources" for anchor, _, _ in self.sections)
+            alone = "what words attend to is under Sources" if several else "every sentence was translated by itself"
+            notes.append(f"This model has no context mechanism: {alone}.")
         silent = [view.title for view in self.views if not view.heads]
         if silent:
             why = "it reports nothing, or no word of this document has context there"

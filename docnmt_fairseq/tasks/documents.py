@@ -156,5 +156,5 @@ class DocumentsTask(TranslationTask):
         if getattr(args, "print_alignment", None) and not all(
             getattr(model, "gives_alignment", True) for model in models
         ):
-            raise InputError("--print-alignment: document_rnn gives no alignments")
+            raise InputError("--print-alignment: document_rnn, or --attention-combination, gives no alignments")
         return super().build_generator(models, args, *more, **kwargs)

@@ -66,4 +66,4 @@ def test_what_does_not_fit_is_one_line(checkpoint, data_bin, tmp_path, capsys, o
 def test_a_model_of_another_task_is_refused(data_bin, tmp_path, capsys):
     other = train(data_bin, tmp_path / "m", "--max-update", "1", task="translation", arch="transformer")
     assert run(other, data_bin, tmp_path / "r.html") == 2
-    assert "only a document_transformer has context to show" in capsys.readouterr().err
+    assert "reports are of a document_transformer or document_rnn" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from fairseq.logging import metrics
 
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.context_aware_layers.chi_gated import ChiGated
+from docnmt_fairseq.modules.context_aware_layers.chi_gated import ReportsChi
 from docnmt_fairseq.modules.recording import ContextFreeIndicator, record
 from tests import toy
 
@@ -137,15 +137,25 @@ def test_cxmi_is_the_difference_of_two_validations(data_bin, tmp_path, criterion
     assert probed["cxmi"] != 0
 
 
-@pytest.mark.parametrize("options", [["--feed-forward", "ca-nn"], [*CONDITIONAL, "--sentence-encoder", "ca-bsfe"]])
+CHI = {
+    "feed-forward": ["--feed-forward", "ca-nn"],
+    "sentence encoder": [*CONDITIONAL, "--sentence-encoder", "ca-bsfe"],
+    "context": ["--context-attention", "ca-att", "--decoder-context-attention", "ca-att"],
+    "attention": ["--attention-combination", "flat", "--combination-attention", "ca-att"],
+}
+
+
+@pytest.mark.parametrize("options", CHI.values(), ids=CHI)
 def test_mean_chi_of_every_layer_is_logged_in_validation(data_bin, options):
     model, criterion, whole = built(data_bin, *options)
     for parameter in model.parameters():
         parameter.data.normal_(0, 0.5, generator=torch.Generator().manual_seed(len(parameter)))
     with record(ContextFreeIndicator) as recording:
         model(**whole["net_input"])
-    layers = {name: recording.of(layer) for name, layer in model.named_modules() if isinstance(layer, ChiGated)}
-    expected = {f"chi_{name.replace('.layers.', '_').replace('.', '_')}": e.chi.mean() for name, (e,) in layers.items()}
+    layers = {name: recording.of(layer) for name, layer in model.named_modules() if isinstance(layer, ReportsChi)}
+    expected = {
+        f"chi_{name.replace('.layers.', '_').replace('.', '_')}": e.chi.nanmean() for name, (e,) in layers.items()
+    }
     _, task, _ = toy.build(data_bin)
     task.load_dataset("test")
     parts = [task.dataset("test").collater([task.dataset("test")[n] for n in numbers]) for numbers in ([0, 2], [1])]

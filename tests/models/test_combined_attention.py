@@ -203,3 +203,5 @@ def test_other_attentions_to_the_one_source_train_and_translate(data_bin, tmp_pa
     options = ["--attention-combination", "flat", "--combination-attention", attention]
     checkpoint = toy.train(data_bin, tmp_path, *options, "--max-update", "2")
     assert len(toy.generate(data_bin, checkpoint, "--beam", "3", "--max-len-b", "6").hypotheses) == 11
+    with pytest.raises(InputError, match="--print-alignment"):
+        toy.generate_text(data_bin, checkpoint, "--print-alignment", "hard")

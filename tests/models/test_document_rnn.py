@@ -5,6 +5,7 @@ import torch
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.document_rnn import DocumentRNN
 from docnmt_fairseq.models.recurrent_decoder import RecurrentDecoder
+from docnmt_fairseq.modules.recording import record
 from docnmt_fairseq.modules.source_states import SourceStates
 from tests import toy
 from tests.models.test_document_transformer import logits, stir
@@ -123,12 +124,15 @@ def test_the_decoder_attends_to_several_sources(data_bin, cell, options):
     alone = model.encoder.encode
     model.encoder.encode = lambda *batch: [*alone(*batch), features]
     sample = toy.batch_of(task)
-    full, extra = model(**sample["net_input"])
+    with record() as recording:
+        full, _ = model(**sample["net_input"])
     encoder_out = model.encoder.forward_torchscript(sample["net_input"])
     stepwise, _ = model.decoder(sample["net_input"]["prev_output_tokens"], encoder_out=encoder_out)
     real = sample["target"].ne(1)
     torch.testing.assert_close(stepwise[real], full[real], atol=1e-5, rtol=1e-5)
-    shares = extra["source_shares"]  # of packed target words
+    ((owner, evidence),) = recording.entries
+    shares = evidence.shares  # of packed target words
+    assert owner is model.decoder
     assert shares.shape == (int(real.sum()), 3 if options else 2)
     torch.testing.assert_close(shares.sum(-1), torch.ones(len(shares)))
     has_features = torch.from_numpy(lengths > 0).repeat_interleave(real.sum(1))
@@ -145,6 +149,8 @@ def test_the_decoder_attends_to_several_sources(data_bin, cell, options):
         (["--attention-combination", "serial", "--attention-sentinel"], "--attention-sentinel"),
         (["--share-decoder-input-output-embed", "--decoder-out-embed-dim", "4"], "--decoder-out-embed-dim 4"),
         (["--share-all-embeddings"], "--encoder-embed-dim and --decoder-embed-dim differ"),
+        (["--em-steps", "-1"], "--em-steps -1: must not be negative"),
+        (["--decoder-cell", "ca-rnn", "--em-steps", "2"], "--em-steps 2: the model has no χ-gated layer"),
     ],
 )
 def test_bad_options_are_refused_by_name(data_bin, wrong, message):

@@ -3,6 +3,8 @@ import torch
 from torch import nn
 
 from docnmt_fairseq.layout import Ragged
+from docnmt_fairseq.modules.attention_combination.contract import CombinationConfig
+from docnmt_fairseq.modules.attention_combination.source_attention import SourceAttention
 from docnmt_fairseq.modules.context_aware_layers.alternating_updates import AlternatingUpdates
 from docnmt_fairseq.modules.context_aware_layers.bag_of_features import BagOfStates, SparseFeatures
 from docnmt_fairseq.modules.context_aware_layers.convolution import ConvolutionalSentenceEncoder
@@ -10,6 +12,19 @@ from docnmt_fairseq.modules.context_aware_layers.layer import ContextAwareLayer
 from docnmt_fairseq.modules.context_aware_layers.residual import ContextAwareResidual, ResidualBlock
 
 ROWS = Ragged([2, 3])
+CA_ATT = ("ca-att", "ca-att-bahdanau", "ca-att-luong")
+
+
+class Attention(SourceAttention):
+    """CA-ATT of states to one source."""
+
+    def __init__(self, score):
+        super().__init__(CombinationConfig(4, (4,), 4, score, score_dim=3), 0)
+
+    def forward(self, x):
+        return super().forward(x, self.remember(x), torch.zeros(x.shape[:2], dtype=torch.bool))[0]
+
+
 # Each layer, what it is given, and the parameters of its χ by name.
 LAYERS = {
     "ca-nn": (lambda: ContextAwareLayer(nn.Linear(4, 4), 4, 4), (torch.randn(5, 4),), ("score",)),
@@ -24,6 +39,7 @@ LAYERS = {
     "ca-bsfe of symbols": (
         lambda: SparseFeatures(6, 4, 2), (torch.arange(5), ROWS), ("theta", "words_for_chi")
     ),
+    **{name: (lambda name=name: Attention(name), (torch.randn(2, 3, 4),), ("score",)) for name in CA_ATT},
 }  # fmt: skip
 
 

@@ -25,8 +25,12 @@ BAGS = [
 CUT = ["--max-document-sentences", "2", "--context-overlap", "1"]
 
 
-def found(data_bin, *options):
-    _, task, model = build(data_bin, *options)
+RNN = ["--encoder-cell", "ca-rnn", "--decoder-cell", "ca-rnn", "--decoder-layers", "2", "--attention-dim", "3"]
+RNN += ["--encoder-embed-dim", "4", "--encoder-hidden-size", "4", "--combination-attention", "ca-att"]
+
+
+def found(data_bin, *options, **kinds):
+    _, task, model = build(data_bin, *options, **kinds)
     of = Trained(Path("x/checkpoint_best.pt"), stir(model), task)
     inspection = inspect(of, dataset_of(of, TEXT, "text"), 0, beam=1)
     return model, inspection, indicators_of(model, inspection)
@@ -50,10 +54,33 @@ def test_every_layer_tells_chi_of_every_word(data_bin, cut):
 def test_sentence_encoders_tell_chi_of_source_words_wherever_they_are(data_bin):
     _, inspection, layers = found(data_bin, *BAGS)
     assert {layer.title for layer in layers} == {
-        "encoder layer 2: sentence encoder", "decoder layer 2: sentence encoder"
+        "encoder layer 2: context sentence encoder", "decoder layer 2: context sentence encoder"
     }  # fmt: skip
     assert {layer.side for layer in layers} == {"source"}
     assert "translation: mean" not in section(layers, inspection)
+
+
+@pytest.mark.parametrize("more", [[], CUT, [*CUT, "--further-sources", "previous"]], ids=" ".join)
+def test_recurrent_models_tell_chi_of_every_word(data_bin, more):
+    _, inspection, layers = found(data_bin, *more, arch="document_rnn", tiny=RNN)
+    assert [layer.title for layer in layers] == [
+        "encoder layer 1: forwards", "encoder layer 1: backwards", "decoder: attention",
+        "decoder: attending recurrent cell", "decoder layer 1",
+    ]  # fmt: skip
+    words = {
+        "source": sum(len(sentence.source) for sentence in inspection.sentences),
+        "target": sum(len(sentence.translation) for sentence in inspection.sentences),
+    }
+    for layer in layers:
+        assert sorted(layer.chi) == list(range(words[layer.side])) and min(layer.chi.values()) > 0
+
+
+def test_words_without_context_are_left_out(data_bin):
+    _, inspection, (layer,) = found(data_bin, "--context-attention", "ca-att", "--memory-selection", "next")
+    sentences = [sentence.source for sentence in inspection.sentences]
+    assert layer.title == "encoder layer 2: context attention 1" and layer.side == "source"
+    assert sorted(layer.chi) == list(range(sum(map(len, sentences[:-1]))))
+    assert f"<td>{sentences[0][0]}</td>" in section([layer], inspection)
 
 
 def test_the_table_holds_means_of_word_types_the_most_context_free_first(data_bin):

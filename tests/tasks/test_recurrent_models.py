@@ -66,6 +66,20 @@ def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
         torch.testing.assert_close(a[key], b[key], atol=1e-6, rtol=1e-5, msg=key)
 
 
+def test_chi_and_what_it_weighs_are_trained_in_turn(data_bin, tmp_path):
+    options = ["--combination-attention", "ca-att", "--em-steps", "2", "--save-interval-updates", "2"]
+    at_two = toy.state(train(data_bin, tmp_path / "two", "document_rnn_tiny", *options, "--max-update", "2"))
+    at_four = toy.state(train(data_bin, tmp_path / "four", "document_rnn_tiny", *options, "--max-update", "4"))
+    fresh = toy.build(data_bin, *options, arch="document_rnn_tiny", tiny=["--dropout", "0.1"])[2].state_dict()
+    moved = {
+        key: (not torch.equal(at_two[key], fresh[key]), not torch.equal(at_four[key], at_two[key])) for key in fresh
+    }
+    of_chi = {key: both for key, both in moved.items() if key.startswith("decoder.attention.score.")}
+    of_vectors = {key: both for key, both in moved.items() if key.startswith("decoder.attention.reader.free.")}
+    assert set(of_chi.values()) == {(True, False)} and set(of_vectors.values()) == {(False, True)}
+    assert moved["decoder.bridge.weight"] == (True, True)
+
+
 def test_document_view_comes_back_from_the_checkpoint(data_bin, tmp_path, caplog):
     trained = train(data_bin, tmp_path, "rnnsearch_tiny", "--max-update", "1", "--max-document-sentences", "2")
     caplog.set_level("INFO")

@@ -39,7 +39,7 @@ class FlatCombination(AttentionCombination):
         self.sentinel = Sentinel(config.evidence_dim, config.query_dim) if config.sentinel else None
         value_dim = config.query_dim if score.multi_head else config.output_dim
         self.values = None if config.share_projections else value_projections(score, widths, value_dim)
-        self.reader = reader_of(score)(config.query_dim, value_dim, config.dropout)
+        self.reader = reader_of(self.score, config.query_dim, value_dim, config.dropout)
         self.project = projection(value_dim, config.output_dim, zero_bias=True) if score.multi_head else nn.Identity()
 
     @classmethod

@@ -39,7 +39,7 @@ class HierarchicalCombination(SeparateAttentions):
         self.sentinel = Sentinel(config.evidence_dim, config.query_dim) if config.sentinel else None
         value_dim = config.query_dim if score.multi_head else config.output_dim
         self.values = None if config.share_projections else value_projections(score, widths, value_dim)  # U_c
-        self.reader = SoftmaxReader(config.query_dim, value_dim, config.dropout)
+        self.reader = SoftmaxReader(config.dropout)
         self.project = projection(value_dim, config.output_dim, zero_bias=True) if score.multi_head else nn.Identity()
 
     @classmethod

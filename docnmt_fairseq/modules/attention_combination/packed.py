@@ -8,6 +8,7 @@ from torch import Tensor
 
 from docnmt_fairseq.buckets import attention_groups
 from docnmt_fairseq.modules.attention_combination.contract import AttentionCombination
+from docnmt_fairseq.modules.recording import joined
 from docnmt_fairseq.modules.source_states import SourceStates
 from docnmt_fairseq.ragged import AttentionPlan, Ragged, Slots
 
@@ -67,9 +68,9 @@ class CombinationPlan:
         proofs = [None] * len(queries)
         if evidence is not None:
             proofs = self.queries.split(evidence.index_select(0, self.queries.index))
-        results = [
-            combination(of_group, *seen, proof) for of_group, seen, proof in zip(queries, self.gather(memories), proofs)
-        ]
+        groups = zip(queries, self.gather(memories), proofs)
+        with joined(lambda chi: chi.index_select(0, self.queries.slots)):
+            results = [combination(of_group, *seen, proof) for of_group, seen, proof in groups]
         context, shares = (torch.cat([result.flatten(0, 1) for result in side]) for side in zip(*results))
         return context.index_select(0, self.queries.slots), shares.index_select(0, self.queries.slots)
 

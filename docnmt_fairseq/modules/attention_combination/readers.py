@@ -1,11 +1,12 @@
 """What a query gets from states whose energies are known: their weighted mean, or CA-ATT's sum."""
 
-from typing import Optional, Tuple, Type
+from typing import Iterator, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.modules.attention_combination.scores import AttentionScore
+from docnmt_fairseq.modules.context_aware_layers.chi_gated import ChiGated
 from docnmt_fairseq.modules.decomposition import compose_all
 from docnmt_fairseq.modules.initialisation import projection
 
@@ -23,9 +24,9 @@ def masked_softmax(energies: Tensor, padding: Tensor) -> Tensor:
 
 
 class StateReader(nn.Module):
-    """Contract: ``cls(query_dim, value_dim, dropout)``; the dropout is of states, as attention weights have it."""
+    """Contract: the dropout is of states, as attention weights have it."""
 
-    def __init__(self, query_dim: int, value_dim: int, dropout: float):
+    def __init__(self, dropout: float):
         super().__init__()
         self.dropout = nn.Dropout(dropout)
 
@@ -60,16 +61,24 @@ class SoftmaxReader(StateReader):
         return of_states.transpose(1, 2).flatten(2), weights
 
 
-class ContextFreeReader(StateReader):
+class ContextFreeReader(StateReader, ChiGated):
     """CA-ATT: v(c) Σ_i χ(s_i, c) + Σ_i (1 − χ(s_i, c)) s_i, v(c) = tanh(W_h c + b_h), χ = σ(energy) ([Z] eq. 23-26).
 
     The sums run over all states that are there, as the equation says: no mean is taken, so that vectors grow with the
     number of states. Padding is in neither sum, and of no state nothing remains. A state that dropout drops is in
-    neither sum. The part of a state is (1 − χ)/n of n states; what is missing from 1 is the part of v(c).
+    neither sum. The part of a state is (1 − χ)/n of n states; what is missing from 1 is the part of v(c), the mean χ:
+    this one is reported, a number a query, NaN where it sees nothing.
+
+    Args:
+        score: gives the energies, and so χ; it is not a part of the reader.
+        query_dim: of c.
+        value_dim: of s_i and v(c).
+        dropout: see :class:`StateReader`.
     """
 
-    def __init__(self, query_dim: int, value_dim: int, dropout: float):
-        super().__init__(query_dim, value_dim, dropout)
+    def __init__(self, score: AttentionScore, query_dim: int, value_dim: int, dropout: float):
+        super().__init__(dropout)
+        self._score = (score,)  # in a tuple, since a module would take it for its own
         self.free = projection(query_dim, value_dim, zero_bias=True)  # W_h, b_h
 
     def forward(
@@ -78,11 +87,16 @@ class ContextFreeReader(StateReader):
         """Returns [S, b, d_v] and (1 − χ)/n [S, 1, b, n]; see :class:`StateReader`."""
         chi = energies.sigmoid()
         present = (~over_heads(padding)).to(chi.dtype).expand_as(chi)
+        self.show(lambda: (present * chi).sum(-1) / present.sum(-1))
         v = torch.tanh(self.free(x))
         vectors = compose_all(chi.squeeze(1), v, values, self.dropout(present).squeeze(1))
         return vectors, present * (1 - chi) / present.sum(-1, keepdim=True).clamp_min(1)
 
+    def chi_parameters(self) -> Iterator[nn.Parameter]:
+        """Gives the parameters of the score; see :class:`ChiGated`. The vectors are v(c): s_i come from elsewhere."""
+        return self._score[0].parameters()
 
-def reader_of(score: Type[AttentionScore]) -> Type[StateReader]:
-    """Returns who reads states by that score."""
-    return ContextFreeReader if score.context_free else SoftmaxReader
+
+def reader_of(score: AttentionScore, query_dim: int, value_dim: int, dropout: float) -> StateReader:
+    """Returns who reads states by that score; see :class:`ContextFreeReader` for the widths."""
+    return ContextFreeReader(score, query_dim, value_dim, dropout) if score.context_free else SoftmaxReader(dropout)

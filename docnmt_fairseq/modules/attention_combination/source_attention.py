@@ -33,7 +33,7 @@ class SourceAttention(nn.Module):
         values = config.query_dim if score.multi_head else states
         self.width = output_dim or values
         self.values = projection(states, values, gain=2**-0.5) if score.multi_head else nn.Identity()
-        self.reader = reader_of(score)(config.query_dim, values, config.dropout)
+        self.reader = reader_of(self.score, config.query_dim, values, config.dropout)
         projects = score.multi_head or output_dim is not None
         self.project = projection(values, self.width, zero_bias=True) if projects else nn.Identity()
 

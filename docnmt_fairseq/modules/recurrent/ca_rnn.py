@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from docnmt_fairseq.modules.context_aware_layers.chi_gated import ReportsChi
 from docnmt_fairseq.modules.decomposition import compose
 from docnmt_fairseq.modules.recurrent.ca_rnn_steps import ContextAwareSteps
 from docnmt_fairseq.modules.recurrent.contract import RECURRENT_CELLS, RecurrentCell, State
@@ -10,10 +11,12 @@ from docnmt_fairseq.modules.recurrent.steps import StepOrder
 
 
 @RECURRENT_CELLS.register("ca-rnn")
-class ContextAwareRNN(RecurrentCell):
+class ContextAwareRNN(RecurrentCell, ReportsChi):
     """c_t = f_t v_t + (1 − f_t) c'_t and y_t = o_t v°_t + (1 − o_t) c°_t ([Z] eq. 34 and 36); h_v = h_c = tanh.
 
-    The gates f_t and o_t are scalars, the peephole p_v of v_t to c_{t−1} a vector. A state is (y_t, c_t).
+    The gates f_t and o_t are scalars, the peephole p_v of v_t to c_{t−1} a vector. A state is (y_t, c_t). Of the two
+    mixtures that of the cell is reported: χ of a word is f_t, the share of v_t. Its parameters are rows of stacked
+    ones, which no optimiser can train apart: updates do not alternate here.
 
     What goes into the six sums of a step is stacked, so that each of x_t, y_{t−1}, c_{t−1} and c_t is multiplied once;
     the sums stand in the order c'_t, v_t, c°_t, v°_t (d each), o_t, f_t: v_t and c'_t do not see c_{t−1} through a
@@ -39,7 +42,7 @@ class ContextAwareRNN(RecurrentCell):
         sums = self.of_input(x) + y @ self.of_output.t()
         of_cell, of_output = sums.split([2 * d, 2 * d + 2], dim=1)
         of_output = of_output + c @ self.of_last_cell.t()
-        f = torch.sigmoid(of_output[:, -1:])
+        f = self.indicator(of_output[:, -1:])
         v = torch.tanh(of_cell[:, d:] + self.peephole * c)
         c = compose(f, v, torch.tanh(of_cell[:, :d]))
         of_v, of_o = (c @ self.of_cell.t()).split([d, 1], dim=1)
@@ -50,4 +53,6 @@ class ContextAwareRNN(RecurrentCell):
         """Returns [N, d]; see :class:`RecurrentCell`."""
         linear = self.of_input
         weights = (linear.weight, linear.bias, self.of_output, self.of_last_cell, self.of_cell, self.peephole)
-        return ContextAwareSteps.apply(x, *initial, *weights, order)
+        outputs, f = ContextAwareSteps.apply(x, *initial, *weights, order)
+        self.show(lambda: f.index_select(0, order.places))
+        return outputs

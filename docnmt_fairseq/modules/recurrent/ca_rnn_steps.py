@@ -41,8 +41,8 @@ class ContextAwareSteps(torch.autograd.Function):
         of_cell: Tensor,
         peephole: Tensor,
         order: StepOrder,
-    ) -> Tensor:
-        """Returns [N, d], in the order of steps as everything here.
+    ) -> Tuple[Tensor, Tensor]:
+        """Returns y [N, d] and, without a gradient, f [N]; in the order of steps as everything here.
 
         Args:
             ctx: what backward needs.
@@ -73,11 +73,13 @@ class ContextAwareSteps(torch.autograd.Function):
             y = torch.lerp(value[:, 2 * d : 3 * d], value[:, 3 * d : -2], value[:, -2:-1], out=outputs[step])
         ctx.order = order
         ctx.save_for_backward(values, cells, outputs, x, *initial, of_input, *weights, peephole)
-        return outputs
+        gates = values[:, -1].clone()
+        ctx.mark_non_differentiable(gates)
+        return outputs, gates
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: object, of_outputs: Tensor) -> Tuple:
+    def backward(ctx: object, of_outputs: Tensor, *of_gates: Tensor) -> Tuple:
         """Returns the gradients of what :meth:`forward` takes."""
         values, cells, outputs, x, y0, c0, of_input, *weights, peephole = ctx.saved_tensors
         before, d = ctx.order.before, y0.size(1)

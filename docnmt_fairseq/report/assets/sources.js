@@ -1,0 +1,16 @@
+"use strict";
+// The heat maps of sources show the layer that is chosen.
+(() => {
+  const select = document.getElementById("source-layer");
+  if (!select) return;
+  const layers = JSON.parse(document.getElementById("source-shares").textContent);
+  const cells = [...document.querySelectorAll(".heat td[data-w]")];
+  select.addEventListener("change", () => {
+    const shares = layers[select.value];
+    cells.forEach((cell) => {
+      const value = shares[cell.dataset.w][cell.dataset.k];
+      cell.textContent = value;
+      cell.style.setProperty("--share", value / 100);
+    });
+  });
+})();
