@@ -90,11 +90,11 @@ class Facts:
     splits: Dict[str, SplitFacts]
     prepare: Dict[str, Any]
     training: Training
-    models: List[str] = field(default_factory=lambda: list(DEFAULT_MODELS))
-    post_edits_of: Optional[str] = None
     downloads: List[Download] = field(default_factory=list)
     hold_out: Optional[HoldOut] = None
     published: Optional[Published] = None
+    models: List[str] = field(default_factory=lambda: list(DEFAULT_MODELS))
+    post_edits_of: Optional[str] = None
 
     @property
     def files(self) -> List[str]:

@@ -32,7 +32,7 @@ def test_the_upper_half_of_the_decoder_has_context_unless_layers_are_named(data_
     [
         (["--decoder-context-attention", "conditional"], "--decoder-context-attention conditional: must be one of n"),
         (["--decoder-context-attention", "sentence", "--decoder-context-layers", "1,2"], r"\[2\]: the decoder has lay"),
-        (["--freeze-sentence-model"], "--decoder-context-attention, --target-context-attention or"),
+        (["--freeze-sentence-model"], "--decoder-context-attention, --target-context-attention, "),
     ],
 )
 def test_bad_options_are_refused_by_name(data_bin, wrong, message):

@@ -75,7 +75,8 @@ def test_an_ensemble_keeps_each_models_memory_apart(built):
     task, model = built
     other = copy.deepcopy(model)
     for layer in other.decoder.layers:
-        layer.context.out_proj.weight.data.neg_()
+        for parameter in layer.context.parameters():
+            parameter.data.mul_(-3)
     assert other.encoder.memories.__self__ is other.decoder
     alone = translate(task, [model, other], [[0], [1], [2]], beam=3)
     assert_same(translate(task, [model, other], [[0, 1, 2]], beam=3), alone)
