@@ -12,7 +12,6 @@ import json
 import logging
 import re
 import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional
@@ -20,7 +19,7 @@ from typing import Any, Dict, List, Optional
 import comparison_report as report
 from comparison_chains import chained
 from long_range_report import Store
-from machine import RESULTS, ROOT, machine
+from machine import RESULTS, ROOT, call, machine
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import partial_path
@@ -151,8 +150,7 @@ def main() -> None:
     stored.facts["ceilings"] = {kind: figures["accuracy"] for kind, figures in ceilings.items()}
     stored.facts["chained"] = chained(corpus, 3)
     stored.facts["machine"] = machine()
-    named = [f"path/to/{args.raw.name}" if args.raw and word == str(args.raw) else word for word in sys.argv[1:]]
-    stored.called(shlex.join(["python", "benchmarks/comparison.py", *named]))
+    stored.called(call("comparison.py", args.raw))
     default = tuple(report.REACH) if args.part == "synthetic" else TEXT_MODELS
     for seed in args.seeds:
         for name in args.models or default:

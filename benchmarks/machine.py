@@ -8,6 +8,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
+from typing import Optional
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -51,6 +52,17 @@ def threads() -> str:
 
     number = torch.get_num_threads()
     return "PyTorch on one thread, times its own CPU time" if _own_time() else f"PyTorch on {number} threads, wall time"
+
+
+def call(script: str, raw: Optional[Path]) -> str:
+    """Returns this process's command line as anybody would give it: without folders of its own, text at path/to."""
+    words, own = [], iter(sys.argv[1:])
+    for word in own:
+        if word in ("--work", "--results"):
+            next(own)
+        else:
+            words.append(f"path/to/{raw.name}" if raw and word == str(raw) else word)
+    return shlex.join(["python", f"benchmarks/{script}", *words])
 
 
 def command() -> str:

@@ -11,8 +11,6 @@ import argparse
 import json
 import logging
 import re
-import shlex
-import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
@@ -21,7 +19,7 @@ import variants_report as report
 import yaml
 from comparison import corpus_of, facts_of, phenomena, trained
 from long_range_report import Store
-from machine import RESULTS, ROOT, machine
+from machine import RESULTS, ROOT, call, machine
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import partial_path
@@ -115,8 +113,7 @@ def main() -> None:
     ceilings = json.loads((corpus / "test.ceiling.json").read_text(encoding="utf-8"))["kinds"]
     stored.facts["ceilings"] = {kind: figures["accuracy"] for kind, figures in ceilings.items()}
     stored.facts["machine"] = machine()
-    named = [f"path/to/{args.raw.name}" if args.raw and word == str(args.raw) else word for word in sys.argv[1:]]
-    stored.called(shlex.join(["python", "benchmarks/variants.py", *named]))
+    stored.called(call("variants.py", args.raw))
     for seed in args.seeds:
         for name in args.variants or models:
             raw = args.raw if args.part == "text" else corpus
