@@ -1,19 +1,17 @@
 """``document_rnn``: a recurrent encoder and a recurrent decoder with attention."""
 
 from argparse import Namespace
-from dataclasses import fields
 from typing import Dict, Optional, Sequence, Tuple
 
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
 from fairseq.models.transformer import Embedding
-from omegaconf import OmegaConf
 from torch import Tensor
 
 from docnmt_fairseq.data.line_source import LineSource
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.models.alternating import alternate_updates
+from docnmt_fairseq.models.document_model import DocumentModel
 from docnmt_fairseq.models.encoder_rows import completed
 from docnmt_fairseq.models.further_config import further_specs
 from docnmt_fairseq.models.recurrent_config import DocumentRNNConfig, check
@@ -22,10 +20,10 @@ from docnmt_fairseq.models.recurrent_encoder import RecurrentEncoder
 
 
 @register_model("document_rnn", dataclass=DocumentRNNConfig)
-class DocumentRNN(FairseqEncoderDecoderModel):
+class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
     """Sentences are read from both ends; the decoder attends to what was read, one step after another."""
 
-    takes_layout = True
+    options = DocumentRNNConfig
     gives_alignment = False  # combinations of attention keep the weights of words to themselves
 
     def __init__(self, encoder: RecurrentEncoder, decoder: RecurrentDecoder):
@@ -33,18 +31,9 @@ class DocumentRNN(FairseqEncoderDecoderModel):
         encoder.remember = decoder.remember
 
     @classmethod
-    def add_args(cls, parser: object) -> None:
-        """Adds the options without defaults, so that architecture presets apply."""
-        gen_parser_from_dataclass(parser, DocumentRNNConfig(), delete_default=True)
-
-    @classmethod
     def build_model(cls, cfg: DocumentRNNConfig, task: object) -> "DocumentRNN":
         """Returns the model; :class:`InputError` if options contradict each other."""
-        if OmegaConf.is_config(cfg):
-            cfg = Namespace(**OmegaConf.to_container(cfg, resolve=True, enum_to_str=True))
-        for option in fields(DocumentRNNConfig):  # newer than the checkpoint: the default is how it was before
-            if not hasattr(cfg, option.name):
-                setattr(cfg, option.name, option.default)
+        cfg = cls.complete(cfg)
         check(cfg)
         source, target = task.source_dictionary, task.target_dictionary
         if cfg.share_all_embeddings and source != target:
@@ -83,18 +72,10 @@ class DocumentRNN(FairseqEncoderDecoderModel):
             further: see :meth:`RecurrentEncoder.encode`.
         """
         src_tokens, layout = completed(src_tokens, layout, self.encoder.padding_idx)
-        if layout.targets is None or not self.training:  # rescoring brings other targets than the batch's own
-            layout = layout.with_targets(prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy())
+        layout = self.layout_for(layout, prev_output_tokens)
         sources = self.encoder.encode(src_tokens, layout, further)
         output, extra = self.decoder.decode_packed(prev_output_tokens, sources, layout, features_only)
-        if self.training:
-            return output, {**extra, "targets": layout.targets}
-        return layout.targets.pad(output, width=prev_output_tokens.size(1)), extra
-
-    def get_targets(self, sample: Dict, net_output: Tuple) -> Tensor:
-        """Returns the targets, packed [target tokens] if the output is: the loss is computed on real tokens only."""
-        rows = net_output[1].get("targets")
-        return sample["target"] if rows is None else rows.pack(sample["target"])
+        return self.output_of(output, extra, layout, prev_output_tokens.size(1))
 
 
 SIZES = {  # of both sides: embeddings, states, attention, layers

@@ -1,15 +1,11 @@
 """``document_transformer``: fairseq's Transformer with context between the sentences of a document."""
 
 import logging
-from argparse import Namespace
 from collections import defaultdict
-from dataclasses import fields
 from typing import Dict, Optional, Sequence, Set, Tuple
 
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
-from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from docnmt_fairseq import compat
@@ -20,6 +16,7 @@ from docnmt_fairseq.models.combined_attention import CombinedAttention
 from docnmt_fairseq.models.config import DocumentTransformerConfig, check
 from docnmt_fairseq.models.document_decoder import DocumentTransformerDecoder
 from docnmt_fairseq.models.document_encoder import DocumentTransformerEncoder
+from docnmt_fairseq.models.document_model import DocumentModel
 from docnmt_fairseq.models.feed_forward import context_aware_keys, rename_stock_keys
 from docnmt_fairseq.models.further_config import further_specs
 from docnmt_fairseq.models.further_sources import FurtherSources
@@ -31,10 +28,10 @@ logger = logging.getLogger(__name__)
 
 
 @register_model("document_transformer", dataclass=DocumentTransformerConfig)
-class DocumentTransformer(TransformerModelBase):
+class DocumentTransformer(DocumentModel, TransformerModelBase):
     """Sentences are encoded once, in their documents; the decoder sees ordinary sentences."""
 
-    takes_layout = True  # the task leaves the layout out for models that do not say so: fairseq's own
+    options = DocumentTransformerConfig
 
     def __init__(
         self, cfg: TransformerConfig, encoder: DocumentTransformerEncoder, decoder: DocumentTransformerDecoder
@@ -48,18 +45,9 @@ class DocumentTransformer(TransformerModelBase):
         return combination_name(self.encoder.document_cfg) is None
 
     @classmethod
-    def add_args(cls, parser: object) -> None:
-        """Adds the options without defaults, so that architecture presets apply."""
-        gen_parser_from_dataclass(parser, DocumentTransformerConfig(), delete_default=True)
-
-    @classmethod
     def build_model(cls, cfg: DocumentTransformerConfig, task: object) -> "DocumentTransformer":
         """Returns the model; :class:`InputError` if options contradict each other."""
-        if OmegaConf.is_config(cfg):
-            cfg = Namespace(**OmegaConf.to_container(cfg, resolve=True, enum_to_str=True))
-        for option in fields(DocumentTransformerConfig):  # newer than the checkpoint: the default is how it was before
-            if not hasattr(cfg, option.name):
-                setattr(cfg, option.name, option.default)
+        cfg = cls.complete(cfg)
         check(cfg)
         host = TransformerConfig.from_namespace(cfg)
         host.decoder.input_dim = host.decoder.output_dim = host.decoder.embed_dim
@@ -112,19 +100,11 @@ class DocumentTransformer(TransformerModelBase):
             encoder_out = self.encoder(src_tokens, layout=layout, further=further)
             options = {"alignment_layer": alignment_layer, "alignment_heads": alignment_heads}
             return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only, **options)
-        if layout.targets is None or not self.training:  # rescoring brings other targets than the batch's own
-            layout = layout.with_targets(prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy())
+        layout = self.layout_for(layout, prev_output_tokens)
         states = self.encoder.encode(src_tokens, layout)
         of_further = self.encoder.encode_further(src_tokens, layout, states, further)
         output, extra = self.decoder.decode_packed(prev_output_tokens, states, layout, features_only, of_further)
-        if self.training:
-            return output, {**extra, "targets": layout.targets}
-        return layout.targets.pad(output, width=prev_output_tokens.size(1)), extra
-
-    def get_targets(self, sample: Dict, net_output: Tuple) -> Tensor:
-        """Returns the targets, packed [target tokens] if the output is: the loss is computed on real tokens only."""
-        rows = net_output[1].get("targets")
-        return sample["target"] if rows is None else rows.pack(sample["target"])
+        return self.output_of(output, extra, layout, prev_output_tokens.size(1))
 
     def context_parts(self) -> Dict[str, Set[str]]:
         """Returns the state-dict keys of what a sentence-level model does not have, by what comes together."""

@@ -11,6 +11,7 @@ from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMB
 from docnmt_fairseq.modules.attention_combination.scores import ATTENTION_SCORES
 from docnmt_fairseq.modules.recording import SourceShares, record
 from tests import toy
+from tests.models.decoding import padded, stepwise
 from tests.models.test_document_transformer import logits, stir
 
 OVERLAP = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
@@ -43,15 +44,8 @@ def test_stepwise_decoding_equals_full_decoding(data_bin, variant, options):
     _, task, model = build(data_bin, *VARIANTS[variant], *options)
     sample = toy.batch_of(task)
     full, real = logits(model, sample), sample["target"].ne(1)
-    encoder_out = model.encoder.forward_torchscript(sample["net_input"])
-    previous, state = sample["net_input"]["prev_output_tokens"], {}
-    steps = [
-        model.decoder(previous[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
-        for step in range(previous.size(1))
-    ]
-    torch.testing.assert_close(torch.cat(steps, dim=1)[real], full[real], atol=1e-4, rtol=1e-4)
-    padded = model.decoder(previous, encoder_out=encoder_out)[0]
-    torch.testing.assert_close(padded[real], full[real], atol=1e-4, rtol=1e-4)
+    for other in (stepwise(model, sample), padded(model, sample)):
+        torch.testing.assert_close(other[real], full[real], atol=1e-4, rtol=1e-4)
 
 
 @every_variant

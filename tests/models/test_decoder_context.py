@@ -6,6 +6,7 @@ import torch
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.modules.context import ContextMechanism, decoder_mechanisms
 from tests import toy
+from tests.models.decoding import padded, stepwise
 from tests.models.test_document_transformer import logits, stir
 
 OVERLAP = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
@@ -61,15 +62,8 @@ def test_stepwise_decoding_equals_full_decoding_with_context_only_sentences(data
     sample = toy.batch_of(task)
     assert sample["net_input"]["layout"].decoded is not None
     full, real = logits(model, sample), sample["target"].ne(1)
-    encoder_out = model.encoder.forward_torchscript(sample["net_input"])
-    previous, state = sample["net_input"]["prev_output_tokens"], {}
-    steps = [
-        model.decoder(previous[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
-        for step in range(previous.size(1))
-    ]
-    torch.testing.assert_close(torch.cat(steps, dim=1)[real], full[real], atol=1e-5, rtol=1e-5)
-    padded = model.decoder(previous, encoder_out=encoder_out)[0]
-    torch.testing.assert_close(padded[real], full[real], atol=1e-5, rtol=1e-5)
+    for other in (stepwise(model, sample), padded(model, sample)):
+        torch.testing.assert_close(other[real], full[real], atol=1e-5, rtol=1e-5)
 
 
 def test_attention_weights_can_be_asked_for(data_bin):

@@ -8,6 +8,7 @@ from docnmt_fairseq.models.recurrent_decoder import RecurrentDecoder
 from docnmt_fairseq.modules.recording import record
 from docnmt_fairseq.modules.source_states import SourceStates
 from tests import toy
+from tests.models.decoding import padded, stepwise
 from tests.models.test_document_transformer import logits, stir
 
 TINY = ["--encoder-embed-dim", "6", "--encoder-hidden-size", "5", "--decoder-embed-dim", "7", "--attention-dim", "3"]
@@ -61,24 +62,13 @@ def test_training_loss_on_packed_tokens_is_the_padded_loss(data_bin, variant):
 
 
 @every_variant
-@pytest.mark.parametrize("incremental", [True, False])
-def test_stepwise_decoding_equals_packed_decoding(data_bin, variant, incremental):
+@pytest.mark.parametrize("decode", [stepwise, padded])
+def test_stepwise_decoding_equals_packed_decoding(data_bin, variant, decode):
     _, task, model = build(data_bin, variant)
     stir(model)
     sample = toy.batch_of(task)
-    full = logits(model, sample)
-    encoder_out = model.encoder.forward_torchscript(sample["net_input"])
-    previous, state = sample["net_input"]["prev_output_tokens"], {}
-    if incremental:
-        steps = [
-            model.decoder(previous[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
-            for step in range(previous.size(1))
-        ]
-        stepwise = torch.cat(steps, dim=1)
-    else:
-        stepwise, _ = model.decoder(previous, encoder_out=encoder_out)
     real = sample["target"].ne(1)
-    torch.testing.assert_close(stepwise[real], full[real], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(decode(model, sample)[real], logits(model, sample)[real], atol=1e-5, rtol=1e-5)
 
 
 @every_variant

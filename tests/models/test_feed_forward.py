@@ -7,6 +7,7 @@ import torch
 
 from docnmt_fairseq.errors import InputError
 from tests import toy
+from tests.models.decoding import stepwise
 from tests.models.test_document_transformer import logits, stir
 
 VARIANTS = {
@@ -83,13 +84,7 @@ def test_packed_padded_and_stepwise_are_the_same(data_bin, variant):
     stir(model)
     sample = toy.batch_of(task)
     full, real = logits(model, sample), sample["target"].ne(1)
-    encoder_out = model.encoder.forward_torchscript(sample["net_input"])
-    previous, state = sample["net_input"]["prev_output_tokens"], {}
-    steps = [
-        model.decoder(previous[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
-        for step in range(previous.size(1))
-    ]
-    torch.testing.assert_close(torch.cat(steps, dim=1)[real], full[real], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(stepwise(model, sample)[real], full[real], atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(model.train()(**sample["net_input"])[0], full[real], atol=1e-5, rtol=1e-5)
 
 
