@@ -44,13 +44,14 @@ class Steps:
         Args:
             name: of the step.
             inputs: everything the outputs depend on, as JSON values: options, digests of files and earlier steps.
-            outputs: files or folders that the action writes; changed or missing ones cause a new run.
+            outputs: files or folders that the action writes; changed or missing ones cause a new run. What others
+                put into a folder since (vectors, features) is left alone.
             action: does the work, returns values to remember.
         """
         stamp = self.folder / ".stamps" / (name.replace("/", ".") + ".json")
         digest = _digest({"inputs": inputs, "name": name, "docnmt": __version__})
         known = _read_stamp(stamp)
-        if known.get("digest") == digest and known.get("outputs") == self._state(outputs):
+        if known.get("digest") == digest and self._holds(known["outputs"], outputs):
             logger.info(f"{name}: done before, skipped")
             return Step(digest, known["values"])
         self.summary.unlink(missing_ok=True)
@@ -61,9 +62,15 @@ class Steps:
         atomic_write_bytes(stamp, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
         return Step(digest, values)
 
+    def _holds(self, written: Mapping[str, List[int]], outputs: Sequence[Path]) -> bool:
+        """Returns whether everything that was written is still there as it was."""
+        now = self._state(outputs)
+        unknown = [path for path in outputs if not path.is_dir() and str(path.relative_to(self.folder)) not in written]
+        return not unknown and all(now.get(name) == state for name, state in written.items())
+
     def _state(self, outputs: Sequence[Path]) -> Dict[str, List[int]]:
-        """Returns size and time of change of every file written, by its name relative to the folder."""
-        state = {}
+        """Returns size and time of change of every file there, by its name relative to the folder."""
+        state: Dict[str, List[int]] = {}
         for output in outputs:
             for path in sorted(output.rglob("*")) if output.is_dir() else [output]:
                 if path.is_file():

@@ -71,3 +71,22 @@ def test_failing_step_leaves_no_stamp(made):
     with pytest.raises(RuntimeError):
         steps.run("part/one", {"a": 2}, [folder / "out"], fail)
     assert not (folder / ".stamps" / "part.one.json").exists() and not (folder / "summary").exists()
+
+
+def test_what_others_put_into_a_folder_stays(tmp_path):
+    output, runs = tmp_path / "data-bin", []
+
+    def action():
+        runs.append(1)
+        output.mkdir(exist_ok=True)
+        (output / "train.bin").write_text("made")
+
+    steps = Steps(tmp_path, tmp_path / "summary")
+    steps.run("data-bin", {}, [output], action)
+    (output / "train.similar.npy").write_text("added")
+    steps.run("data-bin", {}, [output], action)
+    assert len(runs) == 1 and (output / "train.similar.npy").exists()
+    (output / "train.bin").unlink()
+    steps.run("data-bin", {}, [output], action)
+    steps.run("data-bin", {}, [output, tmp_path / "more"], action)
+    assert len(runs) == 3
