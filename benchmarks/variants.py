@@ -22,7 +22,6 @@ from long_range_report import Store
 from machine import RESULTS, ROOT, call, machine
 
 from docnmt_fairseq import cli
-from docnmt_fairseq.corpus.files import partial_path
 from docnmt_fairseq.recipes.facts import Facts
 from docnmt_fairseq.recipes.models import Model
 from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
@@ -79,7 +78,7 @@ def find_similar(recipe: Recipe, model: Path) -> None:
         return
     corpus = data / "subword" / f"train.{recipe.facts.source_lang}"
     fit = ["embed", "fit", "--path", str(model / BEST), "--data", str(data), "--corpus", str(corpus)]
-    made = partial_path(vectors).with_suffix(".npz")
+    made = vectors.with_name("vectors.partial.npz")
     for words in ([*fit, "--output", str(made)], ["embed", "neighbours", "--model", str(made), str(data)]):
         if cli.main(words):
             raise SystemExit(1)
