@@ -41,6 +41,7 @@ class Page:
             f'<section id="{anchor}"><h2>{escape(heading)}</h2>{content}</section>'
             for anchor, heading, content in self.sections
         )
+        hidden = "" if self._shown() else " hidden"  # nothing can be chosen
         facts = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in self.facts.items())
         return (
             '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -51,8 +52,8 @@ class Page:
             f'<nav aria-label="Sections"><a href="#document">Document</a>{links}</nav></header>'
             f'<main><section id="document"><h2>Document</h2>{self._notes()}{self._controls()}'
             f'<div class="reader"><div id="reader">{self._sentences()}</div>'
-            '<aside id="panel" aria-live="polite" aria-label="What the chosen word looked at">'
-            f"<p>{PANEL if self._shown() else 'There is nothing to choose here.'}</p></aside></div>"
+            f'<aside id="panel" aria-live="polite" aria-label="What the chosen word looked at"{hidden}>'
+            f"<p>{PANEL}</p></aside></div>"
             f"{self._tables()}</section>{more}</main>"
             f'<script type="application/json" id="data">{as_script(data)}</script>'
             f"<script>{_asset('page.js')}</script><script>{_asset('sources.js')}</script></body></html>\n"
