@@ -2,8 +2,11 @@
 
 import contextlib
 import io
+import json
 import logging
 import re
+import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -155,3 +158,14 @@ def parse(text):
         assert int(number) not in hypotheses, f"sentence {number} printed twice"
         hypotheses[int(number)] = (tokens, round(float(score), 3))
     return Namespace(hypotheses=hypotheses, text=text)
+
+
+def log_of_processes(processes, data_bin, folder, key, *options_):
+    """Returns the last validation that names ``key``, of a training by 1 or 2 processes with the same batches."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(processes)]
+    command += ["-m", "fairseq_cli.train", *arguments(data_bin, *options_, "--save-dir", str(folder))]
+    command += ["--distributed-backend", "gloo"] if processes == 2 else ["--update-freq", "2"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr[-3000:]
+    lines = (result.stdout + result.stderr).splitlines()
+    return json.loads(next(line[line.index("{") :] for line in reversed(lines) if f'"{key}' in line))

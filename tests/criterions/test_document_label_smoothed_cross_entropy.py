@@ -1,7 +1,4 @@
-import json
 import math
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -180,12 +177,6 @@ def test_two_processes_log_what_one_does(data_bin, tmp_path):
     options += ["--log-format", "json", "--max-tokens", "400", "--batch-size", "6", "--batch-size-valid", "1"]
     logged = []
     for processes, name in ((1, "one"), (2, "two")):
-        command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(processes)]
-        command += ["-m", "fairseq_cli.train", *toy.arguments(data_bin, *options, "--save-dir", str(tmp_path / name))]
-        command += ["--distributed-backend", "gloo"] if processes == 2 else ["--update-freq", "2"]
-        result = subprocess.run(command, capture_output=True, text=True)
-        assert result.returncode == 0, result.stderr[-3000:]
-        lines = (result.stdout + result.stderr).splitlines()
-        found = json.loads(next(line[line.index("{") :] for line in reversed(lines) if '"valid_cxmi"' in line))
+        found = toy.log_of_processes(processes, data_bin, tmp_path / name, "valid_cxmi", *options)
         logged.append({key: found[key] for key in found if "loss" in key or key in ("valid_cxmi", "valid_accuracy")})
     assert logged[0] == logged[1] and len(logged[0]) >= 8

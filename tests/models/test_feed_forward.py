@@ -1,7 +1,3 @@
-import json
-import subprocess
-import sys
-
 import pytest
 import torch
 
@@ -156,13 +152,7 @@ def test_two_processes_alternate_and_log_what_one_does(data_bin, tmp_path):
     options += ["--batch-size", "6", "--batch-size-valid", "1"]
     states, logged = [], []
     for processes, name in ((1, "one"), (2, "two")):
-        command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(processes)]
-        command += ["-m", "fairseq_cli.train", *toy.arguments(data_bin, *options, "--save-dir", str(tmp_path / name))]
-        command += ["--distributed-backend", "gloo"] if processes == 2 else ["--update-freq", "2"]
-        result = subprocess.run(command, capture_output=True, text=True)
-        assert result.returncode == 0, result.stderr[-3000:]
-        lines = (result.stdout + result.stderr).splitlines()
-        found = json.loads(next(line[line.index("{") :] for line in reversed(lines) if '"valid_chi_' in line))
+        found = toy.log_of_processes(processes, data_bin, tmp_path / name, "valid_chi_", *options)
         logged.append({key: float(value) for key, value in found.items() if key.startswith("valid_chi_")})
         states.append(toy.state(tmp_path / name / "checkpoint_last.pt"))
     assert len(logged[0]) == 4 and logged[0] == pytest.approx(logged[1], abs=1e-3)

@@ -24,21 +24,23 @@ class AttentionScore(nn.Module):
 
     Attributes:
         key_dim: width of a key.
+        keys: the map from the states of each source to keys.
     """
 
     context_free = False
     multi_head = False
     over_contexts = "bahdanau"
     key_dim: int
+    keys: nn.ModuleList
 
     @classmethod
     def width_of_keys(cls, query_dim: int, score_dim: int) -> int:
-        """Returns ``key_dim`` of a score of these sizes."""
-        raise NotImplementedError
+        """Returns ``key_dim`` of a score of these sizes: that of queries, where a score has no space of its own."""
+        return query_dim
 
     def key(self, states: Tensor, source: int) -> Tensor:
         """Returns keys [..., key_dim] of states [..., d_k] of the source of that number."""
-        raise NotImplementedError
+        return self.keys[source](states)
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
         """Returns energies e [S, H, b, n] of queries x [S, b, d_q] and keys [S, n, key_dim] of any source."""
@@ -71,10 +73,6 @@ class AdditiveScore(AttentionScore):
         """Returns ``score_dim``."""
         return score_dim
 
-    def key(self, states: Tensor, source: int) -> Tensor:
-        """Returns U^{(k)} h, [..., score_dim]."""
-        return self.keys[source](states)
-
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
         """Returns [S, 1, b, n]."""
         return self.energy(torch.tanh(self.query(x)[:, :, None] + keys[:, None])).squeeze(-1)[:, None]
@@ -90,15 +88,6 @@ class GeneralScore(AttentionScore):
         super().__init__()
         self.key_dim = self.width_of_keys(query_dim, score_dim)
         self.keys = nn.ModuleList(without_bias(width, query_dim) for width in source_dims)  # W^{(k)}
-
-    @classmethod
-    def width_of_keys(cls, query_dim: int, score_dim: int) -> int:
-        """Returns ``query_dim``."""
-        return query_dim
-
-    def key(self, states: Tensor, source: int) -> Tensor:
-        """Returns W^{(k)} h, [..., d_q]."""
-        return self.keys[source](states)
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
         """Returns [S, 1, b, n]."""
@@ -118,15 +107,6 @@ class DotProductScore(AttentionScore):
         self.heads = heads
         self.query = projection(query_dim, query_dim, gain=2**-0.5)  # W
         self.keys = nn.ModuleList(projection(width, query_dim, gain=2**-0.5) for width in source_dims)  # U^{(k)}
-
-    @classmethod
-    def width_of_keys(cls, query_dim: int, score_dim: int) -> int:
-        """Returns ``query_dim``."""
-        return query_dim
-
-    def key(self, states: Tensor, source: int) -> Tensor:
-        """Returns U^{(k)} h, [..., d_q]."""
-        return self.keys[source](states)
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
         """Returns [S, H, b, n]."""
@@ -150,10 +130,6 @@ class LinearScore(AttentionScore):
     def width_of_keys(cls, query_dim: int, score_dim: int) -> int:
         """Returns 1."""
         return 1
-
-    def key(self, states: Tensor, source: int) -> Tensor:
-        """Returns w^{(k)}·h, [..., 1]."""
-        return self.keys[source](states)
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
         """Returns [S, 1, b, n]."""
