@@ -18,26 +18,14 @@ import docnmt_fairseq
 
 docnmt_fairseq.register()
 PLUGIN = str(Path(__file__).parent.parent / "docnmt_fairseq")
+HERE = ["--cpu", "--num-workers", "0"]
 TINY = ["--encoder-embed-dim", "8", "--encoder-ffn-embed-dim", "12", "--encoder-attention-heads", "2"]
 TINY += ["--decoder-embed-dim", "8", "--decoder-ffn-embed-dim", "12", "--decoder-attention-heads", "2"]
 TINY += ["--encoder-layers", "2", "--decoder-layers", "2", "--dropout", "0"]
 
 
 def arguments(data_bin, *extra, task="document_translation", arch="document_transformer", tiny=TINY):
-    common = [
-        str(data_bin),
-        "--user-dir",
-        PLUGIN,
-        "--task",
-        task,
-        "--arch",
-        arch,
-        "--cpu",
-        "--max-tokens",
-        "60",
-        "--num-workers",
-        "0",
-    ]
+    common = [str(data_bin), "--user-dir", PLUGIN, "--task", task, "--arch", arch, "--max-tokens", "60", *HERE]
     return [*common, *tiny, *extra]
 
 
@@ -62,6 +50,21 @@ def batch_of(task, split="test", max_tokens=1000):
 SAFE_LOADER = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 6)
 
 
+def assert_same_gradients_when_recomputed(build):
+    """Asserts that --checkpoint-activations changes no gradient of the model that ``build(*options)`` gives, third."""
+
+    def gradients(*options_):
+        _, task, model = build(*options_)
+        output, _ = model.train()(**batch_of(task)["net_input"])
+        output.sin().sum().backward()
+        return {name: parameter.grad for name, parameter in model.named_parameters()}
+
+    plain, recomputed = gradients(), gradients("--checkpoint-activations")
+    assert plain.keys() == recomputed.keys()
+    for name, gradient in plain.items():
+        torch.testing.assert_close(recomputed[name], gradient, atol=1e-5, rtol=1e-5, msg=name)
+
+
 def state(checkpoint):
     """Returns the model's state in a checkpoint."""
     return torch.load(checkpoint, weights_only=SAFE_LOADER)["model"]
@@ -77,22 +80,16 @@ def train(data_bin, save_dir, *extra, **options_):
     return Path(save_dir) / "checkpoint_last.pt"
 
 
+def translating(data_bin, checkpoint, task):
+    """Returns what the command lines of generate and interactive have in common."""
+    return [str(data_bin), "--path", str(checkpoint), "--user-dir", PLUGIN, "--task", task, *HERE]
+
+
 def generate_text(data_bin, checkpoint, *extra, task="document_translation"):
     """Returns what fairseq-generate prints."""
     from fairseq_cli import generate as command
 
-    fixed = [
-        str(data_bin),
-        "--user-dir",
-        PLUGIN,
-        "--task",
-        task,
-        "--path",
-        str(checkpoint),
-        "--cpu",
-        "--num-workers",
-        "0",
-    ]
+    fixed = translating(data_bin, checkpoint, task)
     args = options.parse_args_and_arch(options.get_generation_parser(), [*fixed, *extra])
     output = io.StringIO()
     command._main(convert_namespace_to_omegaconf(args), output)
@@ -120,8 +117,8 @@ def validation(data_bin, checkpoint, *extra):
     progress_bar.logger.addHandler(handler)
     logging.disable(logging.NOTSET)
 
-    fixed = [str(data_bin), "--user-dir", PLUGIN, "--task", "document_translation", "--path", str(checkpoint), "--cpu"]
-    fixed += ["--num-workers", "0", "--max-tokens", "60", "--log-format", "simple", *extra]
+    fixed = translating(data_bin, checkpoint, "document_translation")
+    fixed += ["--max-tokens", "60", "--log-format", "simple", *extra]
     args = options.parse_args_and_arch(options.get_validation_parser(), fixed)
     given = options.parse_args_and_arch(options.get_validation_parser(), fixed, suppress_defaults=True)
     command.main(convert_namespace_to_omegaconf(args), override_args=given)
@@ -132,18 +129,7 @@ def validation(data_bin, checkpoint, *extra):
 def interactive(data_bin, checkpoint, input_file, *extra, task="document_translation"):
     from fairseq_cli import interactive as command
 
-    fixed = [
-        str(data_bin),
-        "--user-dir",
-        PLUGIN,
-        "--task",
-        task,
-        "--path",
-        str(checkpoint),
-        "--cpu",
-        "--num-workers",
-        "0",
-    ]
+    fixed = translating(data_bin, checkpoint, task)
     parser = options.get_interactive_generation_parser()
     args = options.parse_args_and_arch(parser, [*fixed, "--input", str(input_file), *extra])
     output = io.StringIO()

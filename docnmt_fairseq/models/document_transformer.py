@@ -4,6 +4,7 @@ import logging
 from collections import defaultdict
 from typing import Dict, Optional, Sequence, Set, Tuple
 
+import torch
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from torch import Tensor, nn
@@ -56,9 +57,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         host.further = task.further_inputs(specs, cfg.further_feature_dims) if specs else []
         model = super().build_model(host, task)
         if cfg.freeze_sentence_model:
-            trained = model.context_keys() - model.sentence_keys()
-            for name, parameter in model.named_parameters():
-                parameter.requires_grad_(name in trained)
+            model.freeze_sentence_model()
         alternate_updates(model, cfg)
         return model
 
@@ -105,6 +104,16 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         of_further = self.encoder.encode_further(src_tokens, layout, states, further)
         output, extra = self.decoder.decode_packed(prev_output_tokens, states, layout, features_only, of_further)
         return self.output_of(output, extra, layout, prev_output_tokens.size(1))
+
+    def freeze_sentence_model(self) -> None:
+        """Leaves only that to train which a sentence-level model does not have."""
+        trained = self.context_keys() - self.sentence_keys()
+        for name, parameter in self.named_parameters():
+            parameter.requires_grad_(name in trained)
+        if self.cfg.checkpoint_activations:
+            # fairseq recomputes a layer only if its input wants a gradient: else nothing in it is trained.
+            for side in (self.encoder, self.decoder):
+                side.embed_tokens.register_forward_hook(lambda *call: call[-1].requires_grad_(torch.is_grad_enabled()))
 
     def context_parts(self) -> Dict[str, Set[str]]:
         """Returns the state-dict keys of what a sentence-level model does not have, by what comes together."""

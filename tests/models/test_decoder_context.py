@@ -92,16 +92,8 @@ def test_the_memory_is_kept_once_whatever_becomes_of_the_hypotheses(data_bin):
 
 
 def test_recomputed_activations_give_the_same_gradients(data_bin):
-    def gradients(*options):
-        _, task, model = build(data_bin, "sentence", "--decoder-context-layers", "0,1", *options)
-        output, _ = model.train()(**toy.batch_of(task)["net_input"])
-        output.sin().sum().backward()
-        return {name: parameter.grad for name, parameter in model.named_parameters()}
-
-    plain, recomputed = gradients(), gradients("--checkpoint-activations")
-    assert plain.keys() == recomputed.keys()
-    for name, gradient in plain.items():
-        torch.testing.assert_close(recomputed[name], gradient, atol=1e-5, rtol=1e-5, msg=name)
+    options = ["--decoder-context-layers", "0,1"]
+    toy.assert_same_gradients_when_recomputed(lambda *more: build(data_bin, "sentence", *options, *more))
 
 
 def test_dropped_layers_leave_the_others_their_own_memory(data_bin):

@@ -181,6 +181,14 @@ def test_freezing_leaves_the_context_to_train(data_bin):
     assert not {"fc1", "embed_tokens", "word", "encoder_attn_layer_norm"} & trained
 
 
+def test_frozen_models_train_their_context_when_activations_are_recomputed(data_bin):
+    def built(*options):
+        cfg, task, model = toy.build(data_bin, *VARIANTS["conditional-block"], "--freeze-sentence-model", *options)
+        return cfg, task, stir(model)
+
+    toy.assert_same_gradients_when_recomputed(built)
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
