@@ -93,6 +93,22 @@ def test_every_parameter_gets_the_same_gradient_when_activations_are_recomputed(
     toy.assert_same_gradients_when_recomputed(built)
 
 
+@pytest.mark.parametrize(
+    ("variant", "hidden"), [("ca-nn", [12]), ("ca-res", [12]), ("ca-res of three", [6, 6]), ("ca-res always on", [12])]
+)
+def test_dropout_is_of_all_hidden_units_and_chi_begins_at_its_bias(data_bin, variant, hidden):
+    options = ["--activation-dropout", "0.5", "--chi-bias", "1.5"]
+    _, task, model = toy.build(data_bin, *VARIANTS[variant], *options)
+    dropped = []
+    for module in model.modules():
+        if getattr(module, "p", None) == 0.5:
+            module.register_forward_hook(lambda _, given, result: dropped.append(given[0].size(-1)))
+    model.train()(**toy.batch_of(task)["net_input"])
+    assert dropped == 4 * hidden  # two layers of the encoder, two of the decoder
+    biases = [value for name, value in model.named_parameters() if name.endswith("score.bias")]
+    assert bool(biases) == (variant != "ca-res always on") and all((bias == 1.5).all() for bias in biases)
+
+
 def test_freezing_leaves_chi_and_the_default_to_train(data_bin):
     _, _, model = toy.build(data_bin, *VARIANTS["ca-nn"], "--freeze-sentence-model", "--em-steps", "2")
     trained = {name.split(".", 4)[-1] for name, parameter in model.named_parameters() if parameter.requires_grad}
