@@ -145,6 +145,16 @@ def test_alternating_training_resumes_where_it_was(data_bin, tmp_path):
             assert not torch.equal(at_three[key], fresh[key]) and torch.equal(whole[key], at_three[key]), key
 
 
+def test_half_precision_lets_rest_what_rests_or_is_refused(data_bin, tmp_path):
+    options = [*VARIANTS["ca-nn"], "--em-steps", "3", "--fp16-init-scale", "4", "--save-interval-updates", "3"]
+    efficient = [*options, "--memory-efficient-fp16", "--weight-decay", "0.1"]
+    states = [toy.state(toy.train(data_bin, tmp_path, *efficient, "--max-update", most)) for most in ("3", "6")]
+    moved = {key for key in states[0] if not torch.equal(*(state[key] for state in states))}
+    assert {key.split(".", 4)[-1] for key in moved if ".fc1." in key and ".v." not in key} == {"default"}
+    with pytest.raises(InputError, match="--em-steps 3: --fp16 and --bf16 train a copy of all parameters at once"):
+        toy.train(data_bin, tmp_path / "copy", *options, "--max-update", "1", "--fp16", "--fp16-no-flatten-grads")
+
+
 @every_variant
 def test_a_model_trains_with_dropped_layers_validates_and_translates(data_bin, tmp_path, variant):
     options = [*VARIANTS[variant], *CONDITIONAL, "--encoder-layerdrop", "0.3", "--activation-dropout", "0.1"]
