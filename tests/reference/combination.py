@@ -21,7 +21,8 @@ def nothing(x: Tensor, width: int) -> Tensor:
 def energy(score, x: Tensor, h: Tensor, source: int) -> List[Tensor]:
     """e of one state, one a head ([L] eq. 1; [Z] eq. 26 and 43; Vaswani et al. 2017, eq. 1)."""
     if isinstance(score, scores.AdditiveScore):
-        hidden = torch.tanh(score.query.weight @ x + score.query.bias + score.keys[source].weight @ h)
+        key = score.keys[source].weight @ h + score.keys[source].bias
+        hidden = torch.tanh(score.query.weight @ x + score.query.bias + key)
         return [score.energy.weight[0] @ hidden]
     if isinstance(score, scores.GeneralScore):
         return [x @ score.keys[source].weight @ h]

@@ -61,15 +61,15 @@ def without_bias(inputs: int, outputs: int) -> nn.Linear:
 class AdditiveScore(AttentionScore):
     """e_ij = vᵀ tanh(W s_i + U^{(k)} h_j) ([L] eq. 1); v, W are shared by the sources, each has its U.
 
-    W has a bias. [L] leaves biases out of its equations and has one at every projection: U^{(k)} would have one, too,
-    by which a source is preferred whatever its states are.
+    W and each U^{(k)} have a bias: [L] leaves them out of its equations, but has one at every projection. By those of
+    U^{(k)} a source can be preferred whatever its states are.
     """
 
     def __init__(self, query_dim: int, source_dims: "tuple[int, ...]", score_dim: int, heads: int = 1):
         super().__init__()
         self.key_dim = self.width_of_keys(query_dim, score_dim)
         self.query = projection(query_dim, score_dim, zero_bias=True)  # W
-        self.keys = nn.ModuleList(without_bias(width, score_dim) for width in source_dims)  # U^{(k)}
+        self.keys = nn.ModuleList(projection(width, score_dim, zero_bias=True) for width in source_dims)  # U^{(k)}
         self.energy = without_bias(score_dim, 1)  # v
 
     @classmethod
