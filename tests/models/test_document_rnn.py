@@ -138,6 +138,11 @@ def test_the_decoder_attends_to_several_sources(data_bin, cell, options):
         (["--attention-combination", "plain"], "--attention-combination plain: must be one of"),
         (["--attention-combination", "serial", "--attention-sentinel"], "--attention-sentinel"),
         (["--share-decoder-input-output-embed", "--decoder-out-embed-dim", "4"], "--decoder-out-embed-dim 4"),
+        (
+            ["--encoder-embed-dim", "0", "--decoder-hidden-size", "-1"],
+            "--encoder-embed-dim 0: .*--decoder-hidden-size -1",
+        ),
+        (["--decoder-attention-heads", "0"], "--decoder-attention-heads 0: must be at least 1"),
         (["--share-all-embeddings"], "--encoder-embed-dim and --decoder-embed-dim differ"),
         (["--em-steps", "-1"], "--em-steps -1: must not be negative"),
         (["--decoder-cell", "ca-rnn", "--em-steps", "2"], "--em-steps 2: the model has no χ-gated layer"),
