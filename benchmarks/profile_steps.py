@@ -19,7 +19,7 @@ from typing import Callable, Dict
 import torch
 from generation_speed import Translator
 from machine import clock, command, machine, table, threads, write, write_figures
-from systems import SYSTEMS, System, add_model_options
+from systems import DESCRIPTIONS, System, add_model_options
 from torch.profiler import ProfilerActivity, profile
 
 KINDS = {  # the first that fits an operation's name
@@ -98,12 +98,12 @@ def translating(translator: Translator) -> int:
 def measure(args: argparse.Namespace) -> Dict[str, Dict[str, Dict[str, float]]]:
     """Returns milliseconds a target token, by part of the work, system and kind."""
     result = {"phases of training": {}, "training": {}, "translating": {}}
-    for name in SYSTEMS:
+    for name in DESCRIPTIONS:
         system = System(name, args)
         training(system, 1)
         result["phases of training"][name] = phases(system, args.steps)
         result["training"][name] = kinds(training, system, args.steps)
-    for name in SYSTEMS:
+    for name in DESCRIPTIONS:
         result["translating"][name] = kinds(translating, Translator(name, args))
     return result
 

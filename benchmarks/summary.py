@@ -87,6 +87,13 @@ def training() -> str:
     )
 
 
+def mechanisms() -> str:
+    systems = results("mechanism_speed")["systems"]
+    ordered = sorted((name for name in systems if name != "stock"), key=lambda name: -systems[name]["ratio"])
+    parts = ", ".join(f"{name} {systems[name]['ratio']:.2f}" for name in ordered)
+    return f"- the same of every mechanism and baseline, in another run (`mechanism_speed.md`): {parts};"
+
+
 def generation() -> str:
     rounds = {name: system["rounds"] for name, system in results("generation_speed")["systems"].items()}
 
@@ -107,7 +114,7 @@ def indexing() -> str:
     return "- indexing 50 million lines: 16 s, 1.9 GB (`indexing.md`)."
 
 
-LINES: List[Callable[[], str]] = [complexity, crossover, training, generation, indexing]
+LINES: List[Callable[[], str]] = [complexity, crossover, training, mechanisms, generation, indexing]
 
 
 def section() -> str:

@@ -1,4 +1,4 @@
-"""The systems of training_speed.py: fairseq's own task and model beside this package's, built from command lines."""
+"""Systems to train: fairseq's own task and model beside this package's, built from command lines."""
 
 import argparse
 from typing import Iterator, List
@@ -10,6 +10,8 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from machine import ROOT
 
 import docnmt_fairseq
+from docnmt_fairseq.recipes.models import model as recipe
+from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationTask
 from docnmt_fairseq.tasks.document_translation import for_model
 
 docnmt_fairseq.register()
@@ -19,11 +21,13 @@ SYSTEMS = {
     "stock": ["--task", "translation", "--arch", "transformer"],
     "sentence": [*DOCUMENT, "--context", "none"],
     "conditional": [*DOCUMENT, "--context", "document", "--context-attention", "conditional", "--context-top-t", "4"],
+    "ca-nn": [*DOCUMENT, "--context", "none", "--feed-forward", "ca-nn"],
+    "ca-res": [*DOCUMENT, "--context", "none", "--feed-forward", "ca-res"],
 }
 DESCRIPTIONS = {
     "stock": "stock: task translation, model transformer",
     "sentence": "sentence: document_transformer, --context none",
-    "conditional": "conditional: document_transformer, attention to the 4 most relevant sentences, last 3 layers",
+    "conditional": "conditional: document_transformer, 4 most relevant sentences, upper half of the layers",
 }
 
 
@@ -49,20 +53,31 @@ def sizes(args: object, tiny: bool) -> List[str]:
     return [str(word) for word in words]
 
 
+def options_of(name: str) -> List[str]:
+    """Returns the options of a system: of ``SYSTEMS``, or a model of the recipes, selecting from the start."""
+    if name in SYSTEMS:
+        return SYSTEMS[name]
+    model = recipe(name)
+    return ["--task", model.task, "--arch", model.arch, *model.options(0)]
+
+
+def sentences_of(name: str) -> int:
+    """Returns how many sentences a sample of a system holds."""
+    return 1 if name in SYSTEMS else recipe(name).sentences
+
+
 def configuration(name: str, args: object, tiny: bool = False) -> object:
     """Returns fairseq's configuration of a system, from a command line.
 
     Args:
-        name: of ``SYSTEMS``.
+        name: see :func:`options_of`. Batches hold as many sentences for every one.
         args: the benchmark's options; ``args.more`` goes to all models.
         tiny: see :func:`sizes`.
     """
-    words = [args.data_bin, "--user-dir", str(ROOT / "docnmt_fairseq"), *SYSTEMS[name], *sizes(args, tiny)]
-    if name == "conditional":
-        last = range(max(0, args.layers - 3), args.layers)
-        words += ["--context-layers", ",".join(map(str, last))]
+    words = [args.data_bin, "--user-dir", str(ROOT / "docnmt_fairseq"), *options_of(name), *sizes(args, tiny)]
     words += ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1", "--optimizer", "adam"]
-    words += ["--adam-betas", "(0.9, 0.98)", "--lr", "0.0001", "--max-tokens", str(args.max_tokens), "--cpu"]
+    words += ["--adam-betas", "(0.9, 0.98)", "--lr", "0.0001", "--cpu"]
+    words += ["--max-tokens", str(args.max_tokens * sentences_of(name))]
     words += ["--num-workers", "0", "--seed", str(args.seed), *args.more]
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
 
@@ -76,6 +91,8 @@ class System:
         self.device = args.device
         self.task = tasks.setup_task(cfg.task)
         self.model = self.task.build_model(cfg.model).train().to(self.device)
+        concatenated = isinstance(self.task, ConcatenatedTranslationTask)
+        self.break_index = self.task.target_dictionary.index(self.task.view("break_symbol")) if concatenated else -1
         self.criterion = self.task.build_criterion(cfg.criterion)
         self.optimizer = optim.build_optimizer(cfg.optimizer, list(self.model.parameters()))
         self.task.load_dataset("train")
@@ -104,8 +121,10 @@ class System:
             yield self.dataset.collater([self.dataset[int(i)] for i in batch])
 
     def target_tokens(self, sample: dict) -> int:
-        """Returns the real target tokens of a batch."""
-        return int(sample["target"].ne(self.task.target_dictionary.pad()).sum())
+        """Returns the real target tokens of the sentences to translate, which follow the last break."""
+        target = sample["target"]
+        breaks_to_come = target.eq(self.break_index).flip(1).cumsum(1).flip(1)
+        return int((target.ne(self.task.target_dictionary.pad()) & breaks_to_come.eq(0)).sum())
 
     def prepared(self, sample: dict) -> dict:
         """Returns a batch as the system's criterion and model take it."""

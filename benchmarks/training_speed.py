@@ -10,11 +10,12 @@ Writes benchmarks/results/training_speed.md and .json.
 import argparse
 import logging
 import statistics
+from typing import Iterable
 
 import torch
 from machine import clock, command, machine, table, threads, write, write_figures
 from real_share import PARTS, real_shares
-from systems import DESCRIPTIONS, SYSTEMS, System, add_model_options
+from systems import DESCRIPTIONS, System, add_model_options
 from tqdm import tqdm
 
 SENTENCE_TARGET, CONDITIONAL_TARGET, SHARE_TARGET = 0.9, 1.4, 0.85
@@ -24,14 +25,19 @@ SHARE_PARTS = {
 }
 
 
-def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_round_options(parser: argparse.ArgumentParser) -> None:
+    """Adds data, sizes and how long and on what it is measured."""
     add_model_options(parser)
     parser.add_argument("--rounds", type=int, default=7, help="rounds that count (default: 7)")
     parser.add_argument("--steps", type=int, default=8, help="steps of a system in a round (default: 8)")
     parser.add_argument("--warmup", type=int, default=2, help="steps of each system before (default: 2)")
     parser.add_argument("--threads", type=int, help="of PyTorch (default: its own choice)")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_round_options(parser)
     parser.add_argument("--share-batches", type=int, default=0, help="batches to count positions in; 0: an epoch")
     args, args.more = parser.parse_known_args()
     return args
@@ -52,9 +58,9 @@ def one_round(system: System, first: int, steps: int) -> dict:
     return {"tokens": tokens, "seconds": seconds, "collating": collating, "speed": tokens / seconds}
 
 
-def measure(args: argparse.Namespace) -> dict:
-    """Returns the rounds of every system and facts about it."""
-    systems = {name: System(name, args) for name in SYSTEMS}
+def measure(args: argparse.Namespace, names: Iterable[str] = tuple(DESCRIPTIONS)) -> dict:
+    """Returns the rounds of every system and facts about it; ``stock`` must be among them."""
+    systems = {name: System(name, args) for name in names}
     for system in systems.values():
         one_round(system, 0, args.warmup)
     rounds = {name: [] for name in systems}

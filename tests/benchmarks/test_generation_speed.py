@@ -11,6 +11,7 @@ from tests.conftest import DOCUMENTS
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SIZES = {"layers": 2, "width": 8, "ffn": 8, "heads": 2, "dropout": 0.1, "seed": 1, "more": []}
 TOKENS = sum(len(s.split()) + 1 for document in DOCUMENTS["test"] for paragraph in document for s in paragraph)
+TRAINED = sum(len(s.split()) + 1 for document in DOCUMENTS["train"] for paragraph in document for s in paragraph)
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +55,20 @@ def test_time_is_split_by_kind_of_operation(data_bin):
     kinds = profile_steps.kinds(profile_steps.training, system, 1)
     assert set(kinds) == {*profile_steps.KINDS, profile_steps.REST}
     assert min(kinds.values()) > 0
+
+
+def test_every_model_trains_on_the_same_target_tokens(data_bin):
+    import mechanism_speed
+    import training_speed
+    from systems import System
+
+    options = {"data_bin": str(data_bin), "max_tokens": 60, "device": "cpu", "warmup": 1, "rounds": 1, "steps": 1}
+    args = Namespace(**options, **SIZES)
+    for name in ("sentence", "concatenation-2to2", "concatenation-4to1", "previous-flat", "ca-res"):
+        assert name in mechanism_speed.MODELS
+        system = System(name, args)
+        tokens = sum(system.target_tokens(sample) for sample in system.samples(0, len(system.batches)))
+        assert tokens == TRAINED, name
+    result = training_speed.measure(args, ["stock", "han", "concatenation-2to2"])
+    assert all(one["ratio"] > 0 for one in result.values())
+    assert "concatenate-target" in mechanism_speed.speed_table(result)
