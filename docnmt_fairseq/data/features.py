@@ -33,7 +33,7 @@ class FeatureFile:
         self.path = path
         try:
             shape, dtype, offsets = self.values.shape, self.values.dtype, self.offsets
-        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise InputError(f"{path}: not a file of features ({error})") from error
         expected = "[total, d]" if offsets is not None else "[lines, d] or [lines, n, d]"
         if len(shape) not in ((2,) if offsets is not None else (2, 3)) or shape[-1] == 0:
@@ -44,7 +44,7 @@ class FeatureFile:
         if offsets is None:
             self.lines = shape[0]
         else:
-            self.lines = len(offsets) - 1
+            self.lines = offsets.size - 1
             good = offsets.ndim == 1 and self.lines >= 0 and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
             if not good or offsets[-1] != shape[0]:
                 raise InputError(f"{path}: offsets must rise from 0 to {shape[0]}, the number of rows of values")

@@ -12,7 +12,7 @@ from docnmt_fairseq.data.line_source import LineSource
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layout import DocumentLayout
 from docnmt_fairseq.models.further_config import SHARED, FurtherSourcesConfig
-from docnmt_fairseq.modules.context_selection import ContextSentences, items_of
+from docnmt_fairseq.modules.context_selection import ContextSentences, items_of, zero_of
 from docnmt_fairseq.modules.source_states import SourceStates
 
 
@@ -211,9 +211,6 @@ class FurtherSources(nn.Module):
 
 
 def nothing(reader: Reader, states: Tensor, lengths: np.ndarray) -> SourceStates:
-    """Returns a source of which no sentence of the batch has anything.
-
-    Every parameter takes part, with a gradient of zero: processes that train together exchange the same gradients.
-    """
-    zero = states.new_zeros(1, states.size(1)) + sum(0 * parameter.sum() for parameter in reader.parameters())
+    """Returns a source of which no sentence of the batch has anything; see :func:`zero_of`."""
+    zero = states.new_zeros(1, states.size(1)) + zero_of(reader)
     return SourceStates(zero, lengths, np.zeros(0, dtype=np.int64))

@@ -171,11 +171,17 @@ class SelectedContext(ContextMechanism):
         return self.select(layout).reached
 
     def nothing(self, x: Tensor) -> Tensor:
-        """Returns zeros [N, d] for a batch in which no word has context.
+        """Returns zeros [N, d] for a batch in which no word has context; see :func:`zero_of`."""
+        return 0 * x + zero_of(self)
 
-        Every parameter takes part, with a gradient of zero: processes that train together exchange the same gradients.
-        """
-        return 0 * x + sum(0 * parameter.sum() for parameter in self.parameters())
+
+def zero_of(module: nn.Module) -> Tensor:
+    """Returns 0 of a module that a batch has no use for.
+
+    Every parameter takes part, with a gradient of zero: processes that train together exchange the same gradients. As
+    the sum of no element: 0 times that of all is no number where half precision has no place for the sum of a table.
+    """
+    return sum(parameter.flatten()[:0].sum() for parameter in module.parameters())
 
 
 def similar_contexts(model: nn.Module) -> int:

@@ -8,6 +8,7 @@ from fairseq import utils
 from fairseq.data import FairseqDataset, LanguagePairDataset
 from fairseq.data.indexed_dataset import get_available_dataset_impl
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.optim.fp16_optimizer import FP16Optimizer
 from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
 from omegaconf import II
 from torch import Tensor
@@ -133,9 +134,18 @@ class DocumentsTask(TranslationTask):
         return self._dataset(together, None, index_of(together, self.paragraph_symbols()[0]))
 
     def optimizer_step(self, optimizer: object, model: object, update_num: int) -> None:
-        """Updates what has a gradient; χ-gated layers that are trained in turn have theirs in turn."""
+        """Updates what has a gradient; χ-gated layers that are trained in turn have theirs in turn.
+
+        Raises:
+            InputError: they would not be: momentum and weight decay would go on in a copy of the parameters.
+        """
         for module in model.modules():
             if isinstance(module, AlternatingUpdates):
+                if isinstance(optimizer, FP16Optimizer):
+                    raise InputError(
+                        f"--em-steps {module.em_steps}: --fp16 and --bf16 train a copy of all parameters at once; use "
+                        "--amp, --memory-efficient-fp16 or --memory-efficient-bf16"
+                    )
                 module.clear_resting()
         super().optimizer_step(optimizer, model, update_num)
 

@@ -114,6 +114,18 @@ def test_combined_and_upsampled_splits(own_bin):
     assert image.lengths.tolist() == [len(line.split()) for line in lines]
 
 
+def test_a_data_bin_of_the_other_direction_serves(further_bin, own_bin):
+    for path in list(own_bin.glob("*.src-tgt.*")):
+        path.rename(path.with_name(path.name.replace(".src-tgt.", ".tgt-src.")))
+    batches = []
+    for folder in (further_bin, own_bin):
+        _, dataset = load(folder, "-s", "src", "-t", "tgt")
+        batches.append(dataset.collater([dataset[number] for number in range(len(dataset))])["net_input"])
+    assert torch.equal(batches[0]["src_tokens"], batches[1]["src_tokens"])
+    for expected, found in zip(*(batch["further"][1:] for batch in batches)):
+        assert torch.equal(found.values, expected.values) and (found.lengths == expected.lengths).all()
+
+
 def test_several_data_bins_are_taken_in_turn(further_bin, own_bin):
     image = np.load(own_bin / "train.image.npz")
     np.savez(own_bin / "train.image.npz", values=image["values"] + 100, offsets=image["offsets"])
@@ -197,6 +209,8 @@ def test_any_number_of_rows_a_line(tmp_path, save, order):
     [
         ({"values": np.zeros((5, 3))}, "not a file of features"),
         ({"values": np.zeros((5, 3)), "offsets": np.array([0, 4])}, "offsets must rise from 0 to 5"),
+        ({"values": np.zeros((5, 3)), "offsets": np.array(5)}, "offsets must rise from 0 to 5"),
+        ({"values": np.zeros((5, 3)), "offsets": np.zeros(0)}, "offsets must rise from 0 to 5"),
         ({"values": np.zeros((5, 3)), "offsets": np.array([0, 3, 2, 5])}, "offsets must rise"),
         ({"values": np.zeros((5, 3)), "offsets": np.array([1, 5])}, "offsets must rise"),
         ({"values": np.zeros(5), "offsets": np.array([0, 5])}, r"expected \[total, d\], found \[5\]"),
@@ -215,8 +229,8 @@ def test_matrices_of_another_shape_are_refused(tmp_path, shape):
     np.save(tmp_path / "train.f.npy", np.zeros(shape))
     with pytest.raises(InputError, match=r"train\.f\.npy: expected"):
         FeatureLines(FeatureFile(tmp_path / "train.f.npy"), MARKS)
-    for content in ("text", ""):
-        (tmp_path / "train.f.npy").write_text(content)
+    for text in ("text", ""):  # without a byte: left behind by what was interrupted
+        (tmp_path / "train.f.npy").write_text(text)
         with pytest.raises(InputError, match="not a file of features"):
             FeatureFile(tmp_path / "train.f.npy")
 

@@ -28,6 +28,19 @@ def occurrences(vectors, counts):
 
 
 @settings(max_examples=60)
+@given(corpora())
+def test_it_begins_with_the_first_component_of_all_occurrences_not_centred_on_the_side_of_their_mean(corpus):
+    vectors, counts = corpus
+    words = np.array(occurrences(vectors, counts))
+    _, sizes, directions = np.linalg.svd(words)
+    found = first_component(vectors, counts)
+    assert np.linalg.norm(found) == pytest.approx(sizes[0] / np.sqrt(len(words)), rel=1e-9)  # root mean square
+    assert found @ words.mean(0) >= -1e-9
+    if len(sizes) > 1 and sizes[1] < 0.99 * sizes[0]:  # else it is not unique
+        assert abs(found @ directions[0]) == pytest.approx(np.linalg.norm(found), rel=1e-6)
+
+
+@settings(max_examples=60)
 @given(corpora(), st.integers(1, 5))
 def test_the_algorithm_as_it_is_printed(corpus, iterations):
     vectors, counts = corpus

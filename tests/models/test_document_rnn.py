@@ -129,6 +129,21 @@ def test_the_decoder_attends_to_several_sources(data_bin, cell, options):
     assert torch.equal(shares[:, 1] > 0, has_features)
 
 
+def test_dropout_is_of_embeddings_between_layers_and_before_the_output(data_bin):
+    sizes = ["--encoder-layers", "3", "--decoder-layers", "2", "--decoder-out-embed-dim", "9", "--dropout", "0.5"]
+    _, task, model = build(data_bin, "gru", *sizes)
+    dropped = []
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout) and module.p == 0.5:
+            module.register_forward_hook(lambda _, given, result: dropped.append(given[0].size(-1)))
+    net_input = toy.batch_of(task)["net_input"]
+    model.train()(**net_input)
+    assert dropped == [6, 10, 10, 7, 4, 9]
+    encoder_out, dropped[:] = model.encoder.forward_torchscript(net_input), []
+    model.decoder(net_input["prev_output_tokens"][:, :1], encoder_out=encoder_out)
+    assert dropped == [7, 4, 9]
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

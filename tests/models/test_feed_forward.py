@@ -93,6 +93,22 @@ def test_every_parameter_gets_the_same_gradient_when_activations_are_recomputed(
     toy.assert_same_gradients_when_recomputed(built)
 
 
+@pytest.mark.parametrize(
+    ("variant", "hidden"), [("ca-nn", [12]), ("ca-res", [12]), ("ca-res of three", [6, 6]), ("ca-res always on", [12])]
+)
+def test_dropout_is_of_all_hidden_units_and_chi_begins_at_its_bias(data_bin, variant, hidden):
+    options = ["--activation-dropout", "0.5", "--chi-bias", "1.5"]
+    _, task, model = toy.build(data_bin, *VARIANTS[variant], *options)
+    dropped = []
+    for module in model.modules():
+        if getattr(module, "p", None) == 0.5:
+            module.register_forward_hook(lambda _, given, result: dropped.append(given[0].size(-1)))
+    model.train()(**toy.batch_of(task)["net_input"])
+    assert dropped == 4 * hidden  # two layers of the encoder, two of the decoder
+    biases = [value for name, value in model.named_parameters() if name.endswith("score.bias")]
+    assert bool(biases) == (variant != "ca-res always on") and all((bias == 1.5).all() for bias in biases)
+
+
 def test_freezing_leaves_chi_and_the_default_to_train(data_bin):
     _, _, model = toy.build(data_bin, *VARIANTS["ca-nn"], "--freeze-sentence-model", "--em-steps", "2")
     trained = {name.split(".", 4)[-1] for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -132,6 +148,16 @@ def test_alternating_training_resumes_where_it_was(data_bin, tmp_path):
             assert torch.equal(at_three[key], fresh[key]) and not torch.equal(whole[key], at_three[key]), key
         if ".fc1.score" in key:  # the other way round; Adam's momentum does not move it on
             assert not torch.equal(at_three[key], fresh[key]) and torch.equal(whole[key], at_three[key]), key
+
+
+def test_half_precision_lets_rest_what_rests_or_is_refused(data_bin, tmp_path):
+    options = [*VARIANTS["ca-nn"], "--em-steps", "3", "--fp16-init-scale", "4", "--save-interval-updates", "3"]
+    efficient = [*options, "--memory-efficient-fp16", "--weight-decay", "0.1"]
+    states = [toy.state(toy.train(data_bin, tmp_path, *efficient, "--max-update", most)) for most in ("3", "6")]
+    moved = {key for key in states[0] if not torch.equal(*(state[key] for state in states))}
+    assert {key.split(".", 4)[-1] for key in moved if ".fc1." in key and ".v." not in key} == {"default"}
+    with pytest.raises(InputError, match="--em-steps 3: --fp16 and --bf16 train a copy of all parameters at once"):
+        toy.train(data_bin, tmp_path / "copy", *options, "--max-update", "1", "--fp16", "--fp16-no-flatten-grads")
 
 
 @every_variant

@@ -131,6 +131,22 @@ def test_hidden_context_leaves_the_sentences_own_sources(further_bin, options):
             assert not parameter.grad.any()
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64], ids=str)
+def test_parameters_too_large_to_be_summed_do_no_harm(further_bin, dtype):
+    """In half precision the sum of a table of embeddings may be infinite."""
+    _, model = built(further_bin, "--share-further-embeddings", sources="previous,features:image")
+    model.to(dtype)
+    for parameter in model.encoder.further.parameters():
+        parameter.data.fill_(torch.finfo(dtype).max)
+    tokens, layout = torch.tensor([[4, 2], [5, 2]]), DocumentLayout.of_single_sentences(np.array([2, 2]))
+    empty = LineSource(torch.zeros(0, 3), np.zeros(2, dtype=np.int64))
+    states = model.encoder.encode(tokens, layout)
+    for source in model.encoder.encode_further(tokens, layout, states, [None, empty]):
+        assert torch.equal(source.states, torch.zeros(1, 8, dtype=dtype))
+        source.states.sum().backward()
+    assert not any(parameter.grad.any() for parameter in model.encoder.further.parameters())
+
+
 def test_features_of_no_sentence(further_bin):
     task, model = built(further_bin, sources="features:image")
     batch = toy.batch_of(task)

@@ -259,6 +259,19 @@ def test_dropped_states_of_ca_att_are_in_neither_sum():
     assert seen_in_training == {False, True}
 
 
+def test_dropout_of_a_softmax_is_of_its_weights():
+    combination = build("flat", CombinationConfig(WIDTH, (4,), WIDTH, "bahdanau", 3, dropout=0.5)).train()
+    x, padding = torch.randn(1, 1, WIDTH).double(), torch.zeros(1, 3, dtype=torch.bool)
+    keys, values = combination.split(combination.remember([torch.randn(1, 3, 4).double()])[0])
+    torch.manual_seed(0)
+    read, alpha = combination.reader(x, combination.score(x, keys), values, padding)
+    torch.manual_seed(0)
+    dropped = torch.nn.functional.dropout(alpha, 0.5)
+    torch.testing.assert_close(alpha.sum(), torch.ones((), dtype=torch.float64))  # shares are those before
+    assert 0 < (dropped == 0).sum() < 3
+    torch.testing.assert_close(read, (dropped[0, 0] @ values[0])[None])
+
+
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.context_selection import ContextSentences
+from docnmt_fairseq.modules.context_selection import ContextSentences, zero_of
 from tests.conftest import layouts, make_layout
 from tests.reference import memory as reference
 
@@ -95,3 +96,11 @@ def test_a_document_of_one_sentence_has_no_context(selection):
     layout = make_layout([2, 3], [1, 1])
     assert chosen(layout, 2, selection) == [[], []]
     assert not ContextSentences.select(layout, 2, selection).reached.any()
+
+
+def test_what_is_not_needed_has_gradients_of_zero_whatever_its_size():
+    module = torch.nn.Linear(3, 2, dtype=torch.float16)
+    module.weight.data.fill_(6e4)  # their sum is infinite
+    zero = zero_of(module)
+    zero.backward()
+    assert zero == 0 and all((parameter.grad == 0).all() for parameter in module.parameters())

@@ -173,3 +173,19 @@ def test_deep_output_is_its_equation(kind, dtype, tolerance):
     s, y, c = (random(6, width, dtype=dtype, seed=width) for width in (3, 4, 2))
     slow = torch.stack([reference.deep_output(module, *row) for row in zip(s, y, c)])
     assert_same(module(s, y, c), slow, [s, y, c, *module.parameters()], tolerance)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16], ids=str)
+@every_cell
+def test_cells_run_under_autocast(name, kind, monkeypatch):
+    monkeypatch.setattr("docnmt_fairseq.modules.recurrent.products._onednn", lambda: None)  # as on a GPU
+    cell, x = build(name, torch.float32), random(ROWS.total, 4, dtype=kind)
+    state = initial_of(cell, ROWS.rows, torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        cast = cell.sequence(x, StepOrder(ROWS), state)
+    whole = cell.sequence(x.float(), StepOrder(ROWS), state)
+    torch.testing.assert_close(cast.float(), whole, atol=0.03, rtol=0.03)
+    wanted = [x, *state, *cell.parameters()]
+    gradients = (torch.autograd.grad(output.float().sum(), wanted) for output in (cast, whole))
+    for of_cast, of_whole in zip(*gradients):
+        torch.testing.assert_close(of_cast, of_whole, atol=0.1, rtol=0.05)

@@ -121,6 +121,15 @@ def test_combined_and_repeated_splits(own_bin, tmp_path):
     np.testing.assert_array_equal(task.dataset("test").similar, np.concatenate([test, test, valid]))
 
 
+def test_a_data_bin_of_the_other_direction_serves(own_bin, tmp_path):
+    folder = shutil.copytree(own_bin, tmp_path / "bin")
+    for path in list(folder.glob("*.src-tgt.*")):
+        path.rename(path.with_name(path.name.replace(".src-tgt.", ".tgt-src.")))
+    _, task, _ = toy.build(folder, "-s", "src", "-t", "tgt", "--context-attention", "memory", *SIMILAR)
+    task.load_dataset("test")
+    np.testing.assert_array_equal(task.dataset("test").similar, np.load(similar_file(own_bin / "test.src-tgt.src")))
+
+
 def loading(folder, *options):
     _, task, _ = toy.build(folder, "--context-attention", "memory", *SIMILAR, *options)
     task.load_dataset("test")
@@ -136,9 +145,10 @@ def test_what_is_missing_or_does_not_fit_is_said_with_the_command(own_bin, data_
     np.save(file, np.load(file)[1:])
     with pytest.raises(InputError, match=r"holds int16 \[14, 4\], expected a row for each of 15 lines"):
         loading(folder)
-    file.write_bytes(b"no array")
-    with pytest.raises(InputError, match="damaged"):
-        loading(folder)
+    for content in (b"no array", b""):
+        file.write_bytes(content)
+        with pytest.raises(InputError, match="damaged"):
+            loading(folder)
     vectors_file(folder, "src").unlink()
     write_lines(tmp_path / "input", LINES)
     with pytest.raises(InputError, match=r"there is no .*similar.src.npz; run docnmt embed neighbours"):

@@ -59,7 +59,11 @@ def without_bias(inputs: int, outputs: int) -> nn.Linear:
 
 @ATTENTION_SCORES.register("bahdanau")
 class AdditiveScore(AttentionScore):
-    """e_ij = vᵀ tanh(W s_i + U^{(k)} h_j) ([L] eq. 1); v, W are shared by the sources, each has its U."""
+    """e_ij = vᵀ tanh(W s_i + U^{(k)} h_j) ([L] eq. 1); v, W are shared by the sources, each has its U.
+
+    W has a bias. [L] leaves biases out of its equations and has one at every projection: U^{(k)} would have one, too,
+    by which a source is preferred whatever its states are.
+    """
 
     def __init__(self, query_dim: int, source_dims: "tuple[int, ...]", score_dim: int, heads: int = 1):
         super().__init__()

@@ -62,7 +62,7 @@ class AlternatingUpdates(nn.Module):
     def clear_resting(self) -> None:
         """Takes the gradients of zero away before an optimiser's step: neither momentum nor weight decay moves these.
 
-        (Mixed precision that trains one flat copy of all parameters has no gradients of single ones.)
+        (A copy of all parameters that is trained in their place, as in fairseq's --fp16, has gradients of its own.)
         """
         for parameter in self.resting:
             parameter.grad = None

@@ -53,6 +53,8 @@ class ContextAwareRNN(RecurrentCell, ReportsChi):
         """Returns [N, d]; see :class:`RecurrentCell`."""
         linear = self.of_input
         weights = (linear.weight, linear.bias, self.of_output, self.of_last_cell, self.of_cell, self.peephole)
+        # Steps are in place, all of one type: under autocast that of the weights.
+        x, *initial = (part.to(linear.weight.dtype) for part in (x, *initial))
         outputs, f = ContextAwareSteps.apply(x, *initial, *weights, order)
         self.show(lambda: f.index_select(0, order.places))
         return outputs

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from docnmt_fairseq.modules.kernels.precision import without_autocast
+
 
 @functools.cache
 def _onednn() -> Optional[Tuple[Callable, Callable]]:
@@ -25,17 +27,22 @@ def _served(x: Tensor) -> bool:
     return x.device.type == "cpu" and x.dtype == torch.float32 and x.numel() > 0 and _onednn() is not None
 
 
-def product(x: Tensor, weight: Tensor) -> Tensor:
-    """Returns x weightᵀ, [M, N] from [M, K] and [N, K]; no gradient."""
-    if not _served(x):
+def _plain(x: Tensor, weight: Tensor) -> Tensor:
+    with without_autocast(x):
         return F.linear(x, weight)
+
+
+def product(x: Tensor, weight: Tensor) -> Tensor:
+    """Returns x weightᵀ, [M, N] from [M, K] and [N, K], of their type also under autocast; no gradient."""
+    if not _served(x):
+        return _plain(x, weight)
     return _onednn()[0](x.contiguous(), weight.contiguous(), None, "none", [], "")
 
 
 def repeated_product(weight: Tensor, rows: int) -> Callable[[Tensor], Tensor]:
     """Returns the function from x [M, K] to x weightᵀ [M, N], for many x of some ``rows``; no gradient."""
     if not _served(weight):
-        return lambda x: F.linear(x, weight)
+        return lambda x: _plain(x, weight)
     linear, pack = _onednn()
     packed = pack(weight.contiguous(), rows)
     return lambda x: linear(x.contiguous(), packed, None, "none", [], "")
