@@ -10,8 +10,12 @@ from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.errors import InputError
 
 
-def read_checkpoint(path: PathLike) -> Dict[str, object]:
+def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = None) -> Dict[str, object]:
     """Returns what a checkpoint holds: configuration, parameters, ….
+
+    Args:
+        path: the checkpoint.
+        overrides: of its configuration.
 
     Raises:
         InputError: no such file, or one that is no checkpoint or cannot be loaded safely.
@@ -22,7 +26,7 @@ def read_checkpoint(path: PathLike) -> Dict[str, object]:
     if not Path(path).is_file():
         raise InputError(f"--path {path}: no such file")
     try:
-        state = load_checkpoint_to_cpu(str(path))
+        state = load_checkpoint_to_cpu(str(path), overrides)
         state["cfg"].task  # noqa: B018  (what every checkpoint of a model has)
     except Exception as error:  # whatever a file that is none happens to cause
         reason = f"not a checkpoint, or one that cannot be loaded safely ({_short(error)})"
@@ -51,12 +55,14 @@ def load_ensemble(
     """
     from fairseq.checkpoint_utils import load_model_ensemble_and_task
 
-    first = read_checkpoint(paths[0]) if first is None else first
+    overrides = {"data": str(data_bin), **(overrides or {})}
+    # fairseq overrides nothing in a checkpoint that it is given.
+    first = read_checkpoint(paths[0], overrides) if first is None else first
     if len(paths) > 1:
         for path in paths[1:]:
             read_checkpoint(path)  # fairseq's own errors do not name the file
         first = None
-    names, overrides = " ".join(map(str, paths)), {"data": str(data_bin), **(overrides or {})}
+    names = " ".join(map(str, paths))
     try:
         models, _, task = load_model_ensemble_and_task(list(map(str, paths)), overrides, task, state=first)
     except InputError:
@@ -72,5 +78,7 @@ def load_ensemble(
 
 
 def _short(error: Exception) -> str:
-    """Returns the first line of an error; those of unpickling advise to load what may execute anything."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    """Returns the first line of an error, without PyTorch's advice to load what may execute anything."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    refused = "Weights only load failed"
+    return refused if line.startswith(refused) else line

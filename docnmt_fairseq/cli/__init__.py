@@ -52,6 +52,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     """Runs one subcommand; bad input ends with exit status 2 and one line on standard error."""
     args = build_parser().parse_args(argv)
     logging.basicConfig(format="%(asctime)s | %(message)s", datefmt="%H:%M:%S", level=logging.INFO, stream=sys.stderr)
+    # Importing fairseq would log which packages it would like to have for tasks that nobody asked for.
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     try:
         args.run(args)
     except InputError as error:

@@ -108,6 +108,13 @@ def _fit(args: argparse.Namespace) -> None:
         raise InputError(f"--iterations {args.iterations}: at least 1")
     if not args.smoothing > 0:
         raise InputError(f"--smoothing {args.smoothing}: must be greater than 0")
+    if args.remove_bpe is not None:
+        from fairseq.data.data_utils import post_process
+
+        try:
+            post_process("", args.remove_bpe)
+        except NotImplementedError:
+            raise InputError(f"--remove-bpe {args.remove_bpe}: fairseq knows no such subwords") from None
     if args.vectors is not None:
         word_vectors = read_text_vectors(args.vectors)
     else:
@@ -126,6 +133,7 @@ def _transform(args: argparse.Namespace) -> None:
 
 
 def _similarity(args: argparse.Namespace) -> None:
+    from docnmt_fairseq.corpus.config import manifest_options
     from docnmt_fairseq.corpus.tokenizers import tokenizer
     from docnmt_fairseq.embedding.model import SentenceEmbedding
     from docnmt_fairseq.embedding.similarity import compare, read_pairs
@@ -135,6 +143,7 @@ def _similarity(args: argparse.Namespace) -> None:
     pairs = read_pairs(args.set, args.format)
     models = [(str(path), SentenceEmbedding.load(path)) for path in args.model]
     if args.data is not None:
+        manifest_options(args.data, "--data")  # without it text would be left as it is
         codec = TextCodec(args.data)
         rows = compare(models, pairs, lambda sentences: codec.encode(0, sentences))
     else:

@@ -97,8 +97,15 @@ def copy_file(original: PathLike, path: PathLike) -> None:
 
 
 def atomic_write_bytes(path: PathLike, content: bytes) -> None:
-    """Writes a whole file at once, or not at all."""
+    """Writes a whole file at once, or not at all.
+
+    Raises:
+        InputError: it cannot be written.
+    """
     partial = partial_path(path)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    partial.write_bytes(content)
-    os.replace(partial, path)
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(content)
+        os.replace(partial, path)
+    except OSError as error:
+        raise InputError(f"{error.filename or path}: cannot be written: {error.strerror}") from error

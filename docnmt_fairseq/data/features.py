@@ -83,10 +83,20 @@ class FeatureFile:
         return {name: value for name, value in vars(self).items() if name not in ("values", "offsets")}
 
     def rows(self, line: int) -> np.ndarray:
-        """Returns the features of a line, [n, d]."""
+        """Returns the features of a line, [n, d] float32.
+
+        Raises:
+            InputError: NaN or infinity among them: only now are they read from disk.
+        """
         if self.offsets is not None:
-            return self.values[self.offsets[line] : self.offsets[line + 1]]
-        return self.values[line].reshape(-1, self.width)
+            values = self.values[self.offsets[line] : self.offsets[line + 1]]
+        else:
+            values = self.values[line].reshape(-1, self.width)
+        with np.errstate(over="ignore"):
+            rows = np.array(values, dtype=np.float32)
+        if not np.isfinite(rows).all():
+            raise InputError(f"{self.path}: the features of its line {line + 1} are not all finite numbers")
+        return rows
 
     @property
     def sizes(self) -> np.ndarray:
@@ -120,7 +130,7 @@ class FeatureLines:
         self.sizes = np.where(is_sentence, file.sizes[self.line_of], 0)
 
     def __getitem__(self, item: int) -> Tensor:
-        return torch.from_numpy(np.array(self.file.rows(int(self.line_of[item])), dtype=np.float32))
+        return torch.from_numpy(self.file.rows(int(self.line_of[item])))
 
     def __len__(self) -> int:
         return len(self.line_of)

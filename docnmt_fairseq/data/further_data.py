@@ -1,5 +1,6 @@
 """The data of further sources: dictionaries, widths, and the lines of a split."""
 
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
@@ -87,7 +88,10 @@ class FurtherData:
             path = self.data_bin / f"dict.{suffix}.txt"
             if not path.is_file():
                 raise InputError(f"{OPTION} text:{suffix}: {path}: no such file")
-            found = self.load_dictionary(str(path))
+            try:
+                found = self.load_dictionary(str(path))
+            except (ValueError, RuntimeError) as error:  # fairseq's, without the file's name
+                raise InputError(f"{path}: no dictionary ({str(error).strip()})") from error
             if PARAGRAPH in self.source_dictionary and PARAGRAPH not in found:
                 raise InputError(f"{path} lacks {PARAGRAPH}, which the source's dictionary has; both need it")
             self.dictionaries[suffix] = found
@@ -129,7 +133,10 @@ class FurtherData:
         prefixes = [data_bin / f"{split}.{pair}.{suffix}" for pair in (f"{source}-{target}", f"{target}-{source}")]
         dictionary = self.dictionary(suffix)
         loaded = (load_indexed_dataset(str(prefix), dictionary, self.dataset_impl) for prefix in prefixes)
-        dataset = next((of_prefix for of_prefix in loaded if of_prefix is not None), None)
+        try:
+            dataset = next((of_prefix for of_prefix in loaded if of_prefix is not None), None)
+        except (AssertionError, ValueError, struct.error) as error:  # fairseq's, of files that are cut short
+            raise InputError(f"{OPTION} text:{suffix}: {prefixes[0]}.{{bin,idx}}: damaged ({error})") from error
         if dataset is None:
             raise InputError(f"{OPTION} text:{suffix}: {prefixes[0]}.{{bin,idx}}: no such files")
         check_parallel(marks, Marks.read(dataset, _symbol(dictionary)), str(prefixes[0]), suffix)

@@ -52,7 +52,7 @@ def write_neighbours(
         unmarked: what a corpus without an empty line is, see :meth:`DocumentIndex.build`.
 
     Raises:
-        InputError: there is no such data-bin, no dictionary, or a file cannot be written.
+        InputError: there is no such data-bin, no dictionary, no known word, or a file cannot be written.
     """
     from fairseq.data import Dictionary
     from fairseq.data.indexed_dataset import infer_dataset_impl, make_dataset
@@ -70,7 +70,8 @@ def write_neighbours(
         marks = Marks.read(lines, None if paragraph == dictionary.unk() else paragraph)
         index = DocumentIndex.build(marks, str(prefix), unmarked)
         with npy_on_disk(similar_file(prefix), (len(lines), embedding.settings.neighbours), np.int16) as found:
-            fill(found, embedding, lines, index, dictionary.symbols)
+            if not fill(found, embedding, lines, index, dictionary.symbols):
+                raise InputError(f"{prefix}: no word of it has a vector; was the model fitted on the same (sub)words?")
         logger.info(f"{similar_file(prefix)}: {len(index.items):,} sentences in {len(index):,} documents")
         total += len(index.items)
     for side in sorted(set(sides.values())):

@@ -54,8 +54,10 @@ def groups(documents: np.ndarray) -> Iterator[Tuple[int, int]]:
 
 def fill(
     found: np.ndarray, embedding: SentenceEmbedding, lines: object, index: DocumentIndex, symbols: Sequence[str]
-) -> None:
+) -> int:
     """Puts what :func:`most_similar` gives for each document into the rows of its sentences.
+
+    Returns the number of words that have a vector.
 
     Args:
         found: [lines, most] int16, zeros.
@@ -64,13 +66,16 @@ def fill(
         index: where its documents begin.
         symbols: of the dictionary.
     """
-    words_of = embedding.vocabulary.of_tokens(symbols)
+    words_of, known = embedding.vocabulary.of_tokens(symbols), 0
     for first, last in groups(index.documents):
         starts = index.documents[first : last + 1] - index.documents[first]
         items = index.items[index.documents[first] : index.documents[last]]
-        vectors = embedding.embed(words_of([lines[int(item)].numpy() for item in items]))
+        words = words_of([lines[int(item)].numpy() for item in items])
+        known += int((words.ids < len(embedding.words)).sum())
+        vectors = embedding.embed(words)
         for start, end in pairwise(starts):
             found[items[start:end]] = most_similar(vectors[start:end], found.shape[1])
+    return known
 
 
 def neighbours_in_memory(

@@ -193,7 +193,7 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
         """
         if self.further is None:
             return []
-        return self.further(layout.pack_tokens(src_tokens), layout, states, further, self)
+        return self.further.read(layout.pack_tokens(src_tokens), layout, states, further, self)
 
     def forward(
         self,

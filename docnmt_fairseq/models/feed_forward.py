@@ -93,11 +93,16 @@ def choose_feed_forward(layer: nn.Module, cfg: FeedForwardConfig, side: str) -> 
 
 def problems(cfg: FeedForwardConfig) -> List[str]:
     """Returns what is wrong with the options."""
+    kinds = {kind_of(cfg, side) for side in ("encoder", "decoder")}
     found = []
+    if cfg.ca_res_block != FeedForwardConfig.ca_res_block and "ca-res" not in kinds:
+        found.append(f"--ca-res-block {cfg.ca_res_block}: needs --feed-forward ca-res")
+    if cfg.chi_bias != FeedForwardConfig.chi_bias and kinds == {"standard"}:
+        found.append(f"--chi-bias {cfg.chi_bias:g}: needs --feed-forward ca-nn or ca-res")
     try:
         block = ResidualBlock.parse(cfg.ca_res_block)
     except ValueError as error:
-        return [f"--ca-res-block {error}"]
+        return [*found, f"--ca-res-block {error}"]
     for side in ("encoder", "decoder"):
         width, hidden = getattr(cfg, f"{side}_ffn_embed_dim"), block.layers - 1
         if kind_of(cfg, side) == "ca-res" and hidden and width % hidden:

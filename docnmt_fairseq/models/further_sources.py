@@ -133,7 +133,7 @@ class FurtherSources(nn.Module):
         """Returns how many similar sentences the batch must know of each, see :func:`similar_contexts`."""
         return max((spec.contexts for spec in self.specs if spec.kind == "similar"), default=0)
 
-    def forward(
+    def read(
         self,
         tokens: Tensor,
         layout: DocumentLayout,
@@ -142,6 +142,8 @@ class FurtherSources(nn.Module):
         main: MainEncoder,
     ) -> List[SourceStates]:
         """Returns the states of every source.
+
+        No ``forward``: hooks of modules, as fairseq's search for NaN sets them, expect tensors.
 
         Args:
             tokens: [N] packed words of all rows.
@@ -179,7 +181,7 @@ class FurtherSources(nn.Module):
 
         Args:
             contexts: which sentences these are.
-            tokens, layout, states, main: see :meth:`forward`.
+            tokens, layout, states, main: see :meth:`read`.
             reader: of the sentences, None: their ``states``.
         """
         rows = np.arange(layout.words.rows) if layout.decoded is None else layout.decoded

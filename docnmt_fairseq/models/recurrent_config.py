@@ -93,11 +93,12 @@ def check(cfg: DocumentRNNConfig) -> None:
     for name, known in names.items():
         value = getattr(cfg, name)
         expect(value in known, f"--{name.replace('_', '-')} {value}: must be one of {', '.join(known)}")
-    if cfg.attention_combination in ATTENTION_COMBINATIONS.names():
+    if cfg.attention_combination in ATTENTION_COMBINATIONS.names() and cfg.decoder_attention_heads >= 1:
         combination = combination_config(cfg, (2 * cfg.encoder_hidden_size,) * (1 + len(further_specs(cfg))))
         for name, message in ATTENTION_COMBINATIONS[cfg.attention_combination].problems(combination):
             problems.append(f"{OPTIONS[name]}: {message}")
-    for name in ("encoder_layers", "decoder_layers", "decoder_attention_heads", "attention_dim"):
+    sizes = [f"{side}_{size}" for side in ("encoder", "decoder") for size in ("embed_dim", "hidden_size", "layers")]
+    for name in (*sizes, "decoder_out_embed_dim", "decoder_attention_heads", "attention_dim"):
         expect(getattr(cfg, name) >= 1, f"--{name.replace('_', '-')} {getattr(cfg, name)}: must be at least 1")
     shared = cfg.share_all_embeddings or cfg.share_decoder_input_output_embed
     same = cfg.decoder_out_embed_dim == cfg.decoder_embed_dim

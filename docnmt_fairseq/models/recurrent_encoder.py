@@ -94,7 +94,7 @@ class RecurrentEncoder(FairseqEncoder):
         tokens = layout.pack_tokens(src_tokens)
         states = self.read(tokens, layout)
         main = SourceStates(layout.keep_decoded(states), layout.decoded_words.lengths)
-        return [main] if self.further is None else [main, *self.further(tokens, layout, states, further, self)]
+        return [main] if self.further is None else [main, *self.further.read(tokens, layout, states, further, self)]
 
     def forward(
         self,

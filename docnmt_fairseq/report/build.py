@@ -7,6 +7,7 @@ from typing import Dict
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.loading import TextCodec
 from docnmt_fairseq.models.combination_config import attended_names, combination_name
+from docnmt_fairseq.models.feed_forward import kind_of
 from docnmt_fairseq.report import agreement, context_free, results, scat, sources, training
 from docnmt_fairseq.report.inspection import Inspection, inspect
 from docnmt_fairseq.report.loading import Trained, dataset_of, load_trained, read_text, split_of
@@ -66,6 +67,11 @@ def facts_of(trained: Trained, inspection: Inspection) -> Dict[str, str]:
     for option in ("context_attention", "decoder_context_attention", "target_context_attention"):
         if getattr(cfg, option, "none") != "none":
             facts[option.replace("_", " ")] = str(getattr(cfg, option))
+    for side in ("encoder", "decoder"):
+        if hasattr(cfg, f"{side}_cell"):
+            facts[f"{side} cell"] = getattr(cfg, f"{side}_cell")
+        elif kind_of(cfg, side) != "standard":
+            facts[f"{side} feed-forward"] = kind_of(cfg, side)
     if len(attended_names(cfg)) > 1:
         facts["attention goes to"] = ", ".join(attended_names(cfg))
         facts["combined by"] = combination_name(cfg)

@@ -26,7 +26,7 @@ class Axis:
     def around(cls, values: Sequence[float], label: str) -> "Axis":
         """Returns the axis of some values, at least one."""
         low, high = min(values), max(values)
-        room = 0.05 * (high - low) or 0.5
+        room = 0.05 * (high - low) or 0.5 * abs(low) or 0.5  # also where all are the same
         return cls(low - room, high + room, label)
 
     def ticks(self) -> List[float]:

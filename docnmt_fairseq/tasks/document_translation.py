@@ -182,8 +182,8 @@ class DocumentTranslationTask(DocumentsTask):
         needed = [str(spec) for spec in self.further_sources if not spec.of_document]
         if needed:
             raise InputError(
-                f"--path: the model needs {', '.join(needed)} for every line, which only a data-bin has; translate it "
-                "with fairseq-generate"
+                f"--path: the model needs {', '.join(needed)} for every line, which only a data-bin has; use "
+                "fairseq-generate or fairseq-validate"
             )
 
     def filter_indices_by_size(

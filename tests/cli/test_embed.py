@@ -96,6 +96,7 @@ def test_bad_sets_are_named_by_line(made, tmp_path, capsys, form, lines, message
         (["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--iterations", "0"], "--iterations 0: at least"),
         (["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--smoothing", "0"], "--smoothing 0.0: must be"),
         (["fit", "--corpus", "c", "--output", "o", "--vectors", "none"], "none: cannot be read"),
+        (["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--remove-bpe", "x"], "--remove-bpe x: fairseq"),
         (["transform", "--input", "c", "--output", "o", "--model", "none"], "--model none: no such file"),
         (["neighbours", "bin", "--model", "none", "--sentences", "0"], "--sentences 0: 1 to 1,000"),
     ],
@@ -103,3 +104,12 @@ def test_bad_sets_are_named_by_line(made, tmp_path, capsys, form, lines, message
 def test_bad_options_are_named(capsys, arguments, message):
     assert run(*arguments) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_folder_without_its_subwords_and_a_place_that_cannot_be_written_are_refused(made, tmp_path, capsys):
+    """Without them the set's sentences would be taken as they are."""
+    assert run("similarity", "--model", made / "average.npz", "--set", made / "sts", "--data", tmp_path) == 2
+    assert f"--data {tmp_path}: not a finished output of docnmt prepare" in capsys.readouterr().err
+    options = ["--vectors", made / "vec", "--corpus", made / "corpus", "--method", "average"]
+    assert run("fit", *options, "--output", made / "vec" / "model.npz") == 2
+    assert "cannot be written" in capsys.readouterr().err

@@ -235,6 +235,28 @@ def test_matrices_of_another_shape_are_refused(tmp_path, shape):
             FeatureFile(tmp_path / "train.f.npy")
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e300])
+def test_features_that_are_no_finite_numbers_are_refused_by_file_and_line(tmp_path, wrong):
+    values = np.ones((4, 3))
+    values[2, 1] = wrong
+    np.save(tmp_path / "train.f.npy", values)
+    np.savez(tmp_path / "train.f.npz", values=values, offsets=np.arange(5))
+    for ending in ("npy", "npz"):
+        lines = FeatureLines(FeatureFile(tmp_path / f"train.f.{ending}"), MARKS)
+        assert lines[0].isfinite().all()
+        with pytest.raises(InputError, match=rf"train\.f\.{ending}: the features of its line 3 are not all finite"):
+            lines[2]
+
+
+def test_damaged_texts_are_named(own_bin):
+    (own_bin / "test.src-tgt.mt.idx").write_bytes(b"")
+    with pytest.raises(InputError, match=r"text:mt: .*test\.src-tgt\.mt\.\{bin,idx\}: damaged"):
+        load(own_bin)
+    (own_bin / "dict.mt.txt").write_text("no number\n")
+    with pytest.raises(InputError, match=r"dict\.mt\.txt: no dictionary"):
+        load(own_bin)
+
+
 def test_stock_models_do_not_see_further_sources(further_bin, tmp_path):
     options = ["--further-sources", ALL, "--max-update", "1"]
     stock = toy.train(further_bin, tmp_path, *options, arch="transformer_iwslt_de_en")

@@ -1,6 +1,7 @@
 """Similar sentences of documents, and their files beside a data-bin."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -82,6 +83,13 @@ def test_what_is_no_data_bin_is_refused(own_bin, tmp_path):
         write_neighbours(own_bin, model(), "xx")
     with pytest.raises(InputError, match=r"dict\.\*\.txt"):
         write_neighbours(tmp_path, model())
+
+
+def test_vectors_of_other_words_are_refused(own_bin):
+    other = replace(model(), words=list("vwxyz"))
+    with pytest.raises(InputError, match=r"src-tgt\.src: no word of it has a vector"):
+        write_neighbours(own_bin, other)
+    assert not list(own_bin.glob("*similar*"))
 
 
 @settings(max_examples=60)

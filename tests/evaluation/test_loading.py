@@ -1,5 +1,9 @@
 """Text as ``docnmt prepare`` made it: the same tokens for a sentence by itself, and back."""
 
+import pickle
+import shutil
+from pathlib import Path
+
 import pytest
 from fairseq.data import Dictionary
 
@@ -9,6 +13,7 @@ from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation import loading
 from docnmt_fairseq.evaluation.loading import TextCodec, load, to_tokens
+from tests import toy
 from tests.conftest import write_lines
 
 TEXT = [
@@ -71,11 +76,29 @@ def test_the_folder_or_its_data_bin_is_found(prepared, tmp_path):
         loading.data_bin(tmp_path)
 
 
+def test_a_model_is_loaded_with_the_data_that_was_given(data_bin, tmp_path):
+    trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")
+    moved = shutil.copytree(data_bin, tmp_path / "moved")
+    task = load(str(trained), moved, options={"context": "none"}).task
+    assert (task.cfg.data, str(task.cfg.context)) == (str(moved), "none")
+    (moved / "dict.src.txt").unlink()
+    with pytest.raises(InputError, match=r"cannot be loaded with --data .*moved"):
+        load(str(trained), moved)
+
+
 def test_what_is_no_checkpoint_is_named(prepared, tmp_path):
     (tmp_path / "model.pt").write_bytes(b"nothing")
     for name in ("none.pt", "model.pt"):
         with pytest.raises(InputError, match=f"--path .*{name}"):
             load(str(tmp_path / name), prepared)
+
+
+@pytest.mark.parametrize("content", [b"words 1", pickle.dumps(Path("x"))], ids=["text", "an object"])
+def test_nobody_is_advised_to_load_what_may_execute_anything(prepared, tmp_path, content):
+    (tmp_path / "model.pt").write_bytes(content)
+    with pytest.raises(InputError, match=r"--path .*model\.pt: not a checkpoint") as error:
+        load(str(tmp_path / "model.pt"), prepared)
+    assert not any(advice in str(error.value) for advice in ("weights_only", "can still be loaded", "two options"))
 
 
 def test_the_member_of_an_ensemble_that_is_no_checkpoint_is_named(prepared, tmp_path):

@@ -153,6 +153,11 @@ def test_dropout_is_of_embeddings_between_layers_and_before_the_output(data_bin)
         (["--attention-combination", "plain"], "--attention-combination plain: must be one of"),
         (["--attention-combination", "serial", "--attention-sentinel"], "--attention-sentinel"),
         (["--share-decoder-input-output-embed", "--decoder-out-embed-dim", "4"], "--decoder-out-embed-dim 4"),
+        (
+            ["--encoder-embed-dim", "0", "--decoder-hidden-size", "-1"],
+            "--encoder-embed-dim 0: .*--decoder-hidden-size -1",
+        ),
+        (["--decoder-attention-heads", "0"], "--decoder-attention-heads 0: must be at least 1"),
         (["--share-all-embeddings"], "--encoder-embed-dim and --decoder-embed-dim differ"),
         (["--em-steps", "-1"], "--em-steps -1: must not be negative"),
         (["--decoder-cell", "ca-rnn", "--em-steps", "2"], "--em-steps 2: the model has no χ-gated layer"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from fairseq.nan_detector import NanDetector
 
 from docnmt_fairseq.data.line_source import LineSource
 from docnmt_fairseq.errors import InputError
@@ -235,3 +236,15 @@ def test_recurrent_encoders_read_further_sources_too(further_bin, options, cut):
     for found, tokens in zip(rows_of(sources[3]), text.values.split(text.lengths.tolist())):
         torch.testing.assert_close(found, read(3, tokens))
     assert sources[4].states.size(1) == main.states.size(1) == 8
+
+
+@pytest.mark.parametrize("kind", ["document_transformer", "document_rnn"])
+def test_fairseq_finds_nan_in_them(further_bin, caplog, kind):
+    """It puts hooks on every module, which expect tensors, and computes the batch once more."""
+    options = ["--further-sources", "previous,text:mt,features:image"]
+    _, task, model = toy.build(further_bin, *options, arch=f"{kind}_tiny", tiny=[])
+    batch = toy.batch_of(task)
+    torch.nn.init.constant_(model.encoder.further.readers["2"].projection.bias, torch.nan)
+    with NanDetector(model.train()):
+        model(**batch["net_input"])[0].sum().backward()
+    assert "NaN detected in output of encoder.further.readers.2.projection" in caplog.text

@@ -88,6 +88,12 @@ def test_other_json_is_refused(tmp_path, text):
         results.section(tmp_path / "r.json")
 
 
+def test_a_quantity_that_stays_the_same_has_its_value_beside_it():
+    axis = Axis.around([0.003, 0.003], "learning rate")
+    assert any(value == pytest.approx(0.003) for value in axis.ticks()) and axis.low > 0
+    assert Axis.around([0.0], "").ticks()
+
+
 def test_places_of_a_chart():
     axis = Axis.around([0, 10], "x")
     assert axis.ticks() == [0, 2, 4, 6, 8, 10]

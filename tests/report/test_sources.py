@@ -121,6 +121,7 @@ def test_the_picture(data_bin, tmp_path):
 def test_the_command_reports_of_texts_and_features(data_bin, tmp_path, capsys, arch):
     folder = with_further(data_bin, tmp_path / "bin")
     options = ["--further-sources", "text:mt,features:image", "--attention-combination", "flat", "--max-update", "1"]
+    options += ["--decoder-feed-forward", "ca-nn"] if arch == "document_transformer" else []
     trained = toy.train(folder, tmp_path / "m", *options, arch=arch, tiny=MODELS[arch])
 
     def report(*more):
@@ -129,6 +130,8 @@ def test_the_command_reports_of_texts_and_features(data_bin, tmp_path, capsys, a
     assert report("--source-weights", str(tmp_path / "w.png"), "--sentence", "2") == 0
     assert capsys.readouterr().out.split() == [str(tmp_path / "r"), str(tmp_path / "w.png")]
     html = (tmp_path / "r").read_text()
+    fact = "<dt>encoder cell</dt><dd>gru</dd>" if arch == "document_rnn" else "<dt>decoder feed-forward</dt><dd>ca-nn"
+    assert fact in html and "<dt>encoder feed-forward" not in html
     assert "<h2>Sources</h2>" in html and "source, text:mt, features:image" in html
     assert (tmp_path / "w.png").read_bytes().startswith(PNG)
     write_lines(tmp_path / "text", ["a b"])
