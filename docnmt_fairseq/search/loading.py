@@ -1,12 +1,12 @@
 """Checkpoints of any of the tasks, loaded for translation of text that is in no data-bin."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq import utils
-from fairseq.tasks import setup_task
+from fairseq.tasks import TASK_DATACLASS_REGISTRY, setup_task
 from omegaconf import DictConfig, OmegaConf
 
 from docnmt_fairseq.checkpoints import load_ensemble, read_checkpoint
@@ -58,7 +58,7 @@ def load(
     trained: DictConfig = state["cfg"].task
     folder = prepared_folder(data, trained)
     steps = TextSteps.of_output(folder)
-    task = setup_task(_config(trained, folder / DATA_BIN, steps, view), from_checkpoint=True)
+    task = setup_task(_config(trained, folder / DATA_BIN, steps, view))
     models, _ = load_ensemble(paths, folder / DATA_BIN, task=task, first=state)
     return task, models, steps
 
@@ -91,7 +91,9 @@ def _config(trained: DictConfig, data_bin: Path, steps: TextSteps, view: Documen
     name = trained.get("_name")
     if name not in TASKS:
         raise InputError(f"--path: a model of the task {name}; this translates with those of {', '.join(TASKS)}")
+    known = {field.name for field in fields(TASK_DATACLASS_REGISTRY[TASKS[name]])}
     settings = OmegaConf.to_container(trained, resolve=True, enum_to_str=True)
+    settings = {option: value for option, value in settings.items() if option in known}
     languages = settings.get("source_lang"), settings.get("target_lang")
     if None not in languages and languages != steps.languages:
         raise InputError(f"--data {data_bin.parent}: is {'-'.join(steps.languages)}, the model {'-'.join(languages)}")
