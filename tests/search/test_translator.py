@@ -153,7 +153,7 @@ def test_the_command_gives_what_prepare_generate_and_postprocess_give(tmp_path, 
     write_lines(tmp_path / "test.en", source)
     write_lines(tmp_path / "test.de", [line if line.strip() in ("", "<p>") else "X" for line in source])
     train = str(tmp_path / "train")
-    files = {"train": train, "valid": train, "test": [str(tmp_path / "test")], "output": tmp_path / "out"}
+    files = {"train": train, "valid": [train], "test": [str(tmp_path / "test")], "output": tmp_path / "out"}
     prepare(PrepareConfig("en", "de", **files, tokenizer="moses", truecase=True, subwords="bpe", vocab_size=60))
     options = [*MODELS["selected"], "--max-update", "30"]
     trained = toy.train(tmp_path / "out" / "data-bin", tmp_path / "model", *options)
