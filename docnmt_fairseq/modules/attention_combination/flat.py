@@ -94,6 +94,9 @@ class FlatCombination(AttentionCombination):
 
 
 def value_projections(score: Type[AttentionScore], widths: Tuple[int, ...], value_dim: int) -> nn.ModuleList:
-    """Returns U_c^{(k)} of every source, from its width to ``value_dim``, initialised as its kind of score has it."""
-    gain = 2**-0.5 if score.multi_head else 1.0
+    """Returns U_c^{(k)} of every source, from its width to ``value_dim``, initialised as its kind of score has it.
+
+    CA-ATT's are small: it adds up what they give, and the sum of a hundred unlike vectors is ten times as large.
+    """
+    gain = 2**-0.5 if score.multi_head else 0.1 if score.context_free else 1.0
     return nn.ModuleList(projection(width, value_dim, gain, zero_bias=not score.multi_head) for width in widths)

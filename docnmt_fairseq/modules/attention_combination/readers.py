@@ -69,6 +69,9 @@ class ContextFreeReader(StateReader, ChiGated):
     neither sum. The part of a state is (1 − χ)/n of n states; what is missing from 1 is the part of v(c), the mean χ:
     this one is reported, a number a query, NaN where it sees nothing.
 
+    v begins as zero: the sum depends on c by Σ_i χ_i W_h, which a recurrent decoder multiplies with itself at every
+    step; from the usual initial values gradients are infinite where it reads a hundred states.
+
     Args:
         score: gives the energies, and so χ; it is not a part of the reader.
         query_dim: of c.
@@ -79,7 +82,7 @@ class ContextFreeReader(StateReader, ChiGated):
     def __init__(self, score: AttentionScore, query_dim: int, value_dim: int, dropout: float):
         super().__init__(dropout)
         self._score = (score,)  # in a tuple, since a module would take it for its own
-        self.free = projection(query_dim, value_dim, zero_bias=True)  # W_h, b_h
+        self.free = projection(query_dim, value_dim, zero=True)  # W_h, b_h
 
     def forward(
         self, x: Tensor, energies: Tensor, values: Tensor, padding: Tensor, own: Optional[Tensor] = None
