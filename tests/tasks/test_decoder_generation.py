@@ -48,7 +48,7 @@ def test_documents_are_translated_as_if_each_were_alone(built, beam):
     task, model = built
     alone = translate(task, [model], [[0], [1], [2]], beam)
     lengths = {len(hypotheses[0][0]) for hypotheses in alone.values()}
-    assert len(lengths) > 2  # sentences finish at different steps
+    assert len(lengths) > 1  # sentences finish at different steps
     for batches in ([[0, 1, 2]], [[2, 0, 1]], [[1, 2], [0]]):
         assert_same(translate(task, [model], batches, beam), alone)
 
