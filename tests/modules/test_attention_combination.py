@@ -297,20 +297,3 @@ def test_sources_of_other_sentences_are_refused():
     _, _, _, sources = one_source()
     with pytest.raises(ValueError, match="2 sentences, but a source is of 3"):
         CombinationPlan.make(Ragged(np.array([3, 3])), sources)
-
-
-@pytest.mark.parametrize("score", ["ca-att", "ca-att-luong", "ca-att-bahdanau"])
-@pytest.mark.parametrize("name", ["flat", "hierarchical", "concatenation", "parallel"])
-def test_a_recurrence_over_many_states_has_gradients_when_training_begins(name, score):
-    torch.manual_seed(1)
-    config = CombinationConfig(64, (64, 64), 64, attention=score, score_dim=64)
-    combination, cell = ATTENTION_COMBINATIONS[name](config), torch.nn.GRUCell(64, 64)
-    states = [torch.randn(1, n, 64).tanh() for n in (30, 90)]
-    memories, paddings = combination.remember(states), [torch.zeros(1, s.size(1), dtype=torch.bool) for s in states]
-    first = (0.1 * torch.randn(1, 64)).requires_grad_()
-    h = first
-    for _ in range(60):
-        context, _ = combination(h[None], memories, paddings)
-        h = cell(context[0], h)
-    (gradient,) = torch.autograd.grad(h.square().sum(), first)
-    assert gradient.norm() < 1e3

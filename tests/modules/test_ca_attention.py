@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.modules.ca_attention import CAAttention
 from docnmt_fairseq.modules.context import ContextConfig, MemoryConfig
 from docnmt_fairseq.modules.recording import Weights, record
@@ -92,3 +93,20 @@ def test_where_everything_is_context_free_the_words_alone_decide():
 @pytest.mark.parametrize("options", [{}, {"source_dim": SOURCE_WIDTH, "source_heads": 2}])
 def test_only_the_decoder_encodes_sentences(options):
     assert hasattr(build(**options), "sentence_encoder") == bool(options)
+
+
+@pytest.mark.parametrize("score", ["ca-att", "ca-att-luong", "ca-att-bahdanau"])
+@pytest.mark.parametrize("name", ["flat", "hierarchical", "concatenation", "parallel"])
+def test_a_recurrence_over_many_states_has_gradients_when_training_begins(name, score):
+    torch.manual_seed(1)
+    config = CombinationConfig(64, (64, 64), 64, attention=score, score_dim=64)
+    combination, cell = ATTENTION_COMBINATIONS[name](config), torch.nn.GRUCell(64, 64)
+    states = [torch.randn(1, n, 64).tanh() for n in (30, 90)]
+    memories, paddings = combination.remember(states), [torch.zeros(1, s.size(1), dtype=torch.bool) for s in states]
+    first = (0.1 * torch.randn(1, 64)).requires_grad_()
+    h = first
+    for _ in range(60):
+        context, _ = combination(h[None], memories, paddings)
+        h = cell(context[0], h)
+    (gradient,) = torch.autograd.grad(h.square().sum(), first)
+    assert gradient.norm() < 1e3
