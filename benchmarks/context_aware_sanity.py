@@ -14,9 +14,9 @@ import torch
 from machine import RESULTS, command, machine, table, write
 from torch import Tensor, nn
 
-from docnmt_fairseq.modules.context_aware_layers.layer import ContextAwareLayer
-from docnmt_fairseq.modules.context_aware_layers.residual import ContextAwareResidual, ResidualBlock
-from docnmt_fairseq.modules.recording import ContextFreeIndicator, record
+from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer
+from docnmt_fairseq.ca_layers.residual import ContextAwareResidual, ResidualBlock
+from docnmt_fairseq.layers.recording import ContextFreeIndicator, record
 
 STEPS, RATE, WIDTH = 1000, 0.1, 5
 OPTIMISERS = {"Adagrad": torch.optim.Adagrad, "Adam": torch.optim.Adam}

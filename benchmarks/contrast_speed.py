@@ -17,11 +17,12 @@ from typing import Dict, List, Tuple
 import numpy as np
 from machine import clock, command, machine, table, threads, write, write_figures
 
+from docnmt_fairseq.checkpoints import load_ensemble
+from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.evaluation.contrast import synth
 from docnmt_fairseq.evaluation.contrast.items import Item
 from docnmt_fairseq.evaluation.contrast.judging import TIE, requests_of
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
-from docnmt_fairseq.evaluation.loading import TextCodec, load
 
 LEAST = 5.0
 WAYS = {
@@ -79,7 +80,7 @@ def measure(args: argparse.Namespace) -> Dict:
     Raises:
         RuntimeError: scores differ by more than what is a tie.
     """
-    loaded, items = load(args.path, args.data), synth.read(args.items)
+    loaded, items = load_ensemble(*args.path.split(":"), data=args.data), synth.read(args.items)
     codec, chosen = TextCodec(args.data), list(range(0, len(items), args.every))
     questions = Questions(items, chosen, ForcedDecoder(loaded, args.max_tokens), codec)
     seconds: Dict[str, List[float]] = {way: [] for way in WAYS}

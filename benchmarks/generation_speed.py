@@ -24,7 +24,7 @@ from machine import clock, command, machine, table, threads, write, write_figure
 from systems import add_model_options, configuration
 from tqdm import tqdm
 
-from docnmt_fairseq.data.document_index import DocumentIndex, read_index
+from docnmt_fairseq.data.index import DocumentIndex, read_index
 
 CONTEXT, BREAK = 3, "<p>"  # of a concatenation model: sentences before, the symbol between sentences
 SYSTEMS = {

@@ -96,8 +96,8 @@ def measure(prefix: str) -> dict:
     """Returns the seconds of every step and peaks of memory in GB, with ``prefix`` as source and target."""
     from fairseq.data.indexed_dataset import MMapIndexedDataset
 
-    from docnmt_fairseq.data.document_dataset import DocumentDataset
-    from docnmt_fairseq.data.document_index import DocumentIndex, Marks, check_parallel
+    from docnmt_fairseq.data.dataset import DocumentDataset
+    from docnmt_fairseq.data.index import DocumentIndex, Marks, check_parallel
 
     memory, seconds, peaks = PeakOfOwnMemory(), {}, {}
     memory.sample()

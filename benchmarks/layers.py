@@ -13,13 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from docnmt_fairseq.layout import DocumentLayout
-from docnmt_fairseq.modules.conditional_attention import conditional_attention
-from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextConfig
-from docnmt_fairseq.modules.ragged_attention import ragged_attention
-from docnmt_fairseq.modules.self_attention import SentenceSelfAttention
-from docnmt_fairseq.modules.sentence_encoders import SENTENCE_ENCODERS
-from docnmt_fairseq.modules.sentence_tree import SentenceTrees, path_sums
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextConfig
+from docnmt_fairseq.context.conditional.attention import conditional_attention
+from docnmt_fairseq.context.conditional.tree import SentenceTrees, path_sums
+from docnmt_fairseq.layers.multi_head import SentenceSelfAttention
+from docnmt_fairseq.layers.ragged_attention import ragged_attention
+from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS
 
 TOP_T = 4
 
@@ -59,8 +59,8 @@ class Document:
         self.sentences, self.heads, self.head_dim, self.kernel = sentences, heads, head_dim, kernel
         zeros = np.zeros(sentences, dtype=np.int64)
         lengths, places = np.full(sentences, words), np.arange(sentences)
-        self.layout = DocumentLayout(lengths, np.array([sentences]), places, zeros)
-        self.words = self.layout.words.total
+        self.layout = DocumentLayout.of(lengths, np.array([sentences]), places, zeros)
+        self.words = self.layout.tokens.total
         self.kept = np.array([min(TOP_T, sentences)])
 
     def random(self, rows: int) -> Tensor:
@@ -117,8 +117,8 @@ def source2token(d: Document) -> Callable[[], Tensor]:
     k, v, query = d.random(d.words), d.random(d.words), d.random(1)
 
     def forward() -> Tensor:
-        weights = d.layout.words.softmax((k * query).sum(-1) / math.sqrt(d.head_dim))
-        return d.layout.words.sum(weights.unsqueeze(-1) * v)
+        weights = d.layout.tokens.softmax((k * query).sum(-1) / math.sqrt(d.head_dim))
+        return d.layout.tokens.sum(weights.unsqueeze(-1) * v)
 
     return forward
 
@@ -135,12 +135,12 @@ def module(name: str, d: Document) -> Optional[Callable[[], Tensor]]:
         return None
     if name == "flash":  # the whole document as one sentence
         one = np.ones(1, dtype=np.int64)
-        layout = DocumentLayout(one * d.words, one, one * 0, one * 0)
+        layout = DocumentLayout.of(one * d.words, one, one * 0, one * 0)
     if name in ("sentence", "flash"):
         layer: nn.Module = SentenceSelfAttention(width, d.heads)
     elif name == "source2token":
         layer = SENTENCE_ENCODERS[name](width, d.heads)
-        layout = layout.words
+        layout = layout.tokens
     else:
         config = ContextConfig(width, d.heads, d.head_dim, kept_sentences=TOP_T, kernel=d.kernel)
         layer = CONTEXT_MECHANISMS["sentence" if name == "encodings" else name](config)

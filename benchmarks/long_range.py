@@ -123,7 +123,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--regimes", nargs="+", default=REGIMES, choices=REGIMES)
     parser.add_argument("--variant", default="", metavar="NAME", help="the table's name for what follows, if anything")
-    parser.add_argument("--options", default="", help="further options of the model, in one word")
+    parser.add_argument("--options", default="", help="extra options of the model, in one word")
     parser.add_argument("--selecting-options", default="", help="the same, of options that only selection heeds")
     parser.add_argument("--train-documents", nargs=2, type=int, default=(8000, 800), metavar=("SHORT", "LONG"))
     parser.add_argument("--test-documents", type=int, default=100)

@@ -19,10 +19,10 @@ from machine import RESULTS, ROOT, command
 from torch import Tensor
 
 import docnmt_fairseq
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.context.conditional.tree import SentenceTrees, construct, path_sums
+from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
 from docnmt_fairseq.corpus.synth.table import Case, read_cases
-from docnmt_fairseq.layout import DocumentLayout
-from docnmt_fairseq.modules.sentence_tree import SentenceTrees, construct, path_sums
-from docnmt_fairseq.modules.tree_attention import TreeAttention
 
 Figures = Dict[str, List[Tensor]]  # of :func:`measure`, document by document
 
@@ -74,12 +74,12 @@ def measure(
     trees, scale = SentenceTrees.of(layout), (attention.q_proj.out_features // attention.heads) ** -0.5
     projections = (attention.q_proj, attention.k_proj, attention.sentence_q_proj)
     q, k, q_s = (proj(x).unflatten(-1, (attention.heads, -1)) for proj in projections)
-    nodes = construct(attention.sentence_encoder(x, layout.words), trees, attention.merge)
+    nodes = construct(attention.sentence_encoder(x, layout.tokens), trees, attention.merge)
     keys = attention.sentence_k_proj(nodes).unflatten(-1, (attention.heads, -1))
     sums = path_sums(keys, trees)
     for document, pairs in words.items():
         item, leaf = torch.tensor(pairs).T
-        begin, end = layout.document_words.offsets[document : document + 2]
+        begin, end = layout.document_tokens.offsets[document : document + 2]
         place = layout.token_sentence[begin:end] - layout.sentences.offsets[document]
         level, cumulative = (
             [
@@ -163,7 +163,7 @@ def _words(
         place = row - layout.sentences.offsets[document[row]]
         for case in cases[sentence]:
             if case.kind == kind:
-                found[document[row]].append((layout.words.offsets[row] + case.position, place - case.distance))
+                found[document[row]].append((layout.tokens.offsets[row] + case.position, place - case.distance))
     return found
 
 

@@ -9,10 +9,10 @@ import torch
 from systems import System
 from tqdm import tqdm
 
-from docnmt_fairseq.modules import kernels
-from docnmt_fairseq.modules.kernels import grouped_attention, masked_documents
-from docnmt_fairseq.modules.kernels.grouped import GroupedKernel
-from docnmt_fairseq.modules.sentence_selection import Selection
+from docnmt_fairseq.context.conditional import kernels
+from docnmt_fairseq.context.conditional.kernels.pytorch import grouped_attention, masked_documents
+from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import GroupedKernel
+from docnmt_fairseq.context.conditional.selection import Selection
 
 PARTS = {
     "encoder fc1": "encoder feed-forward",
@@ -70,8 +70,8 @@ def _count_real(system: System, sample: dict, counter: Counter) -> None:
     """Adds the real tokens of a batch, and the pairs of them that may attend to each other."""
     pad, inputs = system.task.target_dictionary.pad(), sample["net_input"]
     layout = inputs.get("layout")
-    source = layout.words.lengths if layout else inputs["src_tokens"].ne(pad).sum(1).numpy()
-    decoded = layout.decoded_words.lengths if layout else source
+    source = layout.tokens.lengths if layout else inputs["src_tokens"].ne(pad).sum(1).numpy()
+    decoded = layout.decoded_tokens.lengths if layout else source
     target = sample["target"].ne(pad).sum(1).numpy()
     counter.add("encoder fc1", 0, source.sum())
     for part in ("decoder fc1", "output"):
@@ -87,7 +87,7 @@ def _count_plans(layout: object, counter: Counter) -> None:
         if name in PLANS:
             counter.add(PLANS[name], sum(block.query.numel() * block.key.size(1) for block in plan.blocks))
         elif name.startswith("document>document"):  # short documents, of which every sentence is kept
-            words = layout.document_words.lengths
+            words = layout.document_tokens.lengths
             for block in plan.blocks:
                 counter.add("context", block.query.numel() * block.key.size(1), (words[block.rows] ** 2).sum())
 
@@ -101,7 +101,7 @@ def _counting_selected(counter: Counter) -> ExitStack:
 
     def real(kernel: object, q: object, k: object, v: object, selection: Selection, layout: object, p: float) -> object:
         kept = selection.sentence.flatten().numpy()
-        counter.add("context", 0, layout.words.lengths[kept[kept >= 0]].sum())
+        counter.add("context", 0, layout.tokens.lengths[kept[kept >= 0]].sum())
         return attend(kernel, q, k, v, selection, layout, p)
 
     def padded(q: torch.Tensor, k: object, v: object, plan: object, *more: object, **options: object) -> object:

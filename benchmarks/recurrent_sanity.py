@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from docnmt_fairseq.modules.recurrent.contract import RECURRENT_CELLS
+from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
 
 PUBLISHED = {"lstm": 0.318, "gru": 0.172, "ca-rnn": 0.126}  # [Z] fig. 13 b
 TRAIN = [("I am happy", 1), ("You are very angry", 0)]

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 from tqdm import tqdm
 
-from docnmt_fairseq.layout import Ragged
-from docnmt_fairseq.modules.recurrent.contract import RECURRENT_CELLS
-from docnmt_fairseq.modules.recurrent.steps import StepOrder
+from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.steps import StepOrder
+from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
 
 BASE = "nn.LSTM"
 TARGET = 0.5  # of the LSTM's speed, for CA-RNN forward and backward

@@ -16,10 +16,10 @@ import torch
 from machine import RESULTS, clock, command, machine, table, threads, write, write_figures
 from tqdm import tqdm
 
-from docnmt_fairseq.layout import DocumentLayout
-from docnmt_fairseq.modules.kernels import KERNELS, kernel_for
-from docnmt_fairseq.modules.sentence_tree import SentenceTrees, construct, path_sums
-from docnmt_fairseq.modules.tree_merges import TREE_MERGES
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.context.conditional.kernels import KERNELS, kernel_for
+from docnmt_fairseq.context.conditional.tree import SentenceTrees, construct, path_sums
+from docnmt_fairseq.layers.sentence_encoders import TREE_MERGES
 
 NEIGHBOURS = 0.9  # correlation of neighbouring sentences' keys, where they have one
 KEYS = {"independent": 0.0, "alike": NEIGHBOURS}
@@ -45,7 +45,7 @@ def document(sentences: int, words: int) -> DocumentLayout:
     """Returns one document of that size, its sentences of about equal length."""
     lengths = np.diff(np.linspace(0, max(words, sentences), sentences + 1).astype(np.int64))
     zeros = np.zeros(sentences, dtype=np.int64)
-    return DocumentLayout(lengths, np.array([sentences]), np.arange(sentences), zeros)
+    return DocumentLayout.of(lengths, np.array([sentences]), np.arange(sentences), zeros)
 
 
 def random_leaves(sentences: int, heads: int, head_dim: int, correlation: float) -> torch.Tensor:
@@ -65,8 +65,8 @@ def node_keys(leaves: torch.Tensor, trees: SentenceTrees) -> torch.Tensor:
 def times(layout: DocumentLayout, t: int, args: argparse.Namespace) -> dict:
     """Returns the median seconds of flat and tree selection by kernel, and the median ratio of the two in a round."""
     trees, kept = SentenceTrees.of(layout), np.array([t])
-    q = torch.randn(layout.words.total, args.heads, args.head_dim)
-    leaves = random_leaves(layout.words.rows, args.heads, args.head_dim, 0)
+    q = torch.randn(layout.tokens.total, args.heads, args.head_dim)
+    leaves = random_leaves(layout.tokens.rows, args.heads, args.head_dim, 0)
     keys = node_keys(leaves, trees)
     seconds = {name: {"flat": [], "tree": []} for name in args.kernels}
     for number in range(args.rounds + 1):
@@ -92,11 +92,11 @@ def share_found(layout: DocumentLayout, t: int, correlation: float, score: str, 
     """Returns how much of the exact t best by path sum the walk finds, on average over words and heads."""
     trees, kept = SentenceTrees.of(layout), np.array([t])
     kernel = kernel_for(args.kernels[0], torch.zeros(1))
-    q = torch.randn(layout.words.total, args.heads, args.head_dim)
-    keys = node_keys(random_leaves(layout.words.rows, args.heads, args.head_dim, correlation), trees)
+    q = torch.randn(layout.tokens.total, args.heads, args.head_dim)
+    keys = node_keys(random_leaves(layout.tokens.rows, args.heads, args.head_dim, correlation), trees)
     sums = path_sums(keys, trees)
     found = kernel.choose_in_tree(q, keys if score == "level" else sums, trees, layout, kept)
-    exact = kernel.choose(q, sums[: layout.words.rows].contiguous(), layout, kept)
+    exact = kernel.choose(q, sums[: layout.tokens.rows].contiguous(), layout, kept)
     return float((found[..., None] == exact[..., None, :]).any(-1).float().mean())
 
 

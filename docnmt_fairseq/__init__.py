@@ -6,6 +6,10 @@ leaves alone what is imported already.
 Nothing heavy is imported here, so that ``docnmt --help`` answers at once.
 """
 
+from docnmt_fairseq import aliases
+
+aliases.install()
+
 __version__ = "0.1.0"
 
 

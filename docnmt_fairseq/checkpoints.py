@@ -1,17 +1,105 @@
 """Checkpoints of fairseq's models and of ours, loaded safely; one clear error where that cannot be."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from torch import nn
+from fairseq import utils
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu, load_model_ensemble_and_task
+from fairseq.data import Dictionary
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
 
 import docnmt_fairseq
 from docnmt_fairseq.corpus.files import PathLike
+from docnmt_fairseq.corpus.prepared import data_bin
 from docnmt_fairseq.errors import InputError
 
 
-def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = None) -> Dict[str, object]:
-    """Returns what a checkpoint holds: configuration, parameters, ….
+@dataclass(frozen=True)
+class Ensemble:
+    """Trained models, one or several that work together, with what belongs to them.
+
+    Attributes:
+        task: that they serve.
+        models: in evaluation mode.
+        data: the folder that ``docnmt prepare`` wrote, or a data-bin.
+        paths: of their checkpoints.
+    """
+
+    task: FairseqTask
+    models: List[BaseFairseqModel]
+    data: Path = Path(".")
+    paths: Sequence[Path] = ()
+
+    @property
+    def model(self) -> BaseFairseqModel:
+        """The model of an ensemble of one."""
+        (model,) = self.models
+        return model
+
+    @property
+    def languages(self) -> Tuple[str, str]:
+        """Source and target language."""
+        return self.task.cfg.source_lang, self.task.cfg.target_lang
+
+    @property
+    def dictionaries(self) -> Tuple[Dictionary, Dictionary]:
+        """Dictionaries of source and target."""
+        return self.task.source_dictionary, self.task.target_dictionary
+
+
+def load_ensemble(
+    *paths: PathLike,
+    data: PathLike,
+    overrides: Optional[Mapping[str, object]] = None,
+    task: Optional[FairseqTask] = None,
+    first: Optional[Dict[str, Any]] = None,
+) -> Ensemble:
+    """Loads the models of some checkpoints on the CPU, whatever models they are, and their task.
+
+    Args:
+        paths: the checkpoints.
+        data: the data-bin with the dictionaries, or the folder of ``docnmt prepare`` around it.
+        overrides: of the configuration, instead of what the checkpoints say, such as ``{"context": "none"}``.
+        task: the task that the models are to serve; None: the one they were trained for.
+        first: what :func:`read_checkpoint` found in the first, if it was read already; ``overrides`` change nothing
+            in it.
+
+    Raises:
+        InputError: no such file, one that is no checkpoint, or models that do not fit the data.
+    """
+    folder = data_bin(Path(data))
+    overrides = {"data": str(folder), **(overrides or {})}
+    for path in paths:
+        _check_file(path)
+    models: List[BaseFairseqModel] = []
+    for path in paths:
+        state = first if first is not None and not models else read_checkpoint(path, overrides)
+        model, task = _build(path, state, folder, task)
+        models.append(model.eval())
+    return Ensemble(task, models, Path(data), [Path(path) for path in paths])
+
+
+def _build(
+    path: PathLike, state: Dict[str, Any], folder: Path, task: Optional[FairseqTask]
+) -> Tuple[BaseFairseqModel, FairseqTask]:
+    try:
+        (model,), _, task = load_model_ensemble_and_task([str(path)], task=task, state=state)
+    except InputError:
+        raise
+    except RuntimeError as error:  # PyTorch's, for parameters of another shape
+        raise InputError(
+            f"--path {path}: does not fit the dictionaries of {folder}; give the --data of its training "
+            f"({_short(error)})"
+        ) from error
+    except (OSError, KeyError, AssertionError) as error:
+        raise InputError(f"--path {path}: cannot be loaded with --data {folder}: {_short(error)}") from error
+    return model, task
+
+
+def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = None) -> Dict[str, Any]:
+    """Reads what a checkpoint holds: configuration, parameters, ….
 
     Args:
         path: the checkpoint.
@@ -20,13 +108,10 @@ def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = 
     Raises:
         InputError: no such file, or one that is no checkpoint or cannot be loaded safely.
     """
-    from fairseq.checkpoint_utils import load_checkpoint_to_cpu
-
     docnmt_fairseq.register()
-    if not Path(path).is_file():
-        raise InputError(f"--path {path}: no such file")
+    _check_file(path)
     try:
-        state = load_checkpoint_to_cpu(str(path), overrides)
+        state: Dict[str, Any] = load_checkpoint_to_cpu(str(path), overrides)
         state["cfg"].task  # noqa: B018  (what every checkpoint of a model has)
     except Exception as error:  # whatever a file that is none happens to cause
         reason = f"not a checkpoint, or one that cannot be loaded safely ({_short(error)})"
@@ -34,51 +119,18 @@ def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = 
     return state
 
 
-def load_ensemble(
-    paths: Sequence[PathLike],
-    data_bin: Path,
-    overrides: Optional[Mapping[str, object]] = None,
-    task: Optional[object] = None,
-    first: Optional[Dict[str, object]] = None,
-) -> Tuple[List[nn.Module], object]:
-    """Returns the models of some checkpoints, on the CPU, and their task.
+def data_of_training(checkpoint: Mapping[str, Any]) -> Path:
+    """The data-bin that the model of a checkpoint was trained with; it may be there no more."""
+    return Path(utils.split_paths(checkpoint["cfg"].task.get("data") or ".")[0])
 
-    Args:
-        paths: the checkpoints.
-        data_bin: with the dictionaries.
-        overrides: of the configuration, instead of what the checkpoints say.
-        task: the task that they are to serve; None: the one they were trained for.
-        first: what the first checkpoint holds, if it was read already.
 
-    Raises:
-        InputError: a file that is no checkpoint, or models that do not fit the data.
-    """
-    from fairseq.checkpoint_utils import load_model_ensemble_and_task
-
-    overrides = {"data": str(data_bin), **(overrides or {})}
-    # fairseq overrides nothing in a checkpoint that it is given.
-    first = read_checkpoint(paths[0], overrides) if first is None else first
-    if len(paths) > 1:
-        for path in paths[1:]:
-            read_checkpoint(path)  # fairseq's own errors do not name the file
-        first = None
-    names = " ".join(map(str, paths))
-    try:
-        models, _, task = load_model_ensemble_and_task(list(map(str, paths)), overrides, task, state=first)
-    except InputError:
-        raise
-    except RuntimeError as error:  # PyTorch's, for parameters of another shape
-        raise InputError(
-            f"--path {names}: does not fit the dictionaries of {data_bin}; give the --data of its training "
-            f"({_short(error)})"
-        ) from error
-    except (OSError, KeyError, AssertionError) as error:
-        raise InputError(f"--path {names}: cannot be loaded with --data {data_bin}: {_short(error)}") from error
-    return models, task
+def _check_file(path: PathLike) -> None:
+    if not Path(path).is_file():
+        raise InputError(f"--path {path}: no such file")
 
 
 def _short(error: Exception) -> str:
-    """Returns the first line of an error, without PyTorch's advice to load what may execute anything."""
+    """The first line of an error, without PyTorch's advice to load what may execute anything."""
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
     refused = "Weights only load failed"
     return refused if line.startswith(refused) else line

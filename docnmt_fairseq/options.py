@@ -1,8 +1,155 @@
-"""How options of tasks, models and criterions are declared."""
+"""How options of tasks, models, mechanisms and criterions are declared: once, beside what they steer.
 
-from dataclasses import field
+A field of a dataclass is an option; its name is the flag's (``context_top_t`` is ``--context-top-t``), the YAML key's
+and the one in the code. What :func:`option` is given beside the default makes the checks, the aliases and the reference
+page.
+"""
+
+import logging
+from dataclasses import MISSING, Field, field, fields, make_dataclass
+from enum import Enum
+from typing import Any, Iterator, List, Optional, Protocol, Sequence, Type, TypeVar
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
-def option(default: object, help_text: str) -> object:
-    """Returns a field of a configuration; its name is the option's."""
-    return field(default=default, metadata={"help": help_text})
+class Names(Protocol):
+    """What knows the allowed names: a :class:`~docnmt_fairseq.registry.Registry`, or :class:`Choices`."""
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a name is allowed, perhaps as a former one."""
+
+    def names(self) -> List[str]:
+        """The allowed names, without former ones."""
+
+    def today(self, name: str) -> str:
+        """The name of today for a former one; any other as it is."""
+
+
+class Choices(tuple):
+    """A fixed set of names."""
+
+    def names(self) -> List[str]:
+        """The allowed names."""
+        return list(self)
+
+    def today(self, name: str) -> str:
+        """The name itself."""
+        return name
+
+
+def option(
+    default: Any,
+    help_text: str,
+    *,
+    names: Optional[Names] = None,
+    also: Sequence[str] = (),
+    minimum: Optional[float] = None,
+    old: Optional[str] = None,
+    **metadata: object,
+) -> Any:
+    """A field of a dataclass of options.
+
+    Args:
+        default: its value where it is not given; a type such as ``list`` makes a new one each time.
+        help_text: what it means, with the unit.
+        names: whose names it may take; they are added to the help.
+        also: more allowed names, e.g. ``none``.
+        minimum: the least allowed number.
+        old: a former name, which is still understood.
+        metadata: fairseq's, e.g. ``argparse_alias``.
+    """
+    own = {"help": help_text, "names": names, "also": tuple(also), "minimum": minimum, "old": old, **metadata}
+    if isinstance(default, type):
+        return field(default_factory=default, metadata=own)
+    return field(default=default, metadata=own)
+
+
+def flag_of(name: str) -> str:
+    """The flag of an option."""
+    return "--" + name.replace("_", "-")
+
+
+def default_of(known: "Field[Any]") -> Any:
+    """The default of a field."""
+    return known.default if known.default_factory is MISSING else known.default_factory()
+
+
+def allowed_names(known: "Field[Any]") -> List[str]:
+    """The names that an option may take; none where it takes others than names."""
+    names = known.metadata.get("names")
+    return [] if names is None else [*known.metadata["also"], *names.names()]
+
+
+def help_of(known: "Field[Any]") -> str:
+    """The help text of an option with its allowed names, as far as the type does not say them."""
+    text, names = known.metadata.get("help", ""), allowed_names(known)
+    return text if not names or isinstance(known.metadata["names"], Choices) else f"{text}: {', '.join(names)}"
+
+
+def plain(value: Any) -> Any:
+    """An option's value as mechanisms take it: a name instead of an enumeration's member, a list of omegaconf's."""
+    if isinstance(value, Enum):
+        return value.value
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, (str, list, tuple)) else value
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def options_of(cfg: Any, cls: Type[T]) -> T:
+    """The options of one component out of a configuration that holds those of all.
+
+    Args:
+        cfg: has an attribute for each option.
+        cls: the component's dataclass of options.
+    """
+    return cls(**{known.name: plain(getattr(cfg, known.name)) for known in fields(cls)})  # type: ignore[arg-type]
+
+
+def problems_of(cfg: Any, cls: type) -> Iterator[str]:
+    """What is wrong with the values of a dataclass's options by itself, each by its flag."""
+    for known in fields(cls):
+        value, names, least = (
+            plain(getattr(cfg, known.name)),
+            known.metadata.get("names"),
+            known.metadata.get("minimum"),
+        )
+        if value is None:
+            continue
+        if names is not None and value not in names and value not in known.metadata["also"]:
+            yield f"{flag_of(known.name)} {value}: must be one of {', '.join(allowed_names(known))}"
+        if least is not None and value < least:
+            yield f"{flag_of(known.name)} {value}: must {'not be negative' if least == 0 else f'be at least {least:g}'}"
+
+
+def with_old_names(cls: Type[T]) -> Type[T]:
+    """The dataclass with one field more for each option that has a former name; see :func:`take_old_names`."""
+    added = []
+    for known in fields(cls):  # type: ignore[arg-type]
+        old, is_switch = known.metadata.get("old"), known.type is bool
+        if old is not None:
+            told = {"help": f"former name of {flag_of(known.name)}"}
+            unset = field(default=False if is_switch else None, metadata=told)
+            added.append((old, bool if is_switch else Optional[known.type], unset))
+    grown = make_dataclass(cls.__name__, added, bases=(cls,))
+    grown.__module__, grown.__qualname__, grown.__doc__ = cls.__module__, cls.__qualname__, cls.__doc__
+    return grown
+
+
+def take_old_names(cfg: Any, cls: type) -> None:
+    """Moves what a configuration has under former names of options, and of their values, to those of today."""
+    for known in fields(cls):
+        old, names = known.metadata.get("old"), known.metadata.get("names")
+        value = None if old is None else getattr(cfg, old, None)
+        if old is not None and value is not None and value is not False:
+            logger.info(f"{flag_of(old)} is now {flag_of(known.name)}")
+            setattr(cfg, known.name, value)
+            setattr(cfg, old, False if known.type is bool else None)
+        value = plain(getattr(cfg, known.name, None))
+        if names is not None and value is not None and names.today(value) != value:
+            logger.info(f"{flag_of(known.name)} {value} is now {names.today(value)}")
+            setattr(cfg, known.name, names.today(value))

@@ -1,4 +1,4 @@
-"""The ``docnmt`` command: every other file of this folder is one subcommand.
+"""The ``docnmt`` command: every other file of this folder is one subcommand, but for ``_….py``.
 
 A subcommand is a module with ``HELP`` (one line), ``add_arguments(parser)`` and ``run(args)``, named as its file.
 """
@@ -20,6 +20,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module_info in pkgutil.iter_modules(__path__):
+        if module_info.name.startswith("_"):
+            continue  # what several subcommands share
         module = importlib.import_module(f"{__name__}.{module_info.name}")
         name = module_info.name.replace("_", "-")
         subparser = commands.add_parser(name, help=module.HELP, description=module.__doc__)

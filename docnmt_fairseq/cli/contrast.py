@@ -7,9 +7,13 @@ no number are wrong answers, and are counted. CTXPRO is answered by translating.
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING, List, Tuple
 
+from docnmt_fairseq.cli._options import add_model_arguments, add_output_arguments, load_models, write_report
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.options import add_model_arguments, add_output_arguments, load_models, write_report
+
+if TYPE_CHECKING:
+    from docnmt_fairseq.evaluation.contrast.items import Item
 
 HELP = "accuracy on contrastive test sets: ContraPro, Voita, Bawden, CTXPRO, artificial"
 SEARCH = ("beam", "lenpen", "max_len_a", "max_len_b")  # fairseq's options of translating
@@ -65,7 +69,7 @@ def run(args: argparse.Namespace) -> None:
         answers = judge_translations(items, list(read_lines(args.translations)))
         about["translations"] = str(args.translations)
     else:
-        loaded, codec = load_models(args)
+        ensemble, codec = load_models(args)
         about["model"] = args.path
         if args.set == "ctxpro":
             from fairseq.dataclass.configs import GenerationConfig
@@ -73,16 +77,16 @@ def run(args: argparse.Namespace) -> None:
             given = {name: getattr(args, name) for name in SEARCH if getattr(args, name) is not None}
             search = GenerationConfig(**given)
             items = ctxpro.read(args.items, args.inputs)
-            answers = judge_translations(items, translate(items, loaded, codec, search, args.max_tokens))
+            answers = judge_translations(items, translate(items, ensemble, codec, search, args.max_tokens))
         else:
-            questions = _read(args, (loaded.task.cfg.source_lang, loaded.task.cfg.target_lang))
-            answers = answer(questions, ForcedDecoder(loaded, args.max_tokens), codec, args.normalise)
+            questions = _read(args, ensemble.languages)
+            answers = answer(questions, ForcedDecoder(ensemble, args.max_tokens), codec, args.normalise)
             about["scores"] = "log-probability" + (" a token" if args.normalise else "")
     report = build_report(answers, about, args.samples, args.seed)
     write_report(args, report, as_text, as_markdown)
 
 
-def _read(args: argparse.Namespace, languages: tuple) -> list:
+def _read(args: argparse.Namespace, languages: Tuple[str, str]) -> "List[Item]":
     from docnmt_fairseq.evaluation.contrast import bawden, contrapro, synth, voita
 
     if args.set == "contrapro":

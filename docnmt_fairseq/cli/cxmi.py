@@ -8,8 +8,8 @@ gain (P-CXMI).
 import argparse
 from pathlib import Path
 
+from docnmt_fairseq.cli._options import add_model_arguments, add_output_arguments, load_models, write_report
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.options import add_model_arguments, add_output_arguments, load_models, write_report
 
 HELP = "how much a model uses context: CXMI with true, false and no context"
 
@@ -43,15 +43,14 @@ def run(args: argparse.Namespace) -> None:
     given = (args.source is not None, args.reference is not None)
     if (any(given) and args.split is not None) or (args.split is None and not all(given)):
         raise InputError("give --source and --reference, or --split")
-    loaded, codec = load_models(args)
-    files = (args.source, args.reference)
+    ensemble, codec = load_models(args)
+    source, reference = args.source, args.reference
     if args.split is not None:
-        languages = (loaded.task.cfg.source_lang, loaded.task.cfg.target_lang)
-        files = tuple(args.data / "text" / f"{args.split}.{language}" for language in languages)
-        if not files[0].is_file():
-            raise InputError(f"--split {args.split}: no {files[0]}; --data must be what docnmt prepare wrote")
-    test_set = read_test_set(*files, loaded, codec)
-    measured = measure(test_set, ForcedDecoder(loaded, args.max_tokens), args.sentences, args.seed)
-    about = {"source": str(files[0]), "reference": str(files[1]), "model": args.path}
-    report = build_report(test_set, measured, loaded.dictionaries[1], about, args.tokens, args.samples, args.seed)
+        source, reference = (ensemble.data / "text" / f"{args.split}.{language}" for language in ensemble.languages)
+        if not source.is_file():
+            raise InputError(f"--split {args.split}: no {source}; --data must be what docnmt prepare wrote")
+    test_set = read_test_set(source, reference, ensemble, codec)
+    measured = measure(test_set, ForcedDecoder(ensemble, args.max_tokens), args.sentences, args.seed)
+    about = {"source": str(source), "reference": str(reference), "model": args.path}
+    report = build_report(test_set, measured, ensemble.dictionaries[1], about, args.tokens, args.samples, args.seed)
     write_report(args, report, as_text, as_markdown)

@@ -7,6 +7,7 @@ docnmt prepare --edits-of makes operations of a corpus as one of its steps, and 
 
 import argparse
 from pathlib import Path
+from typing import Iterable, Tuple
 
 HELP = "post-edited text to edit operations, and back"
 
@@ -39,6 +40,7 @@ def run(args: argparse.Namespace) -> None:
     if args.action == "make":
         write_operations(args.translation, args.edited, args.output)
     else:
+        pairs: Iterable[Tuple[str, ...]]
         if args.log:
             pairs = zip(read_lines(args.translation), restore_document_order(args.log, args.translation))
         else:

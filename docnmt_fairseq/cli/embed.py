@@ -4,6 +4,7 @@ Text is delimited: a sentence a line, its tokens with spaces between.
 """
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from docnmt_fairseq.errors import InputError
@@ -133,19 +134,16 @@ def _transform(args: argparse.Namespace) -> None:
 
 
 def _similarity(args: argparse.Namespace) -> None:
-    from docnmt_fairseq.corpus.config import manifest_options
+    from docnmt_fairseq.corpus.text_codec import TextCodec
     from docnmt_fairseq.corpus.tokenizers import tokenizer
     from docnmt_fairseq.embedding.model import SentenceEmbedding
-    from docnmt_fairseq.embedding.similarity import compare, read_pairs
-    from docnmt_fairseq.evaluation.loading import TextCodec
+    from docnmt_fairseq.evaluation.sentence_similarity import compare, read_pairs
     from docnmt_fairseq.evaluation.tables import aligned
 
     pairs = read_pairs(args.set, args.format)
     models = [(str(path), SentenceEmbedding.load(path)) for path in args.model]
     if args.data is not None:
-        manifest_options(args.data, "--data")  # without it text would be left as it is
-        codec = TextCodec(args.data)
-        rows = compare(models, pairs, lambda sentences: codec.encode(0, sentences))
+        rows = compare(models, pairs, partial(TextCodec.of_output(args.data).encode, 0))
     else:
         tokenize = tokenizer(args.tokenizer, args.language)
         rows = compare(models, pairs, lambda sentences: list(map(tokenize, sentences)))

@@ -23,10 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Writes the text, then prints the scores with their signatures."""
     from docnmt_fairseq.corpus.files import atomic_files
-    from docnmt_fairseq.evaluation.hter import human_targeted_error_rate
     from docnmt_fairseq.evaluation.postprocess import read_translation
-    from docnmt_fairseq.evaluation.scores import corpus_scores
-    from docnmt_fairseq.evaluation.tokenized_bleu import tokenized_bleu
+    from docnmt_fairseq.evaluation.scores import corpus_scores, human_targeted_error_rate, tokenized_bleu
 
     translation = read_translation(args.data, args.split, args.log)
     with atomic_files(args.output) as (stream,):

@@ -81,10 +81,11 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--header", action="store_true", default=None, help="tsv: the first row names the columns")
     group.add_argument(
+        "--extra",
         "--further",
         nargs="+",
         metavar="SUFFIX",
-        help="further text of every line, for --further-sources text:SUFFIX: files PREFIX.SUFFIX of delimited or "
+        help="extra text of every line, for --extra-sources text:SUFFIX: files PREFIX.SUFFIX of delimited or "
         "wmt-ape text, or given after those of source and target; "
         f"SUFFIX={'|'.join(MODELS)}: whose tokenizer, subwords and dictionary (default: {LIKE_SOURCE})",
     )
@@ -150,7 +151,7 @@ def _add_post_editing(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--edits-of",
         metavar="SIDE",
-        help="the source language or the --further text that holds machine translations, which the target post-edits: "
+        help="the source language or the --extra text that holds machine translations, which the target post-edits: "
         "targets become edit operations (keep, delete, or a subword to insert)",
     )
 

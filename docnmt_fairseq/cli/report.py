@@ -5,6 +5,7 @@ weigh. The file needs nothing beside it: no network, no other file.
 """
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 
 HELP = "an HTML file about a checkpoint and a document: what context each word used"
@@ -56,9 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Writes the file, and perhaps a picture, and prints their names."""
     from docnmt_fairseq.corpus.files import atomic_files
-    from docnmt_fairseq.report.build import build_page
+    from docnmt_fairseq.report.build import ReportOptions, build_page
 
-    html = build_page(args).to_html()
+    options = ReportOptions(**{field.name: getattr(args, field.name) for field in fields(ReportOptions)})
+    html = build_page(options).to_html()
     with atomic_files(args.output) as (stream,):
         stream.write(html)
     print(args.output)

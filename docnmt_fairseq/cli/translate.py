@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Dict
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.search.text_files import EMPTY_LINES, STANDARD, plan, translate_files
+from docnmt_fairseq.translate.files import EMPTY_LINES, STANDARD, jobs_of, translate_files
 
 logger = logging.getLogger(__name__)
 
@@ -92,19 +92,24 @@ def run(args: argparse.Namespace) -> None:
         value = getattr(args, option)
         if value is not None and value < least:
             raise InputError(f"--{option.replace('_', '-')} {value}: at least {least}")
-    jobs = plan(args.input, args.output, args.pattern, args.force, args.resume)
+    jobs = jobs_of(args.input, args.output, args.pattern, args.force, args.resume)
     if not jobs:
         return
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     from tqdm import tqdm
 
-    from docnmt_fairseq.search.loading import DocumentView
-    from docnmt_fairseq.search.translator import DocumentTranslator, SearchOptions
+    from docnmt_fairseq.translate.task import DocumentView
+    from docnmt_fairseq.translate.translator import DocumentTranslator, SearchOptions
 
-    options = {"max_tokens": args.max_tokens, "cpu": args.cpu, "fp16": args.fp16}
-    options["search"] = SearchOptions(**_given(args, SearchOptions))
-    view = DocumentView(**_given(args, DocumentView))
-    translator = DocumentTranslator.from_checkpoint(*args.path.split(":"), data=args.data, view=view, **options)
+    translator = DocumentTranslator.from_checkpoint(
+        *args.path.split(":"),
+        data=args.data,
+        view=DocumentView(**_given(args, DocumentView)),
+        search=SearchOptions(**_given(args, SearchOptions)),
+        max_tokens=args.max_tokens,
+        cpu=args.cpu,
+        fp16=args.fp16,
+    )
     total = sum(job.sentences for job in jobs)
     with tqdm(total=total, desc="translate", unit=" sentences", disable=None) as progress:
         translate_files(jobs, translator, args.empty_lines, progress.update)
@@ -112,6 +117,6 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _given(args: argparse.Namespace, options: type) -> Dict[str, Any]:
-    """Returns the fields of a dataclass that were given on the command line."""
+    """The fields of a dataclass that were given on the command line."""
     values = {field.name: getattr(args, field.name) for field in fields(options)}
     return {name: value for name, value in values.items() if value is not None}

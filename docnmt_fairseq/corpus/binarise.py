@@ -44,7 +44,7 @@ def binarise(
     Args:
         folder: the output folder.
         stage: folder in it.
-        sides: source, target and further ones, whose files get the same names with another ending.
+        sides: source, target and extra ones, whose files get the same names with another ending.
         dictionaries: of all sides.
         expected: split name -> what the sides must hold.
         joint: source and target use the source's dictionary.

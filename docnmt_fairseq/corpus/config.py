@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.files import PathLike
-from docnmt_fairseq.corpus.sides import Side, further_problems, sides_of, split_arguments
+from docnmt_fairseq.corpus.sides import Side, extra_problems, sides_of, split_arguments
 from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS, SubwordOptions
 from docnmt_fairseq.corpus.text import ON_EMPTY
 from docnmt_fairseq.corpus.tokenizers import CHINESE, TOKENIZERS, missing_library
@@ -31,9 +31,11 @@ MODEL_OPTIONS = (
     "min_count",
     "max_words",
     "seed",
-    "further",
+    "extra",
     "edits_of",
 )
+
+OLD_NAMES = {"further": "extra"}  # of options, in manifests of version 0.1
 
 Files = Union[str, Sequence[str]]
 
@@ -59,7 +61,7 @@ class PrepareConfig:
     ``valid`` and ``test`` are lists of these. Formats of single splits go before ``format``, tokenizers of one side
     before ``tokenizer``. ``joint`` means one subword model and one dictionary for both languages. ``subword_model`` is
     one joint SentencePiece model, or two: source, target. ``reuse`` is an earlier output whose models and dictionaries
-    are taken; then no training text is needed. ``further`` are further sides of the corpora, see
+    are taken; then no training text is needed. ``extra`` are extra sides of the corpora, see
     :mod:`~docnmt_fairseq.corpus.sides`. ``edits_of`` is the side with machine translations: the target, their
     post-edits, is then written as edit operations on them.
     """
@@ -94,13 +96,13 @@ class PrepareConfig:
     seed: int = 1
     workers: int = 1
     reuse: Optional[PathLike] = None
-    further: Sequence[str] = ()
+    extra: Sequence[str] = ()
     edits_of: Optional[str] = None
 
     @property
     def sides(self) -> List[Side]:
-        """All sides of the text: source, target, and further ones."""
-        return sides_of(self.languages, self.tokenizers, self.tokenizer, self.further)
+        """All sides of the text: source, target, and extra ones."""
+        return sides_of(self.languages, self.tokenizers, self.tokenizer, self.extra)
 
     @property
     def languages(self) -> Tuple[str, str]:
@@ -145,8 +147,8 @@ class PrepareConfig:
             chosen = own_format or self.format
             corpora = []
             for corpus in _corpora(arguments):
-                of_pair, further = split_arguments(chosen, corpus, self.sides[2:])
-                corpora.append((*readers.resolve(chosen, of_pair, self.read_options), *further))
+                of_pair, extra = split_arguments(chosen, corpus, self.sides[2:])
+                corpora.append((*readers.resolve(chosen, of_pair, self.read_options), *extra))
             found.append(Split(name, chosen, tuple(corpora)))
         return found
 
@@ -186,7 +188,7 @@ class PrepareConfig:
                     models and self.joint != (models == 1),
                     "--subword-model: one file for joint, two for separate subwords",
                 ),
-                *((True, problem) for problem in further_problems(self.further, self.languages)),
+                *((True, problem) for problem in extra_problems(self.extra, self.languages)),
             )
             if wrong
         ]
@@ -211,14 +213,14 @@ class PrepareConfig:
         side = sides[self.edits_of]
         one_model = side.models_of == self.source_lang and (self.joint or self.subwords == "none") and not self.truecase
         alike = side.models_of == self.target_lang or (one_model and len({*self.tokenizers}) == 1)
-        remedy = f"--further {side.name}=like-target; or of the source one --tokenizer, no --truecase, no --separate"
+        remedy = f"--extra {side.name}=like-target; or of the source one --tokenizer, no --truecase, no --separate"
         yield not alike, f"{option}: must be split into words and subwords as the target is: {remedy}"
 
     def as_options(self) -> Dict[str, Any]:
         """Returns what the result depends on beside the files, as JSON values."""
         left_out = {"output", "train", "valid", "test", "workers", "reuse", "subword_model"}
         values = {key: value for key, value in asdict(self).items() if key not in left_out}
-        return {**values, "columns": list(self.columns), "further": list(self.further)}
+        return {**values, "columns": list(self.columns), "extra": list(self.extra)}
 
 
 def _corpora(arguments: Sequence[str]) -> List[List[str]]:
@@ -263,6 +265,7 @@ def manifest_options(output: PathLike, option: str) -> Dict[str, Any]:
         InputError: the folder is no finished output.
     """
     try:
-        return json.loads((Path(output) / MANIFEST).read_text(encoding="utf-8"))["options"]
+        options = json.loads((Path(output) / MANIFEST).read_text(encoding="utf-8"))["options"]
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{option} {output}: not a finished output of docnmt prepare (no {MANIFEST})") from error
+    return {OLD_NAMES.get(name, name): value for name, value in options.items()}

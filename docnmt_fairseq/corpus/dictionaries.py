@@ -18,7 +18,7 @@ def dictionary_from_model(model: PathLike, path: PathLike, symbols: Sequence[str
     Args:
         model: the model.
         path: where to write.
-        symbols: further ones.
+        symbols: extra ones.
     """
     from fairseq.data import Dictionary
 
@@ -46,7 +46,7 @@ def dictionary_from_text(
     Args:
         texts: the training text of one side, or of both sides for a joint dictionary.
         path: where to write.
-        symbols: further ones, however rare.
+        symbols: extra ones, however rare.
         min_count: rarer words are left out.
         max_words: the most frequent so many stay (special symbols included); -1 for all.
         workers: processes that count.

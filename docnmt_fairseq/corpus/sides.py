@@ -1,6 +1,6 @@
-"""The sides of a corpus: source, target, and further text that is line-aligned with both.
+"""The sides of a corpus: source, target, and extra texts that are line-aligned with both.
 
-A further side is named by the suffix of its files, and by whose tokenizer, truecaser, subword model and dictionary it
+An extra side is named by the suffix of its files, and by whose tokenizer, truecaser, subword model and dictionary it
 gets: ``SUFFIX=like-source``, ``SUFFIX=like-target`` (they are learnt without it), or ``SUFFIX=own``; without any, the
 source's.
 """
@@ -12,7 +12,7 @@ from docnmt_fairseq.errors import InputError
 
 LIKE_SOURCE, LIKE_TARGET, OWN = "like-source", "like-target", "own"
 MODELS = (LIKE_SOURCE, LIKE_TARGET, OWN)
-LINE_ALIGNED = ("delimited", "wmt-ape")  # formats that can have further sides
+LINE_ALIGNED = ("delimited", "wmt-ape")  # formats that can have extra sides
 
 
 class Side(NamedTuple):
@@ -24,18 +24,18 @@ class Side(NamedTuple):
 
 
 def sides_of(
-    languages: Tuple[str, str], tokenizers: Tuple[str, str], own_tokenizer: str, further: Sequence[str]
+    languages: Tuple[str, str], tokenizers: Tuple[str, str], own_tokenizer: str, extra: Sequence[str]
 ) -> List[Side]:
     """Returns all sides, source and target first.
 
     Args:
         languages: of source and target.
         tokenizers: of source and target.
-        own_tokenizer: of further sides with models of their own.
-        further: the further sides, as the option names them.
+        own_tokenizer: of extra sides with models of their own.
+        extra: the extra sides, as the option names them.
     """
     sides = [Side(language, tokenizer, language) for language, tokenizer in zip(languages, tokenizers)]
-    for name, models in map(_parts, further):
+    for name, models in map(_parts, extra):
         own = Side(name, own_tokenizer, name)
         sides.append({LIKE_SOURCE: sides[0], LIKE_TARGET: sides[1]}.get(models, own)._replace(name=name))
     return sides
@@ -46,44 +46,42 @@ def _parts(option: str) -> Tuple[str, str]:
     return name, models or LIKE_SOURCE
 
 
-def further_problems(further: Sequence[str], languages: Tuple[str, str]) -> Iterator[str]:
+def extra_problems(extra: Sequence[str], languages: Tuple[str, str]) -> Iterator[str]:
     """Yields what is wrong with the option."""
     taken = [*languages]
-    for name, models in map(_parts, further):
+    for name, models in map(_parts, extra):
         if not name or "/" in name:
-            yield f"--further {name}={models}: must be SUFFIX or SUFFIX={'|'.join(MODELS)}"
+            yield f"--extra {name}={models}: must be SUFFIX or SUFFIX={'|'.join(MODELS)}"
         if models not in MODELS:
-            yield f"--further {name}={models}: must be one of {', '.join(MODELS)}"
+            yield f"--extra {name}={models}: must be one of {', '.join(MODELS)}"
         if name in taken:
-            yield f"--further {name}: another side has that name"
+            yield f"--extra {name}: another side has that name"
         taken.append(name)
 
 
-def split_arguments(
-    name: str, arguments: Sequence[str], further: Sequence[Side]
-) -> Tuple[Sequence[str], Sequence[Path]]:
-    """Returns what a corpus's format takes of its arguments, and the files of the further sides.
+def split_arguments(name: str, arguments: Sequence[str], extra: Sequence[Side]) -> Tuple[Sequence[str], Sequence[Path]]:
+    """Returns what a corpus's format takes of its arguments, and the files of the extra sides.
 
     These are PREFIX.SUFFIX, or follow on the files of source and target.
 
     Args:
         name: of the format.
         arguments: of ``--train``, ``--valid`` or ``--test``.
-        further: sides.
+        extra: sides.
 
     Raises:
         InputError: a format whose sides are not lines of files; a missing file.
     """
-    if not further:
+    if not extra:
         return arguments, ()
-    if name not in LINE_ALIGNED or len(arguments) not in (1, 2 + len(further)):
+    if name not in LINE_ALIGNED or len(arguments) not in (1, 2 + len(extra)):
         given = " ".join(arguments)
         raise InputError(
-            f"--further {further[0].name}: needs format {' or '.join(LINE_ALIGNED)}, and a PREFIX or one file a side, "
+            f"--extra {extra[0].name}: needs format {' or '.join(LINE_ALIGNED)}, and a PREFIX or one file a side, "
             f"not {name} {given}"
         )
-    files = [Path(file) for file in arguments[2:]] or [Path(f"{arguments[0]}.{side.name}") for side in further]
+    files = [Path(file) for file in arguments[2:]] or [Path(f"{arguments[0]}.{side.name}") for side in extra]
     for file in files:
         if not file.exists():
-            raise InputError(f"{file}: no such file (--further)")
+            raise InputError(f"{file}: no such file (--extra)")
     return arguments[:2], files

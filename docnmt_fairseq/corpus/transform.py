@@ -3,7 +3,7 @@
 import multiprocessing
 from contextlib import contextmanager
 from itertools import islice
-from typing import Callable, Iterator, List, Optional
+from typing import Callable, Iterator, List, Optional, Sequence
 
 from tqdm import tqdm
 
@@ -16,6 +16,17 @@ BATCH = 20_000  # lines in memory at a time
 
 SentenceFunction = Callable[[str], str]
 BatchFunction = Callable[[List[str]], List[str]]
+
+
+def transform_lines(lines: Sequence[str], transform: BatchFunction) -> List[str]:
+    """Delimited text with its sentences transformed; marks stay where they are.
+
+    Args:
+        lines: sentences and marks.
+        transform: from a list of sentences to an equally long list.
+    """
+    transformed = iter(transform([line for line in lines if not is_mark(line)]))
+    return [line if is_mark(line) else next(transformed) for line in lines]
 
 
 def transform_file(
@@ -37,10 +48,9 @@ def transform_file(
     tokens = done = 0
     with atomic_files(target) as (stream,), tqdm(total=total, desc=title, unit=" lines", disable=None) as progress:
         for batch in iter(lambda: list(islice(lines, BATCH)), []):
-            transformed = iter(transform([line for line in batch if not is_mark(line)]))
-            for number, line in enumerate(batch, start=done + 1):
-                if not is_mark(line):
-                    line = next(transformed)
+            transformed = transform_lines(batch, transform)
+            for number, (before, line) in enumerate(zip(batch, transformed), start=done + 1):
+                if not is_mark(before):
                     if is_mark(line.strip()):
                         raise InputError.at(source, number, f"{title}: nothing is left of this sentence; remove it")
                     tokens += len(line.split())

@@ -14,9 +14,9 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
 from fairseq.logging import metrics
 from torch import Tensor
 
+from docnmt_fairseq.ca_layers.decomposition import ReportsChi
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.context_aware_layers.chi_gated import ReportsChi
-from docnmt_fairseq.modules.recording import ContextFreeIndicator, Recording, record
+from docnmt_fairseq.layers.recording import ContextFreeIndicator, Recording, record
 from docnmt_fairseq.options import option
 
 FIRST, LATER = "first", "later"  # sentences of their documents

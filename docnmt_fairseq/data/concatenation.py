@@ -11,8 +11,8 @@ import torch
 from fairseq.data import LanguagePairDataset
 from torch import Tensor
 
-from docnmt_fairseq.data.document_dataset import sentence_sizes
-from docnmt_fairseq.data.document_index import DocumentIndex
+from docnmt_fairseq.data.dataset import sentence_sizes
+from docnmt_fairseq.data.index import DocumentIndex
 from docnmt_fairseq.data.pieces import running_total
 
 

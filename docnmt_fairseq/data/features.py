@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.data.document_index import Marks
+from docnmt_fairseq.data.index import Marks
 from docnmt_fairseq.errors import InputError
 
 LOCAL_HEADER = 30  # bytes of a zip member's own header, without its name and extra field
@@ -147,7 +147,7 @@ def find_features(data_bin: Path, split: str, name: str) -> FeatureFile:
     found = [path for path in candidates if path.is_file()]
     if len(found) != 1:
         what = f"several: {', '.join(map(str, found))}" if found else "no such file, in it or in the folder around it"
-        raise InputError(f"--further-sources features:{name}: {data_bin}/{split}.{name}.npy or .npz: {what}")
+        raise InputError(f"--extra-sources features:{name}: {data_bin}/{split}.{name}.npy or .npz: {what}")
     return FeatureFile(found[0])
 
 

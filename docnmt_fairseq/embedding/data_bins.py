@@ -7,20 +7,20 @@ from typing import Dict, Optional
 
 import numpy as np
 
-from docnmt_fairseq.data.document_index import DocumentIndex, Marks
+from docnmt_fairseq.corpus.prepared import data_bin
+from docnmt_fairseq.data.index import DocumentIndex, Marks
 from docnmt_fairseq.data.similar import similar_file, vectors_file
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.embedding.neighbours import fill
 from docnmt_fairseq.embedding.writing import npy_on_disk
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.loading import data_bin
 from docnmt_fairseq.marks import PARAGRAPH
 
 logger = logging.getLogger(__name__)
 
 
 def sides_of(folder: Path, language: Optional[str]) -> Dict[Path, str]:
-    """Returns the prefixes of a data-bin's splits in one language, with that language.
+    """The prefixes of a data-bin's splits in one language, with that language.
 
     Args:
         folder: the data-bin.
@@ -43,13 +43,16 @@ def sides_of(folder: Path, language: Optional[str]) -> Dict[Path, str]:
 def write_neighbours(
     folder: Path, embedding: SentenceEmbedding, language: Optional[str] = None, unmarked: str = "document"
 ) -> int:
-    """Writes the files of every split, and the vectors beside them; returns the number of sentences.
+    """Writes the files of every split, and the vectors beside them.
 
     Args:
         folder: a data-bin, or the folder of ``docnmt prepare`` around it.
         embedding: with the number of ``neighbours``.
         language: None: the source, as the data-bin names it.
         unmarked: what a corpus without an empty line is, see :meth:`DocumentIndex.build`.
+
+    Returns:
+        the number of sentences.
 
     Raises:
         InputError: there is no such data-bin, no dictionary, no known word, or a file cannot be written.

@@ -17,7 +17,7 @@ SAMPLE = 100_000  # sentences that the first component of a large corpus is take
 
 
 def fit(word_vectors: WordVectors, corpus: Sequence[PathLike], settings: Settings) -> SentenceEmbedding:
-    """Returns the model of a corpus.
+    """Fits the model of a corpus.
 
     Args:
         word_vectors: of words, or of subwords if the corpus has these.
@@ -53,7 +53,7 @@ def fit(word_vectors: WordVectors, corpus: Sequence[PathLike], settings: Setting
 
 
 def every(words: Words, stride: int, first: int) -> Words:
-    """Returns each so-manieth of some sentences, from number ``first`` on."""
+    """Each so-manieth of some sentences, from number ``first`` on."""
     chosen = np.zeros(len(words.lengths), dtype=bool)
     chosen[first::stride] = True
     return Words(words.ids[np.repeat(chosen, words.lengths)], words.lengths[chosen])

@@ -22,21 +22,21 @@ class Method:
         self.iterations, self.smoothing = iterations, smoothing
 
     def fit(self, vectors: np.ndarray, counts: np.ndarray, means: Sums) -> np.ndarray:
-        """Returns the one vector [d] that is learnt from a corpus.
+        """Learns one vector [d] from a corpus.
 
         Args:
             vectors: [V, d] float32.
             counts: [V] how often each word occurs, not all 0.
-            means: returns vectors of the corpus's sentences before they are finished, from the table of its words.
+            means: gives vectors of the corpus's sentences before they are finished, from the table of its words.
         """
         raise NotImplementedError
 
     def table(self, vectors: np.ndarray, counts: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns what each word gives, [V + 1, d] float32, the last row for unknown words."""
+        """What each word gives, [V + 1, d] float32, the last row for unknown words."""
         raise NotImplementedError
 
     def finish(self, sums: np.ndarray, lengths: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns sentence vectors [S, d] from sums [S, d] over so many words, [S]."""
+        """Sentence vectors [S, d] from sums [S, d] over so many words, [S]."""
         raise NotImplementedError
 
 
@@ -44,15 +44,15 @@ class Reembedding(Method):
     """CA-SEM: the sum of χ v_0 + (1 − χ) w′ ([Z] eq. 18); unknown words are free of context: w′ = v_0, χ = 1."""
 
     def fit(self, vectors: np.ndarray, counts: np.ndarray, means: Sums) -> np.ndarray:
-        """Returns v_0."""
+        """Learns v_0."""
         return fit_context_vector(vectors, counts, self.iterations)[0].astype(np.float32)
 
     def table(self, vectors: np.ndarray, counts: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns χ v_0 + (1 − χ) w′ of each word, and v_0."""
+        """χ v_0 + (1 − χ) w′ of each word, and v_0."""
         return np.concatenate([reembed(vectors, learnt).numpy(), learnt[None]])
 
     def finish(self, sums: np.ndarray, lengths: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns the sums."""
+        """The sums."""
         return sums
 
 
@@ -64,7 +64,7 @@ class SensitivePart(Reembedding):
     """
 
     def table(self, vectors: np.ndarray, counts: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns (1 − χ) w′ of each word, and zero."""
+        """(1 − χ) w′ of each word, and zero."""
         return np.concatenate([reembed(vectors, learnt, sensitive_only=True).numpy(), np.zeros_like(learnt)[None]])
 
 
@@ -72,15 +72,15 @@ class Average(Method):
     """The mean of the word vectors, of unknown words zero (Wieting et al. 2016)."""
 
     def fit(self, vectors: np.ndarray, counts: np.ndarray, means: Sums) -> np.ndarray:
-        """Returns zero: nothing is learnt."""
+        """Zero: nothing is learnt."""
         return np.zeros(vectors.shape[1], dtype=np.float32)
 
     def table(self, vectors: np.ndarray, counts: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns the vectors, and zero."""
+        """The vectors, and zero."""
         return np.concatenate([vectors, np.zeros_like(vectors[:1])])
 
     def finish(self, sums: np.ndarray, lengths: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns the means."""
+        """The means."""
         return sums / np.maximum(lengths, 1)[:, None].astype(sums.dtype)
 
 
@@ -88,7 +88,7 @@ class SmoothInverseFrequency(Average):
     """SIF (Arora et al. 2017): the mean of a / (a + p(w)) w, without its part along the corpus's first component."""
 
     def fit(self, vectors: np.ndarray, counts: np.ndarray, means: Sums) -> np.ndarray:
-        """Returns the first component of the sentences' means, of length 1; not centred, as in their own code.
+        """Learns the first component of the sentences' means, of length 1; not centred, as in their own code.
 
         Raises:
             InputError: scikit-learn is not installed.
@@ -106,13 +106,13 @@ class SmoothInverseFrequency(Average):
         return TruncatedSVD(1, algorithm="arpack", random_state=0).fit(sample).components_[0].astype(np.float32)
 
     def table(self, vectors: np.ndarray, counts: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns the weighed vectors, and zero."""
+        """The weighted vectors, and zero."""
         share = counts / counts.sum()
         weights = self.smoothing / (self.smoothing + share)
         return super().table(vectors * weights[:, None].astype(np.float32), counts, learnt)
 
     def finish(self, sums: np.ndarray, lengths: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns the means without their part along the component."""
+        """The means without their part along the component."""
         means = super().finish(sums, lengths, learnt)
         along = np.einsum("sd,d->s", means, learnt)  # no matrix product: a sentence's must not depend on its place
         return means - np.outer(along, learnt)

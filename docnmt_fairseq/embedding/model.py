@@ -74,11 +74,11 @@ class SentenceEmbedding:
 
     @property
     def width(self) -> int:
-        """Returns d."""
+        """The width d."""
         return len(self.learnt)
 
     def embed(self, words: Words) -> np.ndarray:
-        """Returns sentence vectors, [S, d] float32."""
+        """Sentence vectors, [S, d] float32."""
         return self.method.finish(sums(self.table, words), words.lengths, self.learnt)
 
     def save(self, path: PathLike) -> None:
@@ -94,7 +94,7 @@ class SentenceEmbedding:
 
     @classmethod
     def load(cls, path: PathLike, option: str = "--model") -> "SentenceEmbedding":
-        """Returns a model from its file, in which nothing can be executed.
+        """Reads a model from its file, in which nothing can be executed.
 
         Raises:
             InputError: not such a file, one of another version, or a damaged one.
@@ -105,10 +105,8 @@ class SentenceEmbedding:
                 version = settings.pop("format")
                 if version != FORMAT:
                     raise InputError(f"{option} {path}: a model of format {version}, this version reads {FORMAT}")
-                model = cls(
-                    bytes(arrays["words"]).decode().split("\n"),
-                    *(arrays[name] for name in ("vectors", "counts", "learnt")), Settings(**settings),
-                )  # fmt: skip
+                words = bytes(arrays["words"]).decode().split("\n")
+                model = cls(words, arrays["vectors"], arrays["counts"], arrays["learnt"], Settings(**settings))
             model._check()
         except InputError:
             raise
@@ -132,21 +130,21 @@ class SentenceEmbedding:
             raise ValueError(f"the method is {self.settings.method}")
 
     def with_neighbours(self, neighbours: int) -> "SentenceEmbedding":
-        """Returns the model that goes beside a data-bin."""
+        """The model that goes beside a data-bin."""
         return replace(self, settings=replace(self.settings, neighbours=neighbours))
 
 
 def vocabulary_of(words: List[str], settings: Settings) -> Vocabulary:
-    """Returns the words, as text is looked up with these settings."""
+    """The words, as text is looked up with these settings."""
     return Vocabulary(words, settings.lowercase, settings.phrases, settings.remove_bpe)
 
 
 def method_of(settings: Settings) -> Method:
-    """Returns the method of these settings."""
+    """The method of these settings."""
     return METHODS[settings.method](settings.iterations, settings.smoothing)
 
 
 def sums(table: torch.Tensor, words: Words) -> np.ndarray:
-    """Returns the sum of each sentence's rows of a table, [S, d]; zero for a sentence without words."""
+    """The sum of each sentence's rows of a table, [S, d]; zero for a sentence without words."""
     offsets = torch.from_numpy(np.cumsum(words.lengths) - words.lengths)
     return F.embedding_bag(torch.from_numpy(words.ids), table, offsets, mode="sum").numpy()

@@ -1,11 +1,12 @@
 """For each sentence, the earlier ones of its document that are most similar to it."""
 
 from itertools import pairwise
-from typing import Iterator, Sequence, Tuple
+from typing import Iterator, Protocol, Sequence, Tuple
 
 import numpy as np
+from torch import Tensor
 
-from docnmt_fairseq.data.document_index import DocumentIndex
+from docnmt_fairseq.data.index import DocumentIndex
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 
 FURTHEST = np.iinfo(np.int16).max  # sentences back, the most that can be written
@@ -14,8 +15,16 @@ TOGETHER = 10_000  # sentences whose vectors are made together
 STEP = 2.0**-20  # similarities closer than this are equal: sums come out a little differently by place
 
 
+class Lines(Protocol):
+    """Sentences as token numbers: an indexed dataset of fairseq, or one in memory."""
+
+    def __getitem__(self, item: int) -> Tensor: ...
+
+    def __len__(self) -> int: ...
+
+
 def most_similar(vectors: np.ndarray, most: int) -> np.ndarray:
-    """Returns how many sentences back the most similar ones stand, [n, most] int16, most similar first, 0: none.
+    """How many sentences back the most similar ones stand, [n, most] int16, most similar first, 0: none.
 
     Similarity is the cosine, among equals the nearest first; at most ``FURTHEST`` sentences back.
 
@@ -53,18 +62,19 @@ def groups(documents: np.ndarray) -> Iterator[Tuple[int, int]]:
 
 
 def fill(
-    found: np.ndarray, embedding: SentenceEmbedding, lines: object, index: DocumentIndex, symbols: Sequence[str]
+    found: np.ndarray, embedding: SentenceEmbedding, lines: Lines, index: DocumentIndex, symbols: Sequence[str]
 ) -> int:
     """Puts what :func:`most_similar` gives for each document into the rows of its sentences.
-
-    Returns the number of words that have a vector.
 
     Args:
         found: [lines, most] int16, zeros.
         embedding: of the sentences.
-        lines: an indexed dataset of tokens.
+        lines: of the corpus.
         index: where its documents begin.
         symbols: of the dictionary.
+
+    Returns:
+        the number of tokens that have a vector.
     """
     words_of, known = embedding.vocabulary.of_tokens(symbols), 0
     for first, last in groups(index.documents):
@@ -79,9 +89,9 @@ def fill(
 
 
 def neighbours_in_memory(
-    embedding: SentenceEmbedding, lines: object, index: DocumentIndex, symbols: Sequence[str]
+    embedding: SentenceEmbedding, lines: Lines, index: DocumentIndex, symbols: Sequence[str]
 ) -> np.ndarray:
-    """Returns [lines, most] int16 as :func:`fill` makes it."""
+    """[lines, most] int16 as :func:`fill` makes it."""
     found = np.zeros((len(lines), embedding.settings.neighbours), dtype=np.int16)
     fill(found, embedding, lines, index, symbols)
     return found

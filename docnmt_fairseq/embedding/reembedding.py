@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from docnmt_fairseq.ca_layers.decomposition import compose
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.decomposition import compose
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class Decomposition(NamedTuple):
 
 
 def decompose(vectors: np.ndarray, v_0: np.ndarray) -> Decomposition:
-    """Returns the best decomposition for v_0: χ = a |v_0| / (|v_0|² + |w′|²), between 0 and 1 (step 1 of alg. 1).
+    """The best decomposition for v_0: χ = a |v_0| / (|v_0|² + |w′|²), between 0 and 1 (step 1 of alg. 1).
 
     Args:
         vectors: w, [V, d].
@@ -41,7 +41,7 @@ def decompose(vectors: np.ndarray, v_0: np.ndarray) -> Decomposition:
 
 
 def energy_and_minimum(vectors: np.ndarray, counts: np.ndarray, v_0: np.ndarray) -> Tuple[float, np.ndarray]:
-    """Returns the energy of [Z] eq. 17 with the best χ and w′ for v_0 (step 1), and the best v_0 for those (step 2).
+    """The energy of [Z] eq. 17 with the best χ and w′ for v_0 (step 1), and the best v_0 for those (step 2).
 
     Neither needs w′ itself: w − χ v_0 − (1 − χ) w′ = (a − χ |v_0|) u + χ w′ with u = v_0 / |v_0|, and the least squares
     v_0 is Σ n χ (w − (1 − χ) w′) / Σ n χ² = Σ n χ (a u + χ w′) / Σ n χ².
@@ -61,7 +61,7 @@ def energy_and_minimum(vectors: np.ndarray, counts: np.ndarray, v_0: np.ndarray)
 
 
 def first_component(vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Returns the first principal component of all word occurrences, [d]: where alg. 1 begins.
+    """The first principal component of all word occurrences, [d]: where alg. 1 begins.
 
     Not centred, since it is what the words have in common that is looked for; on the side where their mean is; as long
     as the root mean square of the words' components along it, so that the scale of the vectors makes no difference.
@@ -73,7 +73,7 @@ def first_component(vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def fit_context_vector(vectors: np.ndarray, counts: np.ndarray, iterations: int = 100) -> Tuple[np.ndarray, np.ndarray]:
-    """Returns v_0, [d], and the energy of [Z] eq. 17 at the start and after each iteration, falling.
+    """Learns v_0, [d], and gives the energy of [Z] eq. 17 at the start and after each iteration, falling.
 
     Alternates as alg. 1 does. A new v_0 moves w′ as well, which must stay at a right angle to it, and this may cost
     more than the least squares have gained: then the energy rises, the algorithm stops, and the v_0 before is kept.
@@ -108,7 +108,7 @@ def fit_context_vector(vectors: np.ndarray, counts: np.ndarray, iterations: int 
 
 
 def reembed(vectors: np.ndarray, v_0: np.ndarray, sensitive_only: bool = False) -> Tensor:
-    """Returns χ v_0 + (1 − χ) w′ of every word, [V, d], whose sum is a sentence's vector ([Z] eq. 18).
+    """χ v_0 + (1 − χ) w′ of every word, [V, d], whose sum is a sentence's vector ([Z] eq. 18).
 
     Args:
         vectors: w, [V, d].

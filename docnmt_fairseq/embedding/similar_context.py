@@ -7,12 +7,12 @@ from typing import Optional, Sequence, Tuple
 import numpy as np
 from torch import nn
 
-from docnmt_fairseq.data.document_index import DocumentIndex
+from docnmt_fairseq.context.selected.base import similar_contexts
+from docnmt_fairseq.data.index import DocumentIndex
 from docnmt_fairseq.data.similar import how_to_make, read_similar, vectors_file
 from docnmt_fairseq.embedding.model import SentenceEmbedding
-from docnmt_fairseq.embedding.neighbours import neighbours_in_memory
+from docnmt_fairseq.embedding.neighbours import Lines, neighbours_in_memory
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.context_selection import similar_contexts
 
 
 class SimilarContext:
@@ -32,12 +32,12 @@ class SimilarContext:
         """Takes note of how many similar sentences a model wants to know."""
         self.needed = max(self.needed, similar_contexts(model))
 
-    def of_split(self, data_bin: Path, split: str, lines: object) -> Optional[np.ndarray]:
-        """Returns a split's table, see :func:`read_similar`; None if no model asks."""
+    def of_split(self, data_bin: Path, split: str, lines: Lines) -> Optional[np.ndarray]:
+        """A split's table, see :func:`read_similar`; None if no model asks."""
         return read_similar(data_bin, split, self.languages, lines, self.needed) if self.needed else None
 
-    def in_memory(self, lines: object, index: DocumentIndex) -> Optional[np.ndarray]:
-        """Returns the same of text that is in no data-bin.
+    def in_memory(self, lines: Lines, index: DocumentIndex) -> Optional[np.ndarray]:
+        """The same of text that is in no data-bin.
 
         Raises:
             InputError: the data-bin has no sentence vectors, or its splits know fewer similar sentences.

@@ -26,7 +26,7 @@ class Words:
 
     @classmethod
     def of(cls, sentences: Sequence[Sequence[int]]) -> "Words":
-        """Returns sentences of numbers, packed."""
+        """Sentences of numbers, packed."""
         lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
         return cls(np.fromiter(chain.from_iterable(sentences), dtype=np.int64, count=int(lengths.sum())), lengths)
 
@@ -62,7 +62,7 @@ class Vocabulary:
         return self.unknown
 
     def encode(self, sentences: Iterable[str]) -> Words:
-        """Returns the words of sentences, tokens with spaces between."""
+        """The words of sentences, tokens with spaces between."""
         return Words.of([self._numbers(sentence) for sentence in sentences])
 
     def encode_files(self, paths: Iterable[PathLike]) -> Iterator[Words]:
@@ -84,7 +84,7 @@ class Vocabulary:
             yield self.encode(sentences)
 
     def of_tokens(self, symbols: Sequence[str]) -> Callable[[Sequence[np.ndarray]], Words]:
-        """Returns the function from sentences of a dictionary's numbers, end of sentence included, to their words.
+        """The function from sentences of a dictionary's numbers, end of sentence included, to their words.
 
         Where a word is a symbol, it looks numbers up by numbers; else it goes by way of the text.
         """
@@ -114,7 +114,7 @@ class Vocabulary:
         return [number.get(token, unknown) for token in tokens]
 
     def segment(self, tokens: Sequence[str]) -> List[int]:
-        """Returns the fewest words, phrases and unknown tokens that a sentence can be read as ([Z] sec. 4.1.1).
+        """The fewest words, phrases and unknown tokens that a sentence can be read as ([Z] sec. 4.1.1).
 
         Among equally many, those with fewest unknown tokens; then those whose first, then second, … part is longest.
         By dynamic programming from the end.

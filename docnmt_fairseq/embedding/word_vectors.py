@@ -3,14 +3,13 @@
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List
+from typing import Dict, List
 
 import numpy as np
 
-from docnmt_fairseq.checkpoints import read_checkpoint
 from docnmt_fairseq.corpus.files import PathLike, read_lines
+from docnmt_fairseq.corpus.prepared import data_bin
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.loading import data_bin
 from docnmt_fairseq.marks import PARAGRAPH
 
 logger = logging.getLogger(__name__)
@@ -30,15 +29,15 @@ class WordVectors:
 
 
 def read_text_vectors(path: PathLike) -> WordVectors:
-    """Returns the vectors of a text file: a word and its numbers a line, spaces between, which a word may hold, too.
+    """Reads the vectors of a text file: a word and its numbers a line, spaces between, which a word may hold, too.
 
     A first line of two whole numbers is a header. Of a word that comes again the first vector counts.
 
     Raises:
         InputError: the file cannot be read; a line with too few numbers, or with something that is none.
     """
-    words, vectors, repeated = {}, [], 0
-    width = 0
+    vectors: Dict[str, np.ndarray] = {}
+    width = repeated = 0
     for number, line in enumerate(read_lines(path, strip=" \r\n"), start=1):
         fields = line.split(" ")
         if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
@@ -58,20 +57,17 @@ def read_text_vectors(path: PathLike) -> WordVectors:
         if not np.isfinite(vector).all():
             raise InputError.at(path, number, "a number is not finite")
         word = " ".join(fields[:-width])
-        if word in words:
-            repeated += 1
-        else:
-            words[word] = None
-            vectors.append(vector)
+        repeated += word in vectors
+        vectors.setdefault(word, vector)
     if not vectors:
         raise InputError(f"{path}: holds no word vectors")
     if repeated:
         logger.warning(f"{path}: {repeated:,} words come again; their first vectors count")
-    return WordVectors(list(words), np.stack(vectors))
+    return WordVectors(list(vectors), np.stack(list(vectors.values())))
 
 
 def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
-    """Returns the embeddings of a trained model's source symbols, special symbols and ``<p>`` left out.
+    """Reads the embeddings of a trained model's source symbols, special symbols and ``<p>`` left out.
 
     Args:
         path: a checkpoint of fairseq's or of this package's models.
@@ -83,6 +79,8 @@ def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
     """
     from fairseq.data import Dictionary
     from fairseq.data.data_utils import infer_language_pair
+
+    from docnmt_fairseq.checkpoints import read_checkpoint
 
     state = read_checkpoint(path)
     try:

@@ -36,7 +36,10 @@ def npy_on_disk(path: PathLike, shape: Tuple[int, ...], dtype: type) -> Iterator
 
 
 def write_vectors(embedding: SentenceEmbedding, source: Path, target: Path) -> int:
-    """Writes a text's vectors, [lines, d] float32 ``.npy``, zero for lines that are marks; returns the lines.
+    """Writes a text's vectors, [lines, d] float32 ``.npy``, zero for lines that are marks.
+
+    Returns:
+        the number of lines.
 
     Raises:
         InputError: a file cannot be read, or written; the text is empty.

@@ -1,4 +1,4 @@
-"""Intervals of means over a test set, by resampling its documents."""
+"""Documents drawn with replacement, and the intervals of means over a test set that come of it."""
 
 from typing import Hashable, Optional, Sequence, Tuple
 
@@ -15,6 +15,11 @@ def check_bootstrap(samples: int, seed: int) -> None:
         raise InputError(f"--seed {seed}: at least 0")
 
 
+def draw_documents(documents: int, samples: int, seed: int) -> np.ndarray:
+    """How often each document is drawn where as many are drawn as there are, [samples, documents]."""
+    return np.random.default_rng(seed).multinomial(documents, np.full(documents, 1 / documents), size=samples)
+
+
 def interval_of_mean(
     totals: Sequence[float],
     documents: Sequence[Hashable],
@@ -22,7 +27,7 @@ def interval_of_mean(
     seed: int,
     counts: Optional[Sequence[float]] = None,
 ) -> Tuple[float, float]:
-    """Returns the 2.5th and 97.5th percentile of Σ totals / Σ counts over documents drawn with replacement.
+    """The 2.5th and 97.5th percentile of Σ totals / Σ counts over documents drawn with replacement.
 
     What is of one document is drawn together: it depends on the same context. Documents are numbered in the order in
     which they first come, so the same data and seed give the same interval whatever documents are called.
@@ -38,6 +43,6 @@ def interval_of_mean(
     numbers = np.array([known[document] for document in documents])
     sums = np.bincount(numbers, weights=np.asarray(totals, dtype=float))  # [documents]
     sizes = np.bincount(numbers, weights=None if counts is None else np.asarray(counts, dtype=float))
-    draws = np.random.default_rng(seed).multinomial(len(known), np.full(len(known), 1 / len(known)), size=samples)
+    draws = draw_documents(len(known), samples, seed)
     low, high = np.percentile((draws @ sums) / (draws @ sizes), [2.5, 97.5])
     return float(low), float(high)

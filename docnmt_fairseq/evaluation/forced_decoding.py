@@ -1,18 +1,20 @@
-"""How likely given target sentences are, word by word, where they stand in their documents."""
+"""How likely given target sentences are, token by token, where they stand in their documents."""
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Dict, Iterable, Iterator, List, Sequence, Tuple, TypeVar
+from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple, TypeVar
 
 import numpy as np
 import torch
 from fairseq import utils
+from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
+from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.loading import Loaded
-from docnmt_fairseq.evaluation.samples import Batch, batches_of, longest_sentences
-from docnmt_fairseq.search.rounds import pad_previous, remember, with_target_context
+from docnmt_fairseq.evaluation.samples import Batch, Sample, batches_of, longest_sentences
+from docnmt_fairseq.models.sources import Sources
+from docnmt_fairseq.search.rounds import project, show_previous, with_target_context
 from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationTask
 from docnmt_fairseq.tasks.document_translation import for_model
 
@@ -41,28 +43,28 @@ class ForcedDecoder:
     """Scores target sentences with any models: documents are encoded once, whatever is asked about them.
 
     Args:
-        loaded: an ensemble; its probabilities are averaged.
+        ensemble: its models' probabilities are averaged.
         max_tokens: source tokens of a batch of documents, and target tokens of a batch of candidates.
     """
 
-    def __init__(self, loaded: Loaded, max_tokens: int = 4096):
+    def __init__(self, ensemble: Ensemble, max_tokens: int = 4096):
         if max_tokens < 1:
             raise InputError(f"--max-tokens {max_tokens}: at least 1")
-        self.loaded, self.max_tokens = loaded, max_tokens
-        self.eos, self.pad = loaded.task.target_dictionary.eos(), loaded.task.target_dictionary.pad()
-        self.device = next(loaded.models[0].parameters()).device
-        self.longest = longest_sentences(loaded)
+        self.ensemble, self.max_tokens = ensemble, max_tokens
+        self.eos, self.pad = ensemble.task.target_dictionary.eos(), ensemble.task.target_dictionary.pad()
+        self.device = next(ensemble.models[0].parameters()).device
+        self.longest = longest_sentences(ensemble)
         self.break_symbol = None
         window = 1
-        if isinstance(loaded.task, ConcatenatedTranslationTask):
-            window = loaded.task.window[1]
-            self.break_symbol = loaded.task.target_dictionary.index(str(loaded.task.view("break_symbol")))
-        looking_back = with_target_context(loaded.models)
+        if isinstance(ensemble.task, ConcatenatedTranslationTask):
+            window = ensemble.task.window[1]
+            self.break_symbol = ensemble.task.target_dictionary.index(str(ensemble.task.view("break_symbol")))
+        looking_back = with_target_context(ensemble.models)
         contexts = [model.decoder.target_context.mechanism.contexts for model in looking_back]
         self.target_sentences = max([window - 1, *contexts])
 
     def score(self, text: List[Tensor], requests: Sequence[Request]) -> List[np.ndarray]:
-        """Returns the log-probability of every target token, [m_t] float64 a request.
+        """The log-probability of every target token, [m_t] float64 a request.
 
         Equal requests get the very same numbers.
 
@@ -78,66 +80,68 @@ class ForcedDecoder:
             of_line[request.line].append(request)
         found: Dict[Request, np.ndarray] = {}
         with torch.no_grad():
-            for batch in batches_of(self.loaded, text, list(of_line), self.max_tokens):
+            for batch in batches_of(self.ensemble, text, list(of_line), self.max_tokens):
                 found.update(self._score_batch(batch, of_line))
         return [found[request] for request in requests]
 
     def _score_batch(self, batch: Batch, of_line: Dict[int, List[Request]]) -> Iterator[Tuple[Request, np.ndarray]]:
         jobs = [(row, request) for row, line in enumerate(batch.lines) for request in of_line.get(line, [])]
-        jobs.sort(key=lambda job: len(self._prefix(job[1], batch.reach[job[0]])) + len(job[1].target))
-        encoded = [self._encode(model, batch.sample) for model in self.loaded.models]
-        previous = [self._previous(model, output, jobs, batch) for model, output in zip(self.loaded.models, encoded)]
-        prefixes = [self._prefix(request, batch.reach[row]) for row, request in jobs]
+        jobs.sort(key=lambda job: len(self._prefix(job[1], batch.visible_targets[job[0]])) + len(job[1].target))
+        encoded = [self._encode(model, batch.sample) for model in self.ensemble.models]
+        previous = [self._previous(model, output, jobs, batch) for model, output in zip(self.ensemble.models, encoded)]
+        prefixes = [self._prefix(request, batch.visible_targets[row]) for row, request in jobs]
         costs = [len(prefix) + len(request.target) for prefix, (_, request) in zip(prefixes, jobs)]
         for part in _packed(costs, self.max_tokens):
             targets = [torch.tensor([*prefixes[number], *jobs[number][1].target]) for number in part]
             rows = torch.tensor([jobs[number][0] for number in part], device=self.device)
             of_models = []
-            for model, output, memories in zip(self.loaded.models, encoded, previous):
+            for model, output, memories in zip(self.ensemble.models, encoded, previous):
                 of_rows = model.encoder.reorder_encoder_out(output, rows)
                 shown = [memories[number] for number in part] if memories else []
                 if any(shown):
-                    of_rows["previous_targets"] = pad_previous(shown)
+                    show_previous(of_rows, shown)
                 of_models.append(self._log_probabilities(model, targets, of_rows))
             together = torch.stack(of_models).logsumexp(0) - np.log(len(of_models))  # [rows, longest]
             for number, scores in zip(part, together.double().cpu().numpy()):
                 start, request = len(prefixes[number]), jobs[number][1]
                 yield request, scores[start : start + len(request.target)].copy()
 
-    def _encode(self, model: nn.Module, sample: Dict) -> Dict:
+    def _encode(self, model: BaseFairseqModel, sample: Sample) -> Dict[str, Any]:
         net_input = dict(for_model(model, sample)["net_input"])
         net_input.pop("prev_output_tokens", None)
         if self.device.type == "cuda":
             net_input = utils.move_to_cuda(net_input)
         return model.encoder(**net_input)
 
-    def _log_probabilities(self, model: nn.Module, targets: List[Tensor], encoder_out: Dict) -> Tensor:
-        """Returns [rows, longest target] of what each target's tokens are given those before."""
+    def _log_probabilities(self, model: BaseFairseqModel, targets: List[Tensor], encoder_out: Dict[str, Any]) -> Tensor:
+        """[rows, longest target] of what each target's tokens are given those before."""
         padded = nn.utils.rnn.pad_sequence(targets, batch_first=True, padding_value=self.pad).to(self.device)
         # Nothing looks ahead, so what stands behind an end does not matter; without padding there is nothing to mask.
         begun = torch.cat([padded.new_full((len(padded), 1), self.eos), padded[:, :-1]], dim=1)
         begun[begun.eq(self.pad)] = self.eos
         output = model.decoder(begun, encoder_out=encoder_out)
-        of_words = model.get_normalized_probs(output, log_probs=True, sample={"target": padded})
-        return of_words.gather(2, padded.unsqueeze(2)).squeeze(2)
+        of_tokens = model.get_normalized_probs(output, log_probs=True, sample={"target": padded})
+        return of_tokens.gather(2, padded.unsqueeze(2)).squeeze(2)
 
-    def _prefix(self, request: Request, reach: int) -> List[int]:
-        """Returns the target sentences before, as a model that writes several reads them, breaks between."""
-        if self.break_symbol is None or not reach:
+    def _prefix(self, request: Request, visible_targets: int) -> List[int]:
+        """The target sentences before, as a model that writes several reads them, breaks between."""
+        if self.break_symbol is None or not visible_targets:
             return []
-        shown = list(request.before[-reach:])
+        shown = list(request.before[-visible_targets:])
         while shown and sum(map(len, shown)) + len(request.target) > self.longest[1]:
             shown = shown[1:]
         return [token for sentence in shown for token in (*sentence[:-1], self.break_symbol)]
 
-    def _previous(self, model: nn.Module, encoded: Dict, jobs: List[Job], batch: Batch) -> List[List[Tensor]]:
-        """Returns for each job what the model remembers of target sentences before, if it is one that looks back."""
+    def _previous(
+        self, model: BaseFairseqModel, encoded: Dict[str, Any], jobs: List[Job], batch: Batch
+    ) -> List[List[Tensor]]:
+        """What the model looks at of target sentences before, by job; empty of a model that does not look back."""
         if not with_target_context([model]):
             return []
         contexts = model.decoder.target_context.mechanism.contexts
         looked_at: List[List[Tuple[int, Tokens]]] = []  # the row of each sentence, and its tokens
         for row, request in jobs:
-            shown = min(batch.reach[row], contexts, len(request.before))
+            shown = min(batch.visible_targets[row], contexts, len(request.before))
             before = request.before[len(request.before) - shown :]
             looked_at.append([(row - shown + place, tokens) for place, tokens in enumerate(before)])
         sentences = sorted({sentence for of_job in looked_at for sentence in of_job}, key=lambda one: len(one[1]))
@@ -147,7 +151,7 @@ class ForcedDecoder:
             rows = torch.tensor([row for row, _ in of_part], device=self.device)
             tokens = [torch.tensor(tokens, device=self.device) for _, tokens in of_part]
             of_rows = model.encoder.reorder_encoder_out(encoded, rows)
-            memories.update(zip(of_part, remember(model.decoder, tokens, of_rows)))
+            memories.update(zip(of_part, project(model.decoder, tokens, Sources.of(of_rows))))
         return [[memories[sentence] for sentence in of_job] for of_job in looked_at]
 
 
@@ -164,10 +168,10 @@ def _packed(sizes: Sequence[int], most: int) -> Iterator[List[int]]:
 
 
 def previous_of(sentences: Sequence[T], most: int) -> Tuple[T, ...]:
-    """Returns the last sentences, ``most`` of them at most."""
+    """The last sentences, ``most`` of them at most."""
     return tuple(sentences[max(0, len(sentences) - most) :])
 
 
 def as_tokens(lines: Iterable[Tensor]) -> List[Tokens]:
-    """Returns token tensors as tuples."""
+    """Token tensors as tuples."""
     return [tuple(tokens.tolist()) for tokens in lines]

@@ -1,10 +1,10 @@
-"""Reads what ``fairseq-generate`` prints and lays it back into the documents it came from."""
+"""What ``fairseq-generate`` prints, laid back into the documents it came from."""
 
 import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Dict, Iterable, List, Optional, Sequence, Set
+from typing import Collection, Dict, Iterable, List, Optional, Sequence, Set
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
@@ -31,7 +31,7 @@ class _Log:
 
 
 def parse_generate_log(path: Path) -> Dict[int, str]:
-    """Returns the best hypothesis of every sample id, in the order of the log.
+    """Reads the best hypothesis of every sample id, in the order of the log.
 
     The best one is the first: fairseq prints the ``--nbest`` of a sentence best first. Its detokenised form (line
     ``D``) is taken where the log has it, else its plain form (line ``H``). Other lines are passed over.
@@ -55,7 +55,7 @@ def parse_generate_log(path: Path) -> Dict[int, str]:
 
 
 def restore_document_order(log: Path, delimited: Path) -> List[str]:
-    """Returns one line for each line of ``delimited``: its hypothesis, or its own mark (empty line or ``<p>``).
+    """Puts one line for each line of ``delimited``: its hypothesis, or its own mark (empty line or ``<p>``).
 
     Args:
         log: the output of ``fairseq-generate``; sample ids are line numbers of ``delimited``, from 0.
@@ -81,12 +81,12 @@ def restore_document_order(log: Path, delimited: Path) -> List[str]:
 
 
 def sentence_ids(lines: Sequence[str]) -> List[int]:
-    """Returns the places of the lines that are sentences, not marks."""
+    """The places of the lines that are sentences, not marks."""
     return [i for i, line in enumerate(lines) if not is_mark(line)]
 
 
 def subword_mark(lines: Iterable[str]) -> Optional[str]:
-    """Returns the mark of subwords that were left in these lines, None if there is none."""
+    """The mark of subwords that were left in these lines, None if there is none."""
     for line in lines:
         if PIECE in line:
             return PIECE
@@ -127,7 +127,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _first(ids: "Sequence[int] | Set[int]") -> str:
+def _first(ids: Collection[int]) -> str:
     ordered = sorted(ids)
     more = f" and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else ""
     return ", ".join(map(str, ordered[:_SHOWN])) + more

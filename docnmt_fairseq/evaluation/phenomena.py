@@ -1,12 +1,12 @@
 """How many of the words that only context decides a system got right."""
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Hashable, List, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, List, Sequence, Tuple, TypeVar
 
 from docnmt_fairseq.corpus.synth.table import Case
 from docnmt_fairseq.errors import InputError
 
-Key = TypeVar("Key", bound=Hashable)
+Key = TypeVar("Key", str, int, Tuple[str, int])
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class Accuracy:
 
     @property
     def share(self) -> float:
-        """Returns the accuracy, from 0 to 1."""
+        """The accuracy, from 0 to 1."""
         return self.right / self.cases
 
     def to_json(self) -> Dict[str, Any]:
-        """Returns the figures with the accuracy among them."""
+        """The figures with the accuracy among them."""
         return {"accuracy": self.share, "right": self.right, "cases": self.cases, "interval": [self.low, self.high]}
 
 
@@ -38,7 +38,7 @@ class PhenomenaAccuracy:
     by_kind_and_distance: Dict[str, Dict[int, Accuracy]]
 
     def to_json(self) -> Dict[str, Any]:
-        """Returns all figures as plain dictionaries."""
+        """All figures as plain dictionaries."""
         return {
             "overall": self.overall.to_json(),
             "by_kind": {kind: figure.to_json() for kind, figure in self.by_kind.items()},
@@ -51,7 +51,7 @@ class PhenomenaAccuracy:
 
 
 def accuracy_of(right: int, cases: int) -> Accuracy:
-    """Returns the accuracy of ``right`` out of ``cases`` (at least one) with its interval."""
+    """The accuracy of ``right`` out of ``cases`` (at least one) with its interval."""
     from scipy.stats import binomtest
 
     interval = binomtest(right, cases).proportion_ci(confidence_level=0.95, method="wilson")
@@ -59,11 +59,11 @@ def accuracy_of(right: int, cases: int) -> Accuracy:
 
 
 def judge(cases: Sequence[Case], lines: Sequence[str]) -> List[bool]:
-    """Returns for each case whether its sentence holds the right form and none of the wrong ones.
+    """For each case, whether its sentence holds the right form and none of the wrong ones.
 
     Args:
         cases: the table of a split.
-        lines: the hypotheses in document order, marks included, as ``restore_document_order`` returns them.
+        lines: the hypotheses in document order, marks included, as ``restore_document_order`` gives them.
 
     Raises:
         InputError: a case lies beyond the lines.
@@ -78,7 +78,7 @@ def judge(cases: Sequence[Case], lines: Sequence[str]) -> List[bool]:
 
 
 def measure(cases: Sequence[Case], lines: Sequence[str]) -> PhenomenaAccuracy:
-    """Returns the accuracy of hypotheses in document order against a (non-empty) table of cases."""
+    """The accuracy of hypotheses in document order against a (non-empty) table of cases."""
     judged = list(zip(cases, judge(cases, lines)))
     pairs = _group(judged, lambda case: (case.kind, case.distance))
     kinds = _group(judged, lambda case: case.kind)
@@ -95,7 +95,7 @@ def measure(cases: Sequence[Case], lines: Sequence[str]) -> PhenomenaAccuracy:
 def by_distance_range(
     accuracy: PhenomenaAccuracy, ranges: Sequence[Tuple[int, int]]
 ) -> Dict[Tuple[int, int], Accuracy]:
-    """Returns the accuracy over all kinds in ranges of distances (both ends included), those with cases only."""
+    """The accuracy over all kinds in ranges of distances (both ends included), those with cases only."""
     found = {}
     for low, high in ranges:
         parts = [figure for distance, figure in accuracy.by_distance.items() if low <= distance <= high]
@@ -108,4 +108,4 @@ def _group(judged: Sequence[Tuple[Case, bool]], key: Callable[[Case], Key]) -> D
     groups: Dict[Key, List[bool]] = {}
     for case, right in judged:
         groups.setdefault(key(case), []).append(right)
-    return {name: accuracy_of(sum(groups[name]), len(groups[name])) for name in sorted(groups)}  # type: ignore[type-var]
+    return {name: accuracy_of(sum(groups[name]), len(groups[name])) for name in sorted(groups)}

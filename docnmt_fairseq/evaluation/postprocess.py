@@ -7,7 +7,7 @@ from typing import Any, List, Mapping, Optional
 from docnmt_fairseq.corpus.config import manifest_options
 from docnmt_fairseq.corpus.edits import OPERATIONS, edited_line
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.text_steps import joins_of, plain_text, tokenizers_of
+from docnmt_fairseq.corpus.text_codec import joins_of, plain_text, tokenizers_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import PIECE, restore_document_order
 from docnmt_fairseq.marks import is_mark
@@ -35,7 +35,7 @@ class Translation:
 
 
 def read_translation(data: Path, split: str, log: Path) -> Translation:
-    """Returns the translation of a split of ``docnmt prepare``'s output.
+    """Reads the translation of a split of ``docnmt prepare``'s output.
 
     Args:
         data: the folder that ``docnmt prepare`` wrote.
@@ -59,12 +59,12 @@ def read_translation(data: Path, split: str, log: Path) -> Translation:
 
 
 def read_text_as_translation(data: Path, split: str, side: str) -> Translation:
-    """Returns a side of the data as if a model had written it, such as the machine translation of post-edits.
+    """Reads a side of the data as if a model had written it, such as the machine translation of post-edits.
 
     Args:
         data: the folder that ``docnmt prepare`` wrote.
         split: "test", "test1", ...
-        side: the language, or the name of a further text, that was prepared as the target was.
+        side: the language, or the name of an extra text, that was prepared as the target was.
 
     Raises:
         InputError: no such output.
@@ -74,7 +74,7 @@ def read_text_as_translation(data: Path, split: str, side: str) -> Translation:
 
 
 def _stage(options: Mapping[str, Any]) -> str:
-    """Returns the folder with the text before subwords."""
+    """The folder with the text before subwords."""
     tokenized = tokenizers_of(options) != ("none", "none")
     return "truecased" if options["truecase"] else "tokenized" if tokenized else "text"
 
@@ -93,7 +93,7 @@ def _beside_reference(data: Path, split: str, options: Mapping[str, Any], tokens
 
 
 def _edited(operations: List[str], translation: Path, log: Path, joins: Optional[str]) -> List[str]:
-    """Returns the text that operations make of the machine translation, its subwords joined."""
+    """The text that operations make of the machine translation, its subwords joined."""
     from fairseq.data.data_utils import post_process
 
     joined = {first + second for first in OPERATIONS for second in OPERATIONS}

@@ -1,19 +1,22 @@
 """Batches of delimited text in memory, as a model's own task makes them, for chosen lines of it."""
 
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Sequence
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 import numpy as np
 from fairseq import utils
+from fairseq.tasks import FairseqTask
 from torch import Tensor
 
+from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.data.batching import pack_batches
 from docnmt_fairseq.data.concatenation import ConcatenationDataset
-from docnmt_fairseq.data.document_dataset import DocumentDataset
+from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.data.pieces import running_total
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.loading import Loaded
 from docnmt_fairseq.tasks.documents import DocumentsTask
+
+Sample = Dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -23,21 +26,21 @@ class Batch:
     Attributes:
         sample: as the task's collater makes it, without targets.
         lines: of the text, one for each row.
-        reach: for each row, how many target sentences before it the model may see, those right before it.
+        visible_targets: for each row, how many target sentences before it the model may see, those right before it.
     """
 
-    sample: Dict
+    sample: Sample
     lines: List[int]
-    reach: List[int]
+    visible_targets: List[int]
 
 
 def batches_of(
-    loaded: Loaded, text: List[Tensor], lines: Sequence[int], max_tokens: int, only_lines: bool = False
+    ensemble: Ensemble, text: List[Tensor], lines: Sequence[int], max_tokens: int, only_lines: bool = False
 ) -> Iterator[Batch]:
     """Yields batches in which each of ``lines`` is a row once; there may be rows of other lines.
 
     Args:
-        loaded: models with their task; one that knows no documents gets sentences.
+        ensemble: the models with their task; one that knows no documents gets sentences.
         text: source tokens of delimited text.
         lines: sentences of it, no marks.
         max_tokens: source tokens of a batch, context included.
@@ -47,29 +50,29 @@ def batches_of(
         InputError: a sentence is longer than the models take.
     """
     lines = sorted(set(lines))
-    longest = longest_sentences(loaded)[0]
+    longest = longest_sentences(ensemble)[0]
     long = next((number for number, tokens in enumerate(text) if len(tokens) > longest), None)
     if long is not None:
         raise InputError(f"line {long + 1} of the documents: {len(text[long])} tokens; the model takes {longest}")
-    if not isinstance(loaded.task, DocumentsTask):
-        yield from _of_sentences(loaded.task, text, lines, max_tokens)
+    if not isinstance(ensemble.task, DocumentsTask):
+        yield from _of_sentences(ensemble.task, text, lines, max_tokens)
         return
-    dataset = loaded.task.documents_in_memory(text)
+    dataset = ensemble.task.documents_in_memory(text)
     if isinstance(dataset, ConcatenationDataset):
-        dataset.fit(*longest_sentences(loaded))
+        dataset.fit(*longest_sentences(ensemble))
         yield from _of_windows(dataset, lines, max_tokens)
     else:
         yield from _of_pieces(dataset, lines, max_tokens, only_lines)
 
 
-def longest_sentences(loaded: Loaded) -> Sequence[int]:
-    """Returns how many source and target tokens a sentence may have."""
+def longest_sentences(ensemble: Ensemble) -> Tuple[int, int]:
+    """How many source and target tokens a sentence may have."""
     return utils.resolve_max_positions(
-        loaded.task.max_positions(), *(model.max_positions() for model in loaded.models)
+        ensemble.task.max_positions(), *(model.max_positions() for model in ensemble.models)
     )  # fmt: skip
 
 
-def _of_sentences(task: object, text: List[Tensor], lines: List[int], max_tokens: int) -> Iterator[Batch]:
+def _of_sentences(task: FairseqTask, text: List[Tensor], lines: List[int], max_tokens: int) -> Iterator[Batch]:
     sentences = [text[line] for line in lines]
     sizes = np.array([len(tokens) for tokens in sentences])
     dataset = task.build_dataset_for_inference(sentences, sizes)
@@ -81,11 +84,11 @@ def _of_sentences(task: object, text: List[Tensor], lines: List[int], max_tokens
 def _of_windows(dataset: ConcatenationDataset, lines: List[int], max_tokens: int) -> Iterator[Batch]:
     numbers = np.searchsorted(dataset.index.items, lines)
     sizes = dataset.src_sizes[:, None]
-    reach = np.minimum(dataset.src.counts, dataset.sentences[1] - 1)
+    visible_targets = np.minimum(dataset.src.counts, dataset.sentences[1] - 1)
     for batch in pack_batches(numbers[np.argsort(-sizes[numbers, 0], kind="stable")], sizes, max_tokens, None):
         sample = dataset.collater([dataset[int(number)] for number in batch])
         rows = sample["id"].tolist()
-        yield Batch(sample, rows, reach[np.searchsorted(dataset.index.items, rows)].tolist())
+        yield Batch(sample, rows, visible_targets[np.searchsorted(dataset.index.items, rows)].tolist())
 
 
 def _of_pieces(dataset: DocumentDataset, lines: List[int], max_tokens: int, only_lines: bool) -> Iterator[Batch]:
@@ -93,17 +96,17 @@ def _of_pieces(dataset: DocumentDataset, lines: List[int], max_tokens: int, only
     total, pieces = running_total(wanted), dataset.pieces
     numbers = np.flatnonzero(total[pieces.end] > total[pieces.start])
     for batch in dataset.batch_by_size(numbers, max_tokens=max_tokens):
-        samples = [dataset[int(number)] for number in batch]
+        samples: List[Sample] = [dataset[int(number)] for number in batch]
         if only_lines:
             samples = [_with_rows(sample, lines) for sample in samples]
-        sample = dataset.collater(samples)
+        sample: Sample = dataset.collater(samples)
         # Target sentences before a piece are not seen in training either.
-        reach = [0 if one["hidden"] else place for one in samples for place in range(len(one["ids"]))]
-        yield Batch(sample, sample["id"].tolist(), reach)
+        visible_targets = [0 if one["hidden"] else place for one in samples for place in range(len(one["ids"]))]
+        yield Batch(sample, sample["id"].tolist(), visible_targets)
 
 
-def _with_rows(sample: Dict, lines: List[int]) -> Dict:
-    """Returns the piece with only those of its decoded sentences that are among ``lines``."""
+def _with_rows(sample: Sample, lines: List[int]) -> Sample:
+    """The piece with only those of its decoded sentences that are among ``lines``."""
     kept = np.isin(sample["ids"], lines)
     decoded = sample["decoded"].copy()
     decoded[np.flatnonzero(decoded)[~kept]] = False

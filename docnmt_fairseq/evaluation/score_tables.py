@@ -3,24 +3,18 @@
 from typing import Callable, List, Sequence
 
 from docnmt_fairseq.evaluation.score_report import Column, ScoreReport
-from docnmt_fairseq.evaluation.significance import DOCUMENTS, Outcome
+from docnmt_fairseq.evaluation.significance import TESTS, Outcome
 from docnmt_fairseq.evaluation.tables import aligned, markdown
-
-_RESAMPLED = {
-    "bootstrap": "paired bootstrap, {:,} resamples of segments",
-    "randomisation": "approximate randomisation, {:,} trials over segments",
-    DOCUMENTS: "paired bootstrap, {:,} resamples of whole documents",
-}
 
 
 def as_text(report: ScoreReport) -> str:
-    """Returns the report for a terminal."""
+    """Lays the report out for a terminal."""
     lines = [f"{name:{_width(report)}}  {signature}" for name, signature in _signatures(report)]
     return _laid_out(report, aligned, str, lines)
 
 
 def as_markdown(report: ScoreReport) -> str:
-    """Returns the report as Markdown."""
+    """Lays the report out as Markdown."""
     lines = [f"- {name}: `{signature}`" for name, signature in _signatures(report)]
     return _laid_out(report, markdown, "**{}**".format, lines)
 
@@ -33,9 +27,8 @@ def _laid_out(
 ) -> str:
     parts = [_about(report), table(_scores(report))]
     for test in report.columns[0].comparisons:
-        columns = [column for column in report.columns if test in column.comparisons]
-        how = _RESAMPLED[test].format(columns[0].comparisons[test].samples)
-        parts += [title(f"{how}; against {report.systems[0]}"), table(_comparisons(report, test, columns))]
+        how = TESTS[test].title.format(report.columns[0].comparisons[test].samples)
+        parts += [title(f"{how}; against {report.systems[0]}"), table(_comparisons(report, test))]
     return "\n\n".join([*parts, "\n".join(signatures)])
 
 
@@ -49,30 +42,30 @@ def _about(report: ScoreReport) -> str:
 def _scores(report: ScoreReport) -> List[List[str]]:
     rows = [["system", *map(_heading, report.columns)]]
     for name in report.systems:
-        rows.append([name, *(f"{column.scores[name]:.{column.digits}f}" for column in report.columns)])
+        rows.append([name, *(f"{column.scores[name]:.{column.decimals}f}" for column in report.columns)])
     return rows
 
 
-def _comparisons(report: ScoreReport, test: str, columns: List[Column]) -> List[List[str]]:
+def _comparisons(report: ScoreReport, test: str) -> List[List[str]]:
     rows = [["metric", "system", "score", "difference", "p"]]
-    for column in columns:
+    for column in report.columns:
         for name in report.systems:
             outcome = column.comparisons[test].outcomes[name]
-            rows.append([_heading(column), name, *_cells(outcome, column.digits)])
+            rows.append([_heading(column), name, *_cells(outcome, column.decimals)])
     return rows
 
 
-def _cells(outcome: Outcome, digits: int) -> List[str]:
-    """Returns score ± half its interval, difference [its interval], and p; the last two for all but the baseline."""
-    score = f"{outcome.score:.{digits}f}"
+def _cells(outcome: Outcome, decimals: int) -> List[str]:
+    """Score ± half its interval, difference [its interval], and p; the last two for all but the baseline."""
+    score = f"{outcome.score:.{decimals}f}"
     if outcome.margin is not None:
-        score += f" ± {outcome.margin:.{digits}f}"
+        score += f" ± {outcome.margin:.{decimals}f}"
     if outcome.difference is None:
         return [score, "", ""]
-    difference = f"{outcome.difference:+.{digits}f}"
+    difference = f"{outcome.difference:+.{decimals}f}"
     if outcome.difference_interval:
         low, high = outcome.difference_interval
-        difference += f" [{low:+.{digits}f}, {high:+.{digits}f}]"
+        difference += f" [{low:+.{decimals}f}, {high:+.{decimals}f}]"
     return [score, difference, f"{outcome.p_value:.4f}"]
 
 

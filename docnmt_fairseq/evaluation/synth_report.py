@@ -16,7 +16,7 @@ from docnmt_fairseq.evaluation.tables import aligned
 
 @dataclass(frozen=True)
 class SystemResult:
-    """What one system reached."""
+    """The scores and the accuracy of one system."""
 
     scores: Scores
     accuracy: PhenomenaAccuracy
@@ -30,7 +30,7 @@ class SynthReport:
     ceiling: Mapping[str, Any]
 
     def to_json(self) -> Dict[str, Any]:
-        """Returns every figure as plain dictionaries."""
+        """Every figure as plain dictionaries."""
         systems = {
             name: {"scores": result.scores.to_json(), "phenomena": result.accuracy.to_json()}
             for name, result in self.systems.items()
@@ -39,7 +39,7 @@ class SynthReport:
 
 
 def build_report(corpus: Path, split: str, logs: Mapping[str, Path]) -> SynthReport:
-    """Returns the results of the systems whose ``fairseq-generate`` output ``logs`` names.
+    """Scores the systems whose ``fairseq-generate`` output ``logs`` names.
 
     Raises:
         InputError: a file of the corpus is missing or damaged, or a log does not cover the split.
@@ -87,7 +87,7 @@ def check_ceiling(report: SynthReport, name: str) -> None:
 
 
 def format_report(report: SynthReport) -> str:
-    """Returns the tables as text: scores and accuracy by kind, then accuracy by distance, then the signatures."""
+    """Lays the tables out as text: scores and accuracy by kind, then accuracy by distance, then the signatures."""
     first = next(iter(report.systems.values()))
     kinds = list(first.accuracy.by_kind)
     rows = [["system", "BLEU", "chrF", *kinds, "overall"]]
@@ -111,7 +111,7 @@ def format_report(report: SynthReport) -> str:
 
 
 def distance_ranges(low: int, high: int) -> List[Tuple[int, int]]:
-    """Returns at most four consecutive ranges (both ends included) that cover ``low`` to ``high``."""
+    """At most four consecutive ranges (both ends included) that cover ``low`` to ``high``."""
     step = -(-(high - low + 1) // 4)
     return [(start, min(high, start + step - 1)) for start in range(low, high + 1, step)]
 

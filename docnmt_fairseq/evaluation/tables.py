@@ -4,7 +4,7 @@ from typing import List, Sequence
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Returns rows of equally many cells in columns: the first to the left, the others to the right."""
+    """Lays rows of equally many cells out in columns: the first to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = []
     for row in rows:
@@ -14,7 +14,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:
-    """Returns rows of equally many cells as a table of Markdown, the first row its header."""
+    """Lays rows of equally many cells out as a table of Markdown, the first row its header."""
     header, *body = [[cell.replace("|", "\\|") for cell in row] for row in rows]
     lines: List[List[str]] = [header, ["---"] * len(header), *body]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -1,16 +1,30 @@
 """References and translations as documents of sentences, read from delimited text or the output of fairseq-generate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.corpus.delimited import parallel_lines, read_documents
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import restore_document_order, subword_mark
-from docnmt_fairseq.evaluation.metrics import Stream
 from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH, is_mark
 
 ON_EMPTY = ("error", "score")
+LEVELS = ("sentence", "document")
+
+Stream = List[List[str]]  # the sentences of each document
+
+
+def at_level(stream: Stream, level: str) -> Stream:
+    """A text in which what is one segment on a level is one sentence: itself, or whole documents, spaces between."""
+    if level == "document":
+        return [[" ".join(filter(None, sentences))] for sentences in stream]
+    return stream
+
+
+def segments(stream: Stream, level: str = "sentence") -> List[str]:
+    """The segments of all documents in order: sentences, or documents."""
+    return [segment for of_document in at_level(stream, level) for segment in of_document]
 
 
 @dataclass(frozen=True)
@@ -22,12 +36,14 @@ class References:
         streams: the sentences of each reference, by document.
         source: the same of the source.
         lines: for each sentence the line it stands on, from 1; the same in every file.
+        level: of ``LEVELS``: what stands here as a sentence.
     """
 
     files: Tuple[Path, ...]
     streams: List[Stream]
     source: Optional[Stream]
     lines: List[List[int]]
+    level: str = "sentence"
 
     @property
     def documents(self) -> int:
@@ -39,9 +55,21 @@ class References:
         """Number of sentences."""
         return sum(map(len, self.lines))
 
+    def at_level(self, level: str) -> "References":
+        """The same test set with the segments of a level as its sentences; a document stands on its first line."""
+        if level == self.level:
+            return self
+        return replace(
+            self,
+            streams=[at_level(stream, level) for stream in self.streams],
+            source=self.source and at_level(self.source, level),
+            lines=[numbers[:1] for numbers in self.lines],
+            level=level,
+        )
+
 
 def read_references(files: Sequence[Path], source: Optional[Path] = None) -> References:
-    """Returns the references of a test set, one delimited file each.
+    """Reads the references of a test set, one delimited file each.
 
     Raises:
         InputError: a file cannot be read, the files do not have the same marks on the same lines, or there is no
@@ -60,7 +88,7 @@ def read_references(files: Sequence[Path], source: Optional[Path] = None) -> Ref
 
 
 def read_log(path: Path, references: References) -> Stream:
-    """Returns the translations of a test set that ``fairseq-generate`` printed, in any order.
+    """Reads the translations of a test set that ``fairseq-generate`` printed, in any order.
 
     Raises:
         InputError: an id is missing, comes twice or is none of the references' lines; or subwords were left in.
@@ -71,7 +99,7 @@ def read_log(path: Path, references: References) -> Stream:
 
 
 def read_text(path: Path, references: References, on_empty: str = "error") -> Stream:
-    """Returns the translations of a test set from delimited text with the references' marks.
+    """Reads the translations of a test set from delimited text with the references' marks.
 
     Args:
         path: the text.

@@ -1,34 +1,30 @@
 """Option of models with χ-gated layers: χ and what it weighs are trained in turn."""
 
 from dataclasses import dataclass
-from typing import Iterator
 
-from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
+from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.context_aware_layers.alternating_updates import AlternatingUpdates
 from docnmt_fairseq.options import option
 
 
 @dataclass
-class AlternatingConfig(FairseqDataclass):
+class AlternatingOptions:
     """How χ is trained."""
 
     em_steps: int = option(
         0, "train χ and what it weighs in turn, so many updates each, wherever the model has χ with parameters of its "
-        "own (not in ca-rnn); 0: together"
+        "own (not in ca-rnn); 0: together", minimum=0,
     )  # fmt: skip
 
 
-def alternating_problems(cfg: AlternatingConfig) -> Iterator[str]:
-    """Yields what is wrong with the option."""
-    if cfg.em_steps < 0:
-        yield f"--em-steps {cfg.em_steps}: must not be negative"
+def alternate_updates(model: nn.Module, cfg: AlternatingOptions) -> None:
+    """Lets the model train χ and the rest of its χ-gated layers in turn if the option says so.
 
-
-def alternate_updates(model: nn.Module, cfg: AlternatingConfig) -> None:
-    """Lets the model train χ and the rest of its χ-gated layers in turn if the option says so."""
+    Raises:
+        InputError: the model has no χ-gated layer.
+    """
     if cfg.em_steps == 0:
         return
     try:

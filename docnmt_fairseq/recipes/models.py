@@ -54,11 +54,11 @@ def _concatenation(source: int, target: int) -> Model:
     return Model("concatenated_translation", "concatenation_transformer", lambda updates: sentences, source)
 
 
-def _two_sources(prefix: str, further: str, arch: str) -> Dict[str, Model]:
-    """Returns the models whose target words attend to the sentence and to a further source, by combination ([L])."""
+def _two_sources(prefix: str, extra: str, arch: str) -> Dict[str, Model]:
+    """Returns the models whose target words attend to the sentence and to a extra source, by combination ([L])."""
 
     def combined(name: str) -> Model:
-        options = ["--further-sources", further, "--attention-combination", name]
+        options = ["--extra-sources", extra, "--attention-combination", name]
         return Model("document_translation", arch, lambda updates: options)
 
     return {f"{prefix}-{name}": combined(name) for name in ("concatenation", "flat", "hierarchical")}
@@ -71,8 +71,8 @@ def _mechanism(name: str, options: Callable[[int], List[str]] = lambda updates: 
 
 def models() -> Dict[str, Model]:
     """Returns all models: those below, and one with the defaults of every other mechanism that is registered."""
-    from docnmt_fairseq import modules  # noqa: F401  (registers the mechanisms)
-    from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS
+    from docnmt_fairseq import context  # noqa: F401  (registers the mechanisms)
+    from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 
     known = {
         "sentence": _mechanism("", lambda updates: ["--context", "none"]),

@@ -176,7 +176,7 @@ class Recipe:
 
     def _reading(self) -> Dict[str, Any]:
         """Returns the options of ``docnmt prepare`` that readers need."""
-        readers_options = ("reference", "one_document_a_line", "columns", "header", "further")
+        readers_options = ("reference", "one_document_a_line", "columns", "header", "extra")
         return {name: value for name, value in self.facts.prepare.items() if name in readers_options}
 
     def _few_subwords(self, splits: Dict[str, Tuple[str, List[str]]], settings: Dict[str, Any]) -> int:

@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import Dict
 
-from docnmt_fairseq.evaluation.hter import human_targeted_error_rate
 from docnmt_fairseq.evaluation.postprocess import Translation, read_text_as_translation
-from docnmt_fairseq.evaluation.scores import corpus_scores
-from docnmt_fairseq.evaluation.tokenized_bleu import tokenized_bleu
+from docnmt_fairseq.evaluation.scores import corpus_scores, human_targeted_error_rate, tokenized_bleu
 
 Scores = Dict[str, object]  # of one model and seed: bleu_tokens, bleu, chrf, perhaps hter, sentences, signatures
 

@@ -1,21 +1,23 @@
 """Do mechanisms look where translators found their evidence? Measured on the encoder, for pronouns of SCAT."""
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional, Sequence, Tuple
+from itertools import chain
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from docnmt_fairseq.evaluation.loading import TextCodec
-from docnmt_fairseq.layout import DocumentLayout
-from docnmt_fairseq.modules.context import ContextMechanism
-from docnmt_fairseq.modules.recording import SENTENCES, WORDS, Evidence, Relevance, Weights, record
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.checkpoints import Ensemble
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
+from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, Evidence, Relevance, Weights, record
 from docnmt_fairseq.report.charts import bar_chart
-from docnmt_fairseq.report.loading import Trained, dataset_of
+from docnmt_fairseq.report.documents import dataset_of_lines
 from docnmt_fairseq.report.page import PIECE, table
 from docnmt_fairseq.report.scat import Example, Scat
-from docnmt_fairseq.report.views import View, mass_on_sentences
+from docnmt_fairseq.report.views import View, sum_by_sentence
 
 SELECTED, ON_SENTENCES, ON_WORDS = "its sentence is selected", "weight on its sentence", "weight on the word"
 
@@ -62,15 +64,15 @@ class Agreement:
 
 @dataclass(frozen=True)
 class _Places:
-    """Where the words of an example are: rows and packed words of the batch."""
+    """Where the words of an example are: rows and packed tokens of the batch."""
 
     pronouns: List[List[int]]
-    highlighted: List[Tuple[int, List[int]]]  # row, words; none where the word is of the other language
+    highlighted: List[Tuple[int, List[int]]]  # row, tokens; none where the word is of the other language
 
 
-def measure(trained: Trained, scat: Scat, codec: TextCodec) -> Agreement:
-    """Returns the agreement of the encoder's mechanisms, one example a batch."""
-    encoder, agreement = trained.model.encoder, Agreement()
+def measure(ensemble: Ensemble, scat: Scat, codec: TextCodec) -> Agreement:
+    """Measures the agreement of the encoder's mechanisms, one example a batch."""
+    encoder, agreement = ensemble.model.encoder, Agreement()
     modules = {
         View(f"encoder.{name}", _name(module), "source", "source").title: module
         for name, module in encoder.named_modules()
@@ -78,11 +80,12 @@ def measure(trained: Trained, scat: Scat, codec: TextCodec) -> Agreement:
     }
     for example in scat.examples:
         tokens = [_tokens(sentence, codec) for sentence in example.sentences]
-        dataset = dataset_of(trained, [" ".join(word for of in words for word in of) for words in tokens], "--scat")
-        if len(dataset) > 1 or len(dataset.too_long(*trained.model.max_positions())):
+        dataset = dataset_of_lines(ensemble, [" ".join(chain.from_iterable(words)) for words in tokens], "--scat")
+        if len(dataset) > 1 or len(dataset.too_long(*ensemble.model.max_positions())):
             agreement.long += 1
             continue
-        inputs = dataset.collater([dataset[0]])["net_input"]
+        batch: Dict[str, Any] = dataset.collater([dataset[0]])
+        inputs = batch["net_input"]
         with record() as recording, torch.no_grad():
             encoder(inputs["src_tokens"], layout=inputs["layout"])
         places, own = _places(example, tokens, inputs["layout"])
@@ -94,14 +97,12 @@ def measure(trained: Trained, scat: Scat, codec: TextCodec) -> Agreement:
 
 
 def _name(module: nn.Module) -> str:
-    from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS
-
     names = (name for name in CONTEXT_MECHANISMS.names() if CONTEXT_MECHANISMS[name] is type(module))
     return next(names, type(module).__name__)
 
 
 def _tokens(words: Sequence[str], codec: TextCodec) -> List[List[str]]:
-    """Returns the tokens of each word."""
+    """The tokens of each word."""
     (text,) = codec.encode(0, [" ".join(words)])
     tokens = text.split()
     pieces = any(token.startswith(PIECE) for token in tokens)
@@ -121,7 +122,7 @@ def _places(example: Example, tokens: List[List[List[str]]], layout: DocumentLay
         if word is None:
             return []
         before = sum(len(of_word) for of_word in tokens[sentence][:word])
-        start = int(layout.words.offsets[sentence]) + before
+        start = int(layout.tokens.offsets[sentence]) + before
         return list(range(start, start + len(tokens[sentence][word])))
 
     before = [(sentence, numbers(sentence, word)) for sentence, word in example.highlighted if sentence < last]
@@ -131,13 +132,13 @@ def _places(example: Example, tokens: List[List[List[str]]], layout: DocumentLay
 
 def _add(figures: Dict[str, Figures], evidence: List[Evidence], places: _Places, layout: DocumentLayout) -> None:
     relevance = next((e.scores for e in evidence if isinstance(e, Relevance)), None)
-    of_words = next((e.weights for e in evidence if isinstance(e, Weights) and e.over == WORDS), None)
+    of_tokens = next((e.weights for e in evidence if isinstance(e, Weights) and e.over == TOKENS), None)
     of_sentences = next((e.weights for e in evidence if isinstance(e, Weights) and e.over == SENTENCES), None)
-    if of_words is not None:
-        of_words = of_words[:, : layout.words.total]
-        of_sentences = mass_on_sentences(of_words, layout.words) if of_sentences is None else of_sentences
-    selected = _selected(relevance, of_words, of_sentences)
-    sentences, words = layout.words.rows, layout.words.total
+    if of_tokens is not None:
+        of_tokens = of_tokens[:, : layout.tokens.total]
+        of_sentences = sum_by_sentence(of_tokens, layout.tokens) if of_sentences is None else of_sentences
+    selected = _selected(relevance, of_tokens, of_sentences)
+    sentences, tokens = layout.tokens.rows, layout.tokens.total
     for pronoun in places.pronouns:
         for row, numbers in places.highlighted:
             if selected is not None:
@@ -145,16 +146,16 @@ def _add(figures: Dict[str, Figures], evidence: List[Evidence], places: _Places,
                 _case(figures, SELECTED, selected[pronoun, row].float().mean(0), kept)
             if of_sentences is not None:
                 _case(figures, ON_SENTENCES, of_sentences[pronoun, row].mean(0), 1 / sentences)
-            if of_words is not None and numbers:
-                weights = of_words[pronoun][:, numbers].sum(1).mean(0)
-                _case(figures, ON_WORDS, weights, len(numbers) / words)
+            if of_tokens is not None and numbers:
+                weights = of_tokens[pronoun][:, numbers].sum(1).mean(0)
+                _case(figures, ON_WORDS, weights, len(numbers) / tokens)
 
 
-def _selected(relevance: Optional[Tensor], words: Optional[Tensor], sentences: Optional[Tensor]) -> Optional[Tensor]:
-    """Returns which sentences each word selects, [N, R, H]; None for attention to all of them."""
+def _selected(relevance: Optional[Tensor], tokens: Optional[Tensor], sentences: Optional[Tensor]) -> Optional[Tensor]:
+    """The sentences that each token selects, [N, R, H]; None for attention to all of them."""
     if relevance is not None:
         return relevance.isfinite()
-    return None if words is None or sentences is None else sentences > 0
+    return None if tokens is None or sentences is None else sentences > 0
 
 
 def _case(figures: Dict[str, Figures], name: str, heads: Tensor, chance: float) -> None:
@@ -164,7 +165,7 @@ def _case(figures: Dict[str, Figures], name: str, heads: Tensor, chance: float) 
 
 
 def section(scat: Scat, agreement: Agreement) -> str:
-    """Returns the figures as charts and a table."""
+    """The figures as charts and a table."""
     notes = (
         f"{len(scat.examples):,} examples, {agreement.cases:,} pairs of a pronoun and a highlighted word in a sentence "
         f"before it; {agreement.own:,} highlighted words in the pronoun's own sentence are left out. "

@@ -1,82 +1,125 @@
-"""Gathers what the command line asks for into a page."""
+"""Gathers what a report is asked to show into a page."""
 
-import argparse
+from dataclasses import dataclass
 from html import escape
-from typing import Dict
+from pathlib import Path
+from typing import Dict, List, Optional, Sequence, Tuple
 
+from docnmt_fairseq.checkpoints import Ensemble, load_ensemble
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.loading import TextCodec
-from docnmt_fairseq.models.combination_config import attended_names, combination_name
-from docnmt_fairseq.models.feed_forward import kind_of
+from docnmt_fairseq.models.extra_sources_config import source_names
+from docnmt_fairseq.models.transformer.config import combination_name, feed_forward_of
 from docnmt_fairseq.report import agreement, context_free, results, scat, sources, training
+from docnmt_fairseq.report.documents import check_model, dataset_of_lines, load_split
 from docnmt_fairseq.report.inspection import Inspection, inspect
-from docnmt_fairseq.report.loading import Trained, dataset_of, load_trained, read_text, split_of
 from docnmt_fairseq.report.page import Page
 from docnmt_fairseq.report.views import views_of
 
+Section = Tuple[str, str, str]  # anchor, heading, HTML
 
-def build_page(args: argparse.Namespace) -> Page:
-    """Returns the page; see ``docnmt report --help`` for the arguments.
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """The model and the document of a report, and what it shows; see ``docnmt report --help``."""
+
+    path: Path
+    data: Path
+    split: str = "test"
+    document: int = 1
+    input: Optional[Path] = None
+    tokenized: bool = False
+    beam: int = 4
+    results: Sequence[Path] = ()
+    scat: Optional[Path] = None
+    log: Optional[Path] = None
+    source_weights: Optional[Path] = None
+    sentence: Optional[int] = None
+
+    def check(self) -> None:
+        """Does nothing if the options fit together.
+
+        Raises:
+            InputError: they do not.
+        """
+        if self.beam < 1:
+            raise InputError(f"--beam {self.beam}: must be at least 1")
+        if self.sentence is not None and self.source_weights is None:
+            raise InputError(f"--sentence {self.sentence}: needs --source-weights")
+
+
+def build_page(options: ReportOptions) -> Page:
+    """Translates the document and makes the page; draws the picture of ``source_weights``, too.
 
     Raises:
         InputError: a file or number that does not fit.
     """
-    if args.beam < 1:
-        raise InputError(f"--beam {args.beam}: must be at least 1")
-    if args.sentence is not None and args.source_weights is None:
-        raise InputError(f"--sentence {args.sentence}: needs --source-weights")
-    sections = []
-    if args.results:
-        content = "".join(f"<h3>{escape(path.name)}</h3>{results.section(path)}" for path in args.results)
+    options.check()
+    sections: List[Section] = []
+    if options.results:
+        content = "".join(f"<h3>{escape(path.name)}</h3>{results.section(path)}" for path in options.results)
         sections.append(("scores", "Scores", content))
-    trained, codec = load_trained(args.path, args.data), TextCodec(args.data, args.tokenized)
-    if args.scat is not None:
-        examples = scat.read_scat(args.scat, trained.task.cfg.source_lang, trained.task.cfg.target_lang)
-        found = agreement.section(examples, agreement.measure(trained, examples, codec))
+    ensemble = load_ensemble(options.path, data=options.data)
+    check_model(ensemble)
+    codec = TextCodec(ensemble.data, options.tokenized)
+    if options.scat is not None:
+        examples = scat.read_scat(options.scat, *ensemble.languages)
+        found = agreement.section(examples, agreement.measure(ensemble, examples, codec))
         sections.append(("scat", "Highlighted context", found))
-    if args.log is not None:
-        sections.append(("training", "Training", training.section(training.read_log(args.log))))
-    if args.input is None:
-        dataset = split_of(trained, args.split)
-    else:
-        dataset = dataset_of(trained, read_text(args.input, codec), f"--input {args.input}")
-    inspection = inspect(trained, dataset, args.document - 1, args.beam)
-    views = views_of(trained.model, inspection)
-    shares = sources.shares_of(trained.model, inspection)
+    if options.log is not None:
+        sections.append(("training", "Training", training.section(training.read_log(options.log))))
+    inspection = inspect(ensemble, _dataset(options, ensemble, codec), options.document - 1, options.beam)
+    sections += _sections_of_document(options, ensemble, inspection)
+    properties = model_properties(ensemble, inspection)
+    properties["document"] = f"{options.document} of {options.input.name if options.input else options.split}"
+    properties["beam"] = str(options.beam)
+    title = f"{options.path.absolute().parent.name}: document {options.document}"
+    return Page(title, properties, inspection, views_of(ensemble.model, inspection), sections)
+
+
+def _dataset(options: ReportOptions, ensemble: Ensemble, codec: TextCodec) -> DocumentDataset:
+    if options.input is None:
+        return load_split(ensemble, options.split)
+    lines = codec.encode_lines(0, list(read_lines(options.input)))
+    return dataset_of_lines(ensemble, lines, f"--input {options.input}")
+
+
+def _sections_of_document(options: ReportOptions, ensemble: Ensemble, inspection: Inspection) -> List[Section]:
+    sections: List[Section] = []
+    shares = sources.shares_of(ensemble.model, inspection)
     if shares is not None:
         sections.append(("sources", "Sources", sources.section(shares, inspection)))
-    if args.source_weights is not None:
-        sources.draw(args.source_weights, shares, inspection, args.sentence)
-    layers = context_free.indicators_of(trained.model, inspection)
+    if options.source_weights is not None:
+        sources.draw(options.source_weights, shares, inspection, options.sentence)
+    layers = context_free.indicators_of(ensemble.model, inspection)
     if layers:
         sections.append(("context-free", "Context-free words", context_free.section(layers, inspection)))
-    facts = facts_of(trained, inspection)
-    facts["document"] = f"{args.document} of {args.input.name if args.input else args.split}"
-    facts["beam"] = str(args.beam)
-    title = f"{trained.path.absolute().parent.name}: document {args.document}"
-    return Page(title, facts, inspection, views, sections)
+    return sections
 
 
-def facts_of(trained: Trained, inspection: Inspection) -> Dict[str, str]:
-    """Returns what a reader wants to know of the model first."""
-    cfg = trained.model.encoder.document_cfg
-    facts = {
-        "checkpoint": trained.path.name,
+def model_properties(ensemble: Ensemble, inspection: Inspection) -> Dict[str, str]:
+    """What people want to know of the model first."""
+    cfg = ensemble.model.encoder.document_cfg
+    properties = {
+        "checkpoint": ensemble.paths[0].name,
         "architecture": str(getattr(cfg, "_name", None) or getattr(cfg, "arch", "")),
     }
     for option in ("context_attention", "decoder_context_attention", "target_context_attention"):
         if getattr(cfg, option, "none") != "none":
-            facts[option.replace("_", " ")] = str(getattr(cfg, option))
+            properties[option.replace("_", " ")] = str(getattr(cfg, option))
     for side in ("encoder", "decoder"):
         if hasattr(cfg, f"{side}_cell"):
-            facts[f"{side} cell"] = getattr(cfg, f"{side}_cell")
-        elif kind_of(cfg, side) != "standard":
-            facts[f"{side} feed-forward"] = kind_of(cfg, side)
-    if len(attended_names(cfg)) > 1:
-        facts["attention goes to"] = ", ".join(attended_names(cfg))
-        facts["combined by"] = combination_name(cfg)
-    if facts.get("context attention") in ("conditional", "tree"):
-        facts["sentences kept"] = str(cfg.context_top_t or "all")
-    facts["sentences"] = str(len(inspection.sentences))
-    facts["source tokens"] = str(sum(len(sentence.source) for sentence in inspection.sentences))
-    return facts
+            properties[f"{side} cell"] = getattr(cfg, f"{side}_cell")
+        elif feed_forward_of(cfg, side) != "standard":
+            properties[f"{side} feed-forward"] = feed_forward_of(cfg, side)
+    attended = [*source_names(cfg), *(["sentinel"] if cfg.attention_sentinel else [])]
+    if len(attended) > 1:
+        properties["attention goes to"] = ", ".join(attended)
+        properties["combined by"] = str(combination_name(cfg))
+    if properties.get("context attention") in ("conditional", "tree"):
+        properties["sentences kept"] = str(cfg.context_top_t or "all")
+    properties["sentences"] = str(len(inspection.sentences))
+    properties["source tokens"] = str(sum(len(sentence.source) for sentence in inspection.sentences))
+    return properties

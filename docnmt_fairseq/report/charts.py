@@ -24,13 +24,13 @@ class Axis:
 
     @classmethod
     def around(cls, values: Sequence[float], label: str) -> "Axis":
-        """Returns the axis of some values, at least one."""
+        """The axis of some values, at least one."""
         low, high = min(values), max(values)
         room = 0.05 * (high - low) or 0.5 * abs(low) or 0.5  # also where all are the same
         return cls(low - room, high + room, label)
 
     def ticks(self) -> List[float]:
-        """Returns about five round numbers inside the range."""
+        """About five round numbers inside the range."""
         raw = (self.high - self.low) / 6
         size = 10 ** math.floor(math.log10(raw))
         step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw)
@@ -38,12 +38,12 @@ class Axis:
         return [step * n for n in range(first, math.floor(self.high / step) + 1)]
 
     def place(self, value: float, start: float, end: float) -> float:
-        """Returns where a value stands between two places."""
+        """Where a value stands between two places."""
         return start + (value - self.low) / (self.high - self.low) * (end - start)
 
 
 def line_chart(title: str, series: Mapping[str, Points], x: Axis, y: Axis) -> str:
-    """Returns a chart with a line and a legend entry for each series; what it shows is also its accessible name."""
+    """A chart with a line and a legend entry for each series; what it shows is also its accessible name."""
     parts = [f'<text x="{LEFT}" y="16" font-weight="600">{escape(title)}</text>']
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     for value in y.ticks():
@@ -92,7 +92,7 @@ def _stroke(number: int) -> str:
 
 
 def bar_chart(title: str, shares: Mapping[str, float], chance: float) -> str:
-    """Returns a chart with a horizontal bar for each share from 0 to 1, and a dashed line at ``chance``."""
+    """A chart with a horizontal bar for each share from 0 to 1, and a dashed line at ``chance``."""
     row, left = 24, 78
     height = TOP + row * len(shares) + 26
     axis = Axis(0, max(0.05, chance, *shares.values()) * 1.15, "")

@@ -1,17 +1,18 @@
-"""How context-free the χ-gated layers of a model found the words of a document."""
+"""How context-free the χ-gated layers of a model found the tokens of a document."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional
+from statistics import fmean
+from typing import Dict, List
 
 import numpy as np
 from torch import Tensor, nn
 
-from docnmt_fairseq.modules.context_aware_layers.chi_gated import ReportsChi
-from docnmt_fairseq.modules.recording import ContextFreeIndicator
-from docnmt_fairseq.modules.sentence_encoders import SentenceEncoder
+from docnmt_fairseq.ca_layers.decomposition import ReportsChi
+from docnmt_fairseq.layers.recording import ContextFreeIndicator
+from docnmt_fairseq.layers.sentence_encoders import SentenceEncoder
 from docnmt_fairseq.report.inspection import Inspection, Side
-from docnmt_fairseq.report.page import shown, table
+from docnmt_fairseq.report.page import display_text, table
 
 NOTE = (
     "χ is 1 where a word is free of context by a layer's formula χ·v + (1 − χ)·w′. In a feed-forward or convolution "
@@ -22,8 +23,8 @@ NOTE = (
 )
 # Steps of a module's name, for people.
 NAMES = {
-    **{"fc1": "feed-forward", "encoder_attn": "attention", "cell": "recurrent cell"},
-    **dict.fromkeys(("layers", "combination", "attentions", "reader"), ""),
+    **{"feed_forward": "feed-forward", "encoder_attn": "attention", "cell": "recurrent cell"},
+    **dict.fromkeys(("layers", "combination", "attentions", "state_sum"), ""),
 }
 
 
@@ -32,9 +33,9 @@ class Indicators:
     """χ of one layer.
 
     Attributes:
-        name: of the module, such as ``encoder.layers.3.fc1``.
-        side: whose words it saw, ``source`` or ``target``.
-        chi: by word of the document.
+        name: of the module, such as ``encoder.layers.3.feed_forward``.
+        side: whose tokens it saw, ``source`` or ``target``.
+        chi: by token of the document.
     """
 
     name: str
@@ -55,10 +56,10 @@ class Indicators:
 
 
 def indicators_of(model: nn.Module, inspection: Inspection) -> List[Indicators]:
-    """Returns χ of every layer that saw the document's words one by one, in the model's order."""
+    """χ of every layer that saw the document's tokens one by one, in the model's order."""
     found = []
     for name, module in model.named_modules():
-        if not isinstance(module, ReportsChi) or name.startswith("encoder.further."):
+        if not isinstance(module, ReportsChi) or name.startswith("encoder.extra_sources."):
             continue
         # Decoder layers with context encode source sentences.
         source = name.startswith("encoder.") or isinstance(module, SentenceEncoder)
@@ -67,28 +68,24 @@ def indicators_of(model: nn.Module, inspection: Inspection) -> List[Indicators]:
             side = getattr(piece, of_layer.side)
             for evidence in piece.recording.of(module):
                 if isinstance(evidence, ContextFreeIndicator):
-                    of_layer.chi.update(_by_word(evidence.chi, side))
+                    of_layer.chi.update(_by_token(evidence.chi, side))
         if of_layer.chi:
             found.append(of_layer)
     return found
 
 
-def _by_word(chi: Tensor, side: Side) -> Dict[int, float]:
-    """Returns χ by word of the document from that of all words of a piece, or of those that it translates."""
-    words = side.words if len(chi) == side.rows.total else side.words[side.decoded]
-    if len(chi) != len(words):
+def _by_token(chi: Tensor, side: Side) -> Dict[int, float]:
+    """χ by token of the document from that of all tokens of a piece, or of those that it translates."""
+    tokens = side.tokens if len(chi) == side.rows.total else side.tokens[side.decoded]
+    if len(chi) != len(tokens):
         return {}
-    decoded = side.decoded if len(chi) == side.rows.total else np.ones(len(words), dtype=bool)
-    numbers = zip(words.tolist(), decoded.tolist(), chi.tolist())
-    return {word: value for word, is_decoded, value in numbers if is_decoded and value == value}  # NaN: none
-
-
-def _mean(values: List[float]) -> Optional[float]:
-    return sum(values) / len(values) if values else None
+    decoded = side.decoded if len(chi) == side.rows.total else np.ones(len(tokens), dtype=bool)
+    numbers = zip(tokens.tolist(), decoded.tolist(), chi.tolist())
+    return {token: value for token, is_decoded, value in numbers if is_decoded and value == value}  # NaN: none
 
 
 def section(layers: List[Indicators], inspection: Inspection) -> str:
-    """Returns a table of mean χ a word type and layer for each side that has any, the most context-free first."""
+    """A table of mean χ a token type and layer for each side that has any, the most context-free first."""
     tables = []
     for side, name in (("source", "source"), ("target", "translation")):
         of_side = [layer for layer in layers if layer.side == side]
@@ -98,13 +95,15 @@ def section(layers: List[Indicators], inspection: Inspection) -> str:
             places[token].append(number)
         rows = []
         for token, numbers in places.items():
-            means = [_mean([layer.chi[number] for number in numbers if number in layer.chi]) for layer in of_side]
+            of_layers = [[layer.chi[number] for number in numbers if number in layer.chi] for layer in of_side]
+            means = [fmean(values) if values else None for values in of_layers]
             known = [mean for mean in means if mean is not None]
             if known:
-                rows.append((_mean(known), token, len(numbers), means))
+                rows.append((fmean(known), token, len(numbers), means))
         rows.sort(key=lambda row: (-row[0], row[1]))
         cells = [
-            [shown(t), str(n), *("" if m is None else f"{m:.3f}" for m in (mean, *means))] for mean, t, n, means in rows
+            [display_text(token), str(times), *("" if chi is None else f"{chi:.3f}" for chi in (mean, *means))]
+            for mean, token, times, means in rows
         ]
         if of_side:
             header = ["word", "times", "mean χ", *[layer.title for layer in of_side]]

@@ -1,22 +1,25 @@
-"""What a model did with one document: its translation, and what its mechanisms reported, by words and sentences."""
+"""What a model did with one document: its translation, and what its mechanisms reported, by tokens and sentences."""
 
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 import torch
+from fairseq.data import Dictionary
+from fairseq.dataclass.configs import GenerationConfig
 from torch import Tensor
 
-from docnmt_fairseq.data.document_dataset import DocumentDataset
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.checkpoints import Ensemble
+from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layout import DocumentLayout, Ragged
-from docnmt_fairseq.modules.recording import Recording, record
-from docnmt_fairseq.report.loading import Trained
+from docnmt_fairseq.layers.recording import Recording, record
 
 
 @dataclass
 class Sentence:
-    """One sentence; words are tokens, end of sentence included on both sides.
+    """One sentence; its tokens have the end of sentence on both sides.
 
     Attributes:
         line: of the corpus, from 0.
@@ -37,15 +40,15 @@ class Side:
     """Source or target of a piece of a document, in the numbering of the batch and of the document.
 
     Attributes:
-        rows: words in sentences of the batch.
+        rows: tokens in sentences of the batch.
         sentences: [rows] the sentence of the document that each row is.
-        words: [words] the word of the document that each is.
-        decoded: [words] whether the word is of a sentence that this piece translates.
+        tokens: [tokens] the token of the document that each is.
+        decoded: [tokens] whether the token is of a sentence that this piece translates.
     """
 
     rows: Ragged
     sentences: np.ndarray
-    words: np.ndarray
+    tokens: np.ndarray
     decoded: np.ndarray
 
 
@@ -67,11 +70,11 @@ class Inspection:
     pieces: List[Piece]
 
 
-def inspect(trained: Trained, dataset: DocumentDataset, document: int, beam: int = 4) -> Inspection:
+def inspect(ensemble: Ensemble, dataset: DocumentDataset, document: int, beam: int = 4) -> Inspection:
     """Translates a document, then computes it again with its translation as the target, and records.
 
     Args:
-        trained: the model.
+        ensemble: of one model.
         dataset: holds the document.
         document: its number, from 0.
         beam: of the search.
@@ -83,21 +86,22 @@ def inspect(trained: Trained, dataset: DocumentDataset, document: int, beam: int
     if not 0 <= document < len(index):
         raise InputError(f"--document {document + 1}: {dataset.name} has documents 1 to {len(index)}")
     first, last = int(index.documents[document]), int(index.documents[document + 1])
-    long = dataset.too_long(*trained.model.max_positions())
+    long = dataset.too_long(*ensemble.model.max_positions())
     if len(long[(long >= first) & (long < last)]):
         raise InputError(f"{dataset.name}: document {document + 1} has a sentence that is too long for the model")
     starts = np.concatenate([[0], np.cumsum(dataset.source_sizes[first:last])])
     sentences: Dict[int, Sentence] = {}
     runs = [
-        _run(trained, dataset, int(number), first, sentences, beam)
+        _run(ensemble, dataset, int(number), first, sentences, beam)
         for number in np.flatnonzero(dataset.pieces.document == document)
     ]
     ordered = [sentences[number] for number in sorted(sentences)]
     target_starts = np.cumsum([0, *(len(sentence.translation) for sentence in ordered)])
     pieces = []
     for layout, recording, rows in runs:
+        assert layout.targets is not None  # they are the translations
         decoded = np.arange(len(rows)) if layout.decoded is None else layout.decoded
-        source = _side(layout.words, rows, starts, np.isin(np.arange(len(rows)), decoded))
+        source = _side(layout.tokens, rows, starts, np.isin(np.arange(len(rows)), decoded))
         target = _side(layout.targets, rows[decoded], target_starts, np.ones(len(decoded), dtype=bool))
         pieces.append(Piece(layout, recording, source, target))
     return Inspection(ordered, pieces)
@@ -109,20 +113,20 @@ def _side(rows: Ragged, sentences: np.ndarray, starts: np.ndarray, decoded: np.n
 
 
 def _run(
-    trained: Trained, dataset: DocumentDataset, number: int, first: int, sentences: Dict[int, Sentence], beam: int
+    ensemble: Ensemble, dataset: DocumentDataset, number: int, first: int, sentences: Dict[int, Sentence], beam: int
 ) -> Tuple[DocumentLayout, Recording, np.ndarray]:
-    """Returns the layout of a piece, what was recorded, and which sentences of the document its rows are, [R].
+    """Computes a piece: its layout, what was recorded, and which sentences of the document its rows are, [R].
 
     Args:
         number: of the piece; its sentences are put into ``sentences``.
         first: the document's first sentence in the corpus.
     """
-    task, pieces = trained.task, dataset.pieces
-    item = dataset[number]
+    task, pieces = ensemble.task, dataset.pieces
+    item: Dict[str, Any] = dataset[number]
     start = pieces.start if item["hidden"] else pieces.context_start
     rows = np.arange(len(item["source"])) + int(start[number]) - first
-    batch = dataset.collater([item])
-    translations = _translate(trained, batch, beam)
+    batch: Dict[str, Any] = dataset.collater([item])
+    translations = _translate(ensemble, batch, beam)
     source, target = task.source_dictionary, task.target_dictionary
     paragraphs = dataset.index.paragraph_positions(int(pieces.document[number]), first, first + int(rows[-1]) + 1)
     for place, row in enumerate(np.flatnonzero(item["decoded"])):
@@ -141,18 +145,16 @@ def _run(
     padded = layout.targets.pad(torch.cat(previous), target.pad())
     inputs = batch["net_input"]
     with record() as recording, torch.no_grad():
-        trained.model(**{**inputs, "prev_output_tokens": padded, "layout": layout})
+        ensemble.model(**{**inputs, "prev_output_tokens": padded, "layout": layout})
     return layout, recording, rows
 
 
-def _translate(trained: Trained, batch: Dict, beam: int) -> List[Tensor]:
-    """Returns the best translation of every decoded sentence of a batch, tokens with an end of sentence."""
-    from argparse import Namespace
-
-    generator = trained.task.build_generator([trained.model], Namespace(beam=beam))
-    hypotheses = trained.task.inference_step(generator, [trained.model], batch)
+def _translate(ensemble: Ensemble, batch: Dict[str, Any], beam: int) -> List[Tensor]:
+    """The best translation of every decoded sentence of a batch, tokens with an end of sentence."""
+    generator = ensemble.task.build_generator(ensemble.models, GenerationConfig(beam=beam))
+    hypotheses = ensemble.task.inference_step(generator, ensemble.models, batch)
     return [of_sentence[0]["tokens"].long() for of_sentence in hypotheses]
 
 
-def _symbols(tokens: Tensor, dictionary: object) -> List[str]:
+def _symbols(tokens: Tensor, dictionary: Dictionary) -> List[str]:
     return [dictionary[int(token)] for token in tokens]

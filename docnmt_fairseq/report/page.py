@@ -21,20 +21,20 @@ class Page:
 
     Attributes:
         title: its heading.
-        facts: name → value, about the model and the document.
+        properties: name → value, of the model and the document.
         inspection: the document.
-        views: of its words.
+        views: of its tokens.
         sections: more of it below, (anchor, heading, HTML).
     """
 
     title: str
-    facts: Dict[str, str]
+    properties: Dict[str, str]
     inspection: Inspection
     views: List[View]
     sections: List[Tuple[str, str, str]] = field(default_factory=list)
 
     def to_html(self) -> str:
-        """Returns the file."""
+        """The file."""
         data = {"relevance": RELEVANCE, "views": [view.to_json() for view in self.views]}
         links = "".join(f'<a href="#{anchor}">{escape(heading)}</a>' for anchor, heading, _ in self.sections)
         more = "".join(
@@ -42,13 +42,13 @@ class Page:
             for anchor, heading, content in self.sections
         )
         hidden = "" if self._shown() else " hidden"  # nothing can be chosen
-        facts = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in self.facts.items())
+        properties = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in self.properties.items())
         return (
             '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{escape(self.title)}</title><style>{_asset('page.css')}</style></head><body>"
-            f'<header><h1>{escape(self.title)}</h1><dl class="facts">{facts}</dl>'
+            f'<header><h1>{escape(self.title)}</h1><dl class="facts">{properties}</dl>'
             f'<nav aria-label="Sections"><a href="#document">Document</a>{links}</nav></header>'
             f'<main><section id="document"><h2>Document</h2>{self._notes()}{self._controls()}'
             f'<div class="reader"><div id="reader">{self._sentences()}</div>'
@@ -89,7 +89,7 @@ class Page:
         )
 
     def _sentences(self) -> str:
-        sides = {view.side for view in self._shown()} | {view.looks_at for view in self._shown() if view.words}
+        sides = {view.side for view in self._shown()} | {view.looks_at for view in self._shown() if view.tokens}
         sentences = self.inspection.sentences
         texts = {
             "source": list(_buttons([s.source for s in sentences], "source", "source" in sides)),
@@ -106,7 +106,7 @@ class Page:
         return "".join(rows)
 
     def _tables(self) -> str:
-        """Returns a table of every view for those who read without a mouse, or without scripts."""
+        """A table of every view for those who read without a mouse, or without scripts."""
         tables = "".join(self._table(view) for view in self._shown())
         return f"<details><summary>All words as tables</summary>{tables}</details>" if tables else ""
 
@@ -120,7 +120,7 @@ class Page:
                 of_heads = entries.get(word, [[]] * view.heads)
                 cells = [", ".join(f"{key + 1} ({value:.2f})" for key, value in head[:SHOWN]) for head in of_heads]
                 share = [f"{view.share[word]:.0%}" if word in view.share else ""] if view.share else []
-                rows.append([str(number + 1), shown(token), *cells, *share])
+                rows.append([str(number + 1), display_text(token), *cells, *share])
                 word += 1
         caption = f"{view.title}: sentences by {measure}, value in brackets"
         return f"<details><summary>{escape(view.title)}</summary>{table(header, rows, caption)}</details>"
@@ -130,7 +130,7 @@ PANEL = "Point at a word, or choose one by click or key (Tab, then arrows), to s
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
-    """Returns an HTML table, which scrolls by itself where it is too wide."""
+    """An HTML table, which scrolls by itself where it is too wide."""
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return (
@@ -140,13 +140,13 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str) ->
 
 
 def as_script(data: object) -> str:
-    """Returns JSON that can stand in a script element whatever its strings hold."""
+    """JSON that can stand in a script element whatever its strings hold."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def shown(token: str) -> str:
-    """Returns a token as people read it."""
+def display_text(token: str) -> str:
+    """A token as people read it, without the mark of its subword."""
     token = token.removesuffix(JOINED) if token != JOINED else token
     return token.removeprefix(PIECE) or token
 
@@ -162,7 +162,8 @@ def _buttons(sentences: List[List[str]], side: str, active: bool) -> Iterable[st
             end = token == "</s>"
             begins = not (joined or (pieces and not token.startswith(PIECE))) or end or not words
             joined = token.endswith(JOINED) and token != JOINED
-            text = _button(token, side, number) if active else escape("" if end or token == PIECE else shown(token))
+            alone = "" if end or token == PIECE else escape(display_text(token))
+            text = _button(token, side, number) if active else alone
             words += [[]] if begins else []
             words[-1].append(text)
             number += 1
@@ -178,7 +179,7 @@ def _button(token: str, side: str, number: int) -> str:
         cls = "w mark"
         label = f' aria-label="{"end of sentence" if token == "</s>" else "beginning of a word"}"'
     attributes = f'class="{cls}" tabindex="-1" data-side="{side}" data-w="{number}"{label}'
-    return f'<button type="button" {attributes}>{escape(shown(token))}</button>'
+    return f'<button type="button" {attributes}>{escape(display_text(token))}</button>'
 
 
 def _reference(sentence: Sentence) -> str:
@@ -189,4 +190,4 @@ def _reference(sentence: Sentence) -> str:
 
 
 def _asset(name: str) -> str:
-    return files("docnmt_fairseq.report").joinpath("assets", name).read_text(encoding="utf-8")
+    return (files("docnmt_fairseq.report") / "assets" / name).read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from docnmt_fairseq.report.page import table
 
 
 def section(path: Path) -> str:
-    """Returns what a file of results says, as tables and charts.
+    """Reads what a file of results says, as tables and charts.
 
     Raises:
         InputError: no such file, or not the JSON of one of the two commands.

@@ -63,7 +63,7 @@ class _Marked:
 
 
 def read_scat(prefix: Path, source: str, target: str) -> Scat:
-    """Returns the examples.
+    """Reads the examples.
 
     Args:
         prefix: of the files.
@@ -80,8 +80,9 @@ def read_scat(prefix: Path, source: str, target: str) -> Scat:
             raise InputError(f"--scat {prefix}: {len(sides[0])} lines in {source}, {len(sides[1])} in {target}")
     scat = Scat()
     for example in zip(*sides):
-        marked = [_marked(line) for pair in example for line in pair]
-        if None in marked:
+        lines = [line for pair in example for line in pair]
+        marked = [found for found in map(_marked, lines) if found is not None]
+        if len(marked) < len(lines):
             scat.damaged += 1
             continue
         found, aligned = _example(*marked)
@@ -97,7 +98,7 @@ def read_scat(prefix: Path, source: str, target: str) -> Scat:
 
 
 def _read_side(prefix: Path, language: str) -> List[Tuple[str, str]]:
-    """Returns context and sentence of every line."""
+    """Reads context and sentence of every line."""
     paths = [Path(f"{prefix}{middle}.{language}") for middle in (".context", "")]
     contexts, currents = (list(read_lines(path)) for path in paths)
     if len(contexts) != len(currents):
@@ -106,7 +107,7 @@ def _read_side(prefix: Path, language: str) -> List[Tuple[str, str]]:
 
 
 def _marked(line: str) -> Optional[_Marked]:
-    """Returns a line without its tags; None if parts of tags remain."""
+    """A line without its tags; None if parts of tags remain."""
     text, repaired, opened, pronoun = "", False, None, None
     pronouns: List[Span] = []
     highlighted: List[Span] = []
@@ -143,7 +144,7 @@ def _inside_a_word(text: str, span: Span) -> bool:
 
 
 def _example(before: _Marked, own: _Marked, *target: _Marked) -> Tuple[Example, bool]:
-    """Returns an example, and False if highlighted words of the target's context are lost."""
+    """An example, and False if highlighted words of the target's context are lost."""
     rows = [*_sentences(list(_words(before))), list(_words(own))]
     highlighted: List[Tuple[int, Optional[int]]] = _highlighted(rows)
     aligned = True
@@ -164,11 +165,10 @@ def _highlighted(rows: List[List[Tuple[str, bool, bool]]]) -> List[Tuple[int, Op
 def _words(marked: _Marked) -> Iterator[Tuple[str, bool, bool]]:
     """Yields each word, whether it is highlighted, and whether it holds a pronoun."""
     for match in re.finditer(r"\S+", marked.text):
-        covered = (_covers(match, spans) for spans in (marked.highlighted, marked.pronouns))
-        yield (match[0], *covered)
+        yield match[0], _covers(match, marked.highlighted), _covers(match, marked.pronouns)
 
 
-def _covers(word: "re.Match[str]", spans: List[Span]) -> bool:
+def _covers(word: re.Match[str], spans: List[Span]) -> bool:
     shared = (word.string[max(word.start(), a) : min(word.end(), b)] for a, b in spans)
     return any(character.isalnum() for part in shared for character in part)
 

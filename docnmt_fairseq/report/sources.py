@@ -1,4 +1,4 @@
-"""How the words of a translation divide their attention over several sources, as in figure 2 of [L]."""
+"""How the tokens of a translation divide their attention over several sources, as in figure 2 of [L]."""
 
 from dataclasses import dataclass
 from html import escape
@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.plots import plot_source_weights
-from docnmt_fairseq.modules.recording import SourceShares
+from docnmt_fairseq.layers.recording import SourceShares
 from docnmt_fairseq.report.inspection import Inspection
-from docnmt_fairseq.report.page import as_script, shown
+from docnmt_fairseq.report.page import as_script, display_text
 
 MEAN = "mean of all layers"
 LINE = 96  # characters of a translation that stand side by side
@@ -30,11 +30,11 @@ LESS = "What is missing from 100 is the share of v(c), which the word makes of i
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of the sources for every word of a translated document.
+    """Shares of the sources for every token of a translated document.
 
     Attributes:
         names: of the K sources, perhaps a sentinel last.
-        layers: [words, K] of each layer that attends, by its title; first their mean if there are several.
+        layers: [tokens, K] of each layer that attends, by its title; first their mean if there are several.
     """
 
     names: Tuple[str, ...]
@@ -42,7 +42,7 @@ class Shares:
 
     @property
     def mean(self) -> Tensor:
-        """The mean of all layers, [words, K]."""
+        """The mean of all layers, [tokens, K]."""
         return next(iter(self.layers.values()))
 
     @property
@@ -52,16 +52,17 @@ class Shares:
 
 
 def shares_of(model: nn.Module, inspection: Inspection) -> Optional[Shares]:
-    """Returns the shares of all pieces together; None of a model with one source and no sentinel."""
-    words = sum(len(sentence.translation) for sentence in inspection.sentences)
-    names, layers = (), {}
+    """The shares of all pieces together; None of a model with one source and no sentinel."""
+    tokens = sum(len(sentence.translation) for sentence in inspection.sentences)
+    names: Tuple[str, ...] = ()
+    layers: Dict[str, Tensor] = {}
     for name, module in model.named_modules():
         for piece in inspection.pieces:
             for evidence in piece.recording.of(module):
                 if isinstance(evidence, SourceShares) and len(evidence.names) > 1:
                     names = evidence.names
-                    shares = layers.setdefault(_title(name), torch.zeros(words, len(names)))
-                    shares[torch.from_numpy(piece.target.words)] = evidence.shares.float()
+                    shares = layers.setdefault(_title(name), torch.zeros(tokens, len(names)))
+                    shares[torch.from_numpy(piece.target.tokens)] = evidence.shares.float()
     if not layers:
         return None
     if len(layers) > 1:
@@ -75,7 +76,7 @@ def _title(name: str) -> str:
 
 
 def section(shares: Shares, inspection: Inspection) -> str:
-    """Returns the heat maps of all sentences, by default of the mean; a script shows other layers."""
+    """The heat maps of all sentences, by default of the mean; a script shows other layers."""
     notes = [NOTE]
     if shares.apart:
         notes.append(APART)
@@ -85,25 +86,26 @@ def section(shares: Shares, inspection: Inspection) -> str:
     if len(shares.layers) > 1:
         options = "".join(f'<option value="{n}">{escape(name)}</option>' for n, name in enumerate(shares.layers))
         parts.append(f'<div class="controls"><label>layer<select id="source-layer">{options}</select></label></div>')
-    word = 0
+    first = 0
     for number, sentence in enumerate(inspection.sentences):
         parts.append(f'<div class="shares"><div class="number">{number + 1}</div><div>')
-        for tokens in lines_of([shown(token) for token in sentence.translation]):
-            parts.append(_heat_map(shares.names, tokens, shares.mean[word : word + len(tokens)], word))
-            word += len(tokens)
+        for tokens in wrap_tokens([display_text(token) for token in sentence.translation]):
+            parts.append(_heat_map(shares.names, tokens, shares.mean[first : first + len(tokens)], first))
+            first += len(tokens)
         parts.append("</div></div>")
     data = [percents(of_layer) for of_layer in shares.layers.values()]
     return f'{"".join(parts)}<script type="application/json" id="source-shares">{as_script(data)}</script>'
 
 
 def percents(shares: Tensor) -> List[List[int]]:
-    """Returns shares [words, K] in per cent."""
+    """Shares [tokens, K] in per cent."""
     return shares.mul(100).round().int().tolist()
 
 
-def lines_of(tokens: Sequence[str]) -> Iterator[List[str]]:
+def wrap_tokens(tokens: Sequence[str]) -> Iterator[List[str]]:
     """Yields the tokens of a sentence in parts that fit side by side."""
-    line, width = [], 0
+    line: List[str] = []
+    width = 0
     for token in tokens:
         size = max(len(token), 3) + 2
         if line and width + size > LINE:
@@ -115,13 +117,13 @@ def lines_of(tokens: Sequence[str]) -> Iterator[List[str]]:
 
 
 def _heat_map(names: Sequence[str], tokens: Sequence[str], shares: Tensor, first: int) -> str:
-    """Returns a table with a column a word and a row a source.
+    """A table with a column a token and a row a source.
 
     Args:
         names: of the sources.
-        tokens: the words.
-        shares: [words, K].
-        first: number of the first word in the document.
+        tokens: as people read them.
+        shares: [tokens, K].
+        first: number of the first token in the document.
     """
     head = "".join(f'<th scope="col">{escape(token)}</th>' for token in tokens)
     rows = []
@@ -154,9 +156,9 @@ def draw(path: Path, shares: Optional[Shares], inspection: Inspection, sentence:
     count = len(inspection.sentences)
     if sentence is not None and not 1 <= sentence <= count:
         raise InputError(f"--sentence {sentence}: the document has sentences 1 to {count}")
-    tokens = [[shown(token) for token in sentence.translation] for sentence in inspection.sentences]
+    tokens = [[display_text(token) for token in sentence.translation] for sentence in inspection.sentences]
     chosen = slice(0, FIRST) if sentence is None else slice(sentence - 1, sentence)
-    of_sentences = shares.mean.split([len(words) for words in tokens])
+    of_sentences = shares.mean.split([len(of_sentence) for of_sentence in tokens])
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         plot_source_weights(shares.names, tokens[chosen], [part.numpy() for part in of_sentences[chosen]], path)

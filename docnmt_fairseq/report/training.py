@@ -34,7 +34,7 @@ class Curves:
 
 
 def read_log(path: Path) -> Curves:
-    """Returns the curves of a log. A training that was resumed repeats updates: the later ones count.
+    """Reads the curves of a log. A training that was resumed repeats updates: the later ones count.
 
     Raises:
         InputError: no such file, or nothing of a training in it.
@@ -78,7 +78,7 @@ def _figures(text: str) -> Dict[str, float]:
 
 
 def section(curves: Curves) -> str:
-    """Returns the charts, with the figures of the validation as a table."""
+    """The charts, with the figures of the validation as a table."""
     charts, rows = [], []
     for quantity in QUANTITIES:
         series = curves.curves.get(quantity)

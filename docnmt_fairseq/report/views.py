@@ -1,4 +1,4 @@
-"""What each mechanism of a model did for each word, as plain lists that a page can hold."""
+"""What each mechanism of a model did for each token, as plain lists that a page can hold."""
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple
@@ -7,24 +7,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextMechanism
-from docnmt_fairseq.modules.recording import (
-    SENTENCES,
-    ContextShare,
-    Evidence,
-    NodeRelevance,
-    Relevance,
-    Weights,
-)
-from docnmt_fairseq.modules.sentence_tree import SentenceTrees
-from docnmt_fairseq.ragged import Ragged
+from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
+from docnmt_fairseq.context.conditional.tree import SentenceTrees, TreesOfBatch
+from docnmt_fairseq.layers.recording import SENTENCES, ContextShare, Evidence, NodeRelevance, Relevance, Weights
 from docnmt_fairseq.report.inspection import Inspection, Piece, Side
 
 LEAST_WEIGHT = 0.005  # smaller weights are left out
-MOST_WORDS = 8  # so many words are kept for each word and head, those with the largest weights
+MOST_TOKENS = 8  # so many tokens are kept for each token and head, those with the largest weights
 RELEVANCE = "relevance R"
 
-Entries = Dict[int, List[List[Tuple[int, float]]]]  # by word of the document, by head: (what it goes to, how much)
+Entries = Dict[int, List[List[Tuple[int, float]]]]  # by token of the document, by head: (what it goes to, how much)
 
 
 @dataclass
@@ -34,12 +27,12 @@ class View:
     Attributes:
         name: of the module, such as ``encoder.layers.3.context``.
         mechanism: its name in the registry.
-        side: whose words look, ``source`` or ``target``; ``looks_at``: whose sentences and words they look at.
+        side: whose tokens look, ``source`` or ``target``; ``looks_at``: whose sentences and tokens they look at.
         heads: how many heads its weights have; 0: it reported nothing.
         sentences: entries over sentences, by what they measure.
-        words: entries over words, likewise.
-        nodes: of a tree, by word and head: (height, number, relevance) of the nodes on the way to kept sentences.
-        share: by word, the mean over features of what the gate lets through; words without context are missing.
+        tokens: entries over tokens, likewise.
+        nodes: of a tree, by token and head: (height, number, relevance) of the nodes on the way to kept sentences.
+        share: by token, the mean over features of what the gate lets through; tokens without context are missing.
     """
 
     name: str
@@ -48,7 +41,7 @@ class View:
     looks_at: str
     heads: int = 0
     sentences: Dict[str, Entries] = field(default_factory=dict)
-    words: Dict[str, Entries] = field(default_factory=dict)
+    tokens: Dict[str, Entries] = field(default_factory=dict)
     nodes: Dict[int, List[List[Tuple[int, int, float]]]] = field(default_factory=dict)
     cumulative: bool = False
     share: Dict[int, float] = field(default_factory=dict)
@@ -62,10 +55,10 @@ class View:
         return f"{where}: {self.mechanism}"
 
     def to_json(self) -> Dict[str, Any]:
-        """Returns what the page's script reads; lists of entries are in the order of the words."""
+        """What the page's script reads; lists of entries are in the order of the tokens."""
 
         def rows(entries: Dict[int, Any]) -> Dict[str, Any]:
-            return {str(word): entries[word] for word in sorted(entries)}
+            return {str(token): entries[token] for token in sorted(entries)}
 
         return {
             "title": self.title,
@@ -73,7 +66,7 @@ class View:
             "looksAt": self.looks_at,
             "heads": self.heads,
             "sentences": {name: rows(entries) for name, entries in self.sentences.items()},
-            "words": {name: rows(entries) for name, entries in self.words.items()},
+            "words": {name: rows(entries) for name, entries in self.tokens.items()},
             "nodes": rows(self.nodes),
             "cumulative": self.cumulative,
             "share": rows(self.share),
@@ -81,7 +74,7 @@ class View:
 
 
 def views_of(model: nn.Module, inspection: Inspection) -> List[View]:
-    """Returns a view for each mechanism of the model, in the order of the computation; of all pieces together."""
+    """A view for each mechanism of the model, in the order of the computation; of all pieces together."""
     modules, views = dict(model.named_modules()), []
     names = {CONTEXT_MECHANISMS[name]: name for name in CONTEXT_MECHANISMS.names()}
     for name, module in modules.items():
@@ -105,23 +98,22 @@ def _add(view: View, evidence: List[Evidence], piece: Piece) -> None:
     kept = next((e.scores for e in evidence if isinstance(e, Relevance)), None)
     for e in evidence:
         if isinstance(e, Relevance):
-            _merge(view.sentences, RELEVANCE, entries(e.scores, side, looks_at.sentences, -torch.inf))
+            _merge(view.sentences, RELEVANCE, largest_entries(e.scores, side, looks_at.sentences, -torch.inf))
         elif isinstance(e, Weights) and e.over == SENTENCES:
-            _merge(view.sentences, e.name, entries(e.weights, side, looks_at.sentences, LEAST_WEIGHT))
+            _merge(view.sentences, e.name, largest_entries(e.weights, side, looks_at.sentences, LEAST_WEIGHT))
         elif isinstance(e, Weights):
             weights = e.weights[:, : looks_at.rows.total]  # without breaks
-            _merge(view.words, e.name, entries(weights, side, looks_at.words, LEAST_WEIGHT, MOST_WORDS))
+            _merge(view.tokens, e.name, largest_entries(weights, side, looks_at.tokens, LEAST_WEIGHT, MOST_TOKENS))
             if not over_sentences:
-                mass = mass_on_sentences(weights, looks_at.rows)
-                _merge(view.sentences, e.name, entries(mass, side, looks_at.sentences, LEAST_WEIGHT))
+                mass = sum_by_sentence(weights, looks_at.rows)
+                _merge(view.sentences, e.name, largest_entries(mass, side, looks_at.sentences, LEAST_WEIGHT))
         elif isinstance(e, NodeRelevance) and kept is not None:
             view.cumulative = e.cumulative
-            view.nodes.update(_paths(e.scores, kept, side, SentenceTrees.of(piece.layout)))
+            view.nodes.update(_paths(e.scores, kept, side, piece.layout.plan(TreesOfBatch())))
         elif isinstance(e, ContextShare):
-            means = e.share.float().mean(1).tolist()
-            view.share.update(
-                {int(side.words[i]): round(mean, 3) for i, mean in enumerate(means) if side.decoded[i] and mean == mean}
-            )
+            for token, decoded, mean in zip(side.tokens, side.decoded, e.share.float().mean(1).tolist()):
+                if decoded and mean == mean:  # NaN: no context
+                    view.share[int(token)] = round(mean, 3)
         if isinstance(e, (Weights, Relevance)):
             heads = (e.weights if isinstance(e, Weights) else e.scores).size(2)
             view.heads = max(view.heads, heads)
@@ -131,21 +123,21 @@ def _merge(measures: Dict[str, Entries], name: str, found: Entries) -> None:
     measures.setdefault(name, {}).update(found)
 
 
-def mass_on_sentences(weights: Tensor, rows: Ragged) -> Tensor:
-    """Returns [M, R, H], the sums over the words of each sentence, from weights [M, N, H]."""
+def sum_by_sentence(weights: Tensor, rows: Ragged) -> Tensor:
+    """The sums over the tokens of each sentence, [M, R, H], of weights [M, N, H]."""
     mass = weights.new_zeros(len(weights), rows.rows, weights.size(2))
     return mass.index_add(1, rows.item_row, weights)
 
 
-def entries(values: Tensor, side: Side, keys: np.ndarray, least: float, most: Optional[int] = None) -> Entries:
-    """Returns what is above ``least`` of [M, K, H], the largest first, equals in their order.
+def largest_entries(values: Tensor, side: Side, keys: np.ndarray, least: float, most: Optional[int] = None) -> Entries:
+    """What is above ``least`` of [M, K, H], the largest first, equals in their order.
 
     Args:
         values: weights, or relevance.
-        side: of the M words; those of context-only sentences are left out.
+        side: of the M tokens; those of context-only sentences are left out.
         keys: [K] numbers in the document.
         least: what is not above is left out.
-        most: entries of a word and head.
+        most: entries of a token and head.
     """
     ordered, place = torch.sort(values.float().transpose(1, 2), dim=-1, descending=True, stable=True)  # [M, H, K]
     counts = (ordered > least).sum(-1)
@@ -153,7 +145,7 @@ def entries(values: Tensor, side: Side, keys: np.ndarray, least: float, most: Op
         counts = counts.clamp(max=most)
     found: Entries = {}
     for i in np.flatnonzero(side.decoded):
-        found[int(side.words[i])] = [
+        found[int(side.tokens[i])] = [
             [(int(keys[k]), round(v, 3)) for k, v in zip(place[i, h, :n].tolist(), ordered[i, h, :n].tolist())]
             for h, n in enumerate(counts[i].tolist())
         ]
@@ -163,7 +155,7 @@ def entries(values: Tensor, side: Side, keys: np.ndarray, least: float, most: Op
 def _paths(
     scores: Tensor, kept: Tensor, side: Side, trees: SentenceTrees
 ) -> Dict[int, List[List[Tuple[int, int, float]]]]:
-    """Returns the nodes between the root and the kept sentences, root first: (height, number, relevance).
+    """The nodes between the root and the kept sentences, root first: (height, number, relevance).
 
     Args:
         scores: of nodes, [N, nodes, H].
@@ -172,12 +164,12 @@ def _paths(
     found: Dict[int, List[List[Tuple[int, int, float]]]] = {}
     leaves_of, heights, first = kept.isfinite(), len(trees.sizes), trees.first[:, 0]
     for i in np.flatnonzero(side.decoded):
-        found[int(side.words[i])] = []
+        found[int(side.tokens[i])] = []
         for h in range(scores.size(2)):
             leaves = leaves_of[i, :, h].nonzero().flatten().tolist()
             nodes = []
             for height in reversed(range(heights)):
                 for j in sorted({leaf >> height for leaf in leaves}):
                     nodes.append((height, j, round(float(scores[i, first[height] + j, h]), 3)))
-            found[int(side.words[i])].append(nodes)
+            found[int(side.tokens[i])].append(nodes)
     return found

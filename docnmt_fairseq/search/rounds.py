@@ -3,30 +3,35 @@
 So a model with target-side context sees what was written before, its own, and never a reference.
 """
 
-from typing import Callable, Dict, List, Optional
+from dataclasses import replace
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-# What is remembered of the translations of a document, the last ones only: of each sentence [m_t, w] a model.
+from docnmt_fairseq.models.sources import SOURCES, EncoderOut, PreviousTargets, Sources
+
+# What is kept of the translations of a document, the last ones only: of each sentence [m_t, w] a model.
 History = List[List[Tensor]]
+Hypotheses = List[List[Dict[str, Any]]]  # of each sentence, the best first
 
 
-def with_target_context(models: List[nn.Module]) -> List[nn.Module]:
-    """Returns the models that look at previous target sentences."""
+def with_target_context(models: List[BaseFairseqModel]) -> List[BaseFairseqModel]:
+    """The models that look at previous target sentences."""
     return [model for model in models if getattr(getattr(model, "decoder", None), "target_context", None) is not None]
 
 
 def translate_in_rounds(
-    search: Callable[[Dict, Optional[Tensor]], List],
-    models: List[nn.Module],
-    sample: Dict,
+    search: Callable[[Dict[str, Any], Optional[Tensor]], Hypotheses],
+    models: List[BaseFairseqModel],
+    sample: Dict[str, Any],
     prefix_tokens: Optional[Tensor] = None,
     histories: Optional[Dict[int, History]] = None,
-) -> List:
-    """Returns the hypotheses of every decoded sentence, as the search gives them.
+) -> Hypotheses:
+    """The hypotheses of every decoded sentence, as the search gives them.
 
     Documents are encoded once. When a sentence is finished, its best hypothesis goes through the decoder a last time.
 
@@ -37,14 +42,15 @@ def translate_in_rounds(
         prefix_tokens: [S, ·] what translations begin with.
         histories: of documents, by their number in the batch: those that go on from earlier; is kept up to date.
     """
-    src_tokens, src_lengths, layout = (sample["net_input"][key] for key in ("src_tokens", "src_lengths", "layout"))
-    further = {key: sample["net_input"][key] for key in ("further",) if key in sample["net_input"]}
+    net_input = sample["net_input"]
+    src_tokens, src_lengths, layout = (net_input[key] for key in ("src_tokens", "src_lengths", "layout"))
+    lines = net_input.get("extra_sources", ())
     with torch.no_grad():
-        encoded = {model.encoder: model.encoder(src_tokens, layout=layout, **further) for model in models}
+        encoded = {model.encoder: model.encoder(src_tokens, layout=layout, extra_sources=lines) for model in models}
     past = Past(models, {} if histories is None else histories)
     document = layout.decoded_document
     place = np.arange(len(document)) - np.searchsorted(document, document)  # of each sentence in its document
-    hypotheses: List = [None] * len(document)
+    hypotheses: Hypotheses = [[] for _ in document]
     for number in range(int(place.max()) + 1):
         rows = np.flatnonzero(place == number)
         index = torch.as_tensor(rows, device=src_tokens.device)
@@ -59,54 +65,60 @@ def translate_in_rounds(
 
 
 class Past:
-    """What models with target-side context remember of the documents of a batch.
+    """What models with target-side context keep of the translations of a batch's documents.
 
     Args:
         models: the ensemble.
         histories: of documents, by their number; is kept up to date.
     """
 
-    def __init__(self, models: List[nn.Module], histories: Dict[int, History]):
+    def __init__(self, models: List[BaseFairseqModel], histories: Dict[int, History]):
         self.decoders = {model.encoder: model.decoder for model in with_target_context(models)}
         self.contexts = [decoder.target_context.mechanism.contexts for decoder in self.decoders.values()]
         self.histories = histories
 
-    def show(self, documents: np.ndarray, encoder_outs: Dict[nn.Module, Dict[str, List[Tensor]]]) -> None:
+    def show(self, documents: np.ndarray, encoder_outs: Dict[FairseqEncoder, EncoderOut]) -> None:
         """Puts what stands before the next sentence of each document into the encoders' outputs, if anything does."""
         histories = [self.histories.get(int(document), []) for document in documents]
         for number, (encoder, contexts) in enumerate(zip(self.decoders, self.contexts)):
             previous = [[sentence[number] for sentence in history[-contexts:]] for history in histories]
             if any(previous):
-                encoder_outs[encoder]["previous_targets"] = pad_previous(previous)
+                show_previous(encoder_outs[encoder], previous)
 
     def extend(
         self,
         documents: np.ndarray,
         sentences: List[Tensor],
-        encoder_outs: Dict[nn.Module, Dict[str, List[Tensor]]],
+        encoder_outs: Dict[FairseqEncoder, EncoderOut],
     ) -> None:
-        """Remembers the next sentence of each document, [m_t] tokens each, from the encoders' outputs for them."""
-        of_models = [remember(decoder, sentences, encoder_outs[encoder]) for encoder, decoder in self.decoders.items()]
+        """Keeps the next sentence of each document, [m_t] tokens each, from the encoders' outputs for them."""
+        of_models = [
+            project(decoder, sentences, Sources.of(encoder_outs[encoder])) for encoder, decoder in self.decoders.items()
+        ]
         for document, sentence in zip(documents.tolist(), zip(*of_models)):
             history = [*self.histories.get(document, []), list(sentence)]
             self.histories[document] = history[-max(self.contexts) :]
 
 
-def remember(decoder: nn.Module, sentences: List[Tensor], encoder_out: Dict[str, List[Tensor]]) -> List[Tensor]:
-    """Returns what a decoder remembers of target sentences, [m_t, w] each."""
+def project(decoder: FairseqDecoder, sentences: List[Tensor], sources: Sources) -> List[Tensor]:
+    """What later sentences look at of target sentences, [m_t, w] each."""
     eos = sentences[0].new_tensor([decoder.dictionary.eos()])
     inputs = [torch.cat([eos, tokens[:-1]]) for tokens in sentences]
     padded = pad_sequence(inputs, batch_first=True, padding_value=decoder.padding_idx)
     with torch.no_grad():
-        memory = decoder.remember_targets(padded, encoder_out)
-    return [of_sentence[: len(tokens)] for of_sentence, tokens in zip(memory, sentences)]
+        projected = decoder.project_targets(padded, sources)
+    return [of_sentence[: len(tokens)] for of_sentence, tokens in zip(projected, sentences)]
 
 
-def pad_previous(previous: List[List[Tensor]]) -> List[Tensor]:
-    """Returns memory [S, J, L, w] and padding [S, J, L], True there, from the previous sentences [m_t, w] of each."""
+def show_previous(encoder_out: EncoderOut, previous: List[List[Tensor]]) -> None:
+    """Puts the previous target sentences [m_t, w] of each sentence into an encoder's output."""
+    encoder_out[SOURCES] = [replace(Sources.of(encoder_out), previous=_padded(previous))]
+
+
+def _padded(previous: List[List[Tensor]]) -> PreviousTargets:
     most = max(len(of_row) for of_row in previous)
     absent = next(of_row[0] for of_row in previous if of_row)[:0]
     every = [sentence for of_row in previous for sentence in [*of_row, *[absent] * (most - len(of_row))]]
-    memory = pad_sequence(every, batch_first=True).unflatten(0, (-1, most))
+    projected = pad_sequence(every, batch_first=True).unflatten(0, (-1, most))
     lengths = torch.tensor([len(sentence) for sentence in every], device=absent.device).view(-1, most, 1)
-    return [memory, torch.arange(memory.size(2), device=absent.device) >= lengths]
+    return PreviousTargets(projected, torch.arange(projected.size(2), device=absent.device) >= lengths)

@@ -15,7 +15,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import register_task
 
 from docnmt_fairseq.data.concatenation import ConcatenationDataset, keep_last_sentence, last_sentence_start
-from docnmt_fairseq.data.open_document import LinesInMemory, index_of
+from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import option
 from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -15,21 +15,25 @@ from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 from omegaconf import OmegaConf, open_dict
 
-from docnmt_fairseq.data.document_dataset import DocumentDataset
-from docnmt_fairseq.data.document_index import DocumentIndex
-from docnmt_fairseq.data.further_data import FurtherData, FurtherInput
-from docnmt_fairseq.data.open_document import OpenBatch, OpenDocument
-from docnmt_fairseq.data.source_specs import FORMS, NONE, OPTION, SourceSpec, parse_specs
+from docnmt_fairseq.batch.layout import PlanKey
+from docnmt_fairseq.context.conditional.schedule import KeepSchedule
+from docnmt_fairseq.context.conditional.selection import KeptSentences
+from docnmt_fairseq.data.dataset import DocumentDataset
+from docnmt_fairseq.data.extra_source_specs import FORMS, NONE, OPTION, SourceSpec, parse_specs
+from docnmt_fairseq.data.extra_sources import ExtraSourceData, ExtraSourceInput
+from docnmt_fairseq.data.index import DocumentIndex
+from docnmt_fairseq.data.interactive import OpenBatch, OpenDocument
 from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.keep_schedule import KeepSchedule
-from docnmt_fairseq.options import option
+from docnmt_fairseq.models.extra_sources_config import ExtraSourceOptions
+from docnmt_fairseq.options import option, take_old_names, with_old_names
 from docnmt_fairseq.search.rounds import translate_in_rounds, with_target_context
 from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask
 
 logger = logging.getLogger(__name__)
 
 
+@with_old_names
 @dataclass
 class DocumentTranslationConfig(DocumentsConfig):
     """Options of the task; an unset view of documents is the one that the model was trained with."""
@@ -48,10 +52,11 @@ class DocumentTranslationConfig(DocumentsConfig):
         None, "sentences before a piece that are encoded with it but not translated (default: as trained, else 0)"
     )
     context_overlap_after: Optional[int] = option(None, "the same after a piece")
-    further_sources: Optional[str] = option(
+    extra_sources: Optional[str] = option(
         None,
         f"what a sentence has beside itself, with commas between: {FORMS}; N sentences of its document (default: 1), a "
         "text in the data-bin, matrices beside it; none (default: as trained, else none)",
+        old="further_sources",
     )
 
 
@@ -66,13 +71,17 @@ class DocumentTranslationTask(DocumentsTask):
         "max_document_tokens": 4096,
         "context_overlap": 0,
         "context_overlap_after": 0,
-        "further_sources": NONE,
+        "extra_sources": NONE,
     }
 
     def __init__(self, cfg: DocumentTranslationConfig, src_dict: object, tgt_dict: object):
+        take_old_names(cfg, DocumentTranslationConfig)
         super().__init__(cfg, src_dict, tgt_dict)
         languages = (cfg.source_lang, cfg.target_lang)
         self.similar = SimilarContext(Path(self.data_bin()), languages, src_dict.symbols)
+        self.plans: Tuple[PlanKey[Any], ...] = ()  # that the model asks layouts for
+        self.schedules: List[KeepSchedule] = []  # of the model
+        self.kept: List[KeptSentences] = []  # at the time when plans were asked for
         self.open_document = OpenDocument(
             src_dict.pad(), src_dict.eos(), self.paragraph_symbols()[0], self.similar.in_memory
         )
@@ -81,45 +90,58 @@ class DocumentTranslationTask(DocumentsTask):
         for name in ("max_document_sentences", "max_document_tokens", "context_overlap", "context_overlap_after"):
             if (getattr(cfg, name) or 0) < 0:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(cfg, name)}: must not be negative")
-        parse_specs(cfg.further_sources)
+        parse_specs(cfg.extra_sources)
 
     @property
-    def further_sources(self) -> List[SourceSpec]:
+    def extra_sources(self) -> List[SourceSpec]:
         """Returns what sentences have beside themselves."""
-        return parse_specs(self.view("further_sources"))
+        return parse_specs(self.view("extra_sources"))
 
     @cached_property
-    def further_data(self) -> FurtherData:
-        """Returns the data of further sources."""
+    def extra_data(self) -> ExtraSourceData:
+        """Returns the data of extra sources."""
         cfg = self.cfg
         languages = (cfg.source_lang, cfg.target_lang)
         data_bin = Path(self.data_bin(cfg.train_subset))
-        return FurtherData(data_bin, languages, self.src_dict, self.load_dictionary, cfg.dataset_impl)
+        return ExtraSourceData(data_bin, languages, self.src_dict, self.load_dictionary, cfg.dataset_impl)
 
-    def further_inputs(self, specs: List[SourceSpec], widths: Sequence[int] = ()) -> List[FurtherInput]:
-        """Returns what a model with these further sources must know of them; see :meth:`FurtherData.inputs`."""
-        return self.further_data.inputs(specs, widths, self.cfg.train_subset)
+    def extra_inputs(self, specs: List[SourceSpec], widths: Sequence[int] = ()) -> List[ExtraSourceInput]:
+        """Returns what a model with these extra sources must know of them; see :meth:`ExtraSourceData.inputs`."""
+        return self.extra_data.inputs(specs, widths, self.cfg.train_subset)
 
     def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> torch.nn.Module:
         """Returns the model; one from a checkpoint brings its view of documents along."""
         if from_checkpoint:
-            trained_view = {name: getattr(cfg, name, None) for name in self.view_defaults}
             with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
+                take_old_names(cfg, ExtraSourceOptions)
+                trained_view = {name: getattr(cfg, name, None) for name in self.view_defaults}
                 for name in (name for name, value in trained_view.items() if value is None):
                     setattr(cfg, name, None)  # a checkpoint that is older than the option has nothing
             self.remember_view(trained_view)
-            trained = parse_specs(self.trained_view["further_sources"])
-            if self.further_sources != trained:
+            trained = parse_specs(self.trained_view["extra_sources"])
+            if self.extra_sources != trained:
                 raise InputError(
-                    f"{OPTION} {self.view('further_sources')}: the model was trained with "
-                    f"{self.trained_view['further_sources']}; leave the option out"
+                    f"{OPTION} {self.view('extra_sources')}: the model was trained with "
+                    f"{self.trained_view['extra_sources']}; leave the option out"
                 )
-        elif self.further_sources and hasattr(cfg, "further_feature_dims") and not cfg.further_feature_dims:
-            widths = (given.width for given in self.further_inputs(self.further_sources))
-            cfg.further_feature_dims = [width for width in widths if width]  # checkpoints keep it
+        elif self.extra_sources and hasattr(cfg, "extra_feature_dims") and not cfg.extra_feature_dims:
+            widths = (given.width for given in self.extra_inputs(self.extra_sources))
+            cfg.extra_feature_dims = [width for width in widths if width]  # checkpoints keep it
         model = super().build_model(cfg, from_checkpoint)
         self.similar.serve(model)
+        self.request_plans(model)
         return model
+
+    def request_plans(self, model: torch.nn.Module) -> None:
+        """Lets batches come with the plans that the model will ask their layouts for."""
+        if not takes_layout(model):
+            return
+        self.schedules = [part for part in model.modules() if isinstance(part, KeepSchedule)]
+        self.kept = [schedule.kept() for schedule in self.schedules]
+        self.plans = tuple(model.plans())
+        for dataset in self.datasets.values():
+            if isinstance(dataset, DocumentDataset):
+                dataset.plans = self.plans
 
     def build_criterion(self, cfg: FairseqDataclass, *args, **kwargs) -> torch.nn.Module:
         """Returns the criterion; ``InputError`` for an option that needs padded outputs."""
@@ -136,10 +158,10 @@ class DocumentTranslationTask(DocumentsTask):
         """
         pair, index, name = self.read_split(split, epoch, combine)
         path, upsample = Path(self.data_bin(split, epoch)), max(1, self.cfg.upsample_primary)
-        further = self.further_data.lines(self.further_sources, path, split, pair.src, upsample)
+        extra = self.extra_data.lines(self.extra_sources, path, split, pair.src, upsample)
         similar = self.similar.of_split(path, split, pair.src)
         training = split == self.cfg.train_subset
-        self.datasets[split] = self._dataset(pair.src, pair.tgt, index, name, training, further, similar)
+        self.datasets[split] = self._dataset(pair.src, pair.tgt, index, name, training, extra, similar)
         pieces, longest = len(self.datasets[split]), int(np.diff(index.documents).max())
         logger.info(
             f"{name}: {len(index):,} documents, {len(index.paragraphs):,} paragraphs, {len(index.items):,} sentences; "
@@ -153,13 +175,13 @@ class DocumentTranslationTask(DocumentsTask):
         index: DocumentIndex,
         name: str = "input",
         training: bool = False,
-        further: Optional[List[Optional[object]]] = None,
+        extra: Optional[List[Optional[object]]] = None,
         similar: Optional[np.ndarray] = None,
     ) -> DocumentDataset:
-        if further is None:
+        if extra is None:
             self.refuse_data_of_lines()
-            further = [None for _ in self.further_sources]
-        return DocumentDataset(
+            extra = [None for _ in self.extra_sources]
+        dataset = DocumentDataset(
             source,
             target,
             index,
@@ -173,13 +195,15 @@ class DocumentTranslationTask(DocumentsTask):
             shuffle=training,
             seed=self.cfg.seed,
             name=name,
-            further=further,
+            extra=extra,
             similar=self.similar.in_memory(source, index) if similar is None else similar,
         )
+        dataset.plans = self.plans
+        return dataset
 
     def refuse_data_of_lines(self) -> None:
         """Raises :class:`InputError` if the model needs more than the text itself, which is all there is."""
-        needed = [str(spec) for spec in self.further_sources if not spec.of_document]
+        needed = [str(spec) for spec in self.extra_sources if not spec.of_document]
         if needed:
             raise InputError(
                 f"--path: the model needs {', '.join(needed)} for every line, which only a data-bin has; use "
@@ -248,10 +272,11 @@ class DocumentTranslationTask(DocumentsTask):
     def train_step(self, sample: Dict, model: torch.nn.Module, *args, **kwargs) -> Tuple:
         """Returns fairseq's loss, sample size and log; logs how many sentences a word keeps while that number falls."""
         result = super().train_step(for_model(model, sample), model, *args, **kwargs)
-        schedule = next((module for module in model.modules() if isinstance(module, KeepSchedule)), None)
-        if schedule is not None and sample:
-            kept = schedule.kept(sample["net_input"]["layout"].sentences.lengths)
+        if self.schedules and sample:
+            kept = self.schedules[0].kept().of(sample["net_input"]["layout"].sentences.lengths)
             metrics.log_scalar("kept_sentences", float(kept.mean()), weight=len(kept), priority=500, round=2)
+        if [schedule.kept() for schedule in self.schedules] != self.kept:
+            self.request_plans(model)
         return result
 
     def valid_step(self, sample: Dict, model: torch.nn.Module, criterion: torch.nn.Module) -> Tuple:
@@ -268,5 +293,5 @@ def for_model(model: torch.nn.Module, sample: Dict) -> Dict:
     """Returns the batch as the model takes it."""
     if takes_layout(model) or "net_input" not in sample:
         return sample
-    net_input = {name: value for name, value in sample["net_input"].items() if name not in ("layout", "further")}
+    net_input = {name: value for name, value in sample["net_input"].items() if name not in ("layout", "extra_sources")}
     return {**sample, "net_input": net_input}

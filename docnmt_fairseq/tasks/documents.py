@@ -13,11 +13,11 @@ from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
 from omegaconf import II
 from torch import Tensor
 
-from docnmt_fairseq.data.document_index import DocumentIndex, read_index
-from docnmt_fairseq.data.open_document import LinesInMemory, index_of
+from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
+from docnmt_fairseq.data.index import DocumentIndex, read_index
+from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
-from docnmt_fairseq.modules.context_aware_layers.alternating_updates import AlternatingUpdates
 from docnmt_fairseq.options import option
 
 logger = logging.getLogger(__name__)

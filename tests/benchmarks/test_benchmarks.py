@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 
-from docnmt_fairseq.data.document_index import DocumentIndex, Marks
+from docnmt_fairseq.data.index import DocumentIndex, Marks
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

@@ -127,7 +127,7 @@ def test_earlier_translations_carry_a_decision_on():
 def test_every_suite_of_variants_can_be_built_and_has_its_own_names():
     import variants
 
-    from docnmt_fairseq.models.architectures import SIZES
+    from docnmt_fairseq.models.transformer.presets import SIZES
 
     for file in sorted(variants.FOLDER.glob("*.yaml")):
         suite = variants.Suite.read(file.stem)

@@ -59,4 +59,4 @@ def test_documents_have_the_words_asked_for():
     from tree_crossover import document
 
     layout = document(7, 30)
-    assert layout.words.total == 30 and layout.words.rows == 7 and np.ptp(layout.words.lengths) == 1
+    assert layout.tokens.total == 30 and layout.tokens.rows == 7 and np.ptp(layout.tokens.lengths) == 1

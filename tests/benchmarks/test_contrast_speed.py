@@ -7,7 +7,7 @@ from fairseq import options
 from fairseq_cli import preprocess
 
 from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
-from tests import toy
+from tests.support import toy
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

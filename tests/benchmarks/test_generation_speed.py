@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.conftest import DOCUMENTS
+from tests.support.documents import DOCUMENTS
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SIZES = {"layers": 2, "width": 8, "ffn": 8, "heads": 2, "dropout": 0.1, "seed": 1, "more": []}

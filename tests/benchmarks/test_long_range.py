@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from docnmt_fairseq.modules.conditional_attention import conditional_attention
-from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, ContextConfig
-from docnmt_fairseq.modules.kernels import kernel_for
-from tests.conftest import make_layout
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextConfig
+from docnmt_fairseq.context.conditional.attention import conditional_attention
+from docnmt_fairseq.context.conditional.kernels import kernel_for
+from tests.support.documents import make_layout
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -133,12 +133,12 @@ def test_the_diagnosis_finds_what_the_product_finds(score):
     torch.manual_seed(1)
     layout, d_k, t = make_layout([2, 3, 1, 2, 4] * 7, [13, 16, 6]), 16, 2
     config = ContextConfig(2 * d_k, 2, d_k, tree_merge="multi-dim-source2token", selection_score=score)
-    attention, x = CONTEXT_MECHANISMS["tree"](config), torch.randn(layout.words.total, 2 * d_k)
+    attention, x = CONTEXT_MECHANISMS["tree"](config), torch.randn(layout.tokens.total, 2 * d_k)
     q, k, q_s = (
         proj(x).unflatten(-1, (2, d_k)) for proj in (attention.q_proj, attention.k_proj, attention.sentence_q_proj)
     )
     kept = np.full(3, t)
-    k_s, choose = attention.sentence_keys(attention.sentence_encoder(x, layout.words), q_s, kept, layout)
+    k_s, choose = attention.sentence_keys(attention.sentence_encoder(x, layout.tokens), q_s, kept, layout)
     chosen, best = choose(kernel_for("auto", q), None), kernel_for("auto", q).choose(q_s, k_s, layout, kept)
     place = layout.token_sentence - torch.from_numpy(layout.sentences.offsets)[layout.token_document]
     one_hot = torch.nn.functional.one_hot(place, d_k).float().unsqueeze(1).expand(-1, 2, -1)

@@ -7,7 +7,7 @@ import pytest
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.embedding.model import SentenceEmbedding
-from tests.conftest import write_lines
+from tests.support.documents import write_lines
 
 METHODS = ("ca-sem", "ca-sem-sensitive", "sif", "average")
 TOPICS, FILLERS = 6, 4

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from docnmt_fairseq.cli import main
-from tests.conftest import write_lines
-from tests.toy import train
+from tests.support.documents import write_lines
+from tests.support.toy import train
 
 
 @pytest.fixture(scope="module")

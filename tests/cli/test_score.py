@@ -5,7 +5,7 @@ import pytest
 import sacrebleu.metrics
 
 from docnmt_fairseq import cli
-from tests.evaluation.scored import delimited, generate_log, made, worse, write
+from tests.support.scored import delimited, generate_log, made, worse, write
 
 REFERENCE = made()
 SYSTEMS = {"base": worse(REFERENCE, 1, 0.4), "other": worse(REFERENCE, 2)}
@@ -69,6 +69,21 @@ def test_tests_are_the_same_each_time(folder, capsys):
         outputs.append(capsys.readouterr().out.replace(f"seed:{seed}", ""))
     assert outputs[0] == outputs[1] != outputs[2]
     assert "50 resamples of whole documents; against base" in outputs[0]
+
+
+def test_tests_draw_as_often_as_is_usual_unless_told(folder, capsys):
+    arguments = ["--metrics", "bleu", "--level", "sentence", "--format", "json", "--test"]
+    systems = ["--system", "base=base", "--system", "other=other"]
+    assert run(*systems, *arguments, "bootstrap", "randomisation", "documents") == 0
+    tests = json.loads(capsys.readouterr().out)["scores"][0]["tests"]
+    assert {name: test["samples"] for name, test in tests.items()} == {
+        "bootstrap": 1000, "randomisation": 10_000, "documents": 1000,
+    }  # fmt: skip
+    for test, drawn in zip(tests.values(), ("bs:1000", "ar:10000", "bs:1000")):
+        assert f"|{drawn}|seed:12345|" in test["signature"]
+        p_value = test["outcomes"]["other"]["p_value"] * (test["samples"] + 1)  # in steps of one sample
+        assert p_value == pytest.approx(round(p_value)) and p_value >= 1
+        assert test["outcomes"]["other"]["p_value"] < 0.05
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from docnmt_fairseq.corpus.readers import ReadOptions
-from tests.corpus.reading import EN_DE, read, refused, text, write
+from tests.support.reading import EN_DE, read, refused, text, write
 
 ALIGNMENT = """<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE cesAlign PUBLIC "-//CES//DTD XML cesAlign//EN" "">

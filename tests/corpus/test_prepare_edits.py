@@ -9,10 +9,10 @@ import pytest
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.edits import apply_operations
 from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
-from docnmt_fairseq.corpus.text_steps import decoder, encoder
+from docnmt_fairseq.corpus.text_codec import decoder, encoder
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.postprocess import read_translation
-from tests.conftest import write_lines
+from tests.support.documents import write_lines
 
 TRANSLATED = ["the dog sleep .", "it is is black .", "", "we see <keep> the dog .", ""]
 EDITED = ["the dog sleeps .", "it is black .", "", "we saw <keep> the cat .", ""]
@@ -97,8 +97,8 @@ SPLIT_ALIKE = "--edits-of mt: must be split into words and subwords as the targe
         ({"truecase": True}, SPLIT_ALIKE),
         ({"joint": False}, SPLIT_ALIKE),
         ({"target_tokenizer": "moses"}, SPLIT_ALIKE),
-        ({"source_lang": "en", "further": ["mt=own"]}, SPLIT_ALIKE),
-        ({"source_lang": "en", "further": ["mt"], "joint": False}, SPLIT_ALIKE),
+        ({"source_lang": "en", "extra": ["mt=own"]}, SPLIT_ALIKE),
+        ({"source_lang": "en", "extra": ["mt"], "joint": False}, SPLIT_ALIKE),
     ],
 )
 def test_bad_options(corpus, tmp_path, options, message):
@@ -106,6 +106,6 @@ def test_bad_options(corpus, tmp_path, options, message):
         replace(config(corpus, tmp_path), **options).check()
 
 
-@pytest.mark.parametrize("options", [{"further": ["mt=like-target"], "truecase": True}, {"further": ["mt"]}])
-def test_operations_on_a_further_side(corpus, tmp_path, options):
+@pytest.mark.parametrize("options", [{"extra": ["mt=like-target"], "truecase": True}, {"extra": ["mt"]}])
+def test_operations_on_a_extra_side(corpus, tmp_path, options):
     replace(config(corpus, tmp_path), source_lang="en", **options).check()

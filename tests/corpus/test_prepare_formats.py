@@ -7,7 +7,7 @@ import pytest
 from docnmt_fairseq.corpus import binarise
 from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
 from docnmt_fairseq.errors import InputError
-from tests.corpus.reading import write
+from tests.support.reading import write
 
 needs_jieba = pytest.mark.skipif(importlib.util.find_spec("jieba") is None, reason="jieba is not installed")
 TAGS = "<url>u</url>\n<talkid>{talk}</talkid>\n<title>Not a sentence</title>\n{text}"

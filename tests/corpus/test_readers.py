@@ -6,7 +6,7 @@ import pytest
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.readers import ReadOptions
 from docnmt_fairseq.errors import InputError
-from tests.corpus.reading import EN_DE, read, refused, text, write
+from tests.support.reading import EN_DE, read, refused, text, write
 
 SHARED = Path(os.environ.get("DOCNMT_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 

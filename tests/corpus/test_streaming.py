@@ -7,7 +7,7 @@ import pytest
 from docnmt_fairseq.corpus import readers, xml
 from docnmt_fairseq.corpus.opus import Archive
 from docnmt_fairseq.corpus.readers import ReadOptions
-from tests.corpus.reading import EN_DE, write
+from tests.support.reading import EN_DE, write
 
 SENTENCES = 50  # a document
 
@@ -66,7 +66,7 @@ def peak(folder, name, documents):
 def test_peak_memory(tmp_path, name):
     peak(tmp_path / "warm", name, 2)  # imports and caches
     few, many = peak(tmp_path / "few", name, 25), peak(tmp_path / "many", name, 100)
-    assert many < few + 50_000  # the 75 further documents would take 400 kB or more; their names take a little
+    assert many < few + 50_000  # the 75 extra documents would take 400 kB or more; their names take a little
 
 
 def test_films_are_read_one_pair_at_a_time(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from docnmt_fairseq.corpus.readers import ReadOptions
-from tests.corpus.reading import EN_DE, read, refused, text, write
+from tests.support.reading import EN_DE, read, refused, text, write
 
 NAMED = "document\tscore\tde\ten\na\t.9\tA1\ta1\na\t.8\tA2\ta2\n\nb\t.7\tB\tb\n"
 

@@ -1,7 +1,7 @@
 import pytest
 
 from docnmt_fairseq.corpus.readers import ReadOptions
-from tests.corpus.reading import read, refused, text, write
+from tests.support.reading import read, refused, text, write
 
 # As in the campaigns up to 2015; later ones have <doc> around a talk, and the names of reviewers after it.
 PLAIN = """<url>http://example.org/talks/one.html</url>

@@ -4,11 +4,11 @@ import pytest
 import torch
 from fairseq.logging import metrics
 
+from docnmt_fairseq.ca_layers.decomposition import ReportsChi
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.context_aware_layers.chi_gated import ReportsChi
-from docnmt_fairseq.modules.recording import ContextFreeIndicator, record
-from tests import toy
+from docnmt_fairseq.layers.recording import ContextFreeIndicator, record
+from tests.support import toy
 
 NAME = "document_label_smoothed_cross_entropy"
 SMOOTHING = ["--label-smoothing", "0.1", "--report-accuracy"]

@@ -5,21 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docnmt_fairseq.data.concatenation import context_counts, keep_last_sentence
-from tests import toy
-from tests.conftest import DOCUMENTS
 from tests.reference.concatenation import windows
+from tests.support import toy
+from tests.support.documents import text_of
 
 TASK = {"task": "concatenated_translation", "arch": "transformer"}
-
-
-def text_of(split):
-    """Returns the words of every line of the toy corpus, source and target."""
-    lines = []
-    for document in DOCUMENTS[split]:
-        for number, paragraph in enumerate(document):
-            lines += ([["<p>"]] if number else []) + [sentence.split() for sentence in paragraph]
-        lines.append([])
-    return lines, [list(reversed(words)) for words in lines]
 
 
 def dataset_of(data_bin, *extra, split="test"):

@@ -12,8 +12,8 @@ from docnmt_fairseq.embedding.model import SentenceEmbedding, Settings
 from docnmt_fairseq.embedding.reembedding import fit_context_vector
 from docnmt_fairseq.embedding.word_vectors import WordVectors
 from docnmt_fairseq.errors import InputError
-from tests.conftest import write_lines
 from tests.reference import embedding as reference
+from tests.support.documents import write_lines
 
 WORDS = list("abcdef")
 VECTORS = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32) + np.float32(0.5)

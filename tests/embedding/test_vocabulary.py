@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docnmt_fairseq.embedding.vocabulary import Vocabulary
-from tests.conftest import write_lines
 from tests.reference import embedding as reference
+from tests.support.documents import write_lines
 
 TOKENS = st.lists(st.sampled_from("abc?"), max_size=7)
 

@@ -4,8 +4,8 @@ import torch
 
 from docnmt_fairseq.embedding.word_vectors import read_checkpoint_vectors, read_text_vectors
 from docnmt_fairseq.errors import InputError
-from tests import toy
-from tests.conftest import write_lines
+from tests.support import toy
+from tests.support.documents import write_lines
 
 
 @pytest.mark.parametrize("header", [[], ["4 2"]], ids=["GloVe", "word2vec"])

@@ -1,13 +1,14 @@
 import sys
-from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.comet import CometOptions, load_model, with_context
+from docnmt_fairseq.evaluation.metrics import comet
+from docnmt_fairseq.evaluation.metrics.comet import CometOptions, load_model, with_context
 from docnmt_fairseq.evaluation.score_report import ScoreOptions, build_report
 from docnmt_fairseq.evaluation.score_tables import as_text
 from docnmt_fairseq.evaluation.texts import References
+from tests.support.comet import FakeModel, fake_package
 
 SOURCE = [["s1", "s2", "s3", "s4"], ["s5"]]
 REFERENCE = [["r1", "r2", "r3", "r4"], ["r5"]]
@@ -15,43 +16,17 @@ SYSTEMS = {"one": [["r1", "r2", "h3", "r4"], ["r5"]], "two": [["r1", "r2", "r3",
 REFERENCES = References(("ref", "ref2"), [REFERENCE, REFERENCE], SOURCE, [[1, 2, 3, 4], [6]])
 
 
-class FakeModel:
-    """Scores 1 where the last sentence of translation and reference are the same, else 0.5."""
-
-    def __init__(self, can_use_context=True):
-        self.encoder = SimpleNamespace(tokenizer=SimpleNamespace(sep_token="</s>"))
-        self.can_use_context, self.use_context, self.seen = can_use_context, False, []
-
-    def enable_context(self):
-        self.use_context = self.can_use_context
-
-    def predict(self, samples, batch_size, gpus, progress_bar):
-        self.seen.append(samples)
-        last = [(one["mt"].split(" </s> ")[-1], one["ref"].split(" </s> ")[-1]) for one in samples]
-        return SimpleNamespace(scores=[1.0 if mt == ref else 0.5 for mt, ref in last])
-
-
 def report(model, **options):
-    comet = CometOptions("fake", **options)
-    return build_report(REFERENCES, SYSTEMS, ScoreOptions((), tests=("documents",), samples=9, comet=comet), model)
+    options = ScoreOptions({"comet": CometOptions("fake", **options)}, tests=("documents",), samples=9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comet, "load_model", lambda options: model)
+        return build_report(REFERENCES, SYSTEMS, options)
 
 
 @pytest.fixture
 def package(monkeypatch):
     """Returns a package comet that knows one model."""
-    found = ModuleType("comet")
-    found.model = FakeModel()
-
-    def download_model(name):
-        if name != "known":
-            raise KeyError(f"Model '{name}' not supported by COMET.")
-        return "downloaded"
-
-    def load_from_checkpoint(path):
-        found.loaded = path
-        return found.model
-
-    found.download_model, found.load_from_checkpoint = download_model, load_from_checkpoint
+    found = fake_package(FakeModel())
     monkeypatch.setitem(sys.modules, "comet", found)
     return found
 
@@ -67,7 +42,7 @@ def test_plain_scores_are_means_over_sentences():
 
 def test_context_is_of_the_document_and_from_the_reference_as_in_the_paper():
     model = FakeModel()
-    (column,) = report(model, context=2).columns
+    (column,) = report(model, comet_context=2).columns
     assert column.name == "doc-COMET" and column.scores == {"one": 0.9, "two": 0.8}
     one = model.seen[0]
     assert one[0] == {"src": "s1", "mt": "r1", "ref": "r1"}
@@ -78,7 +53,7 @@ def test_context_is_of_the_document_and_from_the_reference_as_in_the_paper():
 
 def test_context_from_the_translation_itself():
     model = FakeModel()
-    report(model, context=1, context_from="hypothesis")
+    report(model, comet_context=1, comet_context_from="hypothesis")
     assert model.seen[0][3] == {"src": "s3 </s> s4", "mt": "h3 </s> r4", "ref": "r3 </s> r4"}
 
 
@@ -90,7 +65,7 @@ def test_model_by_name_or_file(package, tmp_path):
     assert load_model(CometOptions("known")) is package.model and package.loaded == "downloaded"
     assert not package.model.use_context
     (tmp_path / "model.ckpt").write_text("")
-    assert load_model(CometOptions(str(tmp_path / "model.ckpt"), context=1)).use_context
+    assert load_model(CometOptions(str(tmp_path / "model.ckpt"), comet_context=1)).use_context
     assert package.loaded == str(tmp_path / "model.ckpt")
 
 
@@ -99,7 +74,7 @@ def test_what_is_missing_is_said(package, monkeypatch):
         load_model(CometOptions("other"))
     package.model = FakeModel(can_use_context=False)
     with pytest.raises(InputError, match="--comet-context: known cannot use context"):
-        load_model(CometOptions("known", context=2))
+        load_model(CometOptions("known", comet_context=2))
     monkeypatch.setitem(sys.modules, "comet", None)
     with pytest.raises(InputError, match=r"--comet needs the package unbabel-comet .*docnmt_fairseq\[comet\]"):
         load_model(CometOptions("known"))

@@ -6,7 +6,9 @@ import pytest
 from fairseq import options
 from fairseq_cli import preprocess
 
+from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
+from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.evaluation.context_use.corpus import read_test_set
 from docnmt_fairseq.evaluation.context_use.cxmi import measure
 from docnmt_fairseq.evaluation.context_use.report import build_report as cxmi_report
@@ -14,8 +16,7 @@ from docnmt_fairseq.evaluation.contrast import synth
 from docnmt_fairseq.evaluation.contrast.judging import answer
 from docnmt_fairseq.evaluation.contrast.report import build_report
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
-from docnmt_fairseq.evaluation.loading import TextCodec, load
-from tests import toy
+from tests.support import toy
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +51,7 @@ SENTENCE_LEVEL = ["--context-attention", "none", "--max-update", "300"]
 def trained(corpus, name, arguments):
     """Returns the model of that name."""
     checkpoint = toy.train(corpus / "bin", corpus / name, *arguments, *TRAINING, tiny=SIZES)
-    return load(str(checkpoint), corpus / "bin")
+    return load_ensemble(checkpoint, data=corpus / "bin")
 
 
 @pytest.fixture(scope="module")

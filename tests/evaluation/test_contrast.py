@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from docnmt_fairseq.checkpoints import Ensemble, load_ensemble
 from docnmt_fairseq.cli import main
+from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.bootstrap import interval_of_mean
 from docnmt_fairseq.evaluation.contrast.generating import judge_translations, translate
@@ -15,9 +17,8 @@ from docnmt_fairseq.evaluation.contrast.items import Document, GenerationItem, I
 from docnmt_fairseq.evaluation.contrast.judging import Answer, answer, outcome_of
 from docnmt_fairseq.evaluation.contrast.report import as_markdown, as_text, build_report
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
-from docnmt_fairseq.evaluation.loading import Loaded, TextCodec, load
-from tests import toy
-from tests.conftest import DOCUMENTS
+from tests.support import toy
+from tests.support.documents import DOCUMENTS
 
 NAN = math.nan
 TARGET = ["--target-context-attention", "han", "--context-init", "xavier"]
@@ -30,6 +31,9 @@ TARGET = ["--target-context-attention", "han", "--context-init", "xavier"]
         ((-1.0, -2.0, -3.0), 1, "wrong"),
         ((-1.0, -3.0, -1.0), 0, "tie"),
         ((-1.0, -1.0 - 1e-6), 0, "tie"),
+        ((-50.0, -50.00009), 0, "tie"),
+        ((-50.0, -50.0002), 0, "right"),
+        ((-50.0, -49.9998), 0, "wrong"),
         ((NAN, NAN), 0, "nan"),
         ((-1.0, NAN), 0, "nan"),
         ((-math.inf, -math.inf), 0, "tie"),
@@ -58,7 +62,7 @@ def build(data_bin, *arguments, **options):
     _, task, model = toy.build(data_bin, *arguments, **options)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
-    return Loaded(task, [model.eval()])
+    return Ensemble(task, [model.eval()])
 
 
 def test_a_model_that_always_says_the_same_has_nothing_right(data_bin):
@@ -196,7 +200,7 @@ def test_translations_are_those_of_fairseq_generate(data_bin, trained):
                 numbers.append(line + place)
         line += len(lines) + 1
     search = GenerationConfig(beam=3, max_len_b=10)
-    loaded = load(str(trained), data_bin)
+    loaded = load_ensemble(trained, data=data_bin)
     codec = TextCodec(data_bin)
     for chosen in (range(len(items)), [3, 5, 10]):
         for max_tokens in (12, 4000):

@@ -9,7 +9,8 @@ from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
 from docnmt_fairseq.corpus.synth.table import read_cases
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.contrast import bawden, contrapro, ctxpro, synth, voita
-from tests.conftest import write_lines
+from docnmt_fairseq.evaluation.contrast.items import distance_group
+from tests.support.documents import write_lines
 
 
 def write_json(path, content):
@@ -129,8 +130,14 @@ def test_contrapro_items_with_documents(film):
     assert items[0].document.name == items[1].document.name == "film.de"  # drawn together in the bootstrap
     assert [item.facts["distance"] for item in items] == ["1", "> 3"]
     assert {item.facts["pronoun"] for item in items} == {"sie"}
+    assert [distance_group(distance) for distance in (0, 3, 4)] == ["0", "3", "> 3"]
     (one, _) = contrapro.read(path, ("en", "de"), documents=film / "documents", sentences=1)
     assert one.document.source == ("The cat .", "It sleeps .") and one.lines == [1]
+    long = write_json(film / "long.json", [{**CONTRAPRO, "document id": "long.de", "segment id": 15}])
+    write_lines(film / "documents" / "long.en", ["Hello ."] * 14 + ["It sleeps ."])
+    write_lines(film / "documents" / "long.de", ["Hallo ."] * 14 + ["Sie schläft ."])
+    (ten,) = contrapro.read(long, ("en", "de"), documents=film / "documents")
+    assert ten.lines == [10]  # sentences before, unless told otherwise
     alone = contrapro.read(path, ("en", "de"))[0]
     assert alone.document.source == ("It sleeps .",)
 

@@ -7,16 +7,18 @@ import numpy as np
 import pytest
 import torch
 
+from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.cli import main
+from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.context_use.corpus import read_test_set
+from docnmt_fairseq.evaluation.context_use import cxmi
+from docnmt_fairseq.evaluation.context_use.corpus import Sentence, TestSet, read_test_set
 from docnmt_fairseq.evaluation.context_use.cxmi import Measured, measure
 from docnmt_fairseq.evaluation.context_use.probes import PROBES
 from docnmt_fairseq.evaluation.context_use.report import as_markdown, as_text, build_report
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, Request
-from docnmt_fairseq.evaluation.loading import Loaded, TextCodec
-from tests import toy
-from tests.conftest import DOCUMENTS, write_lines
+from tests.support import toy
+from tests.support.documents import DOCUMENTS, write_lines
 
 CONDITIONAL = ["--context-attention", "conditional", "--context-init", "xavier", "--sentence-positions", "learned"]
 TARGET = ["--target-context-attention", "han", "--context-init", "xavier"]
@@ -39,7 +41,7 @@ def build(data_bin, *arguments, **options):
     _, task, model = toy.build(data_bin, *arguments, **options)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
-    return Loaded(task, [model.eval()])
+    return Ensemble(task, [model.eval()])
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +133,57 @@ def test_a_sample_is_part_of_all(test_set, loaded):
             np.testing.assert_allclose(scores, everything.scores[probe][number], atol=2e-5)
     again = measure(test_set, decoder, sentences=4, seed=2)
     assert again.numbers != sample.numbers
+
+
+def long_test_set(documents, sentences, tokens):
+    """Returns a test set whose targets are the numbers of their sentences."""
+    numbers = range(documents * sentences)
+    source = torch.ones(tokens, dtype=torch.long)
+    rows = [list(numbers[start : start + sentences]) for start in range(0, len(numbers), sentences)]
+    return TestSet([Sentence(i + 1, i // sentences, ("s", "t"), source, (i, 2)) for i in numbers], rows)
+
+
+class Recording(ForcedDecoder):
+    """Says of a target token that it is itself, and keeps how many source tokens it was shown at a time."""
+
+    def score(self, text, requests):
+        self.shown = [*getattr(self, "shown", []), sum(map(len, text))]
+        return [np.array(request.target, dtype=float) for request in requests]
+
+
+def test_documents_are_scored_in_portions_of_bounded_memory(loaded):
+    decoder = Recording(loaded)
+    measured = measure(long_test_set(30, 100, 50), decoder, sentences=50)
+    for scores in measured.scores.values():
+        assert [values[0] for values in scores] == measured.numbers
+    assert 100_000 < max(decoder.shown) < 106_000  # at most a document more
+    assert len(decoder.shown) > len(PROBES)
+
+
+def test_portions_change_no_score(test_set, loaded, monkeypatch):
+    decoder = ForcedDecoder(loaded)
+    whole = measure(test_set, decoder)
+    monkeypatch.setattr(cxmi, "PORTION", 12)
+    parts = measure(test_set, decoder)
+    for probe in PROBES:
+        for one, other in zip(whole.scores[probe], parts.scores[probe]):
+            np.testing.assert_allclose(one, other, atol=2e-5)
+
+
+def test_reports_list_frequent_tokens_and_a_little_of_the_context(loaded):
+    dictionary = loaded.task.target_dictionary
+    words = [dictionary.index(word) for word in "aaaaabbbb"]
+    one, other = long_test_set(1, 9, 3), long_test_set(1, 1, 3)
+    sentences = [Sentence(i + 1, 0, (f"s{i}", "t"), one.sentences[i].source, (word, 2)) for i, word in enumerate(words)]
+    test_set = TestSet([*sentences, *other.sentences], [*one.documents, [9]])
+    scores = {probe: [np.array([-2.0, -1.0])] * 9 for probe in PROBES}
+    scores["true"] = [np.array([-1.0, -1.0])] * 9
+    report = build_report(test_set, Measured(list(range(9)), scores), dictionary, {})
+    assert report.words == [("a", 1.0, 5)]  # "b" comes four times only
+    assert [token.context for token in report.tokens[:5]] == [
+        [], ["s0"], ["s0", "s1"], ["s0", "s1", "s2"], ["s1", "s2", "s3"],
+    ]  # fmt: skip
+    assert report.about["resampled"] == "documents, 1,000 times, seed 1"
 
 
 def test_reports_say_what_was_measured(test_set, loaded):

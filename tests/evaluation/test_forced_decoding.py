@@ -7,12 +7,12 @@ import pytest
 import torch
 from fairseq.sequence_scorer import SequenceScorer
 
+from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, Request, as_tokens
-from docnmt_fairseq.evaluation.loading import Loaded
 from docnmt_fairseq.tasks.document_translation import for_model
-from tests import toy
-from tests.conftest import DOCUMENTS
+from tests.support import toy
+from tests.support.documents import DOCUMENTS
 
 CONTEXT = ["--context-init", "xavier"]
 CONCATENATED = {"task": "concatenated_translation", "arch": "transformer_iwslt_de_en"}
@@ -38,7 +38,7 @@ def loaded(request, data_bin):
     _, task, model = toy.build(data_bin, *arguments, tiny=TINY, **options)
     for parameter in model.parameters():  # far from what all words have alike
         torch.nn.init.normal_(parameter, std=0.4)
-    return Loaded(task, [model.eval()])
+    return Ensemble(task, [model.eval()])
 
 
 def requests_of(loaded):
@@ -100,9 +100,9 @@ def test_an_ensemble_averages_probabilities(loaded):
     for parameter in other.parameters():
         parameter.data.mul_(0.7)
     of_each = [
-        ForcedDecoder(Loaded(loaded.task, [model])).score(source, requests) for model in (loaded.models[0], other)
+        ForcedDecoder(Ensemble(loaded.task, [model])).score(source, requests) for model in (loaded.models[0], other)
     ]
-    found = ForcedDecoder(Loaded(loaded.task, [loaded.models[0], other])).score(source, requests)
+    found = ForcedDecoder(Ensemble(loaded.task, [loaded.models[0], other])).score(source, requests)
     for number, one in enumerate(found):
         mean = (np.exp(of_each[0][number]) + np.exp(of_each[1][number])) / 2
         np.testing.assert_allclose(one, np.log(mean), atol=2e-5)
@@ -114,7 +114,7 @@ def test_target_context_is_what_the_request_says(data_bin):
         _, task, model = toy.build(data_bin, *arguments, tiny=TINY, **options)
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.4)
-        loaded = Loaded(task, [model.eval()])
+        loaded = Ensemble(task, [model.eval()])
         decoder = ForcedDecoder(loaded)
         assert decoder.target_sentences == sees
         source, requests = requests_of(loaded)
@@ -130,6 +130,6 @@ def test_target_context_is_what_the_request_says(data_bin):
 def test_too_long_sentences_are_named(data_bin):
     arguments = ["--max-source-positions", "6", "--max-target-positions", "6"]
     _, task, model = toy.build(data_bin, *arguments, tiny=TINY)
-    source, requests = requests_of(Loaded(task, [model]))
+    source, requests = requests_of(Ensemble(task, [model]))
     with pytest.raises(InputError, match="line 14 of the documents: 8 tokens; the model takes 6"):
-        ForcedDecoder(Loaded(task, [model])).score(source, requests[:1])
+        ForcedDecoder(Ensemble(task, [model])).score(source, requests[:1])

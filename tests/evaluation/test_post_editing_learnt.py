@@ -5,16 +5,16 @@ import random
 import pytest
 
 from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
-from docnmt_fairseq.evaluation.hter import human_targeted_error_rate
 from docnmt_fairseq.evaluation.postprocess import read_text_as_translation, read_translation
-from tests import toy
-from tests.conftest import write_lines
+from docnmt_fairseq.evaluation.scores import human_targeted_error_rate
+from tests.support import toy
+from tests.support.documents import write_lines
 
 SIZES = ["--encoder-embed-dim", "32", "--decoder-embed-dim", "32", "--encoder-layers", "1", "--decoder-layers", "1"]
 SIZES += ["--encoder-normalize-before", "--decoder-normalize-before", "--dropout", "0"]
 TRAINING = ["--max-update", "300", "--max-tokens", "1000", "--no-epoch-checkpoints", "--warmup-updates", "50"]
 TRAINING += ["--lr-scheduler", "inverse_sqrt", "--share-decoder-input-output-embed", "--lr", "0.005"]
-TRAINING += ["--further-sources", "text:mt", "--attention-combination", "flat"]
+TRAINING += ["--extra-sources", "text:mt", "--attention-combination", "flat"]
 
 
 def write_corpus(folder):
@@ -34,7 +34,7 @@ def test_the_source_decides_what_the_translation_leaves_open(tmp_path):
     prepare(
         PrepareConfig(
             "en", "de", data, train=str(tmp_path / "train"), test=[str(tmp_path / "test")], format="wmt-ape",
-            subwords="none", joint=False, further=["mt=like-target"], edits_of="mt",
+            subwords="none", joint=False, extra=["mt=like-target"], edits_of="mt",
         )
     )  # fmt: skip
     checkpoint = toy.train(data / "data-bin", tmp_path, *TRAINING, tiny=SIZES)

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.metrics import MetricOptions
+from docnmt_fairseq.evaluation import metrics
+from docnmt_fairseq.evaluation.metrics.bleu import BleuOptions
 from docnmt_fairseq.evaluation.score_report import ScoreOptions, build_report
 from docnmt_fairseq.evaluation.score_tables import as_markdown, as_text
-from docnmt_fairseq.evaluation.texts import References
-from tests.evaluation.scored import documents, made, worse
+from tests.support.scored import documents, made, reference_set, worse
 
 METRICS = {
     "bleu": sacrebleu.metrics.BLEU,
@@ -21,13 +21,9 @@ METRICS = {
 }
 
 
-def reference_set(*streams):
-    """Returns references without files; every line is a sentence."""
-    lines, number = [], 0
-    for sentences in streams[0]:
-        lines.append(list(range(number + 1, number + 1 + len(sentences))))
-        number += len(sentences)
-    return References(tuple(f"ref{i}" for i in range(len(streams))), list(streams), None, lines)
+def told(*names):
+    """Returns the metrics of these names, told nothing."""
+    return {name: metrics.METRICS[name].Options() for name in names}
 
 
 def by_name(report):
@@ -39,7 +35,7 @@ def by_name(report):
 def test_scores_and_signatures_are_sacrebleus_on_both_levels(stream, seed, count):
     references = [stream, *(worse(stream, seed + i) for i in range(1, count))]
     systems = {"one": worse(stream, seed + 10), "two": worse(stream, seed + 11, 0.6)}
-    found = build_report(reference_set(*references), systems, ScoreOptions(metrics=tuple(METRICS)))
+    found = build_report(reference_set(*references), systems, ScoreOptions(told(*METRICS)))
     names = ("BLEU", "chrF2", "chrF2++", "TER", "HTER")
     assert [c.name for c in found.columns] == [prefix + name for prefix in ("", "d-") for name in names]
     for column, (make, joined) in zip(found.columns, [(m, j) for j in (False, True) for m in METRICS.values()]):
@@ -59,7 +55,7 @@ def test_scores_and_signatures_are_sacrebleus_on_both_levels(stream, seed, count
 
 def test_documents_are_whole_however_long():
     stream = [["ba do gi ke lo"] * 400, ["mo nu pa re"]]
-    found = build_report(reference_set(stream), {"x": [stream[0][::-1], stream[1]]}, ScoreOptions(metrics=("bleu",)))
+    found = build_report(reference_set(stream), {"x": [stream[0][::-1], stream[1]]}, ScoreOptions(told("bleu")))
     expected = sacrebleu.metrics.BLEU().corpus_score([" ".join(d) for d in stream], [[" ".join(d) for d in stream]])
     assert found.columns[1].scores["x"] == expected.score == pytest.approx(100)
     assert (found.documents, found.sentences) == (2, 401)
@@ -67,23 +63,23 @@ def test_documents_are_whole_however_long():
 
 def test_sentences_in_another_order_count_on_one_level_only():
     stream = made()
-    found = build_report(reference_set(stream), {"x": [text[::-1] for text in stream]}, ScoreOptions(metrics=("bleu",)))
+    found = build_report(reference_set(stream), {"x": [text[::-1] for text in stream]}, ScoreOptions(told("bleu")))
     assert found.columns[0].scores["x"] < 60 < found.columns[1].scores["x"]
 
 
 def test_options_of_bleu():
     stream, text = [["The dog.", "A cat ran"], ["x"]], [["the dog .", "A cat ran"], ["y"]]
     for options, expected in (
-        (MetricOptions(tokenize="none", smooth="none"), sacrebleu.metrics.BLEU(tokenize="none", smooth_method="none")),
-        (MetricOptions(tokenize="char"), sacrebleu.metrics.BLEU(tokenize="char")),
-        (MetricOptions(lowercase=True, smooth="floor"), sacrebleu.metrics.BLEU(lowercase=True, smooth_method="floor")),
+        (BleuOptions(tokenize="none", smooth="none"), sacrebleu.metrics.BLEU(tokenize="none", smooth_method="none")),
+        (BleuOptions(tokenize="char"), sacrebleu.metrics.BLEU(tokenize="char")),
+        (BleuOptions(lowercase=True, smooth="floor"), sacrebleu.metrics.BLEU(lowercase=True, smooth_method="floor")),
     ):
-        found = build_report(reference_set(stream), {"x": text}, ScoreOptions(("bleu",), ("sentence",), options))
+        found = build_report(reference_set(stream), {"x": text}, ScoreOptions({"bleu": options}, ("sentence",)))
         score = expected.corpus_score(["the dog .", "A cat ran", "y"], [["The dog.", "A cat ran", "x"]]).score
         assert found.columns[0].scores["x"] == score
         assert found.columns[0].signature == str(expected.get_signature())
     with pytest.raises(InputError, match="--tokenize moses: no such tokeniser; there are none, zh, 13a"):
-        build_report(reference_set(stream), {"x": text}, ScoreOptions(metric=MetricOptions(tokenize="moses")))
+        build_report(reference_set(stream), {"x": text}, ScoreOptions({"bleu": BleuOptions(tokenize="moses")}))
 
 
 def test_empty_translations_are_scored_and_counted():
@@ -100,7 +96,9 @@ def tested():
     stream = made()
     systems = {"base": worse(stream, 1, 0.4), "other": worse(stream, 2), "same": worse(stream, 1, 0.4)}
     tests = ("bootstrap", "randomisation", "documents")
-    return build_report(reference_set(stream), systems, ScoreOptions(("bleu", "ter"), tests=tests, samples=50, seed=3))
+    return build_report(
+        reference_set(stream), systems, ScoreOptions(told("bleu", "ter"), tests=tests, samples=50, seed=3)
+    )
 
 
 def test_every_figure_has_its_signature(tested):

@@ -6,46 +6,49 @@ import sacrebleu.metrics
 from sacrebleu.significance import PairedTest
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.metrics import make_metric, segments
-from docnmt_fairseq.evaluation.significance import (
-    SEGMENT_TESTS,
-    check_resampling,
-    compare_documents,
-    compare_segments,
-    sums_by_document,
-)
-from tests.evaluation.scored import made, worse
+from docnmt_fairseq.evaluation.metrics.bleu import Bleu, BleuOptions
+from docnmt_fairseq.evaluation.significance import TESTS, check_resampling
+from docnmt_fairseq.evaluation.significance.documents import compare_documents, sums_by_document
+from docnmt_fairseq.evaluation.texts import at_level, segments
+from tests.support.scored import made, reference_set, worse
 
 REFERENCE = made()
 SYSTEMS = {"base": worse(REFERENCE, 2, 0.4), "better": worse(REFERENCE, 3, 0.1), "same": worse(REFERENCE, 2, 0.4)}
 SAMPLES = 200
+SEGMENT_TESTS = {"bootstrap": "bs", "randomisation": "ar"}  # and what sacrebleu calls them
 
 
 def bleu(level="sentence"):
-    return make_metric("bleu", references=[segments(REFERENCE, level)])
+    return Bleu(reference_set(at_level(REFERENCE, level)), BleuOptions())
 
 
 def texts(level="sentence"):
     return {name: segments(stream, level) for name, stream in SYSTEMS.items()}
 
 
+def statistics(metric, level="sentence"):
+    return dict(zip(SYSTEMS, metric.statistics([at_level(stream, level) for stream in SYSTEMS.values()])))
+
+
+def compare_segments(test, metric, samples, seed, level="sentence"):
+    found = TESTS[test]().compare(metric, statistics(metric, level), samples, seed)
+    return found.outcomes, found.signature
+
+
 def document_sums(metric):
     counts = list(map(len, REFERENCE))
-    rows = {name: metric._extract_corpus_statistics(text, None) for name, text in texts().items()}
-    return {name: sums_by_document(statistics, counts) for name, statistics in rows.items()}
+    return {name: sums_by_document(rows, counts) for name, rows in statistics(metric).items()}
 
 
 def documents_test(seed=5):
     metric = bleu()
-    return compare_documents(
-        document_sums(metric), lambda row: metric._compute_score_from_stats(row).score, SAMPLES, seed
-    )
+    return compare_documents(document_sums(metric), metric.score, SAMPLES, seed)
 
 
 @pytest.mark.parametrize("level", ["sentence", "document"])
 @pytest.mark.parametrize("test", list(SEGMENT_TESTS))
 def test_figures_are_sacrebleus(monkeypatch, test, level):
-    found, signature = compare_segments(test, texts(level), bleu(level), SAMPLES, seed=7)
+    found, signature = compare_segments(test, bleu(level), SAMPLES, 7, level)
     monkeypatch.setenv("SACREBLEU_SEED", "7")
     metric = sacrebleu.metrics.BLEU()
     references = [segments(REFERENCE, level)]
@@ -61,10 +64,12 @@ def test_figures_are_sacrebleus(monkeypatch, test, level):
 
 @pytest.mark.parametrize("test", list(SEGMENT_TESTS))
 def test_a_system_does_not_differ_from_itself(test):
-    found, _ = compare_segments(test, texts(), bleu(), SAMPLES, seed=1)
+    found, _ = compare_segments(test, bleu(), SAMPLES, seed=1)
     assert (found["same"].difference, found["same"].p_value) == (0, 1)
     named = [(name, texts()[name]) for name in ("base", "same")]
-    _, columns = PairedTest(named, {"BLEU": bleu()}, None, SEGMENT_TESTS[test], SAMPLES)()
+    _, columns = PairedTest(
+        named, {"BLEU": sacrebleu.metrics.BLEU()}, [segments(REFERENCE)], SEGMENT_TESTS[test], SAMPLES
+    )()
     assert columns["BLEU"][1].p_value == 1 / (SAMPLES + 1)  # what sacrebleu says, which is corrected here
     same = documents_test()["same"]
     assert (same.difference, same.p_value, same.difference_interval) == (0, 1, (0, 0))
@@ -96,7 +101,7 @@ def test_documents_resampled_as_a_loop_over_corpora_would():
 
 def test_the_seed_decides():
     assert documents_test(5) == documents_test(5) != documents_test(6)
-    one, two, other = (compare_segments("bootstrap", texts(), bleu(), SAMPLES, seed)[0] for seed in (5, 5, 6))
+    one, two, other = (compare_segments("bootstrap", bleu(), SAMPLES, seed)[0] for seed in (5, 5, 6))
     assert one == two != other
 
 
@@ -114,10 +119,10 @@ def test_clear_differences_and_none_are_told_apart():
 
 def test_sacrebleus_seed_is_put_back(monkeypatch):
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)
-    compare_segments("bootstrap", texts(), bleu(), 2, seed=9)
+    compare_segments("bootstrap", bleu(), 2, seed=9)
     assert "SACREBLEU_SEED" not in os.environ
     monkeypatch.setenv("SACREBLEU_SEED", "3")
-    compare_segments("bootstrap", texts(), bleu(), 2, seed=9)
+    compare_segments("bootstrap", bleu(), 2, seed=9)
     assert os.environ["SACREBLEU_SEED"] == "3"
 
 
@@ -139,6 +144,7 @@ def test_what_cannot_be_tested_is_refused(tests, levels, samples, seed, sizes, m
 def test_few_documents_are_warned_of(caplog):
     check_resampling(["bootstrap"], ["sentence"], None, 1, 1, 9)
     check_resampling([], ["document"], None, 1, 1, 9)
+    check_resampling(["documents"], ["sentence"], None, 1, 10, 99)
     assert not caplog.records
     check_resampling(["documents"], ["sentence"], None, 1, 9, 99)
     assert "a test over 9 documents" in caplog.text

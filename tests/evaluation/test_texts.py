@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.texts import read_log, read_references, read_text
-from tests.evaluation.scored import delimited, documents, generate_log, write
+from tests.support.scored import delimited, documents, generate_log, write
 
 REFERENCE = ["a b", "<p>", "c", "", "d", "e", ""]
 

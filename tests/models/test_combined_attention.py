@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.combined_attention import CombinedAttention
-from docnmt_fairseq.modules.attention_combination.contract import ATTENTION_COMBINATIONS
-from docnmt_fairseq.modules.attention_combination.scores import ATTENTION_SCORES
-from docnmt_fairseq.modules.recording import SourceShares, record
-from tests import toy
-from tests.models.decoding import padded, stepwise
-from tests.models.test_document_transformer import logits, stir
+from docnmt_fairseq.layers.recording import SourceShares, record
+from docnmt_fairseq.models.sources import Sources
+from docnmt_fairseq.models.transformer.attention import CombinedAttention
+from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
+from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
+from tests.support import toy
+from tests.support.decoding import logits, padded, stepwise, stir
 
 OVERLAP = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
 VARIANTS = {
@@ -27,11 +27,16 @@ for _name in ("flat", "hierarchical"):
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
-def build(data_bin, *options, further="previous:1,next:2"):
+def build(data_bin, *options, extra="previous:1,next:2"):
     """Returns (cfg, task, model) that reads the sentences' own states of its neighbours, each encoded once."""
-    sources = ["--further-sources", further, "--further-encoder", "shared"] if further else []
+    sources = ["--extra-sources", extra, "--extra-encoder", "shared"] if extra else []
     cfg, task, model = toy.build(data_bin, *sources, *options)
     return cfg, task, stir(model.eval())
+
+
+def projected_of(encoder_out, attention):
+    """Returns what was projected once for an attention; it must have been."""
+    return Sources.of(encoder_out).per_sentence(attention, lambda: pytest.fail("computed again"))
 
 
 def attentions(model):
@@ -57,18 +62,23 @@ def test_every_parameter_gets_a_gradient(data_bin, variant):
 
 
 @pytest.mark.parametrize("variant", ["flat-dot-product", "hierarchical-sentinel", "serial-ca-att"])
-def test_hypotheses_share_the_memories_of_their_sentence(data_bin, variant):
+def test_hypotheses_share_what_is_projected_of_their_sentence(data_bin, variant):
     _, task, model = build(data_bin, *VARIANTS[variant])
     net_input = toy.batch_of(task)["net_input"]
     output = model.encoder.forward_torchscript(net_input)
     sentences = len(net_input["src_tokens"])
-    assert len(output["source_memories"]) == 2 * 3 and len(output["source_paddings"]) == 3
+    first_tokens = torch.full((sentences, 1), 2)
+    model.decoder(first_tokens, encoder_out=output)
+    once = {attention: projected_of(output, attention) for attention in attentions(model)}
+    assert len(once) == 2
     twice = model.encoder.reorder_encoder_out(output, torch.arange(sentences).repeat_interleave(2))
-    assert twice["source_memories"] is output["source_memories"]  # nothing is copied for hypotheses
+    for attention, parts in once.items():  # nothing is copied for hypotheses
+        assert all(a is b for a, b in zip(projected_of(twice, attention), parts, strict=True))
     kept = [3, 0]
     rows = torch.tensor([2 * sentence + place for sentence in kept for place in (1, 1)])
     finished = model.encoder.reorder_encoder_out(twice, rows)
-    assert all(len(memory) == 2 for memory in finished["source_memories"])
+    for attention in once:
+        assert all(len(part) == 2 for part in projected_of(finished, attention))
     previous = torch.tensor([[2, 5], [2, 6]])
     before = [
         model.decoder(tokens.expand(sentences, -1), encoder_out=output)[0][kept] for tokens in previous
@@ -100,7 +110,7 @@ def test_recomputed_activations_give_the_same_gradients(data_bin, variant):
 @pytest.mark.parametrize("name", ["flat", "parallel", "serial"])
 def test_of_one_source_they_compute_what_the_stock_transformer_computes(data_bin, name, norm):
     stock = stir(toy.build(data_bin, *norm, task="translation", arch="transformer")[2])
-    _, task, model = build(data_bin, *norm, "--attention-combination", name, further=None)
+    _, task, model = build(data_bin, *norm, "--attention-combination", name, extra=None)
     model.load_state_dict(stock.state_dict(), strict=True)
     sample = toy.batch_of(task)
     net_input = {key: value for key, value in sample["net_input"].items() if key != "layout"}
@@ -132,16 +142,16 @@ def test_a_sentence_level_checkpoint_is_a_starting_point(data_bin, variant):
 
 
 def test_freezing_leaves_the_attention_to_all_sources_to_train(data_bin):
-    _, _, model = build(data_bin, *VARIANTS["flat-luong"], "--freeze-sentence-model", further=None)
+    _, _, model = build(data_bin, *VARIANTS["flat-luong"], "--freeze-sentence-model", extra=None)
     trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert trained and all(".encoder_attn.combination." in name for name in trained)
 
 
 def test_without_an_option_one_source_has_fairseqs_attention_and_several_are_combined(data_bin):
-    assert not attentions(build(data_bin, further=None)[2])
+    assert not attentions(build(data_bin, extra=None)[2])
     first, second = attentions(build(data_bin)[2])
     assert type(first.combination) is ATTENTION_COMBINATIONS["hierarchical"]
-    assert (first.number, second.number) == (0, 1)
+    assert not {id(parameter) for parameter in first.parameters()} & {id(p) for p in second.parameters()}
 
 
 def test_how_target_words_divide_their_attention_is_recorded(data_bin):
@@ -166,7 +176,7 @@ def test_how_target_words_divide_their_attention_is_recorded(data_bin):
         (["--attention-combination", "plain"], "--attention-combination plain: must be one of concatenation, flat"),
         (["--combination-attention", "ca-att"], "--combination-attention needs --attention-combination, or several"),
         (["--attention-sentinel"], "--attention-sentinel needs --attention-combination"),
-        (["--attention-combination", "flat", "--combination-attention", "dot"], "--combination-attention: dot: must"),
+        (["--attention-combination", "flat", "--combination-attention", "dot"], "--combination-attention dot: must"),
         (["--attention-combination", "serial", "--attention-sentinel"], "--attention-sentinel: there is no distribut"),
         (["--attention-combination", "flat", "--combination-attention", "ca-att", "--share-combination-projections"],
          "--share-combination-projections: ca-att computes with projections of width 1, not 8"),
@@ -177,10 +187,10 @@ def test_bad_options_are_refused_by_name(data_bin, wrong, message):
         toy.build(data_bin, *wrong)
 
 
-def test_a_batch_without_the_models_sources_is_refused(data_bin):
+def test_a_batch_without_the_models_sources_is_refused(data_bin, monkeypatch):
     _, task, model = build(data_bin)
-    model.encoder.encode_further = lambda *_: []
-    with pytest.raises(InputError, match="--further-sources previous:1,next:2: the batch has 0 of 2"):
+    monkeypatch.setattr(model.encoder.extra_sources, "encode", lambda *_: [])
+    with pytest.raises(InputError, match="--extra-sources previous:1,next:2: the batch has 0 of 2"):
         logits(model, toy.batch_of(task))
 
 

@@ -3,17 +3,17 @@
 import pytest
 import torch
 
+from docnmt_fairseq.batch.plans import TargetsToSentences
+from docnmt_fairseq.context.base import DECODER_MECHANISMS, ContextMechanism
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.context import ContextMechanism, decoder_mechanisms
-from tests import toy
-from tests.models.decoding import padded, stepwise
-from tests.models.test_document_transformer import logits, stir
+from tests.support import toy
+from tests.support.decoding import logits, padded, stepwise, stir
 
 OVERLAP = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
-every_mechanism = pytest.mark.parametrize("name", decoder_mechanisms())
+every_mechanism = pytest.mark.parametrize("name", DECODER_MECHANISMS.names())
 
 
-def build(data_bin, name="sentence", *extra):
+def build(data_bin, name="sentence-encodings", *extra):
     cfg, task, model = toy.build(data_bin, "--decoder-context-attention", name, *extra)
     return cfg, task, stir(model)
 
@@ -23,8 +23,8 @@ def layers_with_context(model):
 
 
 def test_the_upper_half_of_the_decoder_has_context_unless_layers_are_named(data_bin):
-    assert layers_with_context(build(data_bin, "sentence", "--decoder-layers", "4")[2]) == [2, 3]
-    assert layers_with_context(build(data_bin, "sentence", "--decoder-context-layers", "0")[2]) == [0]
+    assert layers_with_context(build(data_bin, "sentence-encodings", "--decoder-layers", "4")[2]) == [2, 3]
+    assert layers_with_context(build(data_bin, "sentence-encodings", "--decoder-context-layers", "0")[2]) == [0]
     assert layers_with_context(toy.build(data_bin)[2]) == []
 
 
@@ -32,7 +32,10 @@ def test_the_upper_half_of_the_decoder_has_context_unless_layers_are_named(data_
     ("wrong", "message"),
     [
         (["--decoder-context-attention", "conditional"], "--decoder-context-attention conditional: must be one of n"),
-        (["--decoder-context-attention", "sentence", "--decoder-context-layers", "1,2"], r"\[2\]: the decoder has lay"),
+        (
+            ["--decoder-context-attention", "sentence-encodings", "--decoder-context-layers", "1,2"],
+            r"\[2\]: the decoder has lay",
+        ),
         (["--freeze-sentence-model"], "--decoder-context-attention, --target-context-attention, "),
     ],
 )
@@ -75,33 +78,34 @@ def test_attention_weights_can_be_asked_for(data_bin):
     torch.testing.assert_close(extra["attn"][0].sum(-1)[real], torch.ones(int(real.sum())))
 
 
-def test_the_memory_is_kept_once_whatever_becomes_of_the_hypotheses(data_bin):
+def test_the_document_is_projected_once_whatever_becomes_of_the_hypotheses(data_bin, monkeypatch):
     _, task, model = build(data_bin)
     net_input = toy.batch_of(task)["net_input"]
     sentences = len(net_input["src_tokens"])
     output = model.encoder.forward_torchscript(net_input)
+    (mechanism,) = (layer.context for layer in model.decoder.layers if layer.context is not None)
+    project, calls = mechanism.project, []
+    monkeypatch.setattr(mechanism, "project", lambda *args: calls.append(1) or project(*args))
     order = torch.tensor([sentences - 1, 0, 0, 3, 3, 3])
     reordered = model.encoder.reorder_encoder_out(output, order)
-    assert reordered["context_memories"] is output["context_memories"]
-    assert len(output["context_memories"]) == 1 and len(output["context_memories"][0]) == sentences
     previous = torch.full((sentences, 1), 2)
     before = model.decoder(previous, encoder_out=output)[0]
     after = model.decoder(previous[: len(order)], encoder_out=reordered)[0]
+    assert len(calls) == 1
     torch.testing.assert_close(after, before[order], atol=1e-6, rtol=1e-6)
     assert not torch.allclose(before[0], before[-1])
 
 
 def test_recomputed_activations_give_the_same_gradients(data_bin):
     options = ["--decoder-context-layers", "0,1"]
-    toy.assert_same_gradients_when_recomputed(lambda *more: build(data_bin, "sentence", *options, *more))
+    toy.assert_same_gradients_when_recomputed(lambda *more: build(data_bin, "sentence-encodings", *options, *more))
 
 
 def test_dropped_layers_leave_the_others_their_own_memory(data_bin):
     options = ["--decoder-layers", "3", "--decoder-context-layers", "0,2"]
-    _, task, model = build(data_bin, "sentence", *options, "--decoder-layerdrop", "0.6")
-    _, _, whole = build(data_bin, "sentence", *options)
+    _, task, model = build(data_bin, "sentence-encodings", *options, "--decoder-layerdrop", "0.6")
+    _, _, whole = build(data_bin, "sentence-encodings", *options)
     net_input = toy.batch_of(task)["net_input"]
-    assert len(model.train().encoder(net_input["src_tokens"], layout=net_input["layout"])["context_memories"]) == 2
     expected = whole(**net_input)[0]
     torch.testing.assert_close(model.eval()(**net_input)[0], expected)
     seen = set()
@@ -114,7 +118,7 @@ def test_dropped_layers_leave_the_others_their_own_memory(data_bin):
 
 
 def test_freezing_leaves_the_context_of_the_decoder_to_train(data_bin):
-    _, _, model = build(data_bin, "sentence", "--freeze-sentence-model")
+    _, _, model = build(data_bin, "sentence-encodings", "--freeze-sentence-model")
     trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert trained and all(name.startswith("decoder.layers.1.context") for name in trained)
     context = {key for key in model.state_dict() if ".context" in key}
@@ -123,8 +127,10 @@ def test_freezing_leaves_the_context_of_the_decoder_to_train(data_bin):
 
 
 def test_a_document_model_can_be_given_decoder_context_later(data_bin):
-    encoder_only = stir(toy.build(data_bin, "--context-attention", "sentence")[2])
-    _, task, both = toy.build(data_bin, "--context-attention", "sentence", "--decoder-context-attention", "sentence")
+    encoder_only = stir(toy.build(data_bin, "--context-attention", "sentence-encodings")[2])
+    _, task, both = toy.build(
+        data_bin, "--context-attention", "sentence-encodings", "--decoder-context-attention", "sentence-encodings"
+    )
     both.load_state_dict(encoder_only.state_dict(), strict=True)
     sample = toy.batch_of(task)
     torch.testing.assert_close(logits(both, sample), logits(encoder_only, sample))
@@ -140,5 +146,5 @@ def test_the_mechanism_of_the_decoder_has_the_decoders_size(data_bin, name):
     _, _, model = build(data_bin, name, *wider)
     (context,) = (module for module in model.modules() if isinstance(module, ContextMechanism))
     layout = toy.batch_of(build(data_bin, name, *wider)[1])["net_input"]["layout"]
-    states, x = torch.randn(layout.words.total, 8), torch.randn(layout.targets.total, 12)
-    assert context.attend(x, context.remember(states, layout), layout.targets_to_sentences).shape == x.shape
+    states, x = torch.randn(layout.tokens.total, 8), torch.randn(layout.targets.total, 12)
+    assert context.attend(x, context.project(states, layout), layout.plan(TargetsToSentences())).shape == x.shape

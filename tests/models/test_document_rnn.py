@@ -1,18 +1,20 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.document_rnn import DocumentRNN
-from docnmt_fairseq.models.recurrent_decoder import RecurrentDecoder
-from docnmt_fairseq.modules.recording import record
-from docnmt_fairseq.modules.source_states import SourceStates
-from tests import toy
-from tests.models.decoding import padded, stepwise
-from tests.models.test_document_transformer import logits, stir
+from docnmt_fairseq.layers.recording import record
+from docnmt_fairseq.models.rnn.decoder import RecurrentDecoder
+from docnmt_fairseq.models.rnn.model import DocumentRNN
+from docnmt_fairseq.models.sources import Sources
+from docnmt_fairseq.multisource.source_states import SourceStates
+from tests.support import toy
+from tests.support.decoding import logits, padded, stepwise, stir
+from tests.support.sources import Given
+from tests.support.toy import TINY_RNN
 
-TINY = ["--encoder-embed-dim", "6", "--encoder-hidden-size", "5", "--decoder-embed-dim", "7", "--attention-dim", "3"]
-TINY += ["--decoder-hidden-size", "4", "--dropout", "0"]
 VARIANTS = {
     "gru": [],
     "lstm": ["--encoder-cell", "lstm", "--decoder-cell", "lstm", "--encoder-layers", "2", "--decoder-layers", "3"],
@@ -30,7 +32,7 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
 def build(data_bin, variant, *extra):
-    return toy.build(data_bin, *VARIANTS[variant], *extra, arch="document_rnn", tiny=TINY)
+    return toy.build(data_bin, *VARIANTS[variant], *extra, arch="document_rnn", tiny=TINY_RNN)
 
 
 @every_variant
@@ -76,7 +78,7 @@ def test_hypotheses_change_places_and_sentences_vanish(data_bin, variant):
     _, task, model = build(data_bin, variant)
     stir(model)
     sample = toy.batch_of(task)
-    tokens = torch.randint(4, 9, (3, 2, 4), generator=torch.Generator().manual_seed(0))  # sentences, hypotheses, words
+    tokens = torch.randint(4, 9, (3, 2, 4), generator=torch.Generator().manual_seed(0))  # sentences, hypotheses, tokens
     tokens[2] = tokens[0]
     encoder, decoder, incremental = model.encoder, model.decoder, {}
     everyone = encoder.forward_torchscript(sample["net_input"])
@@ -86,12 +88,12 @@ def test_hypotheses_change_places_and_sentences_vanish(data_bin, variant):
     order = torch.tensor([5, 4, 2, 2])  # of rows; the first sentence is done
     decoder.reorder_incremental_state_scripting(incremental, order)
     left = encoder.reorder_encoder_out(first, order)
-    assert len(left["memories"][0]) == 2
-    words = tokens.flatten(0, 1)[order]
-    found, _ = decoder(words, encoder_out=left, incremental_state=incremental)
+    assert Sources.of(left).left == 2
+    tokens = tokens.flatten(0, 1)[order]
+    found, _ = decoder(tokens, encoder_out=left, incremental_state=incremental)
     for row, sentence in enumerate([4, 4, 2, 2]):
         alone = encoder.reorder_encoder_out(everyone, torch.tensor([sentence]))
-        expected, _ = decoder(words[row : row + 1], encoder_out=alone)
+        expected, _ = decoder(tokens[row : row + 1], encoder_out=alone)
         torch.testing.assert_close(found[row, 0], expected[0, -1], atol=1e-5, rtol=1e-5)
 
 
@@ -108,11 +110,19 @@ def test_every_parameter_gets_a_gradient(data_bin, variant):
 def test_the_decoder_attends_to_several_sources(data_bin, cell, options):
     cfg, task, one = build(data_bin, "gru", "--decoder-cell", cell, *options)
     cfg.model.decoder_hidden_size, lengths = 4, np.array([2, 0, 1, 0, 0, 3, 1, 0, 0, 2, 1])
-    decoder = RecurrentDecoder(cfg.model, task.target_dictionary, one.decoder.embed_tokens, (10, 3))
+    rows = Given(tuple(lengths), tuple(np.arange(10) % 5))
+    names = ("source", "features", "sentinel")[: 3 if options else 2]
+    embed = one.decoder.embed_tokens
+    decoder = RecurrentDecoder(cfg.model, task.target_dictionary, embed, (10, 3), [rows], names)
     model = stir(DocumentRNN(one.encoder, decoder)).eval()
-    features = SourceStates(torch.randn(5, 3, generator=torch.Generator().manual_seed(2)), lengths, np.arange(10) % 5)
+    features = SourceStates(torch.randn(5, 3, generator=torch.Generator().manual_seed(2)), rows)
     alone = model.encoder.encode
-    model.encoder.encode = lambda *batch: [*alone(*batch), features]
+
+    def with_features(*batch):
+        sources = alone(*batch)
+        return replace(sources, of_sentences=[*sources.of_sentences, features])
+
+    model.encoder.encode = with_features
     sample = toy.batch_of(task)
     with record() as recording:
         full, _ = model(**sample["net_input"])
@@ -121,7 +131,7 @@ def test_the_decoder_attends_to_several_sources(data_bin, cell, options):
     real = sample["target"].ne(1)
     torch.testing.assert_close(stepwise[real], full[real], atol=1e-5, rtol=1e-5)
     ((owner, evidence),) = recording.entries
-    shares = evidence.shares  # of packed target words
+    shares = evidence.shares  # of packed target tokens
     assert owner is model.decoder
     assert shares.shape == (int(real.sum()), 3 if options else 2)
     torch.testing.assert_close(shares.sum(-1), torch.ones(len(shares)))

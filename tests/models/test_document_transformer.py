@@ -4,41 +4,30 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layout import DocumentLayout
-from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, decoder_mechanisms, target_mechanisms
-from tests import toy
+from tests.support import toy
+from tests.support.decoding import logits, stir
 
 VARIANTS = {"plain": []}
 for _name in CONTEXT_MECHANISMS.names():
     for _placement in CONTEXT_MECHANISMS[_name].placements:
         VARIANTS[f"{_name}-{_placement}"] = ["--context-attention", _name, "--context-placement", _placement]
-for _name in decoder_mechanisms():
+for _name in DECODER_MECHANISMS.names():
     VARIANTS[f"{_name}-decoder"] = ["--decoder-context-attention", _name, "--decoder-context-layers", "0,1"]
     VARIANTS[f"conditional-and-{_name}-decoder"] = [
         "--context-attention", "conditional", "--decoder-context-attention", _name
     ]  # fmt: skip
 TARGET_VARIANTS = {}
-for _name in target_mechanisms():
+for _name in TARGET_MECHANISMS.names():
     TARGET_VARIANTS[f"{_name}-target"] = ["--target-context-attention", _name]
     TARGET_VARIANTS[f"everywhere-and-{_name}-target"] = [
-        "--context-attention", _name, "--decoder-context-attention", "sentence", "--target-context-attention", _name
+        "--context-attention", _name, "--decoder-context-attention", "sentence-encodings", "--target-context-attention", _name
     ]  # fmt: skip
 VARIANTS.update(TARGET_VARIANTS)
 POSITIONS = ["--sentence-positions", "learned", "--paragraph-positions", "learned"]
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
-
-
-def logits(model, sample, **options):
-    return model(**{**sample["net_input"], **options})[0]
-
-
-def stir(model):
-    """Gives every parameter a random value, so that nothing is zero by initialisation."""
-    generator = torch.Generator().manual_seed(7)
-    for parameter in model.parameters():
-        parameter.data.normal_(0, 0.3, generator=generator)
-    return model
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +46,7 @@ def test_a_fresh_document_model_computes_what_the_stock_transformer_computes(dat
     model.load_state_dict(stock.state_dict(), strict=True)
     sample = toy.batch_of(task)
     if variant.endswith("replace"):  # not an added sub-layer: equal where there is no context
-        lengths = sample["net_input"]["layout"].words.lengths
+        lengths = sample["net_input"]["layout"].tokens.lengths
         sample["net_input"]["layout"] = DocumentLayout.of_single_sentences(lengths)
     net_input = {key: value for key, value in sample["net_input"].items() if key != "layout"}
     real = sample["target"].ne(1)
@@ -159,7 +148,7 @@ def test_a_first_stage_may_have_its_own_positions(data_bin):
     assert torch.equal(document.state_dict()[table], sentence.state_dict()[table])
 
 
-@pytest.mark.parametrize("variant", ["conditional-block", "sentence-decoder"])
+@pytest.mark.parametrize("variant", ["conditional-block", "sentence-encodings-decoder"])
 def test_other_targets_than_the_batchs_own_can_be_scored(data_bin, variant):
     _, task, model = toy.build(data_bin, *VARIANTS[variant])
     stir(model)
@@ -193,15 +182,18 @@ def test_frozen_models_train_their_context_when_activations_are_recomputed(data_
     ("wrong", "message"),
     [
         (["--context-attention", "condtional"], "--context-attention condtional: must be one of none, ca-att"),
-        (["--context-attention", "sentence", "--context-placement", "replace"], "--context-placement replace"),
-        (["--context-attention", "sentence", "--context-layers", "5"], "layers 0 to 1"),
-        (["--context-attention", "sentence", "--context-heads", "3"], "--context-heads 3 does not divide"),
+        (
+            ["--context-attention", "sentence-encodings", "--context-placement", "replace"],
+            "--context-placement replace",
+        ),
+        (["--context-attention", "sentence-encodings", "--context-layers", "5"], "layers 0 to 1"),
+        (["--context-attention", "sentence-encodings", "--context-heads", "3"], "--context-heads 3 does not divide"),
         (["--context-attention", "conditional", "--context-top-t-start", "2"], "--context-top-t-start 2"),
         (["--freeze-sentence-model"], "nothing to train"),
         (["--target-context-attention", "memory"], "--target-context-attention memory: must be one of none, han"),
         (["--encoder-attention-heads", "3"], "not a multiple"),
-        (["--context-attention", "sentence", "--context-heads", "-4"], "--context-heads -4"),
-        (["--context-attention", "memory", "--memory-contexts", "-1"], "--memory-contexts -1"),
+        (["--context-attention", "sentence-encodings", "--context-heads", "-4"], "--context-heads -4"),
+        (["--context-attention", "memory", "--context-sentences", "-1"], "--context-sentences -1"),
         (["--context-attention", "memory", "--context-placement", "block"], "memory has gated-feed-forward"),
         (["--max-sentence-positions", "0"], "--max-sentence-positions 0"),
         (["--context-attention", "tree", "--tree-merge", "avg"], "--tree-merge avg: must be one of average, multi-dim"),
@@ -214,7 +206,9 @@ def test_bad_options_are_refused_by_name(data_bin, wrong, message):
 
 def test_every_bad_option_is_told_at_once(data_bin):
     with pytest.raises(InputError, match=r"--sentence-encoder avg.*--context-layers"):
-        toy.build(data_bin, "--context-attention", "sentence", "--sentence-encoder", "avg", "--context-layers", "7")
+        toy.build(
+            data_bin, "--context-attention", "sentence-encodings", "--sentence-encoder", "avg", "--context-layers", "7"
+        )
 
 
 def test_a_checkpoint_may_be_older_than_an_option(data_bin):

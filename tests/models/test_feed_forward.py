@@ -2,9 +2,8 @@ import pytest
 import torch
 
 from docnmt_fairseq.errors import InputError
-from tests import toy
-from tests.models.decoding import stepwise
-from tests.models.test_document_transformer import logits, stir
+from tests.support import toy
+from tests.support.decoding import logits, stepwise, stir
 
 VARIANTS = {
     "ca-nn": ["--feed-forward", "ca-nn"],
@@ -36,15 +35,15 @@ def test_ca_nn_is_chi_times_the_feed_forward_and_the_default_for_the_rest(data_b
     state = model.state_dict()
     for side in ("encoder", "decoder"):
         for layer in (0, 1):
-            prefix = f"{side}.layers.{layer}.fc1"
+            prefix = f"{side}.layers.{layer}.feed_forward"
             state[f"{prefix}.score.weight"].zero_()
             state[f"{prefix}.score.bias"].zero_()
-    plain = {key.replace(".fc1.v.", "."): value.clone() for key, value in state.items()}
-    for key in [key for key in plain if key.endswith(".fc1.default")]:
-        layer = key[: -len(".fc1.default")]
+    plain = {key.replace(".feed_forward.v.", ".feed_forward."): value.clone() for key, value in state.items()}
+    for key in [key for key in plain if key.endswith(".default")]:
+        layer = key[: -len(".default")]
         plain[f"{layer}.fc2.weight"] /= 2
         plain[f"{layer}.fc2.bias"] = (plain[f"{layer}.fc2.bias"] + plain.pop(key)) / 2
-        del plain[f"{layer}.fc1.score.weight"], plain[f"{layer}.fc1.score.bias"]
+        del plain[f"{layer}.score.weight"], plain[f"{layer}.score.bias"]
     _, _, standard = toy.build(data_bin)
     standard.load_state_dict(plain, strict=True)
     sample = toy.batch_of(task)
@@ -56,10 +55,10 @@ def test_an_always_on_block_of_two_is_the_standard_feed_forward_beside_a_linear_
     stir(model)
     state, plain = model.state_dict(), {}
     for key, value in state.items():
-        if key.endswith("fc1.layers.1.linear.weight"):
+        if key.endswith("feed_forward.layers.1.linear.weight"):
             value[:, :8] = 0  # what layer 2 sees of the block's input
             value = value[:, 8:]
-        plain[key.replace("fc1.layers.0.linear", "fc1").replace("fc1.layers.1.linear", "fc2")] = value
+        plain[key.replace("layers.0.linear", "fc1").replace("feed_forward.layers.1.linear", "feed_forward.fc2")] = value
     _, _, standard = toy.build(data_bin)
     standard.load_state_dict(plain, strict=True)
     sample = toy.batch_of(task)

@@ -1,13 +1,14 @@
-"""The recurrent decoder as a whole, word by word from its equations."""
+"""The recurrent decoder as a whole, token by token from its equations."""
 
 import pytest
 import torch
 
-from tests import toy
-from tests.models.test_document_rnn import TINY
-from tests.models.test_document_transformer import stir
 from tests.reference import recurrent as reference
 from tests.reference.combination import COMBINATIONS
+from tests.support import toy
+from tests.support.decoding import stir
+from tests.support.sources import rows_of
+from tests.support.toy import TINY_RNN
 
 VARIANTS = {
     "gru": ["--attention-combination", "hierarchical"],
@@ -26,16 +27,16 @@ def split_state(decoder, state):
     return [tuple(parts.pop(0) for _ in range(count)) for count in decoder.state_parts]
 
 
-def logits_of(decoder, words, sources):
-    """Returns the logits of one sentence's words from what it sees of each source."""
+def logits_of(decoder, tokens, sources):
+    """Returns the logits of one sentence's tokens from what it sees of each source."""
     main = sources[0]
     half = main.size(1) // 2
     before = main.mean(0) if decoder.initial_from == "mean" else main[0, half:]
     first, *above = split_state(decoder, torch.tanh(decoder.bridge.weight @ before + decoder.bridge.bias))
     name = type(decoder.attention).__name__.replace("Combination", "").lower()
     logits = []
-    for word in words:
-        y, last = decoder.embed_tokens.weight[word], first[0]
+    for token in tokens:
+        y, last = decoder.embed_tokens.weight[token], first[0]
 
         def attend(s, y=y, last=last):  # the sentinel's gate sees y_i and s_{i−1} ([L] eq. 4)
             evidence = torch.cat([y, last])
@@ -53,15 +54,9 @@ def logits_of(decoder, words, sources):
     return torch.stack(logits)
 
 
-def states_of(source, row):
-    """Returns what a sentence sees of a source, without padding."""
-    states, padding = source.padded()
-    return states[row][~padding[row]]
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_decoder_is_its_equations(data_bin, variant):
-    sizes = [*TINY, "--further-sources", "previous", "--further-encoder", "shared"]
+    sizes = [*TINY_RNN, "--extra-sources", "previous", "--extra-encoder", "shared"]
     _, task, model = toy.build(data_bin, *VARIANTS[variant], arch="document_rnn", tiny=sizes)
     stir(model).double()
     net_input = toy.batch_of(task)["net_input"]
@@ -69,7 +64,7 @@ def test_the_decoder_is_its_equations(data_bin, variant):
     with torch.no_grad():
         found = model.train()(**net_input)[0].split(layout.targets.lengths.tolist())
         sources = model.encoder.encode(net_input["src_tokens"], layout)
+        seen_by = list(zip(*(rows_of(source, sources.layout) for source in sources.of_sentences)))
         for row, length in enumerate(layout.targets.lengths):
-            seen = [states_of(source, row) for source in sources]
-            expected = logits_of(model.decoder, net_input["prev_output_tokens"][row, :length], seen)
+            expected = logits_of(model.decoder, net_input["prev_output_tokens"][row, :length], seen_by[row])
             torch.testing.assert_close(found[row], expected, atol=1e-9, rtol=1e-9)

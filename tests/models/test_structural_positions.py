@@ -5,9 +5,9 @@ import itertools
 import pytest
 import torch
 
-from docnmt_fairseq.modules.positions import KINDS, WORD_SCOPES
-from tests import toy
-from tests.models.test_document_transformer import logits, stir
+from docnmt_fairseq.layers.positions import KINDS, WORD_SCOPES
+from tests.support import toy
+from tests.support.decoding import logits, stir
 
 LEVELS = ("word", "sentence", "paragraph")
 # Every pair of kinds of two levels once.
@@ -85,10 +85,10 @@ def test_words_of_a_long_document_share_the_last_row_of_a_learned_table(data_bin
     wide = ["--word-positions", "learned", "--word-positions-from", "document"]
     task, model = build(data_bin, *wide, "--max-source-positions", "8")
     layout = toy.batch_of(task)["net_input"]["layout"]
-    assert layout.document_words.longest > 9
+    assert layout.document_tokens.longest > 9
     table = model.encoder.embed_positions.word
     embedded = model.encoder.embed_positions(layout)
-    for word, place in zip(embedded, layout.document_words.item_column.tolist()):
+    for word, place in zip(embedded, layout.document_tokens.item_column.tolist()):
         assert torch.equal(word, table.weight[min(place, 7) + table.offset])
     assert "word positions beyond 7 share the last row" in caplog.text
 

@@ -14,7 +14,7 @@ from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.recipes import fixtures
 from docnmt_fairseq.recipes.facts import read_facts
-from tests import toy
+from tests.support import toy
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.yaml"))

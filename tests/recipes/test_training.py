@@ -4,12 +4,12 @@ import shutil
 
 import pytest
 
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS
 from docnmt_fairseq.recipes import training
 from docnmt_fairseq.recipes.models import model, models
 from docnmt_fairseq.recipes.training import Budget, Machine, mend, train, training_options, updates_of
-from tests import toy
+from tests.support import toy
 
 BUDGET = Budget("tiny", 20, 80, 10, ["--patience", "9"], smoke=True)
 
@@ -55,8 +55,8 @@ def test_fairseq_takes_the_options_of_every_model(data_bin, name, smoke):
         ("memory", {"context_attention": "memory"}),
         ("memory-3", {"context_attention": "memory", "memory_contexts": 3, "memory_combination": "parallel"}),
         ("han-target", {"context_attention": "none", "target_context_attention": "han"}),
-        ("previous-flat", {"further_sources": "previous:1", "attention_combination": "flat"}),
-        ("mt-rnn-hierarchical", {"further_sources": "text:mt", "attention_combination": "hierarchical"}),
+        ("previous-flat", {"extra_sources": "previous:1", "attention_combination": "flat"}),
+        ("mt-rnn-hierarchical", {"extra_sources": "text:mt", "attention_combination": "hierarchical"}),
         ("han-both", {"context_attention": "han", "target_context_attention": "han"}),
     ],
 )

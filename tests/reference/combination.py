@@ -6,7 +6,7 @@ from typing import List, Optional, Sequence, Tuple
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.modules.attention_combination import scores
+from docnmt_fairseq.multisource import scores
 
 
 def sigmoid(value: Tensor) -> Tensor:
@@ -53,7 +53,7 @@ def source_attention(attention, x: Tensor, states: Sequence[Tensor]) -> Tuple[Te
     if not states:
         return nothing(x, attention.width), x.new_zeros(())
     pairs, values = [(0, h) for h in states], [attention.values(h) for h in states]
-    vector, parts = read(attention.score, attention.reader, x, pairs, values)
+    vector, parts = read(attention.score, attention.state_sum, x, pairs, values)
     return attention.project(vector), sum(parts)
 
 
@@ -69,7 +69,7 @@ def flat(module, x: Tensor, sources: Sequence[Sequence[Tensor]], evidence: Optio
     if not pairs:
         return nothing(x, module.output_dim), [x.new_zeros(())] * len(sources)
     project = module.score.keys if module.values is None else module.values
-    vector, parts = read(module.score, module.reader, x, pairs, [project[k](h) for k, h in pairs])
+    vector, parts = read(module.score, module.state_sum, x, pairs, [project[k](h) for k, h in pairs])
     shares = [sum((p for (k, _), p in zip(pairs, parts) if k == n), x.new_zeros(())) for n in range(len(sources))]
     return module.project(vector), shares
 
@@ -85,7 +85,7 @@ def hierarchical(module, x: Tensor, sources: Sequence[Sequence[Tensor]], evidenc
     if not pairs:
         return nothing(x, module.output_dim), [x.new_zeros(())] * total
     project = module.score.keys if module.values is None else module.values
-    vector, parts = read(module.score, module.reader, x, pairs, [project[k](c) for k, c in pairs])
+    vector, parts = read(module.score, module.state_sum, x, pairs, [project[k](c) for k, c in pairs])
     shares = dict(zip((k for k, _ in pairs), parts))
     return module.project(vector), [shares.get(k, x.new_zeros(())) for k in range(total)]
 

@@ -6,7 +6,7 @@ from typing import List, Sequence
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.layout import Ragged
+from docnmt_fairseq.batch.ragged import Ragged
 
 
 def mixture(score: Tensor, v: Tensor, w: Tensor) -> Tensor:
@@ -63,10 +63,10 @@ def convolution(x: Tensor, convolved) -> Tensor:
 
 def convolved_words(x: Tensor, rows: Ragged, convolved) -> Tensor:
     """CA-CNN of every row by itself, packed again."""
-    return torch.cat([convolution(words.t(), convolved).t() for words in x.split(rows.lengths.tolist())])
+    return torch.cat([convolution(tokens.t(), convolved).t() for tokens in x.split(rows.lengths.tolist())])
 
 
 def bag(w: Tensor, w_sigma: Tensor, theta: Tensor, v_0: Tensor, unknown: Sequence[bool]) -> Tensor:
     """s = v_0 Σ χ(w) + Σ (1 − χ(w)) w of one bag, χ = 1 of unknown symbols (eq. 19-21)."""
     chi = [theta.new_ones(()) if unseen else 1 / (1 + torch.exp(-theta @ s)) for s, unseen in zip(w_sigma, unknown)]
-    return v_0 * sum(chi) + sum((1 - share) * word for share, word in zip(chi, w))
+    return v_0 * sum(chi) + sum((1 - share) * token for share, token in zip(chi, w))

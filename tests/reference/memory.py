@@ -5,8 +5,8 @@ from typing import List, Optional, Sequence
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.layout import DocumentLayout
-from docnmt_fairseq.modules.context_aware_layers.convolution import ContextAwareConvolution
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.ca_layers.convolution import ContextAwareConvolution
 from tests.reference import context_aware_layers, recurrent
 from tests.reference.attention import attention, sentences_of, words_of
 
@@ -68,7 +68,7 @@ def convolved(convolution, sequence: Sequence[Tensor]) -> List[Tensor]:
 
 def associate(x: Sequence[Tensor], memories: Sequence[Sequence[Tensor]]) -> List[Tensor]:
     """a_i of one source sentence x' and its memories c'_j, entry by entry ([M] eq. 10-15)."""
-    m = [[[word @ c for c in memory] for word in x] for memory in memories]  # M_j(i, k)
+    m = [[[token @ c for c in memory] for token in x] for memory in memories]  # M_j(i, k)
     means = [torch.stack([entry for row in m_j for entry in row]).mean() for m_j in m]
     beta = torch.softmax(torch.stack(means), 0)
     outputs = []
@@ -82,10 +82,10 @@ def associate(x: Sequence[Tensor], memories: Sequence[Sequence[Tensor]]) -> List
 
 
 def sequences_of(
-    layout: DocumentLayout, words: Tensor, sentences: Sequence[int], break_symbol: Optional[Tensor]
+    layout: DocumentLayout, tokens: Tensor, sentences: Sequence[int], break_symbol: Optional[Tensor]
 ) -> List[List[Tensor]]:
     """The context sequences of one row: its sentences, or with a break symbol all in one ([M] eq. 18)."""
-    rows = [[words[w] for w in words_of(layout, sentence)] for sentence in sentences]
+    rows = [[tokens[w] for w in words_of(layout, sentence)] for sentence in sentences]
     if break_symbol is None or not rows:
         return rows
     joined = rows[0]
@@ -101,14 +101,14 @@ def memory_network(mechanism, x: Tensor, embeddings: Tensor, layout: DocumentLay
     """
     read = {torch.nn.GRU: gru, torch.nn.LSTM: lstm, ContextAwareConvolution: convolved}
     outputs = []
-    for row in range(layout.words.rows):
+    for row in range(layout.tokens.rows):
         own = [x[w] for w in words_of(layout, row)]
         without_both = mechanism.rnn is None and mechanism.context_attention is None
-        words = x if without_both else embeddings
-        symbol = mechanism.break_symbol[0] if mechanism.joined else None
-        sequences = [s for group in addressed[row] for s in sequences_of(layout, words, group, symbol)]
+        tokens = x if without_both else embeddings
+        symbol = mechanism.break_symbol[0] if mechanism.key.joined else None
+        sequences = [s for group in addressed[row] for s in sequences_of(layout, tokens, group, symbol)]
         if not sequences:
-            outputs += [torch.zeros_like(word) for word in own]
+            outputs += [torch.zeros_like(token) for token in own]
             continue
         if mechanism.rnn is not None:
             sequences = [read[type(mechanism.rnn)](mechanism.rnn, sequence) for sequence in sequences]
@@ -117,38 +117,38 @@ def memory_network(mechanism, x: Tensor, embeddings: Tensor, layout: DocumentLay
             a = [torch.stack(means).mean(0)] * len(own)
         else:
             a = associate(own, [multi_head(mechanism.context_attention, s, s) for s in sequences])
-        outputs += [feed_forward(mechanism.feed_forward, word) for word in a]
+        outputs += [feed_forward(mechanism.feed_forward, token) for token in a]
     return torch.stack(outputs)
 
 
 def context_aware(mechanism, x: Tensor, layout: DocumentLayout, contexts: Sequence[Sequence[int]]) -> Tensor:
     """Attention to the last layer of the context encoder (Voita et al. 2018, sec. 3)."""
     layer, outputs = mechanism.context_layer, []
-    for row in range(layout.words.rows):
+    for row in range(layout.tokens.rows):
         own, keys = [x[w] for w in words_of(layout, row)], []
         for sentence in contexts[row]:
-            words = [x[w] for w in words_of(layout, sentence)]
-            attended = multi_head(layer, words, words)
+            tokens = [x[w] for w in words_of(layout, sentence)]
+            attended = multi_head(layer, tokens, tokens)
             keys += [
-                feed_forward(layer.feed_forward, layer_norm(layer.layer_norm, w + a)) for w, a in zip(words, attended)
+                feed_forward(layer.feed_forward, layer_norm(layer.layer_norm, w + a)) for w, a in zip(tokens, attended)
             ]
-        outputs += multi_head(mechanism.attention, own, keys) if keys else [torch.zeros_like(word) for word in own]
+        outputs += multi_head(mechanism.attention, own, keys) if keys else [torch.zeros_like(token) for token in own]
     return torch.stack(outputs)
 
 
 def hierarchical_attention(mechanism, x: Tensor, layout: DocumentLayout, contexts: Sequence[Sequence[int]]) -> Tensor:
     """s^j = MultiHead(h_t, h^j), d_t = FFN(MultiHead(h_t, s)) (Miculicich et al. 2018, sec. 2)."""
     outputs = []
-    for row in range(layout.words.rows):
-        for word in words_of(layout, row):
+    for row in range(layout.tokens.rows):
+        for token in words_of(layout, row):
             s = []
             for sentence in contexts[row]:
-                s += multi_head(mechanism.word_attention, [x[word]], [x[w] for w in words_of(layout, sentence)])
+                s += multi_head(mechanism.word_attention, [x[token]], [x[w] for w in words_of(layout, sentence)])
             if s:
-                (attended,) = multi_head(mechanism.sentence_attention, [x[word]], s)
+                (attended,) = multi_head(mechanism.sentence_attention, [x[token]], s)
                 outputs.append(feed_forward(mechanism.feed_forward, attended))
             else:
-                outputs.append(torch.zeros_like(x[word]))
+                outputs.append(torch.zeros_like(x[token]))
     return torch.stack(outputs)
 
 

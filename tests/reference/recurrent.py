@@ -65,8 +65,8 @@ def sequence(cell, x: Tensor, lengths: Sequence[int], initial: State, reverse: b
     outputs: List[Tensor] = []
     step, module = step_of(cell)
     for number, row in enumerate(x.split(list(lengths))):
-        words = [*reversed(row)] if reverse else [*row]
-        of_row = [state[0] for state in states(step, module, words, tuple(part[number] for part in initial))]
+        tokens = [*reversed(row)] if reverse else [*row]
+        of_row = [state[0] for state in states(step, module, tokens, tuple(part[number] for part in initial))]
         outputs += reversed(of_row) if reverse else of_row
     return torch.stack(outputs)
 

@@ -7,7 +7,7 @@ from typing import Callable, Dict, List, Optional, Sequence
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.layout import DocumentLayout
+from docnmt_fairseq.batch.layout import DocumentLayout
 from tests.reference.attention import attention, sentences_of, words_of
 
 NONE = -math.inf
@@ -115,7 +115,7 @@ def scaled_product(q: Tensor, keys: Dict[int, Tensor]) -> Callable[[Node], Tenso
 def hierarchical_conditional_attention(
     q, k, v, q_s, encodings, w_ks, merge, layout: DocumentLayout, t: int, selection_score: str, always_keep_own: bool
 ) -> Tensor:
-    """softmax(q·k/√d_k + TraverseTree(x, ConstructBT(S), t)) v, head by head, word by word ([T] sec. 3.3.2).
+    """softmax(q·k/√d_k + TraverseTree(x, ConstructBT(S), t)) v, head by head, token by token ([T] sec. 3.3.2).
 
     q, k, v, q_s: [N, H, d_k]; encodings: [R, d]; w_ks: [d] to [H · d_k].
     """
@@ -126,8 +126,8 @@ def hierarchical_conditional_attention(
         root = construct_bt([encodings[r] for r in rows], merge)
         keys = {id(node): w_ks(node.encoding).view(heads, d_k) for node in all_nodes(root)}
         for own in rows:
-            for word, h in itertools.product(words_of(layout, own), range(heads)):
-                relevance = scaled_product(q_s[word, h], {node: key[h] for node, key in keys.items()})
+            for token, h in itertools.product(words_of(layout, own), range(heads)):
+                relevance = scaled_product(q_s[token, h], {node: key[h] for node, key in keys.items()})
                 traverse_tree(root, relevance, t, selection_score)
                 found = {leaf.sentence: leaf.cumulative for leaf in remaining(root)}
                 if always_keep_own and own - rows[0] not in found:
@@ -135,5 +135,5 @@ def hierarchical_conditional_attention(
                     found[own - rows[0]] = remaining(root)[own - rows[0]].cumulative
                 pairs = [(w, r) for s, r in found.items() for w in words_of(layout, rows[s])]
                 keys_of_words, values = [k[w, h] for w, _ in pairs], [v[w, h] for w, _ in pairs]
-                out.append(attention(q[word, h], keys_of_words, values, [r for _, r in pairs]))
+                out.append(attention(q[token, h], keys_of_words, values, [r for _, r in pairs]))
     return torch.stack(out).unflatten(0, (-1, heads))

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from docnmt_fairseq.modules.recording import ContextFreeIndicator, record
+from docnmt_fairseq.checkpoints import Ensemble
+from docnmt_fairseq.layers.recording import ContextFreeIndicator, record
 from docnmt_fairseq.report.context_free import indicators_of, section
+from docnmt_fairseq.report.documents import dataset_of_lines
 from docnmt_fairseq.report.inspection import inspect
-from docnmt_fairseq.report.loading import Trained, dataset_of
-from tests.models.test_document_transformer import stir
-from tests.toy import build
+from tests.support.decoding import stir
+from tests.support.toy import build
 
 TEXT = ["a b c", "d", "e e a", "b"]
 BAGS = [
@@ -31,8 +32,8 @@ RNN += ["--encoder-embed-dim", "4", "--encoder-hidden-size", "4", "--combination
 
 def found(data_bin, *options, **kinds):
     _, task, model = build(data_bin, *options, **kinds)
-    of = Trained(Path("x/checkpoint_best.pt"), stir(model), task)
-    inspection = inspect(of, dataset_of(of, TEXT, "text"), 0, beam=1)
+    of = Ensemble(task, [stir(model)], paths=[Path("x/checkpoint_best.pt")])
+    inspection = inspect(of, dataset_of_lines(of, TEXT, "text"), 0, beam=1)
     return model, inspection, indicators_of(model, inspection)
 
 
@@ -60,7 +61,7 @@ def test_sentence_encoders_tell_chi_of_source_words_wherever_they_are(data_bin):
     assert "translation: mean" not in section(layers, inspection)
 
 
-@pytest.mark.parametrize("more", [[], CUT, [*CUT, "--further-sources", "previous"]], ids=" ".join)
+@pytest.mark.parametrize("more", [[], CUT, [*CUT, "--extra-sources", "previous"]], ids=" ".join)
 def test_recurrent_models_tell_chi_of_every_word(data_bin, more):
     _, inspection, layers = found(data_bin, *more, arch="document_rnn", tiny=RNN)
     assert [layer.title for layer in layers] == [
@@ -89,7 +90,7 @@ def test_the_table_holds_means_of_word_types_the_most_context_free_first(data_bi
     tokens = [token for sentence in inspection.sentences for token in sentence.source]
     with record(ContextFreeIndicator) as recording:
         numbers = torch.tensor([model.encoder.dictionary.index(token) for token in tokens])
-        model.encoder.encode(piece.layout.words.pad(numbers, 1), piece.layout)
+        model.encoder.encode(piece.layout.tokens.pad(numbers, 1), piece.layout)
     chi = [evidence.chi for _, evidence in recording.entries]
     rows = re.findall(r"<tr>(.*?)</tr>", section(layers, inspection))[1:]
     cells = {row[0]: row[1:] for row in (re.findall(r"<td>(.*?)</td>", row) for row in rows)}

@@ -5,14 +5,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from docnmt_fairseq.checkpoints import Ensemble
+from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.loading import TextCodec
-from docnmt_fairseq.modules.recording import Weights, record
+from docnmt_fairseq.layers.recording import Weights, record
 from docnmt_fairseq.report.agreement import ON_SENTENCES, ON_WORDS, SELECTED, _tokens, measure, section
-from docnmt_fairseq.report.loading import Trained, dataset_of
+from docnmt_fairseq.report.documents import dataset_of_lines
 from docnmt_fairseq.report.scat import read_scat
-from tests.conftest import write_lines
-from tests.toy import build
+from tests.support.documents import write_lines
+from tests.support.toy import build
 
 TOKENS = TextCodec(Path("."), tokenized=True)
 CONTEXT = [
@@ -67,7 +68,7 @@ def test_files_that_do_not_fit_are_refused(prefix, tmp_path):
 
 def trained(data_bin, *options):
     _, task, model = build(data_bin, "--context-init", "xavier", *options)
-    return Trained(Path("x.pt"), model, task)
+    return Ensemble(task, [model], paths=[Path("x.pt")])
 
 
 def test_agreement_is_what_the_mechanism_does(data_bin, prefix):
@@ -83,12 +84,12 @@ def test_agreement_is_what_the_mechanism_does(data_bin, prefix):
     for example, pronoun, word in ((scat.examples[0], 10 + 1, 1), (scat.examples[2], 4, 1)):
         pronoun += len(example.sentences) - 2 if len(example.sentences) > 2 else 0  # ends of sentences before it
         lines = [" ".join(words) for words in example.sentences]
-        dataset = dataset_of(of, lines, "t")
+        dataset = dataset_of_lines(of, lines, "t")
         inputs = dataset.collater([dataset[0]])["net_input"]
         with record() as recording, torch.no_grad():
             of.model.encoder(inputs["src_tokens"], layout=inputs["layout"])
         (weights,) = (e.weights for _, e in recording.entries if isinstance(e, Weights))
-        first = int(inputs["layout"].words.lengths[0])
+        first = int(inputs["layout"].tokens.lengths[0])
         cases.append((weights[pronoun, :first].sum(0), weights[pronoun, word]))
     for case, (of_sentence, of_word) in enumerate(cases):
         torch.testing.assert_close(torch.tensor(figures[ON_SENTENCES].heads[case]), of_sentence)

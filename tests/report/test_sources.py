@@ -7,31 +7,32 @@ from pathlib import Path
 import pytest
 import torch
 
+from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.recording import SourceShares
+from docnmt_fairseq.layers.recording import SourceShares
+from docnmt_fairseq.report.documents import dataset_of_lines
 from docnmt_fairseq.report.inspection import inspect
-from docnmt_fairseq.report.loading import Trained, dataset_of
 from docnmt_fairseq.report.page import Page
-from docnmt_fairseq.report.sources import APART, LESS, LINE, MEAN, draw, lines_of, section, shares_of
-from tests import toy
-from tests.conftest import write_lines
-from tests.further import with_further
-from tests.models.test_document_rnn import TINY as TINY_RNN
-from tests.models.test_document_transformer import stir
-from tests.report.test_views import Elements
+from docnmt_fairseq.report.sources import APART, LESS, LINE, MEAN, draw, section, shares_of, wrap_tokens
+from tests.support import toy
+from tests.support.decoding import stir
+from tests.support.documents import write_lines
+from tests.support.extra_sources import with_extra_sources
+from tests.support.html import Elements
+from tests.support.toy import TINY_RNN
 
 TEXT = ["a b c", "d", "e e a", "<p>", "b", "c d"]
 CUT = ["--max-document-sentences", "2", "--context-overlap", "1"]
-HIERARCHICAL = ["--further-sources", "previous", "--attention-combination", "hierarchical"]
+HIERARCHICAL = ["--extra-sources", "previous", "--attention-combination", "hierarchical"]
 MODELS = {"document_transformer": toy.TINY, "document_rnn": TINY_RNN}
 PNG = b"\x89PNG"
 
 
 def found(data_bin, *options, arch="document_transformer"):
     _, task, model = toy.build(data_bin, *options, arch=arch, tiny=MODELS[arch])
-    of = Trained(Path("x/checkpoint_best.pt"), stir(model), task)
-    inspection = inspect(of, dataset_of(of, TEXT, "text"), 0, beam=1)
+    of = Ensemble(task, [stir(model)], paths=[Path("x/checkpoint_best.pt")])
+    inspection = inspect(of, dataset_of_lines(of, TEXT, "text"), 0, beam=1)
     return inspection, shares_of(model, inspection)
 
 
@@ -82,7 +83,7 @@ def test_the_page_has_a_heat_map_of_each_sentence_and_a_choice_of_layer(data_bin
 
 @pytest.mark.parametrize(("name", "attention", "note"), [("serial", "luong", APART), ("flat", "ca-att", LESS)])
 def test_what_is_no_distribution_is_said(data_bin, name, attention, note):
-    options = ["--further-sources", "previous", "--attention-combination", name, "--combination-attention", attention]
+    options = ["--extra-sources", "previous", "--attention-combination", name, "--combination-attention", attention]
     inspection, shares = found(data_bin, *options)
     html = section(shares, inspection)
     assert [text in html for text in (APART, LESS)] == [text == note for text in (APART, LESS)]
@@ -90,10 +91,10 @@ def test_what_is_no_distribution_is_said(data_bin, name, attention, note):
 
 def test_long_sentences_go_on_below():
     tokens = ["x" * (1 + n % 9) for n in range(60)]
-    lines = list(lines_of(tokens))
+    lines = list(wrap_tokens(tokens))
     assert [token for line in lines for token in line] == tokens and len(lines) > 3
     assert all(len(" ".join(line)) <= LINE for line in lines)
-    assert list(lines_of(["x" * 200])) == [["x" * 200]]
+    assert list(wrap_tokens(["x" * 200])) == [["x" * 200]]
 
 
 @pytest.mark.parametrize("arch", MODELS)
@@ -119,8 +120,8 @@ def test_the_picture(data_bin, tmp_path):
 
 @pytest.mark.parametrize("arch", MODELS)
 def test_the_command_reports_of_texts_and_features(data_bin, tmp_path, capsys, arch):
-    folder = with_further(data_bin, tmp_path / "bin")
-    options = ["--further-sources", "text:mt,features:image", "--attention-combination", "flat", "--max-update", "1"]
+    folder = with_extra_sources(data_bin, tmp_path / "bin")
+    options = ["--extra-sources", "text:mt,features:image", "--attention-combination", "flat", "--max-update", "1"]
     options += ["--decoder-feed-forward", "ca-nn"] if arch == "document_transformer" else []
     trained = toy.train(folder, tmp_path / "m", *options, arch=arch, tiny=MODELS[arch])
 

@@ -1,35 +1,36 @@
 """What a report holds about the words of a document, for every registered mechanism."""
 
 import json
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from docnmt_fairseq.checkpoints import Ensemble
+from docnmt_fairseq.context import sentence_encodings as sentence_attention
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules import sentence_attention
-from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS, decoder_mechanisms, target_mechanisms
-from docnmt_fairseq.modules.recording import Relevance
+from docnmt_fairseq.layers.recording import Relevance
+from docnmt_fairseq.report.documents import dataset_of_lines, load_split
 from docnmt_fairseq.report.inspection import inspect
-from docnmt_fairseq.report.loading import Trained, dataset_of, split_of
 from docnmt_fairseq.report.page import Page, _buttons, as_script
 from docnmt_fairseq.report.views import RELEVANCE, views_of
-from tests.toy import build
+from tests.support.html import Elements
+from tests.support.toy import build
 
 TEXT = ["a b c", "d", "e e a", "<p>", "b", "c </script> d", "", "a"]
 PLACES = [("--context-attention", name) for name in CONTEXT_MECHANISMS.names()]
-PLACES += [("--decoder-context-attention", name) for name in decoder_mechanisms()]
-PLACES += [("--target-context-attention", name) for name in target_mechanisms()]
+PLACES += [("--decoder-context-attention", name) for name in DECODER_MECHANISMS.names()]
+PLACES += [("--target-context-attention", name) for name in TARGET_MECHANISMS.names()]
 
 
 def trained(data_bin, *options):
     _, task, model = build(data_bin, "--context-top-t", "2", "--context-init", "xavier", *options)
-    return Trained(Path("x/checkpoint_best.pt"), model, task)
+    return Ensemble(task, [model], paths=[Path("x/checkpoint_best.pt")])
 
 
 def inspected(of, document=0, lines=TEXT):
-    inspection = inspect(of, dataset_of(of, lines, "text"), document, beam=1)
+    inspection = inspect(of, dataset_of_lines(of, lines, "text"), document, beam=1)
     return inspection, views_of(of.model, inspection)
 
 
@@ -45,7 +46,7 @@ def test_every_mechanism_has_a_view_of_every_word(data_bin, option, name):
     for entries in view.sentences.values():
         assert sorted(entries) == list(range(words[view.side]))
         assert {key for heads in entries.values() for head in heads for key, _ in head} <= set(range(5))
-    for entries in view.words.values():
+    for entries in view.tokens.values():
         assert sorted(entries) == list(range(words[view.side]))
         found = {key for heads in entries.values() for head in heads for key, _ in head}
         assert found and found <= set(range(words[view.looks_at]))
@@ -103,7 +104,7 @@ def test_the_path_through_the_tree_leads_to_what_is_kept(data_bin):
 
 def test_the_documents_of_a_split(data_bin):
     of = trained(data_bin, "--context-attention", "memory")
-    dataset = split_of(of, "test")
+    dataset = load_split(of, "test")
     inspection = inspect(of, dataset, 1, beam=2)
     assert [(s.line, s.source, s.reference) for s in inspection.sentences] == [
         (6, ["c", "d", "</s>"], ["d", "c", "</s>"])
@@ -111,28 +112,6 @@ def test_the_documents_of_a_split(data_bin):
     assert views_of(of.model, inspection)[0].heads == 0  # one sentence: no context, nothing to report
     with pytest.raises(InputError, match=r"--document 9: .*documents 1 to 3"):
         inspect(of, dataset, 8)
-
-
-class Elements(HTMLParser):
-    """Collects what a page is made of; complains about what is not closed."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.open, self.found, self.data = [], [], ""
-        self.feed(page)
-        assert not self.open
-
-    def handle_starttag(self, tag, attributes):
-        self.found.append((tag, dict(attributes)))
-        if tag not in ("meta", "br"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] == "script" and self.found[-1][1].get("id") == "data":
-            self.data += data
 
 
 def test_the_page_needs_nothing_else_and_holds_every_word(data_bin):
@@ -155,7 +134,7 @@ def test_a_mechanism_that_reports_nothing_is_named(data_bin, monkeypatch):
     monkeypatch.setattr(sentence_attention, "observer", lambda module: None)
     inspection, views = inspected(trained(data_bin, "--context-attention", "sentence"))
     html = Page("t", {}, inspection, views).to_html()
-    assert "Nothing to show of encoder layer 2: sentence:" in html
+    assert "Nothing to show of encoder layer 2: sentence-encodings:" in html
     Elements(html)
 
 

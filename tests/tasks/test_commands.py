@@ -6,13 +6,12 @@ import pickle
 import pytest
 import torch
 
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.context import CONTEXT_MECHANISMS
-from tests import toy
-from tests.conftest import DOCUMENTS, write_lines
+from tests.support import toy
+from tests.support.documents import DOCUMENTS, IDS, write_lines
 
 CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "2", "--sentence-positions", "learned"]
-IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
 
 
 @pytest.fixture(scope="module")

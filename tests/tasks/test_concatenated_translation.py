@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.modules.segments import segment_distance
-from tests import toy
-from tests.conftest import write_lines
-from tests.data.test_concatenation import text_of
+from docnmt_fairseq.layers.positions import segment_distance
 from tests.reference.concatenation import windows
+from tests.support import toy
+from tests.support.documents import text_of, write_lines
 
 TASK = "concatenated_translation"
 IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import toy
+from tests.support import toy
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SMALL = ["model.encoder_embed_dim=8", "model.encoder_ffn_embed_dim=12", "dataset.max_tokens=60", "common.cpu=true"]

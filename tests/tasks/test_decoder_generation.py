@@ -6,9 +6,9 @@ import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
 
-from docnmt_fairseq.modules.context import decoder_mechanisms
-from tests import toy
-from tests.conftest import DOCUMENTS, write_lines
+from docnmt_fairseq.context.base import decoder_mechanisms
+from tests.support import toy
+from tests.support.documents import DOCUMENTS, write_lines
 
 IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
 OVERLAP = ["--max-document-sentences", "2", "--context-overlap", "1"]

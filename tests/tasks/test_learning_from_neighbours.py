@@ -5,8 +5,8 @@ import pytest
 from fairseq import options
 from fairseq_cli import preprocess
 
-from tests import toy
-from tests.conftest import write_lines
+from tests.support import toy
+from tests.support.documents import write_lines
 
 WORDS = "abcd"
 SIZES = ["--encoder-embed-dim", "32", "--encoder-ffn-embed-dim", "32", "--encoder-attention-heads", "2"]

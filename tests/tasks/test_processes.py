@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from tests import toy
+from tests.support import toy
 
 
 @pytest.mark.slow

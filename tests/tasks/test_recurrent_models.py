@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from docnmt_fairseq.errors import InputError
-from tests import toy
-from tests.tasks.test_commands import IDS
+from tests.support import toy
+from tests.support.documents import IDS
 
 CELLS = ("", "_lstm", "_ca_rnn", "_conditional_gru")
 ARCHITECTURES = ["rnnsearch_tiny", *(f"document_rnn{cell}_tiny" for cell in CELLS)]
@@ -75,7 +75,7 @@ def test_chi_and_what_it_weighs_are_trained_in_turn(data_bin, tmp_path):
         key: (not torch.equal(at_two[key], fresh[key]), not torch.equal(at_four[key], at_two[key])) for key in fresh
     }
     of_chi = {key: both for key, both in moved.items() if key.startswith("decoder.attention.score.")}
-    of_vectors = {key: both for key, both in moved.items() if key.startswith("decoder.attention.reader.free.")}
+    of_vectors = {key: both for key, both in moved.items() if key.startswith("decoder.attention.state_sum.free.")}
     assert set(of_chi.values()) == {(True, False)} and set(of_vectors.values()) == {(False, True)}
     assert moved["decoder.bridge.weight"] == (True, True)
 

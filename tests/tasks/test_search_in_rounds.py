@@ -10,8 +10,8 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq_cli import preprocess
 
 from docnmt_fairseq.search.rounds import translate_in_rounds
-from tests import toy
-from tests.conftest import DOCUMENTS, write_lines
+from tests.support import toy
+from tests.support.documents import DOCUMENTS, write_lines
 
 IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
 FIRST = {0, 6, 8}  # of their documents

@@ -5,7 +5,7 @@ import torch
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models.transformer import TransformerEncoderBase
 
-from tests import toy
+from tests.support import toy
 
 
 @pytest.fixture(scope="module")

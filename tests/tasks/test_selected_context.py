@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import toy
+from tests.support import toy
 
 IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
 GATED = ["memory", "context-aware", "han"]

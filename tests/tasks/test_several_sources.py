@@ -6,32 +6,33 @@ import numpy as np
 import pytest
 import torch
 
+from docnmt_fairseq.checkpoints import load_ensemble
+from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.loading import load
 from docnmt_fairseq.evaluation.samples import batches_of
+from docnmt_fairseq.report.documents import dataset_of_lines, load_split
 from docnmt_fairseq.report.inspection import inspect
-from docnmt_fairseq.report.loading import dataset_of, load_trained, split_of
-from docnmt_fairseq.search.translator import DocumentTranslator
-from tests import toy
-from tests.conftest import write_lines
-from tests.further import is_sentence, source_lines, with_further
+from docnmt_fairseq.translate.translator import DocumentTranslator
+from tests.support import toy
+from tests.support.documents import write_lines
+from tests.support.extra_sources import is_sentence, source_lines, with_extra_sources
 
-ALL = ["--further-sources", "previous:2,text:mt,features:image"]
-OF_DOCUMENT = ["--further-sources", "previous,next:2,random"]
+ALL = ["--extra-sources", "previous:2,text:mt,features:image"]
+OF_DOCUMENT = ["--extra-sources", "previous,next:2,random"]
 SEARCH = ["--beam", "2", "--max-len-b", "10"]
 IDS = [number for number, line in enumerate(source_lines("test")) if is_sentence(line)]
 MODELS = {
     "hierarchical, separate": [*ALL, "--attention-combination", "hierarchical", "--attention-sentinel"],
-    "flat, shared": [*ALL, "--attention-combination", "flat", "--further-encoder", "shared"],
+    "flat, shared": [*ALL, "--attention-combination", "flat", "--extra-encoder", "shared"],
     "serial, pieces": [
         *ALL, "--attention-combination", "serial", "--max-document-sentences", "2", "--context-overlap", "1",
         "--encoder-normalize-before", "--decoder-normalize-before",
     ],
     "in rounds": [*ALL, "--target-context-attention", "han", "--context-init", "xavier"],
-    "document alone": [*OF_DOCUMENT, "--attention-combination", "parallel", "--share-further-embeddings"],
+    "document alone": [*OF_DOCUMENT, "--attention-combination", "parallel", "--share-extra-embeddings"],
     "recurrent, flat": [*ALL, "--attention-combination", "flat", "--attention-sentinel"],
     "recurrent, hierarchical, pieces": [
-        *ALL, "--attention-combination", "hierarchical", "--decoder-cell", "conditional-gru", "--further-encoder",
+        *ALL, "--attention-combination", "hierarchical", "--decoder-cell", "conditional-gru", "--extra-encoder",
         "shared", "--max-document-sentences", "2", "--context-overlap", "1",
     ],
 }  # fmt: skip
@@ -39,67 +40,67 @@ RECURRENT = ["--encoder-embed-dim", "8", "--encoder-hidden-size", "8", "--attent
 
 
 @pytest.fixture(scope="module")
-def further_bin(data_bin, tmp_path_factory):
-    return with_further(data_bin, tmp_path_factory.mktemp("further") / "bin")
+def extra_bin(data_bin, tmp_path_factory):
+    return with_extra_sources(data_bin, tmp_path_factory.mktemp("extra") / "bin")
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def checkpoint(request, further_bin, tmp_path_factory):
+def checkpoint(request, extra_bin, tmp_path_factory):
     options = ["--max-update", "4", "--context-dropout", "0.3", "--seed", "3"]
     kind = {"arch": "document_rnn", "tiny": RECURRENT} if request.param.startswith("recurrent") else {}
-    return toy.train(further_bin, tmp_path_factory.mktemp("model"), *MODELS[request.param], *options, **kind)
+    return toy.train(extra_bin, tmp_path_factory.mktemp("model"), *MODELS[request.param], *options, **kind)
 
 
-def test_they_train_and_translate_whatever_the_batch(further_bin, checkpoint):
-    together = toy.generate(further_bin, checkpoint, *SEARCH).hypotheses
+def test_they_train_and_translate_whatever_the_batch(extra_bin, checkpoint):
+    together = toy.generate(extra_bin, checkpoint, *SEARCH).hypotheses
     assert sorted(together) == IDS
-    assert toy.generate(further_bin, checkpoint, *SEARCH, "--batch-size", "1").hypotheses == together
-    assert toy.validate(further_bin, checkpoint) > 0
+    assert toy.generate(extra_bin, checkpoint, *SEARCH, "--batch-size", "1").hypotheses == together
+    assert toy.validate(extra_bin, checkpoint) > 0
 
 
 @pytest.fixture(scope="module")
-def all_sources(further_bin, tmp_path_factory):
+def all_sources(extra_bin, tmp_path_factory):
     """Returns a model with every kind of source after a few updates."""
-    return toy.train(further_bin, tmp_path_factory.mktemp("all"), *ALL, "--max-update", "6", "--save-interval", "100")
+    return toy.train(extra_bin, tmp_path_factory.mktemp("all"), *ALL, "--max-update", "6", "--save-interval", "100")
 
 
 @pytest.fixture(scope="module")
-def of_document(further_bin, tmp_path_factory):
+def of_document(extra_bin, tmp_path_factory):
     """Returns a model with context sentences as sources after a few updates."""
-    return toy.train(further_bin, tmp_path_factory.mktemp("document"), *OF_DOCUMENT, "--max-update", "6")
+    return toy.train(extra_bin, tmp_path_factory.mktemp("document"), *OF_DOCUMENT, "--max-update", "6")
 
 
-def test_every_source_is_looked_at(further_bin, all_sources, tmp_path):
-    expected = toy.generate(further_bin, all_sources, *SEARCH).hypotheses
-    alone = toy.generate(further_bin, all_sources, *SEARCH, "--context", "none").hypotheses
+def test_every_source_is_looked_at(extra_bin, all_sources, tmp_path):
+    expected = toy.generate(extra_bin, all_sources, *SEARCH).hypotheses
+    alone = toy.generate(extra_bin, all_sources, *SEARCH, "--context", "none").hypotheses
     assert alone != expected and alone[6] == expected[6]  # a document of one sentence
-    other = shutil.copytree(further_bin, tmp_path / "bin")
+    other = shutil.copytree(extra_bin, tmp_path / "bin")
     image = np.load(other / "test.image.npz")
     np.savez(other / "test.image.npz", values=-image["values"], offsets=image["offsets"])
     assert toy.generate(other, all_sources, *SEARCH).hypotheses != expected
-    shutil.copytree(further_bin, tmp_path / "text")
+    shutil.copytree(extra_bin, tmp_path / "text")
     for ending in ("bin", "idx"):
         shutil.copy(tmp_path / "text" / f"test.src-tgt.src.{ending}", tmp_path / "text" / f"test.src-tgt.mt.{ending}")
     assert toy.generate(tmp_path / "text", all_sources, *SEARCH).hypotheses != expected
 
 
-def test_resumed_training_equals_uninterrupted(further_bin, tmp_path):
+def test_resumed_training_equals_uninterrupted(extra_bin, tmp_path):
     options = [*ALL, "--dropout", "0.1", "--save-interval-updates", "3"]
-    whole = toy.train(further_bin, tmp_path / "whole", *options, "--max-update", "6")
-    toy.train(further_bin, tmp_path / "parts", *options, "--max-update", "3")
-    parts = toy.train(further_bin, tmp_path / "parts", *options, "--max-update", "6")
+    whole = toy.train(extra_bin, tmp_path / "whole", *options, "--max-update", "6")
+    toy.train(extra_bin, tmp_path / "parts", *options, "--max-update", "3")
+    parts = toy.train(extra_bin, tmp_path / "parts", *options, "--max-update", "6")
     toy.assert_same_state(whole, parts)
 
 
-def test_the_sources_are_those_of_training(further_bin, all_sources, of_document):
-    with pytest.raises(InputError, match=r"--further-sources next: the model was trained with previous:2,text:mt"):
-        toy.generate(further_bin, all_sources, "--further-sources", "next")
-    with pytest.raises(InputError, match="trained with different --further-sources"):
-        toy.generate(further_bin, f"{all_sources}:{of_document}")
+def test_the_sources_are_those_of_training(extra_bin, all_sources, of_document):
+    with pytest.raises(InputError, match=r"--extra-sources next: the model was trained with previous:2,text:mt"):
+        toy.generate(extra_bin, all_sources, "--extra-sources", "next")
+    with pytest.raises(InputError, match="trained with different --extra-sources"):
+        toy.generate(extra_bin, f"{all_sources}:{of_document}")
 
 
-def test_a_model_keeps_the_width_of_its_features(further_bin, all_sources, tmp_path):
-    other = shutil.copytree(further_bin, tmp_path / "bin")
+def test_a_model_keeps_the_width_of_its_features(extra_bin, all_sources, tmp_path):
+    other = shutil.copytree(extra_bin, tmp_path / "bin")
     (other / "test.image.npz").unlink()
     np.save(other / "test.image.npy", np.zeros((len(IDS), 4)))
     with pytest.raises(InputError, match=r"test\.image\.npy: expected features of width 3, as the model has, found 4"):
@@ -107,42 +108,38 @@ def test_a_model_keeps_the_width_of_its_features(further_bin, all_sources, tmp_p
 
 
 @pytest.mark.parametrize("buffer", ["100", "1"])
-def test_interactive_takes_context_sentences(further_bin, of_document, tmp_path, buffer):
+def test_interactive_takes_context_sentences(extra_bin, of_document, tmp_path, buffer):
     write_lines(tmp_path / "input", source_lines("test"))
-    found = toy.interactive(further_bin, of_document, tmp_path / "input", "--buffer-size", buffer, *SEARCH).hypotheses
+    found = toy.interactive(extra_bin, of_document, tmp_path / "input", "--buffer-size", buffer, *SEARCH).hypotheses
     assert sorted(found) == IDS
     if buffer == "100":
-        assert found == toy.generate(further_bin, of_document, *SEARCH).hypotheses
+        assert found == toy.generate(extra_bin, of_document, *SEARCH).hypotheses
 
 
 NEEDED = "the model needs text:mt, features:image for every line"
 
 
-def test_interactive_refuses_what_it_cannot_bring(further_bin, all_sources, tmp_path):
+def test_interactive_refuses_what_it_cannot_bring(extra_bin, all_sources, tmp_path):
     write_lines(tmp_path / "input", ["a b"])
     with pytest.raises(InputError, match=NEEDED):
-        toy.interactive(further_bin, all_sources, tmp_path / "input")
+        toy.interactive(extra_bin, all_sources, tmp_path / "input")
 
 
-def test_text_in_memory_is_refused_or_taken(further_bin, all_sources, of_document):
+def test_text_in_memory_is_refused_or_taken(extra_bin, all_sources, of_document):
     """What docnmt's cxmi, contrast and translate do first."""
     lines = [torch.tensor([4, 5, 2]), torch.tensor([5, 2]), torch.tensor([2])]
-    loaded = load(str(of_document), further_bin)
+    loaded = load_ensemble(of_document, data=extra_bin)
     (batch,) = batches_of(loaded, lines, [0, 1], 100)
     with torch.no_grad():
         output = loaded.models[0].encoder(**batch.sample["net_input"])
     assert [padding.tolist() for padding in output["source_paddings"][1:2]] == [[[True] * 3, [False] * 3]]
     with pytest.raises(InputError, match=NEEDED):
-        list(batches_of(load(str(all_sources), further_bin), lines, [0, 1], 100))
+        list(batches_of(load_ensemble(all_sources, data=extra_bin), lines, [0, 1], 100))
 
 
-def test_translate_refuses_what_it_cannot_bring(further_bin, all_sources, of_document):
-    class Steps:
-        encode, decode, joins = staticmethod(list), staticmethod(str), None
-
+def test_translate_refuses_what_it_cannot_bring(extra_bin, all_sources, of_document):
     for path, refused in ((of_document, False), (all_sources, True)):
-        loaded = load(str(path), further_bin)
-        translator = DocumentTranslator(loaded.task, loaded.models, Steps(), cpu=True)
+        translator = DocumentTranslator(load_ensemble(path, data=extra_bin), TextCodec(extra_bin), cpu=True)
         if refused:
             with pytest.raises(InputError, match=NEEDED):
                 translator.translate([["a b"]])
@@ -150,27 +147,27 @@ def test_translate_refuses_what_it_cannot_bring(further_bin, all_sources, of_doc
             assert len(translator.translate([["a b", "c"]])[0]) == 2
 
 
-def test_reports_are_of_data_bins(further_bin, all_sources):
-    trained = load_trained(all_sources, further_bin)
-    inspection = inspect(trained, split_of(trained, "test"), 0, beam=1)
+def test_reports_are_of_data_bins(extra_bin, all_sources):
+    trained = load_ensemble(all_sources, data=extra_bin)
+    inspection = inspect(trained, load_split(trained, "test"), 0, beam=1)
     assert [sentence.line for sentence in inspection.sentences] == [0, 1, 2, 4]
     with pytest.raises(InputError, match=NEEDED):
-        dataset_of(trained, ["a b"], "input")
+        dataset_of_lines(trained, ["a b"], "input")
 
 
-def test_context_hidden_in_validation_leaves_the_sentences_own_sources(further_bin, all_sources):
+def test_context_hidden_in_validation_leaves_the_sentences_own_sources(extra_bin, all_sources):
     hidden = {"_name": "document_label_smoothed_cross_entropy", "report_cxmi": True}
-    found = toy.validation(further_bin, all_sources, "--model-overrides", str({"criterion": hidden}))
+    found = toy.validation(extra_bin, all_sources, "--model-overrides", str({"criterion": hidden}))
     assert found["no_context_nll_loss"] > 0 and found["cxmi"] != 0
 
 
-def test_an_older_checkpoint_has_no_further_sources(data_bin, tmp_path):
+def test_an_older_checkpoint_has_no_extra_sources(data_bin, tmp_path):
     trained = toy.train(data_bin, tmp_path, "--max-update", "1")
     expected = toy.generate(data_bin, trained, *SEARCH).hypotheses
     state = torch.load(trained, weights_only=toy.SAFE_LOADER)
     for part in ("model", "task"):
-        for name in [name for name in state["cfg"][part] if "further" in name]:
+        for name in [name for name in state["cfg"][part] if "extra" in name]:
             del state["cfg"][part][name]
-    assert "further_sources" not in state["cfg"]["model"]
+    assert "extra_sources" not in state["cfg"]["model"]
     torch.save(state, tmp_path / "old.pt")
     assert toy.generate(data_bin, tmp_path / "old.pt", *SEARCH).hypotheses == expected

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from docnmt_fairseq import cli
+from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.data.similar import similar_file, vectors_file
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.report.loading import dataset_of, load_trained
-from docnmt_fairseq.search.translator import DocumentTranslator, SearchOptions
-from tests import toy
-from tests.conftest import write_lines
+from docnmt_fairseq.report.documents import dataset_of_lines
+from docnmt_fairseq.translate.translator import DocumentTranslator, SearchOptions
+from tests.support import toy
+from tests.support.documents import write_lines
 
 IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
 SEARCH = ["--beam", "2", "--max-len-b", "10"]
@@ -61,7 +62,7 @@ def typed(own_bin, checkpoint, folder, *options):
     "options",
     [
         *(["--context-attention", name, *SIMILAR] for name in ("memory", "context-aware", "han", "ca-att")),
-        ["--further-sources", "similar:2"],
+        ["--extra-sources", "similar:2"],
     ],
     ids=lambda options: options[1],
 )
@@ -95,7 +96,7 @@ def test_in_memory_the_same_is_similar(own_bin, checkpoint, tmp_path):
     translator = DocumentTranslator.from_checkpoint(checkpoint, data=own_bin.parent, cpu=True, search=search)
     found = translator.translate([LINES])[0]
     assert [found[number] for number in IDS] == [expected[number][0] for number in IDS]
-    dataset = dataset_of(load_trained(checkpoint, own_bin), LINES, "text")
+    dataset = dataset_of_lines(load_ensemble(checkpoint, data=own_bin), LINES, "text")
     np.testing.assert_array_equal(dataset.similar, np.load(similar_file(own_bin / "test.src-tgt.src")))
 
 

@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 from torch import Tensor
 
+from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.delimited import read_documents
+from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.forced_decoding import Tokens, as_tokens
-from docnmt_fairseq.evaluation.loading import Loaded, TextCodec, to_tokens
 from docnmt_fairseq.evaluation.samples import longest_sentences
 
 # A document: the numbers of its sentences, None where a paragraph ends.
@@ -30,7 +31,7 @@ class Sentence:
 
     line: int
     document: int
-    texts: "tuple[str, str]"
+    texts: Tuple[str, ...]
     source: Tensor
     target: Tokens
 
@@ -43,14 +44,16 @@ class TestSet:
     documents: List[Rows]
 
 
-def read_test_set(source: Path, target: Path, loaded: Loaded, codec: TextCodec) -> TestSet:
-    """Returns two delimited files as tokens.
+def read_test_set(source: Path, target: Path, ensemble: Ensemble, codec: TextCodec) -> TestSet:
+    """Reads two delimited files as tokens.
 
     Raises:
         InputError: they do not fit together, or a sentence is empty or too long for the model; names file and line.
     """
     documents: List[Rows] = []
-    lines, owners, texts = [], [], []
+    lines: List[int] = []
+    owners: List[int] = []
+    texts: List[Tuple[str, ...]] = []
     for number, document in enumerate(read_documents([source, target])):
         rows: Rows = []
         for place, (paragraph, of_paragraph) in enumerate(zip(document.paragraphs, document.lines)):
@@ -63,9 +66,10 @@ def read_test_set(source: Path, target: Path, loaded: Loaded, codec: TextCodec) 
     if not texts:
         raise InputError(f"{source}: no sentences")
     sides = [
-        to_tokens([pair[side] for pair in texts], codec, side, loaded.dictionaries[side]) for side in (0, 1)
-    ]  # fmt: skip
-    for file, tokens, longest in zip((source, target), sides, longest_sentences(loaded)):
+        token_ids(codec.encode_lines(side, [pair[side] for pair in texts]), ensemble.dictionaries[side])
+        for side in (0, 1)
+    ]
+    for file, tokens, longest in zip((source, target), sides, longest_sentences(ensemble)):
         for line, sentence in zip(lines, tokens):
             if len(sentence) > longest:
                 raise InputError.at(file, line, f"{len(sentence)} tokens; the model takes {longest}")

@@ -7,7 +7,7 @@ seen sentences without context in training (first sentences, context dropout) fo
 """
 
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -35,12 +35,12 @@ class Measured:
     scores: Dict[str, List[np.ndarray]]
 
     def pointwise(self, probe: str) -> List[np.ndarray]:
-        """Returns P-CXMI [F23 sec. 2], log q(y_t | y_<t, x, C) − log q(y_t | y_<t, x), [m_t] of each sentence, nats."""
+        """P-CXMI [F23 sec. 2], log q(y_t | y_<t, x, C) − log q(y_t | y_<t, x), [m_t] of each sentence, nats."""
         return [shown - alone for shown, alone in zip(self.scores[probe], self.scores["empty"])]
 
 
 def measure(test_set: TestSet, decoder: ForcedDecoder, sentences: int = 0, seed: int = 1) -> Measured:
-    """Returns what the references are worth to a model under every probe.
+    """Scores the references with a model under every probe.
 
     Each sentence with false context needs a document of its own: for long documents measure a sample.
 
@@ -73,13 +73,13 @@ def _portions(
     test_set: TestSet, probe: str, numbers: Sequence[int], seed: int, decoder: ForcedDecoder
 ) -> Iterator[Tuple[List[Tensor], List[Request]]]:
     """Yields documents as text in portions, and what is asked about their sentences."""
-    dictionary = decoder.loaded.dictionaries[0]
+    dictionary = decoder.ensemble.dictionaries[0]
     end = torch.tensor([dictionary.eos()])
     marked = dictionary.index(PARAGRAPH) != dictionary.unk()
     paragraph = torch.tensor([dictionary.index(PARAGRAPH), dictionary.eos()])
     text: List[Tensor] = []
     requests: List[Request] = []
-    starts: Dict[Tuple, int] = {}  # of documents in the text
+    starts: Dict[Tuple[Optional[int], ...], int] = {}  # of documents in the text
     tokens = 0
     for number in numbers:
         generator = np.random.default_rng((seed, list(PROBES).index(probe), number))

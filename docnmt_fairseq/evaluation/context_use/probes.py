@@ -12,18 +12,18 @@ Probe = Callable[[TestSet, int, np.random.Generator], Tuple[Rows, int]]
 
 
 def true(test_set: TestSet, number: int, generator: np.random.Generator) -> Tuple[Rows, int]:
-    """Returns the sentence's own document."""
+    """The sentence's own document."""
     rows = test_set.documents[test_set.sentences[number].document]
     return rows, rows.index(number)
 
 
 def empty(test_set: TestSet, number: int, generator: np.random.Generator) -> Tuple[Rows, int]:
-    """Returns the sentence alone."""
+    """The sentence alone."""
     return [number], 0
 
 
 def shuffled(test_set: TestSet, number: int, generator: np.random.Generator) -> Tuple[Rows, int]:
-    """Returns the document with every other sentence replaced by one of another document, each of its own.
+    """The document with every other sentence replaced by one of another document, each of its own.
 
     (To shuffle the document's own sentences would leave a model that finds words anywhere all it needs.)
     """
@@ -34,7 +34,7 @@ def shuffled(test_set: TestSet, number: int, generator: np.random.Generator) -> 
 
 
 def random_document(test_set: TestSet, number: int, generator: np.random.Generator) -> Tuple[Rows, int]:
-    """Returns the document with its other sentences replaced by those of another one, in order; more than one if short.
+    """The document with its other sentences replaced by those of another one, in order; more than one if short.
 
     It reads like a document, as shuffled sentences do not.
     """

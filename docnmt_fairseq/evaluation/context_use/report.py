@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
+from fairseq.data import Dictionary
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.bootstrap import check_bootstrap, interval_of_mean
@@ -70,7 +71,7 @@ class CxmiReport:
     about: Dict[str, Any]
 
     def to_json(self) -> Dict[str, Any]:
-        """Returns everything as plain dictionaries and lists."""
+        """Everything as plain dictionaries and lists."""
         return {
             "about": self.about,
             "probes": {probe: asdict(figures) for probe, figures in self.probes.items()},
@@ -82,13 +83,13 @@ class CxmiReport:
 def build_report(
     test_set: TestSet,
     measured: Measured,
-    dictionary: object,
+    dictionary: Dictionary,
     about: Dict[str, Any],
     tokens: int = 20,
     samples: int = 1000,
     seed: int = 1,
 ) -> CxmiReport:
-    """Returns the report of what was measured.
+    """Sums up what was measured.
 
     Args:
         test_set, measured: see :func:`docnmt_fairseq.evaluation.context_use.cxmi.measure`.
@@ -127,8 +128,8 @@ def build_report(
     )
 
 
-def _tokens(test_set: TestSet, measured: Measured, dictionary: object, most: int) -> List[ContextToken]:
-    """Returns the tokens with the highest P-CXMI under true context, those above zero."""
+def _tokens(test_set: TestSet, measured: Measured, dictionary: Dictionary, most: int) -> List[ContextToken]:
+    """The tokens with the highest P-CXMI under true context, those above zero."""
     pointwise = measured.pointwise("true")
     flat = [
         (float(value), place, position)
@@ -157,8 +158,8 @@ def _tokens(test_set: TestSet, measured: Measured, dictionary: object, most: int
     return found
 
 
-def _words(test_set: TestSet, measured: Measured, dictionary: object, most: int) -> List[Tuple[str, float, int]]:
-    """Returns the frequent target tokens with the highest mean P-CXMI: token, mean, count."""
+def _words(test_set: TestSet, measured: Measured, dictionary: Dictionary, most: int) -> List[Tuple[str, float, int]]:
+    """The frequent target tokens with the highest mean P-CXMI: token, mean, count."""
     of_token: Dict[int, List[float]] = {}
     for number, values in zip(measured.numbers, measured.pointwise("true")):
         for token, value in zip(test_set.sentences[number].target, values):
@@ -172,12 +173,12 @@ def _words(test_set: TestSet, measured: Measured, dictionary: object, most: int)
 
 
 def as_text(report: CxmiReport) -> str:
-    """Returns the figures in columns."""
+    """Lays the figures out in columns."""
     return _laid_out(report, aligned, "{}")
 
 
 def as_markdown(report: CxmiReport) -> str:
-    """Returns the figures as tables of Markdown."""
+    """Lays the figures out as tables of Markdown."""
     return _laid_out(report, markdown, "### {}")
 
 
@@ -205,10 +206,8 @@ def _laid_out(report: CxmiReport, table: Callable[[Sequence[Sequence[str]]], str
         parts.append(heading.format("Tokens that depend most on context"))
         shown = [["token", "P-CXMI", "with", "without", "line", "source", "target", "before"]]
         for token in report.tokens:
-            figures = [f"{token.pcxmi:.3f}", f"{token.with_context:.4f}", f"{token.without_context:.4f}"]
-            shown.append(
-                [token.token, *figures, str(token.line), token.source, token.target, " / ".join(token.context)]
-            )
+            values = [f"{token.pcxmi:.3f}", f"{token.with_context:.4f}", f"{token.without_context:.4f}"]
+            shown.append([token.token, *values, str(token.line), token.source, token.target, " / ".join(token.context)])
         parts.append(table(shown))
     parts.append("; ".join(f"{name}: {value}" for name, value in report.about.items()))
     return "\n\n".join(parts)

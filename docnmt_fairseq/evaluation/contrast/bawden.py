@@ -11,7 +11,7 @@ SENTENCES = 2  # the previous and the current one
 
 
 def read(path: Path) -> List[Item]:
-    """Returns the items of either set, in the order of their numbers; the previous sentence is the context.
+    """Reads the items of either set, in the order of their numbers; the previous sentence is the context.
 
     Raises:
         InputError: a field is missing or wrong; names item and field.

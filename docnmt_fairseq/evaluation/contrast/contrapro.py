@@ -22,7 +22,7 @@ def read(
     context: Optional[str] = None,
     sentences: int = 10,
 ) -> List[Item]:
-    """Returns the items of ``contrapro.json``, each with the sentences before it.
+    """Reads the items of ``contrapro.json``, each with the sentences before it.
 
     Args:
         path: the JSON.
@@ -137,11 +137,11 @@ def _plain_contexts(prefix: str, languages: Sequence[str], candidates: List[int]
 
 
 def _without_empty(source: List[str], target: List[str]) -> Context:
-    """Returns the pairs that have both sides."""
+    """The pairs that have both sides."""
     kept = [pair for pair in zip(source, target) if all(side.strip() for side in pair)]
     return [one for one, _ in kept], [other for _, other in kept]
 
 
 def _letters(text: str) -> str:
-    """Returns a sentence without its white space."""
+    """A sentence without its white space."""
     return "".join(text.split())

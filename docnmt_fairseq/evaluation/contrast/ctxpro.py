@@ -14,7 +14,7 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def read(path: Path, inputs: Optional[Path] = None) -> List[GenerationItem]:
-    """Returns the items of a JSON list with ``src segment``, ``expected`` and ``rule``.
+    """Reads the items of a JSON list with ``src segment``, ``expected`` and ``rule``.
 
     Args:
         path: the JSON.
@@ -47,6 +47,6 @@ def read(path: Path, inputs: Optional[Path] = None) -> List[GenerationItem]:
 
 
 def holds(translation: str, expected: str) -> bool:
-    """Returns whether a translation has the expected form among its words, case and ASCII punctuation aside."""
+    """Whether a translation has the expected form among its words, case and ASCII punctuation aside."""
     words = " ".join(translation.lower().translate(_NO_PUNCTUATION).split())
     return f" {' '.join(expected.lower().split())} " in f" {words} "

@@ -1,4 +1,4 @@
-"""Reading the JSON of test sets; what is missing or of another kind is named with its item and field."""
+"""The JSON of test sets; what is missing or of another kind is named with its item and field."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ KINDS = {str: "text", int: "a whole number", list: "a list", dict: "an object"}
 
 
 def read_json(path: Path, kind: Type[T]) -> T:
-    """Returns what a JSON file holds.
+    """Reads what a JSON file holds.
 
     Raises:
         InputError: it cannot be read, is not JSON, empty, or not of this kind.
@@ -28,7 +28,7 @@ def read_json(path: Path, kind: Type[T]) -> T:
 
 
 def get(entry: Any, name: Union[str, int], kind: Type[T], where: str) -> T:
-    """Returns a field of an entry, or an element of a list.
+    """A field of an entry, or an element of a list.
 
     Args:
         entry: of the JSON.
@@ -47,13 +47,13 @@ def get(entry: Any, name: Union[str, int], kind: Type[T], where: str) -> T:
     value = entry[name]
     if not isinstance(value, kind) or isinstance(value, bool):
         raise InputError(f"{where}: field '{name}' is {value!r}, expected {KINDS[kind]}")
-    if kind is str and not value.strip():
+    if isinstance(value, str) and not value.strip():
         raise InputError(f"{where}: field '{name}' is empty")
     return value
 
 
 def texts(entry: Any, name: Union[str, int], where: str, count: int = 0) -> List[str]:
-    """Returns a field that is a list of sentences, of ``count`` if that is given."""
+    """A field that is a list of sentences, of ``count`` if that is given."""
     values = get(entry, name, list, where)
     if count and len(values) != count:
         raise InputError(f"{where}: field '{name}' has {len(values)} elements, expected {count}")

@@ -64,7 +64,7 @@ class GenerationItem:
 
 
 def check(item: Item) -> Item:
-    """Returns the item as it can be asked: false candidates that are the true one, letter by letter, are left out.
+    """The item as it can be asked: false candidates that are the true one, letter by letter, are left out.
 
     Published sets have such. They would tie with the true one, whatever the model; a warning names the item.
 
@@ -87,12 +87,12 @@ def check(item: Item) -> Item:
 
 
 def distance_group(distance: int) -> str:
-    """Returns how a distance is shown: 0 to 3 by itself, all above together, as ContraPro does."""
+    """How a distance is shown: 0 to 3 by itself, all above together, as ContraPro does."""
     return str(distance) if distance <= 3 else "> 3"
 
 
 def together(documents: List[Document]) -> Tuple[List[str], Dict[Document, int]]:
-    """Returns the source of documents as delimited text, and the line at which each begins.
+    """The source of documents as delimited text, and the line at which each begins.
 
     Raises:
         InputError: a document with an empty sentence, which would end it.

@@ -2,18 +2,19 @@
 
 import math
 from dataclasses import dataclass
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, List, Sequence, Tuple, Union
 
 from torch import Tensor
 
+from docnmt_fairseq.checkpoints import Ensemble
+from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.contrast.items import Document, GenerationItem, Item, together
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, Request, Tokens, as_tokens, previous_of
-from docnmt_fairseq.evaluation.loading import Loaded, TextCodec, to_tokens
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
 
 OUTCOMES = ("right", "wrong", "tie", "nan")
-# Scores this near (nats) are equal: float32 sums of a sentence's words differ as much with the batch they are in.
+# Scores this near (nats) are equal: float32 sums of a sentence's tokens differ as much with the batch they are in.
 TIE = 1e-4
 
 
@@ -28,14 +29,14 @@ class Answer:
         translation: where it was.
     """
 
-    item: "Item | GenerationItem"
+    item: Union[Item, GenerationItem]
     outcome: str
     scores: Tuple[float, ...] = ()
     translation: str = ""
 
 
 def outcome_of(scores: Sequence[float], right: int) -> str:
-    """Returns whether the right candidate scores strictly better than every other one.
+    """Whether the right candidate scores strictly better than every other one.
 
     A tie (within ``TIE``) and a score that is no number are outcomes of their own: a model that always says the same,
     or nothing, must not be right where the true candidate happens to come first.
@@ -49,7 +50,7 @@ def outcome_of(scores: Sequence[float], right: int) -> str:
 
 
 def answer(items: Sequence[Item], decoder: ForcedDecoder, codec: TextCodec, normalise: bool = False) -> List[Answer]:
-    """Returns the model's answers, by force-decoding all candidates in their documents.
+    """The model's answers to items, by force-decoding all candidates in their documents.
 
     Args:
         items: in any order.
@@ -77,12 +78,12 @@ def answer(items: Sequence[Item], decoder: ForcedDecoder, codec: TextCodec, norm
 def requests_of(
     items: Sequence[Item], decoder: ForcedDecoder, codec: TextCodec
 ) -> Tuple[List[Tensor], List[List[List[Request]]]]:
-    """Returns the documents of items as one text of tokens, and what is asked: by item, candidate, judged sentence.
+    """The documents of items as one text of tokens, and what is asked: by item, candidate, judged sentence.
 
     Raises:
         InputError: see :func:`answer`.
     """
-    texts = Texts([item.document for item in items], decoder.loaded, codec)
+    texts = Texts([item.document for item in items], decoder.ensemble, codec)
     texts.target([sentence for item in items for candidate in item.candidates for sentence in candidate.values()])
     numbers = [range(len(item.candidates)) for item in items]
     return texts.source, [
@@ -95,41 +96,42 @@ class Texts:
 
     Args:
         documents: of the items, the same object for the same one.
-        loaded: whose dictionaries are used; where they lack ``<p>``, paragraphs are not marked.
+        ensemble: whose dictionaries are used; where they lack ``<p>``, paragraphs are not marked.
         codec: from text to tokens.
     """
 
-    def __init__(self, documents: Sequence[Document], loaded: Loaded, codec: TextCodec):
-        self.codec, self.dictionary = codec, loaded.dictionaries[1]
+    def __init__(self, documents: Sequence[Document], ensemble: Ensemble, codec: TextCodec):
+        self.codec, self.dictionary = codec, ensemble.dictionaries[1]
         lines, self.starts = together(list(dict.fromkeys(documents)))
-        dictionary = loaded.dictionaries[0]
+        dictionary = ensemble.dictionaries[0]
         if dictionary.index(PARAGRAPH) == dictionary.unk():
             kept = [number for number, line in enumerate(lines) if line != PARAGRAPH]
         else:
             kept = list(range(len(lines)))
         self.place = {number: place for place, number in enumerate(kept)}  # in the text, of a line of the documents
-        self.source: List[Tensor] = to_tokens([lines[number] for number in kept], codec, 0, dictionary)
+        self.source = token_ids(codec.encode_lines(0, [lines[number] for number in kept]), dictionary)
         for number, tokens in zip(kept, self.source):  # as tokens an empty line would end the document
             if len(tokens) < 2 and not is_mark(lines[number]):
                 owner = max(
-                    (document for document in self.starts if self.starts[document] <= number), key=self.starts.get
+                    (document for document in self.starts if self.starts[document] <= number),
+                    key=self.starts.__getitem__,
                 )
                 raise InputError(f"{owner.name}: nothing is left of source sentence '{lines[number]}' as tokens")
         self.encoded: Dict[str, Tokens] = {}
 
     def line(self, document: Document, line: int) -> int:
-        """Returns where in the text a line of a document is."""
+        """Where in the text a line of a document is."""
         return self.place[self.starts[document] + line]
 
     def target(self, sentences: Sequence[str]) -> List[Tokens]:
-        """Returns target sentences as tokens."""
+        """Target sentences as tokens."""
         new = [sentence for sentence in dict.fromkeys(sentences) if sentence not in self.encoded]
-        self.encoded.update(zip(new, as_tokens(to_tokens(new, self.codec, 1, self.dictionary))))
+        self.encoded.update(zip(new, as_tokens(token_ids(self.codec.encode_lines(1, new), self.dictionary))))
         return [self.encoded[sentence] for sentence in sentences]
 
 
 def _requests(item: Item, candidate: int, texts: Texts, decoder: ForcedDecoder) -> List[Request]:
-    """Returns what is asked about a candidate: its sentences, those before them as its document has them."""
+    """What is asked about a candidate: its sentences, those before them as its document has them."""
     chosen, document = item.candidates[candidate], item.document
     most = decoder.target_sentences
     if most and document.target is None:
@@ -142,10 +144,10 @@ def _requests(item: Item, candidate: int, texts: Texts, decoder: ForcedDecoder) 
         before = [sentence for sentence in lines[:line] if not is_mark(sentence)]
         *previous, target = texts.target([*previous_of(before, most), chosen[line]])
         source = texts.source[texts.line(document, line)]
-        for side, tokens, longest in zip(("source", "target"), (source, target), decoder.longest):
-            if len(tokens) > longest:
-                raise InputError(f"{item.name}: {len(tokens)} {side} tokens; the model takes {longest}")
-            if len(tokens) < 2:
+        for side, tokens, longest in zip(("source", "target"), (len(source), len(target)), decoder.longest):
+            if tokens > longest:
+                raise InputError(f"{item.name}: {tokens} {side} tokens; the model takes {longest}")
+            if tokens < 2:
                 raise InputError(f"{item.name}: nothing is left of its {side} sentence as tokens")
         requests.append(Request(texts.line(document, line), target, tuple(previous)))
     return requests

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Figures:
 
     counts: Dict[str, int]
     interval: Tuple[float, float]
-    chance: "float | None"
+    chance: Optional[float]
 
     @property
     def items(self) -> int:
@@ -37,7 +37,7 @@ class Figures:
         return self.counts["right"] / self.items
 
     def to_json(self) -> Dict[str, Any]:
-        """Returns the figures as a plain dictionary."""
+        """The figures as a plain dictionary."""
         shown = {"accuracy": self.accuracy, "items": self.items, "interval": list(self.interval)}
         return {**shown, "chance": self.chance, **self.counts}
 
@@ -59,7 +59,7 @@ class ContrastReport:
     about: Dict[str, Any]
 
     def to_json(self) -> Dict[str, Any]:
-        """Returns everything, every answer included, as plain dictionaries."""
+        """Everything, every answer included, as plain dictionaries."""
         groups = {
             name: {str(value): figures.to_json() for value, figures in values.items()}
             for name, values in self.groups.items()
@@ -79,7 +79,7 @@ class ContrastReport:
 def build_report(
     answers: Sequence[Answer], about: Dict[str, Any], samples: int = 1000, seed: int = 1
 ) -> ContrastReport:
-    """Returns the figures of answers.
+    """Counts answers, overall and by what is known of their items.
 
     Intervals are those of a bootstrap over documents: the answers about one document are drawn together, since they
     are right or wrong together.
@@ -112,7 +112,7 @@ def build_report(
     return ContrastReport(_figures(answers, samples, seed), groups, list(answers), about)
 
 
-def _order(value: Tuple[Fact, ...]) -> Tuple:
+def _order(value: Tuple[Fact, ...]) -> Tuple[Tuple[bool, Fact], ...]:
     return tuple((isinstance(part, str), part) for part in value)
 
 
@@ -132,12 +132,12 @@ def _figures(answers: Sequence[Answer], samples: int, seed: int) -> Figures:
 
 
 def as_text(report: ContrastReport) -> str:
-    """Returns the figures in columns."""
+    """Lays the figures out in columns."""
     return _laid_out(report, aligned, "{}")
 
 
 def as_markdown(report: ContrastReport) -> str:
-    """Returns the figures as tables of Markdown."""
+    """Lays the figures out as tables of Markdown."""
     return _laid_out(report, markdown, "### {}")
 
 

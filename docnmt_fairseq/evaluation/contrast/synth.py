@@ -7,13 +7,13 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.synth.table import read_cases
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.contrast.fields import get, read_json
-from docnmt_fairseq.evaluation.contrast.items import Document, Item, check
+from docnmt_fairseq.evaluation.contrast.items import Document, Fact, Item, check
 
 TABLE = ".phenomena.tsv"
 
 
 def read(table: Path) -> List[Item]:
-    """Returns the items of a split that ``docnmt synth`` wrote, all of a document with the whole of it.
+    """Reads the items of a split that ``docnmt synth`` wrote, all of a document with the whole of it.
 
     Args:
         table: ``SPLIT.phenomena.tsv``; the texts and ``lexicon.json`` stand beside it.
@@ -50,13 +50,13 @@ def read(table: Path) -> List[Item]:
             " ".join([*words[: case.position], form, *words[case.position + 1 :]]) for form in (case.right, *case.wrong)
         )
         candidates = tuple({case.id - start: variant} for variant in variants)
-        facts = {"phenomenon": case.kind, "distance": case.distance}
+        facts: Dict[str, Fact] = {"phenomenon": case.kind, "distance": case.distance}
         items.append(check(Item(where, document, candidates, 0, facts)))
     return items
 
 
 def _starts(lines: List[str]) -> Dict[int, int]:
-    """Returns for each sentence of delimited text the line where its document begins."""
+    """For each sentence of delimited text, the line where its document begins."""
     starts, start = {}, 0
     for number, line in enumerate(lines):
         if not line:

@@ -1,17 +1,17 @@
 """The consistency sets of Voita, Sennrich and Titov (ACL 2019), and ``SPLIT.contrastive.json`` of ``docnmt synth``."""
 
 from pathlib import Path
-from typing import List
+from typing import Dict, List
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.contrast.fields import get, read_json, texts
-from docnmt_fairseq.evaluation.contrast.items import Document, Item, check
+from docnmt_fairseq.evaluation.contrast.items import Document, Fact, Item, check
 
 JOINT = "_eos"  # stands between sentences
 
 
 def read(path: Path) -> List[Item]:
-    """Returns the items of a JSON list of ``{src, dst, true_ind, ctx_dist}``.
+    """Reads the items of a JSON list of ``{src, dst, true_ind, ctx_dist}``.
 
     Candidates are judged on the sentences in which they differ, with all sentences before these as context.
 
@@ -35,9 +35,11 @@ def read(path: Path) -> List[Item]:
         judged = judged or [len(source) - 1]  # all alike: refused below, by name
         document = Document(where, tuple(source), tuple(candidates[right]))
         variants = tuple({line: candidate[line] for line in judged} for candidate in candidates)
-        facts = {"distance": get(entry, "ctx_dist", int, where)} if "ctx_dist" in entry else {}
+        facts: Dict[str, Fact] = {}
         if "kind" in entry:
-            facts = {"phenomenon": get(entry, "kind", str, where), **facts}
+            facts["phenomenon"] = get(entry, "kind", str, where)
+        if "ctx_dist" in entry:
+            facts["distance"] = get(entry, "ctx_dist", int, where)
         items.append(check(Item(where, document, variants, right, facts)))
     return items
 

@@ -1,0 +1,82 @@
+"""Who attends to whom in every model: the plans between tokens, sentences and targets of a batch."""
+
+from dataclasses import dataclass, field
+from typing import Any, Tuple
+
+import numpy as np
+
+from docnmt_fairseq.batch.attention_plan import AttentionPlan
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.ragged import Ragged
+
+
+@dataclass(frozen=True)
+class WithinSentences(PlanKey[AttentionPlan]):
+    """Tokens attend to the tokens of their own sentence."""
+
+    def make(self, layout: DocumentLayout) -> AttentionPlan:
+        """See :class:`PlanKey`."""
+        return AttentionPlan(layout.tokens, layout.tokens)
+
+
+@dataclass(frozen=True)
+class ToSentences(PlanKey[AttentionPlan]):
+    """Tokens attend to the sentence encodings of their document."""
+
+    def make(self, layout: DocumentLayout) -> AttentionPlan:
+        """See :class:`PlanKey`."""
+        return AttentionPlan(layout.document_tokens, layout.sentences)
+
+
+@dataclass(frozen=True)
+class OfTargets(PlanKey[DocumentLayout]):
+    """The layout of the target sentences, those of a document one after another.
+
+    Attributes:
+        inner: the plans that it will be asked for.
+    """
+
+    inner: Tuple[PlanKey[Any], ...] = field(default=(), compare=False)
+    of_targets = True
+
+    def make(self, layout: DocumentLayout) -> DocumentLayout:
+        """See :class:`PlanKey`."""
+        _, first, lengths = np.unique(layout.decoded_document, return_index=True, return_counts=True)
+        place = np.arange(layout.targets.rows) - np.repeat(first, lengths)
+        targets = DocumentLayout.of(layout.targets.lengths, lengths, place, np.zeros_like(place), device=layout.device)
+        return targets.with_plans(self.inner)
+
+
+@dataclass(frozen=True)
+class WithinTargets(PlanKey[AttentionPlan]):
+    """Target tokens attend to the earlier ones of their sentence."""
+
+    of_targets = True
+
+    def make(self, layout: DocumentLayout) -> AttentionPlan:
+        """See :class:`PlanKey`."""
+        return AttentionPlan(layout.targets, layout.targets, causal=True)
+
+
+@dataclass(frozen=True)
+class TargetsToSource(PlanKey[AttentionPlan]):
+    """Target tokens attend to the tokens of their source sentence."""
+
+    of_targets = True
+
+    def make(self, layout: DocumentLayout) -> AttentionPlan:
+        """See :class:`PlanKey`."""
+        return AttentionPlan(layout.targets, layout.decoded_tokens)
+
+
+@dataclass(frozen=True)
+class TargetsToSentences(PlanKey[AttentionPlan]):
+    """Target tokens attend to all sentences of their document, also to those that are context only."""
+
+    of_targets = True
+
+    def make(self, layout: DocumentLayout) -> AttentionPlan:
+        """See :class:`PlanKey`."""
+        with_targets, first = np.unique(layout.decoded_document, return_index=True)
+        tokens = Ragged(np.add.reduceat(layout.targets.lengths, first), layout.device)
+        return AttentionPlan(tokens, layout.sentences, key_rows=with_targets)

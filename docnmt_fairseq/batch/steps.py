@@ -1,0 +1,86 @@
+"""In which order a recurrent cell takes packed rows: :class:`StepOrder`."""
+
+from dataclasses import dataclass
+from typing import List, Optional
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.ragged import Ragged
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class StepOrder:
+    """Rows taken step by step: the first items of all rows, then the second ones, …, the longest row first.
+
+    So the rows that go on are always the first ones, and there is no padding.
+
+    Attributes:
+        rows: [R] row numbers in their order here.
+        sizes: [T] how many rows have a step t.
+        items: [N] the item at every place, those of step 0 first.
+        places: [N] the place of every item, those of rows left out have none.
+        row_index: [R] the row numbers as a tensor.
+        before: [N − R] the place one step before each, of all places from step 1 on.
+    """
+
+    rows: np.ndarray
+    sizes: List[int]
+    items: Tensor
+    places: Tensor
+    row_index: Tensor
+    before: Tensor
+
+    def __init__(self, rows: Ragged, among: Optional[np.ndarray] = None, reverse: bool = False):
+        """Orders the rows.
+
+        Args:
+            rows: the items.
+            among: [R] row numbers, the rows to take; None: all.
+            reverse: whether each row is taken from its last item to its first.
+        """
+        among = np.arange(rows.rows) if among is None else among
+        order = among[np.argsort(-rows.lengths[among], kind="stable")]
+        lengths = rows.lengths[order]
+        column = np.arange(int(lengths.max(initial=0)))[:, None]  # [T, 1]
+        taken = column < lengths  # [T, R]
+        sizes = taken.sum(1).tolist()
+        place = lengths - 1 - column if reverse else np.broadcast_to(column, taken.shape)
+        items = (rows.offsets[order] + place)[taken]
+        places = np.zeros(rows.total, dtype=np.int64)
+        places[items] = np.arange(len(items))
+        starts = np.cumsum([0, *sizes[:-1]])
+        ranges = [np.arange(start, start + size) for start, size in zip(starts, sizes[1:])]
+        before = np.concatenate([np.zeros(0, dtype=np.int64), *ranges])
+        index = {"items": items, "places": places, "row_index": order, "before": before}
+        for name, value in (("rows", order), ("sizes", sizes), *((name, rows.index(x)) for name, x in index.items())):
+            object.__setattr__(self, name, value)
+
+    @property
+    def batch_sizes(self) -> Tensor:
+        """The sizes as PyTorch's ``PackedSequence`` has them, [T] on the CPU."""
+        return torch.tensor(self.sizes, dtype=torch.int64)
+
+
+@dataclass(frozen=True)
+class StepsOfTokens(PlanKey[StepOrder]):
+    """The tokens of each sentence one after another, or from the last to the first."""
+
+    reverse: bool = False
+
+    def make(self, layout: DocumentLayout) -> StepOrder:
+        """See :class:`PlanKey`."""
+        return StepOrder(layout.tokens, reverse=self.reverse)
+
+
+@dataclass(frozen=True)
+class StepsOfTargets(PlanKey[StepOrder]):
+    """The target tokens of each sentence one after another."""
+
+    of_targets = True
+
+    def make(self, layout: DocumentLayout) -> StepOrder:
+        """See :class:`PlanKey`."""
+        return StepOrder(layout.targets)

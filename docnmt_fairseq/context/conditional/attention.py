@@ -1,0 +1,218 @@
+"""Context mechanism ``conditional``: attention over the tokens of the t most relevant sentences ([T] eq. 3-7)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Callable, Iterator, Optional, Tuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from docnmt_fairseq.batch.attention_plan import AttentionPlan
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, LayerConfig
+from docnmt_fairseq.context.conditional.kernels import KERNELS, SelectionKernel, kernel_for
+from docnmt_fairseq.context.conditional.schedule import KeepSchedule
+from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, keep_own
+from docnmt_fairseq.layers.initialisation import projection
+from docnmt_fairseq.layers.ragged_attention import ragged_attention
+from docnmt_fairseq.layers.recording import TOKENS, Observe, Relevance, Weights, observer
+from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
+from docnmt_fairseq.options import option
+
+Choose = Callable[[SelectionKernel], Tensor]  # to the chosen rows [M, H, t]
+
+
+def attend_to_all(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    q_s: Tensor,
+    k_s: Tensor,
+    layout: DocumentLayout,
+    plan: AttentionPlan,
+    dropout: float,
+) -> Tensor:
+    """Conditional attention where every sentence is kept: plain attention, since the two scores add up.
+
+    q kᵀ + q_s k_sᵀ = [q; q_s] [k; k_s]ᵀ, so any attention kernel serves, and none need build the N×N matrix.
+    """
+    d = q.size(-1)
+    queries = torch.cat([q, q_s], dim=-1)
+    keys = torch.cat([k, k_s.index_select(0, layout.token_sentence)], dim=-1)
+    values = F.pad(v, (0, d))  # the CPU's fast kernel wants values as wide as keys
+    return ragged_attention(queries, keys, values, plan, dropout, scale=1 / math.sqrt(d))[..., :d]
+
+
+def kept_relevance(q_s: Tensor, k_s: Tensor, layout: DocumentLayout, selection: Optional[Selection] = None) -> Tensor:
+    """R of the kept sentences, −∞ elsewhere, as the dense tensor that nothing else needs: [N, R, H].
+
+    Args:
+        q_s, k_s, layout: see :func:`conditional_attention`.
+        selection: of the tokens that do not keep all sentences of their document.
+    """
+    other = layout.token_document[:, None] != layout.sentences.item_row  # [N, R]
+    relevance = torch.einsum("nhd,rhd->nrh", q_s, k_s) / math.sqrt(q_s.size(-1))
+    relevance = relevance.masked_fill(other[..., None], -torch.inf)
+    if selection is not None:
+        rows = len(k_s)  # a place that holds no sentence is put into one more, which is cut off
+        place = torch.where(selection.sentence < 0, rows, selection.sentence)
+        of_kept = relevance.new_full((*place.shape[:2], rows + 1), -torch.inf)
+        of_kept = of_kept.scatter(2, place, selection.scores.to(of_kept.dtype))[..., :rows].transpose(1, 2)
+        relevance = relevance.index_copy(0, selection.items, of_kept)
+    return relevance.detach()
+
+
+def observe_conditional(observe: Observe, q: Tensor, k: Tensor, relevance: Tensor, layout: DocumentLayout) -> None:
+    """Reports relevance [N, R, H] and the weights that follow from it, softmax_w(q k_wᵀ/√d_k + R) ([T] eq. 7)."""
+    observe(Relevance(relevance))
+    scores = torch.einsum("nhd,whd->nwh", q, k) / math.sqrt(q.size(-1))
+    scores = scores + relevance.index_select(1, layout.token_sentence)
+    observe(Weights("attention", TOKENS, scores.softmax(1).detach()))
+
+
+def conditional_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    q_s: Tensor,
+    k_s: Tensor,
+    layout: DocumentLayout,
+    key: SelectionKey,
+    always_keep_own: bool = False,
+    dropout: float = 0.0,
+    kernel: str = "auto",
+    choose: Optional[Choose] = None,
+    observe: Optional[Observe] = None,
+) -> Tensor:
+    """out_i = softmax_w(q_i k_wᵀ/√d_k + R_{i, sentence(w)}) · v of all tokens, [N, H, d_k] ([T] eq. 7).
+
+    R_i = KeepTopT(q_s,i k_sᵀ/√d_k, t) over the sentences of the token's document. No N×N matrix is built.
+
+    Args:
+        q, k, v: [N, H, d_k] packed token states.
+        q_s: [N, H, d_k] queries for relevance.
+        k_s: [R, H, d_k] keys of the sentence encodings.
+        layout: the batch.
+        key: names t of every document, see :class:`~docnmt_fairseq.context.conditional.selection.KeptSentences`.
+        always_keep_own: keep a token's own sentence besides the t.
+        dropout: probability of dropping an attention weight.
+        kernel: the name of what computes it, see ``kernels``.
+        choose: another way to choose than the t largest scores; the chosen still score q_s k_s.
+        observe: who wants to see relevance and weights.
+    """
+    plan, parts = layout.plan(key), []
+    selection: Optional[Selection] = None
+    if len(plan.documents):
+        computes = kernel_for(kernel, q)
+        sentence = computes.choose(q_s, k_s, layout, key) if choose is None else choose(computes)
+        if always_keep_own:
+            sentence = keep_own(sentence, layout.token_sentence.index_select(0, plan.items))
+        selection = Selection(key, plan.items, sentence, computes.score(q_s, k_s, plan.items, sentence))
+        parts.append(computes.attend(q, k, v, layout, selection, dropout))
+    if observe is not None:
+        observe_conditional(observe, q, k, kept_relevance(q_s, k_s, layout, selection), layout)
+    if plan.dense is not None:
+        of_all = attend_to_all(q, k, v, q_s, k_s, layout, plan.dense, dropout)
+        parts.append(of_all.to(parts[0].dtype) if parts else of_all)  # autocast may leave them in different types
+    return parts[0] if len(parts) == 1 else torch.cat(parts).index_select(0, plan.order)
+
+
+@dataclass(frozen=True)
+class SelectionOptions(SentenceEncoderOptions):
+    """How many sentences are selected, and by what they are attended to."""
+
+    context_top_t: int = option(
+        4, "sentences that every head and token keeps at the end of the schedule; 0: all", minimum=0
+    )
+    context_top_t_start: int = option(0, "sentences kept before narrowing begins; 0: all of the document", minimum=0)
+    context_narrow_from: int = option(0, "update at which the number of kept sentences begins to fall", minimum=0)
+    context_narrow_updates: int = option(0, "updates from the start value to --context-top-t; 0: at once", minimum=0)
+    context_always_keep_own: bool = option(False, "keep a token's own sentence besides the selected ones")
+    context_kernel: str = option(
+        "auto", "who computes attention to selected sentences; torch switches compiled code off",
+        names=KERNELS, also=("auto",),
+    )  # fmt: skip
+
+
+class SelectingAttention(ContextMechanism):
+    """Multi-head attention to the tokens of sentences that every head and token selects for itself.
+
+    Token projections are named as fairseq's multi-head attention's: placed as ``replace``, they load a sentence-level
+    model's, and a document of one sentence gives exactly that model's self-attention (R is then one constant).
+    Subclasses say how relevance is found: :meth:`sentence_keys`.
+    """
+
+    Options = SelectionOptions
+    placements = ("block", "heads", "replace")
+    in_tree = False  # whether sentences are chosen in a tree
+
+    def __init__(self, layer: LayerConfig, options: SelectionOptions):
+        super().__init__()
+        width, d = layer.heads * layer.head_dim, layer.embed_dim
+        self.heads = layer.heads
+        self.dropout = layer.dropout
+        self.always_keep_own = options.context_always_keep_own
+        self.kernel = options.context_kernel
+        self.schedule = KeepSchedule(
+            options.context_top_t,
+            options.context_top_t_start,
+            options.context_narrow_from,
+            options.context_narrow_updates,
+        )
+        self.sentence_encoder = SENTENCE_ENCODERS[options.sentence_encoder](d, d // layer.head_dim)
+        self.q_proj = projection(d, width, gain=2**-0.5)  # W^{Qx}
+        self.k_proj = projection(d, width, gain=2**-0.5)  # W^{Kx}
+        self.v_proj = projection(d, width, gain=2**-0.5)  # W^{Vx}
+        self.sentence_q_proj = projection(d, width, gain=2**-0.5)  # W^{Qs}
+        self.sentence_k_proj = projection(d, width, gain=2**-0.5)  # W^{Ks}
+        self.out_proj = projection(width, d, zero_bias=True, zero=layer.zero_init)
+
+    @classmethod
+    def problems(cls, options: SelectionOptions) -> Iterator[str]:
+        """See :class:`ContextMechanism`."""
+        start, end = options.context_top_t_start, options.context_top_t
+        if start > 0 and not 0 < end <= start:
+            yield f"--context-top-t-start {start}: must not be below --context-top-t"
+
+    def sentence_keys(
+        self, encodings: Tensor, q_s: Tensor, selection: SelectionKey, layout: DocumentLayout
+    ) -> Tuple[Tensor, Optional[Choose]]:
+        """What relevance is taken with, [R, H, d_k], and how sentences are chosen (None: the t largest).
+
+        Args:
+            encodings: S, [R, d].
+            q_s: [N, H, d_k] queries for relevance.
+            selection: names t of every document.
+            layout: the batch.
+        """
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
+        """See :class:`ContextMechanism`."""
+        token_projections = (self.q_proj, self.k_proj, self.v_proj, self.sentence_q_proj)
+        q, k, v, q_s = (proj(x).unflatten(-1, (self.heads, -1)) for proj in token_projections)
+        key, dropout = self.schedule.kept(), self.dropout if self.training else 0.0
+        k_s, choose = self.sentence_keys(self.sentence_encoder(x, layout.tokens), q_s, key, layout)
+        attended = conditional_attention(
+            q, k, v, q_s, k_s, layout, key, self.always_keep_own, dropout, self.kernel, choose, observer(self)
+        )
+        return self.out_proj(attended.flatten(1))
+
+    def plans(self) -> Iterator[PlanKey[Any]]:
+        """See :class:`ContextMechanism`."""
+        key = self.schedule.kept()
+        if key.narrowed in (0.0, 1.0):  # in between t is another one at every update
+            yield key
+            yield from kernel_for(self.kernel, self.out_proj.weight).plans(key, self.always_keep_own, self.in_tree)
+
+
+@CONTEXT_MECHANISMS.register("conditional")
+class ConditionalAttention(SelectingAttention):
+    """Flat selection: the t sentences of the document whose encodings score highest."""
+
+    def sentence_keys(
+        self, encodings: Tensor, q_s: Tensor, selection: SelectionKey, layout: DocumentLayout
+    ) -> Tuple[Tensor, Optional[Choose]]:
+        """S W^{Ks}; see :class:`SelectingAttention`."""
+        return self.sentence_k_proj(encodings).unflatten(-1, (self.heads, -1)), None

@@ -1,0 +1,86 @@
+"""Finds the library that suits the processor, or builds it: :func:`library`."""
+
+import ctypes
+import functools
+import logging
+import os
+from pathlib import Path
+from typing import Optional
+
+import torch
+
+from docnmt_fairseq.context.conditional.kernels.cpu.build import (
+    SOURCES,
+    BuildError,
+    build,
+    compiler,
+    library_name,
+    source_hash,
+    variants,
+)
+
+logger = logging.getLogger(__name__)
+FUNCTIONS = tuple(
+    f"kernel_{name}" for name in ("choose", "choose_in_tree", "score", "score_backward", "attend", "attend_backward")
+)
+# By PyTorch's own detection, which ATEN_CPU_CAPABILITY can lower.
+BY_CAPABILITY = {"AVX512": "avx512", "AVX2": "avx2"}
+
+
+def variant() -> str:
+    """Returns the best variant that this processor can run."""
+    best = BY_CAPABILITY.get(torch.backends.cpu.get_cpu_capability(), "baseline")
+    return best if best in variants() else "baseline"
+
+
+def cache_folder() -> Path:
+    """Returns where libraries go that are built at first use; a folder for each state of the sources."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "docnmt_fairseq" / source_hash()
+
+
+def opened(path: Path) -> Optional[ctypes.CDLL]:
+    """Returns the library at a path, None where there is none, or one of other sources."""
+    try:
+        loaded = ctypes.CDLL(str(path))
+        loaded.kernel_source.restype = ctypes.c_char_p
+        if loaded.kernel_source().decode() != source_hash():
+            return None
+        for name in FUNCTIONS:
+            getattr(loaded, name).restype = None
+    except (OSError, AttributeError):
+        return None
+    return loaded
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """Returns the library for this processor: the installed one, one built before, else one built now.
+
+    Raises:
+        BuildError: there is none, and it cannot be built.
+    """
+    name = library_name(variant())
+    cached = cache_folder() / name
+    for path in (SOURCES / name, cached):
+        if (found := opened(path)) is not None:
+            return found
+    logger.info("building the compiled attention kernel with %s (once, less than a minute)", compiler())
+    try:
+        build(variant(), cached)
+    except OSError as error:
+        raise BuildError(f"cannot write {cached}: {error}") from error
+    found = opened(cached)
+    if found is None:
+        raise BuildError(f"{cached} was built but cannot be loaded")
+    return found
+
+
+@functools.cache
+def missing() -> Optional[str]:
+    """Returns why there is no library on this machine, None where there is one."""
+    try:
+        library()
+    except BuildError as error:
+        return str(error)
+    return None

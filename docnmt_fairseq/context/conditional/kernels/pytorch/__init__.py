@@ -1,0 +1,1 @@
+"""Kernel ``torch``: plain PyTorch, on every device and type."""

@@ -1,0 +1,189 @@
+"""Pairs of a token and a kept sentence, in blocks of queries that attend to the tokens of one sentence together."""
+
+from dataclasses import dataclass
+from typing import Iterator, List, Optional
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docnmt_fairseq.batch.grouping import cheapest_groups
+from docnmt_fairseq.batch.ragged import Ragged
+
+BLOCK = 32  # queries that attend together: a sentence attracts about m·t of them
+BUCKET_PRICE = 2**14  # pairs of a query and a key, of one head, that cost as much as one more bucket of sentences
+
+
+@dataclass(frozen=True)
+class SentenceBucket:
+    """Sentences of similar length: their tokens padded together, and taken apart again.
+
+    Attributes:
+        sentences, width: s, and the length of the longest.
+        index: [s · width] the token at every place; padding repeats the last.
+        items: [tokens] the tokens, sentence by sentence.
+        real: [tokens] the places where they stand.
+        padding: [s, width] True at padding; None: there is none.
+    """
+
+    sentences: int
+    width: int
+    index: Tensor
+    items: Tensor
+    real: Tensor
+    padding: Optional[Tensor]
+
+    @classmethod
+    def of(cls, tokens: Ragged, rows: np.ndarray) -> "SentenceBucket":
+        """The bucket of some sentences."""
+        index, padding = tokens.block(rows)
+        real = np.flatnonzero(~padding)
+        tensors = (tokens.index(array) for array in (index.ravel(), index.ravel()[real], real))
+        return cls(*index.shape, *tensors, tokens.index(padding) if padding.any() else None)
+
+    def pad(self, packed: Tensor) -> Tensor:
+        """[s, H, width, d] from packed tokens [N, H, d]."""
+        return packed.index_select(0, self.index).unflatten(0, (self.sentences, self.width)).transpose(1, 2)
+
+    def unpad(self, padded: Tensor, packed: Tensor) -> None:
+        """Writes [s, H, width, d] to its places in packed tokens [N, H, d]."""
+        items = padded.transpose(1, 2).flatten(0, 1)
+        packed.index_copy_(0, self.items, items if self.padding is None else items.index_select(0, self.real))
+
+
+@dataclass(frozen=True)
+class SentenceBuckets:
+    """All sentences of a batch by length.
+
+    Attributes:
+        buckets: the sentences.
+        first: [buckets + 1] places of the buckets' first sentences, at last all.
+        place: [R + 1] place by length of every sentence; −1, none, comes last.
+        ends: [buckets] the places where the buckets end.
+    """
+
+    buckets: List[SentenceBucket]
+    first: np.ndarray
+    place: Tensor
+    ends: Tensor
+
+    @classmethod
+    def of(cls, tokens: Ragged, pairs: int) -> "SentenceBuckets":
+        """The buckets of a batch.
+
+        Args:
+            tokens: tokens in sentences.
+            pairs: of a token and a sentence, of one head: how many queries the sentences share.
+        """
+        area = np.arange(tokens.longest + 1) * (pairs / tokens.rows)  # pairs of a query and a key of a sentence
+        groups = cheapest_groups(tokens.lengths, area, BUCKET_PRICE)
+        first = np.cumsum([0, *map(len, groups)])
+        place = np.append(np.argsort(np.concatenate(groups)), tokens.rows)
+        buckets = [SentenceBucket.of(tokens, rows) for rows in groups]
+        return cls(buckets, first, tokens.index(place), tokens.index(first[1:]))
+
+
+@dataclass(frozen=True)
+class BucketBlocks:
+    """Blocks of queries to the sentences of one bucket.
+
+    Attributes:
+        bucket: the sentences.
+        heads: H.
+        blocks: which of all blocks these b are.
+        query: [b · BLOCK] token · H + head of every slot.
+        group: [b] sentence in the bucket · H + head.
+    """
+
+    bucket: SentenceBucket
+    heads: int
+    blocks: slice
+    query: Tensor
+    group: Tensor
+
+    def results(self, of_slots: Tensor) -> Tensor:
+        """The part of these blocks, [b, BLOCK, ...], of what is in all slots."""
+        return of_slots[self.blocks.start * BLOCK : self.blocks.stop * BLOCK].unflatten(0, (-1, BLOCK))
+
+    def queries(self, rows: Tensor) -> Tensor:
+        """[b, BLOCK, ...] from [M·H, ...]."""
+        return rows.index_select(0, self.query).unflatten(0, (-1, BLOCK))
+
+    def keys(self, packed: Tensor) -> Tensor:
+        """[b, w, d] from packed tokens [N, H, d]."""
+        return self.bucket.pad(packed).flatten(0, 1).index_select(0, self.group)
+
+    def transposed_keys(self, packed: Tensor) -> Tensor:
+        """[b, d, w] from packed tokens [N, H, d]: small products are faster so."""
+        return self.bucket.pad(packed).flatten(0, 1).transpose(1, 2).contiguous().index_select(0, self.group)
+
+    def hidden(self, dtype: torch.dtype) -> Optional[Tensor]:
+        """[b, 1, w], −∞ at padding and 0 at tokens; None: there is no padding."""
+        if self.bucket.padding is None:
+            return None
+        hidden = torch.zeros_like(self.bucket.padding, dtype=dtype).masked_fill_(self.bucket.padding, -torch.inf)
+        return hidden.index_select(0, self.group.div(self.heads, rounding_mode="floor")).unsqueeze(1)
+
+    def sum_of_keys(self, of_blocks: Tensor, packed: Tensor) -> None:
+        """Writes sums of [b, w, d] over the blocks of every sentence to packed tokens [N, H, d]."""
+        groups = self.bucket.sentences * self.heads
+        sums = of_blocks.new_zeros(groups, *of_blocks.shape[1:]).index_add_(0, self.group, of_blocks)
+        self.bucket.unpad(sums.unflatten(0, (-1, self.heads)), packed)
+
+
+@dataclass(frozen=True)
+class PairBlocks:
+    """Pairs (token, head, kept sentence) in blocks of ``BLOCK`` queries to one sentence and head, by sentence length.
+
+    Attributes:
+        query: [blocks · BLOCK] token · H + head of every slot; 0 fills up.
+        slot: [M·H, t] where every place's pair is; places that hold none share one slot behind all blocks.
+        by_bucket: the blocks of each bucket that has some.
+    """
+
+    query: Tensor
+    slot: Tensor
+    by_bucket: List[BucketBlocks]
+
+    def new_slots(self, like: Tensor, *shape: int) -> Tensor:
+        """Room for results of all slots, [blocks · BLOCK + 1, *shape]; the last, of no pair, is 0."""
+        slots = like.new_empty(len(self.query) + 1, *shape)
+        slots[-1] = 0
+        return slots
+
+
+def block_pairs(sentence: Tensor, buckets: SentenceBuckets) -> PairBlocks:
+    """The pairs of a selection in blocks.
+
+    Args:
+        sentence: [M, H, t] rows of the kept sentences, −1: none.
+        buckets: the sentences by length.
+    """
+    _, heads, t = sentence.shape
+    device, groups = sentence.device, int(buckets.first[-1]) * heads
+    group = buckets.place[sentence] * heads + torch.arange(heads, device=device)[:, None]
+    small = torch.int16 if groups + heads < 2**15 else torch.int32  # sorted faster
+    sorted_group, pair = torch.sort(group.flatten().to(small), stable=True)
+    counts = torch.bincount(sorted_group, minlength=groups + heads)[:groups]
+    blocks = (counts + BLOCK - 1).div(BLOCK, rounding_mode="floor")
+    last_block, last_pair = blocks.cumsum(0), counts.cumsum(0)
+    ends = torch.cat([last_block[buckets.ends * heads - 1], last_pair[-1:]])
+    *ends, pairs = ends.tolist()  # the one thing that the host must know
+    shift = (last_block - blocks) * BLOCK - (last_pair - counts)  # a group's first slot less its first pair
+    place = torch.full_like(pair, ends[-1] * BLOCK)
+    place[:pairs] = torch.repeat_interleave(shift, counts, output_size=pairs).add_(torch.arange(pairs, device=device))
+    slot = torch.empty_like(place).index_copy_(0, pair, place)
+    query = torch.zeros(ends[-1] * BLOCK, dtype=torch.long, device=device)
+    query.index_copy_(0, place[:pairs], pair[:pairs].div(t, rounding_mode="floor"))
+    group_of_block = torch.repeat_interleave(torch.arange(groups, device=device), blocks, output_size=ends[-1])
+    return PairBlocks(query, slot.view(-1, t), list(_by_bucket(query, group_of_block, ends, buckets, heads)))
+
+
+def _by_bucket(
+    query: Tensor, group: Tensor, ends: List[int], buckets: SentenceBuckets, heads: int
+) -> Iterator[BucketBlocks]:
+    """Yields the blocks of each bucket, given the numbers of the blocks where buckets end."""
+    for bucket, first, start, end in zip(buckets.buckets, buckets.first.tolist(), [0, *ends], ends):
+        if end > start:
+            queries = query[start * BLOCK : end * BLOCK]
+            yield BucketBlocks(bucket, heads, slice(start, end), queries, group[start:end] - first * heads)

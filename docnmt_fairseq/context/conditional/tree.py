@@ -1,0 +1,137 @@
+"""Binary trees over the sentence encodings of documents ([T] sec. 3.3.1, fig. 2), one tree a document of the batch.
+
+**Format.** Nodes of the whole batch are numbered by height: first the leaves of all documents (height 0: node r is
+sentence row r), then all nodes of height 1, and so on; inside a height by document, then from left to right. Document d
+with n sentences has ⌈n / 2^h⌉ nodes at height h, up to its one root at height ⌈log2 n⌉. Its node j of height h is node
+``first[h, d] + j`` of the batch. The children of j are nodes 2j and 2j + 1 of the height below; the last node has only
+2j where the height below has an odd number of nodes: a copy of that single child. Values of nodes are tensors
+[nodes, ...] in this order.
+
+A walk down document d needs ``first[:, d]`` and n only: begin at a height with few nodes, go from j to 2j, and to
+2j + 1 if that is below ⌈n / 2^h⌉; at height 0, ``first[0, d] + j`` is the sentence row. Above its root a document has
+no nodes; there ``first`` repeats the root and ``counts`` says 1, so that trees of any heights can be walked together.
+"""
+
+from dataclasses import dataclass
+from typing import Callable, List
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.ragged import Ragged
+
+
+@dataclass(frozen=True)
+class TreeLevel:
+    """How the nodes of one height are made of those of the height below; numbers count inside a height.
+
+    Attributes:
+        pairs: rows of two children, one a merged node.
+        merged: [2 · pairs] those children, left and right by turns.
+        copied: [singles] children without a partner.
+        order: [nodes] where every node is among the merged ones followed by the copied ones.
+        children: [c] nodes of the height below that have a parent: all but roots, ascending.
+        parents: [c] their parents.
+    """
+
+    pairs: Ragged
+    merged: Tensor
+    copied: Tensor
+    order: Tensor
+    children: Tensor
+    parents: Tensor
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class SentenceTrees:
+    """The structure of the trees of a batch; the format is told above.
+
+    Attributes:
+        first: [heights, D] int64, the first node of every document at every height.
+        counts: [heights, D] int64, ⌈n / 2^h⌉.
+        sizes: nodes of every height.
+        levels: how height h + 1 is made of height h, for h = 0, 1, …; at least one, if need be of no nodes.
+    """
+
+    first: np.ndarray
+    counts: np.ndarray
+    sizes: List[int]
+    levels: List[TreeLevel]
+
+    def __init__(self, sentences: Ragged):
+        """Makes the trees of documents of ``sentences``."""
+        heights = np.ceil(np.log2(sentences.lengths)).astype(np.int64)  # [D] of the roots
+        number = np.arange(max(1, int(heights.max())) + 1)[:, None]
+        counts = -(-sentences.lengths // 2**number)  # [heights, D]
+        existing = np.where(number <= heights, counts, 0)
+        sizes = existing.sum(1).tolist()
+        starts = np.cumsum(existing, axis=1) - existing  # inside a height
+        before = np.concatenate([[0], np.cumsum(sizes)[:-1]])[:, None]
+        root = (before + starts)[heights, np.arange(sentences.rows)]
+        object.__setattr__(self, "first", np.where(number <= heights, before + starts, root))
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "sizes", sizes)
+        levels = [self._level(existing, starts, height, sentences) for height in range(1, len(number))]
+        object.__setattr__(self, "levels", levels)
+
+    @staticmethod
+    def _level(existing: np.ndarray, starts: np.ndarray, height: int, sentences: Ragged) -> TreeLevel:
+        document = np.repeat(np.arange(sentences.rows), existing[height])  # [nodes]
+        node = np.arange(len(document))
+        left = starts[height - 1][document] + 2 * (node - starts[height][document])
+        alone = left + 1 == (starts + existing)[height - 1][document]
+        pair, single = np.flatnonzero(~alone), np.flatnonzero(alone)
+        children = np.concatenate([left, left[pair] + 1])
+        parents = np.concatenate([node, pair])
+        ascending = np.argsort(children)
+        arrays = (
+            np.stack([left[pair], left[pair] + 1], axis=1).ravel(),
+            left[single],
+            np.argsort(np.concatenate([pair, single])),
+            children[ascending],
+            parents[ascending],
+        )
+        pairs = Ragged(np.full(len(pair), 2), sentences.device)
+        return TreeLevel(pairs, *(sentences.index(array) for array in arrays))
+
+
+@dataclass(frozen=True)
+class TreesOfBatch(PlanKey[SentenceTrees]):
+    """The trees of a batch."""
+
+    def make(self, layout: DocumentLayout) -> SentenceTrees:
+        """See :class:`PlanKey`."""
+        return SentenceTrees(layout.sentences)
+
+
+def construct(encodings: Tensor, trees: SentenceTrees, merge: Callable[[Tensor, Ragged], Tensor]) -> Tensor:
+    """The encodings of all nodes, [nodes, d]: ConstructBT ([T] sec. 3.3.1).
+
+    Args:
+        encodings: S [R, d], the leaves.
+        trees: of the batch.
+        merge: [rows, d] from packed children [2 · rows, d] and their rows; called once a height, if need be with no
+            rows, so that its parameters have a gradient in every batch.
+    """
+    levels = [encodings]
+    for level in trees.levels:
+        below = levels[-1]
+        merged = merge(below.index_select(0, level.merged), level.pairs)
+        made = torch.cat([merged, below.index_select(0, level.copied).to(merged.dtype)])
+        levels.append(made.index_select(0, level.order))
+    return torch.cat([level.to(levels[-1].dtype) for level in levels])
+
+
+def path_sums(values: Tensor, trees: SentenceTrees) -> Tensor:
+    """For every node the sum of the values on its path from the root, both included: [nodes, ...] both.
+
+    The cumulative relevance of a node is the sum of q·k/√d_k over that path, so it is q·(path sum of the keys)/√d_k.
+    A copied node counts beside what it is a copy of.
+    """
+    heights = values.split(trees.sizes)
+    sums = [heights[-1]]
+    for level, own in zip(reversed(trees.levels), reversed(heights[:-1])):
+        sums.append(own.index_add(0, level.children, sums[-1].index_select(0, level.parents)))
+    return torch.cat(sums[::-1])

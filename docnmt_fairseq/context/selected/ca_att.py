@@ -1,0 +1,105 @@
+"""Context mechanism ``ca-att``: attention without a softmax, which may leave all context alone ([Z] sec. 3.3)."""
+
+from dataclasses import dataclass
+from typing import Any, Iterator, Tuple
+
+import torch
+from torch import Tensor
+
+from docnmt_fairseq.batch.attention_plan import AttentionPlan
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.neighbours import ToNeighbourTokens
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DecoderContextMechanism, LayerConfig
+from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOptions
+from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, joined, scatter, weights_observer
+from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
+from docnmt_fairseq.multisource.base import CombinationConfig
+from docnmt_fairseq.multisource.packed import CombinationPlan
+from docnmt_fairseq.multisource.separate import Parallel
+
+
+@CONTEXT_MECHANISMS.register("ca-att")
+class CAAttention(SelectedContext, DecoderContextMechanism):
+    """W s + b, s = v(c) Σ_i χ(s_i, c) + Σ_i (1 − χ(s_i, c)) s_i ([Z] eq. 23-26), c a token, s_i its context.
+
+    In the encoder s_i are the tokens of the selected context sentences together; in the decoder they are the encodings
+    of all sentences of the source document. The projection W, b is added, so that the sum, which grows with the number
+    of s_i, can enter the states of tokens at a scale that is learned, from zero where a sub-layer begins as the
+    identity.
+    """
+
+    @dataclass(frozen=True)
+    class Options(SelectedOptions, SentenceEncoderOptions):
+        """Which sentences, and in the decoder how they are encoded."""
+
+    placements = ("gated-attention", "block")
+
+    def __init__(self, layer: LayerConfig, options: "CAAttention.Options"):
+        super().__init__(layer, options)
+        width = layer.source_dim or layer.embed_dim
+        of_source = (layer.embed_dim, (width,), layer.embed_dim)
+        self.attention = Parallel(CombinationConfig(*of_source, combination_attention="ca-att", dropout=layer.dropout))
+        if layer.zero_init:
+            for parameter in self.attention.attentions[0].project.parameters():
+                parameter.data.zero_()
+        if layer.source_dim is not None:  # in the decoder
+            heads = layer.source_heads or layer.source_dim // layer.head_dim
+            self.sentence_encoder = SENTENCE_ENCODERS[options.sentence_encoder](width, heads)
+
+    def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
+        """See :class:`ContextMechanism`."""
+        if not len(self.select(layout).sentences):
+            return self.nothing(x)
+        gathered = layout.plan(ToNeighbourTokens(self.neighbours))
+        q = x.index_select(0, gathered.queries)
+        projected = self.attention.project_sources([x])[0].index_select(0, gathered.keys)
+        observe = weights_observer(self, "attention", TOKENS)
+        if observe is not None:
+            observe(self.weights(q, projected, gathered.plan, gathered.gather, (len(x), len(x))))
+        with joined(lambda chi: chi.new_full((len(x),), torch.nan).index_copy(0, gathered.queries, chi)):
+            return gathered.scatter(self.combine(q, projected, gathered.plan), len(x))
+
+    def plans(self) -> Iterator[PlanKey[Any]]:
+        """See :class:`ContextMechanism`."""
+        yield from super().plans()
+        yield ToNeighbourTokens(self.neighbours)
+
+    def project(self, states: Tensor, layout: DocumentLayout) -> Tensor:
+        """What is read of sentences [R, 1 + d_source]; see :class:`DecoderContextMechanism`."""
+        return self.attention.project_sources([self.sentence_encoder(states, layout.tokens)])[0]
+
+    def attend(self, x: Tensor, projected: Tensor, plan: AttentionPlan) -> Tensor:
+        """See :class:`DecoderContextMechanism`."""
+        observe = weights_observer(self, "attention", SENTENCES)
+        if observe is not None:
+            tokens, sentences = (torch.arange(len(side), device=x.device) for side in (x, projected))
+            observe(self.weights(x, projected, plan, (tokens, sentences), (len(x), len(projected))))
+        return self.combine(x, projected, plan)
+
+    def attend_masked(self, x: Tensor, projected: Tensor, mask: Tensor) -> Tensor:
+        """See :class:`DecoderContextMechanism`."""
+        return self.attention(x[None], [projected[None]], [~mask[None]])[0].squeeze(0)
+
+    def combine(self, x: Tensor, projected: Tensor, plan: AttentionPlan) -> Tensor:
+        """What queries x [N_q, d] get of projected states [N_k, w]: [queries of the plan, d]."""
+        return CombinationPlan.of_attention(plan).combine(self.attention, x, [projected])[0]
+
+    def weights(
+        self, x: Tensor, projected: Tensor, plan: AttentionPlan, numbers: Tuple[Tensor, Tensor], states: Tuple[int, int]
+    ) -> Tensor:
+        """How the tokens' attention, the 1 − χ of all they see, divides over it: [M, K, 1].
+
+        Args:
+            x, projected: queries [N_q, d] and keys [N_k, w] of the plan.
+            plan: which queries see which keys.
+            numbers: the states that they are, [N_q] and [N_k].
+            states: M and K.
+        """
+        into = x.new_zeros(*states, 1)
+        groups = zip(plan.blocks, plan.queries.paddings, CombinationPlan.of_attention(plan).gather([projected]))
+        for block, padding, ((keys,), (hidden,)) in groups:
+            _, parts = self.attention.attentions[0].parts(x[block.query], keys, hidden)  # [b, 1, m, k]
+            shares = (parts / parts.sum(-1, keepdim=True).clamp_min(torch.finfo(parts.dtype).tiny)).squeeze(1)
+            shares = shares if padding is None else shares.masked_fill(padding[:, :, None], 0)
+            scatter(shares[..., None], numbers[0][block.query], numbers[1][block.key], into)
+        return into

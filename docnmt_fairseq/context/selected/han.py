@@ -1,0 +1,72 @@
+"""Context mechanism ``han``: attention to the tokens of each context sentence, then to what that gave (HAN)."""
+
+from typing import Any, Iterator
+
+import torch
+from torch import Tensor
+
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.neighbours import ToEachNeighbour
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig, TargetContextMechanism
+from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOptions
+from docnmt_fairseq.layers.feed_forward import FeedForwardSubLayer
+from docnmt_fairseq.layers.multi_head import MultiHeadAttention
+from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, weights_observer
+
+
+@CONTEXT_MECHANISMS.register("han")
+class HierarchicalAttention(SelectedContext, TargetContextMechanism):
+    """d_t of Miculicich et al. (2018), sec. 2, from the last states h of the encoder or the decoder.
+
+    s^j = MultiHead(f_w(h_t), h^j) for each context sentence j, d_t = FFN(MultiHead(f_s(h_t), s)). The linear maps f_w
+    and f_s go straight into the query projections, which are linear, too: one matrix stands for both.
+    """
+
+    placements = ("gated-output",)
+    default_contexts = 3
+
+    def __init__(self, layer: LayerConfig, options: SelectedOptions):
+        super().__init__(layer, options)
+        sizes = (layer.embed_dim, layer.heads, layer.dropout)
+        self.word_attention = MultiHeadAttention(*sizes)
+        self.sentence_attention = MultiHeadAttention(*sizes)
+        self.feed_forward = FeedForwardSubLayer(layer)
+
+    def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
+        """See :class:`ContextMechanism`."""
+        if not len(self.select(layout).sentences):
+            return self.nothing(x)
+        plan = layout.plan(ToEachNeighbour(self.neighbours))
+        observe = weights_observer(self, "attention inside each sentence", TOKENS)
+        # [M, d], s^j of every token and sentence
+        s = self.word_attention.attend(x, x, plan.each.plan, plan.each.gather, observe)
+        observe = weights_observer(self, "attention", SENTENCES)
+
+        def observe_sentences(weights: Tensor) -> None:
+            if observe is not None:
+                of_sentences = weights.new_zeros(len(x), layout.tokens.rows, weights.size(2))
+                observe(of_sentences.index_add(1, plan.sentence, weights))
+
+        of_results = None if observe is None else observe_sentences
+        attended = self.sentence_attention.attend(x, s, plan.over.plan, plan.over.gather, of_results)
+        return plan.over.scatter(self.feed_forward(attended), len(x))
+
+    def plans(self) -> Iterator[PlanKey[Any]]:
+        """See :class:`ContextMechanism`."""
+        yield from super().plans()
+        yield ToEachNeighbour(self.neighbours)
+
+    def project_targets(self, states: Tensor) -> Tensor:
+        """Keys and values of the word-level attention, [..., 2 · d]; see :class:`TargetContextMechanism`."""
+        return torch.cat([self.word_attention.k_proj(states), self.word_attention.v_proj(states)], dim=-1)
+
+    def look_back(self, x: Tensor, projected: Tensor, padding: Tensor) -> Tensor:
+        """Context [S, b, d]; see :class:`TargetContextMechanism`."""
+        of_tokens, of_sentences = self.word_attention, self.sentence_attention
+        absent = padding.all(-1)  # [S, J]
+        k, v = projected.chunk(2, dim=-1)  # [S, J, L, d]
+        q = of_tokens.q_proj(x)[:, None].expand(-1, k.size(1), -1, -1)  # [S, J, b, d]
+        s = of_tokens.attend_padded(q, k, v, (~padding | absent[..., None])[:, :, None]).transpose(1, 2)  # [S, b, J, d]
+        seen = ~absent | absent.all(-1, keepdim=True)  # [S, J]
+        q, k, v = of_sentences.q_proj(x)[:, :, None], of_sentences.k_proj(s), of_sentences.v_proj(s)
+        return self.feed_forward(of_sentences.attend_padded(q, k, v, seen[:, None, None]).squeeze(2))

@@ -1,0 +1,198 @@
+"""Context mechanism ``memory``: the contextual associated memory network ([M] sec. 4)."""
+
+import logging
+from dataclasses import dataclass, replace
+from typing import Any, Iterator, List, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.ca_layers.convolution import ContextAwareConvolution
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig
+from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOptions
+from docnmt_fairseq.context.selected.memory_plan import MemoryKey, MemoryPlan
+from docnmt_fairseq.layers.feed_forward import FeedForwardSubLayer
+from docnmt_fairseq.layers.multi_head import MultiHeadAttention
+from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, Observe, Weights, observer, scatter
+from docnmt_fairseq.options import Choices, option
+
+COMBINATIONS = Choices(("concatenate", "parallel"))
+MEMORY_SCOPES = Choices(("own", "document", "batch"))
+CONTEXT_RNNS = {"gru": nn.GRU, "lstm": nn.LSTM}
+CONVOLUTION = "ca-cnn"  # in an RNN's place
+CONTEXT_ENCODERS = Choices((*CONTEXT_RNNS, CONVOLUTION))
+
+logger = logging.getLogger(__name__)
+
+
+def context_encoder(name: str, embed_dim: int) -> nn.Module:
+    """What encodes context sentences, of ``CONTEXT_ENCODERS``; the convolution is over three tokens."""
+    if name == CONVOLUTION:
+        return ContextAwareConvolution(embed_dim, embed_dim, (3,))
+    return CONTEXT_RNNS[name](embed_dim, embed_dim, batch_first=True)
+
+
+def associate(
+    x: Tensor, memory: Tensor, plan: MemoryPlan, dropout: float = 0.0, observe: Optional[Observe] = None
+) -> Tensor:
+    """a_i = Σ_j β_j Σ_k α_ijk c'_kj of the tokens that have a memory, [tokens of the plan, d] ([M] eq. 10-15).
+
+    M_j = x' c'_jᵀ, unscaled; α_ij = softmax_k M_j(i, k); β = softmax_j of the mean of M_j over the tokens i of x and k
+    of c_j. That mean is the product of the two mean vectors, so padding cannot enter it.
+
+    Args:
+        x: x', [N, d].
+        memory: c', [items of the sequences, d].
+        plan: who addresses what.
+        dropout: probability of dropping a weight, 0 outside training.
+        observe: who wants to see β and αβ.
+    """
+    of_sentence = plan.tokens.mean(x).index_select(0, plan.tokens.item_row)  # [N, d]
+    of_sequence = plan.sequences.mean(memory)
+    x_blocks, mean_blocks = (plan.queries.split(y.index_select(0, plan.queries.index)) for y in (x, of_sentence))
+    outputs, seen = [], []
+    for block, x_block, mean_block in zip(plan.blocks, x_blocks, mean_blocks):
+        c = memory[block.tokens]  # [b, J, L, d]
+        scores = torch.einsum("bid,bjkd->bijk", x_block, c)
+        alpha = scores.masked_fill(block.padding[:, None], -torch.inf).softmax(-1)
+        likeness = torch.einsum("bid,bjd->bij", mean_block, of_sequence[block.sequences])
+        beta = likeness.masked_fill(block.absent[:, None], -torch.inf).softmax(-1)
+        weights = F.dropout(alpha * beta.unsqueeze(-1), dropout)  # [b, m, J, L]
+        if observe is not None:
+            seen.append((weights, beta))
+        outputs.append((weights.flatten(2) @ c.flatten(1, 2)).flatten(0, 1))
+    if observe is not None:
+        observe_memory(observe, plan, seen)
+    return torch.cat(outputs).index_select(0, plan.queries.slots)
+
+
+def observe_memory(observe: Observe, plan: MemoryPlan, seen: List[Tuple[Tensor, Tensor]]) -> None:
+    """Reports αβ over the tokens, one column more for breaks between joined sentences, and β where it is of sentences.
+
+    Args:
+        observe: who wants to see them.
+        plan: who addresses what.
+        seen: αβ [b, m, J, L] and β [b, m, J] of every block.
+    """
+    tokens, sentences = plan.tokens.total, plan.tokens.rows
+    of_tokens = seen[0][0].new_zeros(tokens, tokens + 1, 1)
+    of_sentences = of_tokens.new_zeros(tokens, sentences, 1)
+    queries = zip(plan.queries.split(plan.queries.index), plan.queries.paddings)
+    for block, (query, padding), (weights, beta) in zip(plan.blocks, queries, seen):
+        if padding is not None:
+            weights, beta = (
+                y.masked_fill(padding.view(*padding.shape, *[1] * (y.dim() - 2)), 0) for y in (weights, beta)
+            )
+        items = block.tokens if plan.items is None else plan.items[block.tokens]
+        scatter(weights.flatten(2)[..., None], query, items.flatten(1), of_tokens)
+        if plan.items is None:
+            scatter(beta[..., None], query, block.sequences, of_sentences)
+    observe(Weights("α·β", TOKENS, of_tokens))
+    if plan.items is None:
+        observe(Weights("β", SENTENCES, of_sentences))
+
+
+@CONTEXT_MECHANISMS.register("memory")
+class MemoryNetwork(SelectedContext):
+    """H^context of [M] eq. 16: what a token finds in its context sentences, after their side's feed-forward.
+
+    h_j = RNN(c_j) over the tokens as they entered the encoder, c'_j = MultiHead(h_j, h_j, h_j), x' the output of the
+    encoder layer's own self-attention, then :func:`associate`. A sentence is read once for all whose context it is,
+    except where several are joined into one sequence.
+
+    Ablations ([M] table 3, sec. 6.2): without the RNN, c'_j = MultiHead(c_j, c_j, c_j). Without inter-sentence
+    attention a_i is the same for all tokens: the mean of h_j over the tokens of c_j, averaged over the sequences. (The
+    text takes the context "by the hidden states after RNN", without saying how they meet tokens of another number.)
+    Without both, the context goes through the encoder that the source goes through (in the text, one of the same
+    build): the mean is that of x' of the context's tokens.
+    """
+
+    @dataclass(frozen=True)
+    class Options(SelectedOptions):
+        """How the memory is made."""
+
+        memory_combination: str = option(
+            "concatenate", "several context sentences in memory: concatenate: read as one, with breaks in between; "
+            "parallel: each by itself, weighed by how alike they are", names=COMBINATIONS,
+        )  # fmt: skip
+        memory_scope: str = option(
+            "own", "whose context sentences a token sees in memory: its own sentence's; those of all sentences of the "
+            "document; those of the whole batch, other documents included (in training only, else own)",
+            names=MEMORY_SCOPES,
+        )  # fmt: skip
+        memory_rnn: str = option(
+            "gru", "what reads the context sentences in memory: an RNN, or a context-aware convolution",
+            names=CONTEXT_ENCODERS,
+        )  # fmt: skip
+        memory_without_rnn: bool = option(False, "memory takes the context sentences' embeddings, unread (ablation)")
+        memory_without_attention: bool = option(
+            False, "memory takes the mean of each context sentence, instead of attending to its tokens (ablation)"
+        )
+
+    placements = ("gated-feed-forward",)
+    reads_embeddings = True
+
+    def __init__(self, layer: LayerConfig, options: "MemoryNetwork.Options"):
+        super().__init__(layer, options)
+        d = layer.embed_dim
+        joined = options.memory_combination == "concatenate" and self.contexts > 1
+        attends = not options.memory_without_attention
+        self.key = MemoryKey(self.neighbours, joined, options.memory_scope, attends)
+        self.dropout = layer.dropout
+        self.warned = False
+        self.rnn = None if options.memory_without_rnn else context_encoder(options.memory_rnn, d)
+        self.context_attention = MultiHeadAttention(d, layer.heads, layer.dropout) if attends else None
+        self.break_symbol = nn.Parameter(torch.randn(1, d)) if joined else None  # '####' of eq. 18
+        self.feed_forward = FeedForwardSubLayer(layer)
+
+    def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
+        """See :class:`ContextMechanism`."""
+        plan = self.plan(layout)
+        if not plan.blocks:
+            return self.nothing(x)
+        states = x if self.rnn is None and self.context_attention is None else embeddings[0]
+        if self.break_symbol is not None:
+            states = torch.cat([states, self.break_symbol.to(states.dtype)])
+        if plan.items is not None:
+            states = states.index_select(0, plan.items)  # [items of the sequences, d]
+        if self.rnn is not None:
+            states = self.encode(states, plan.sequences)
+        if self.context_attention is None:
+            a = plan.sets.mean(plan.sequences.mean(states).index_select(0, plan.set_members))
+            a = a.index_select(0, plan.set_of_query)
+        else:
+            memory = self.context_attention.attend(states, states, plan.within_sequences)
+            a = associate(x, memory, plan, self.dropout if self.training else 0.0, observer(self))
+        return plan.scatter(self.feed_forward(a))
+
+    def encode(self, states: Tensor, sequences: Ragged) -> Tensor:
+        """The RNN's hidden states of packed sequences, [items, d] ([M] eq. 7), or what a convolution gives."""
+        if isinstance(self.rnn, ContextAwareConvolution):
+            return self.rnn.of_tokens(states, sequences)
+        lengths = torch.from_numpy(sequences.lengths)
+        packed = pack_padded_sequence(sequences.pad(states), lengths, batch_first=True, enforce_sorted=False)
+        return sequences.pack(pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0])
+
+    def plan(self, layout: DocumentLayout) -> MemoryPlan:
+        """Which sequences the batch has and who addresses them."""
+        key = self.key
+        if key.scope == "batch" and not self.training:
+            key = replace(key, scope="own")
+            if not self.warned:
+                self.warned = True
+                logger.warning("--memory-scope batch is for training: outside it, tokens see the context of their own")
+        return layout.plan(key)
+
+    def plans(self) -> Iterator[PlanKey[Any]]:
+        """See :class:`ContextMechanism`."""
+        yield from super().plans()
+        own_only = self.key.scope == "batch" and not self.training
+        yield replace(self.key, scope="own") if own_only else self.key
+
+    def has_context(self, layout: DocumentLayout) -> Optional[Tensor]:
+        """See :class:`ContextMechanism`."""
+        return self.plan(layout).has_context

@@ -1,0 +1,149 @@
+"""Which context sequences a batch has, and which tokens address which ([M] sec. 4.3)."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import List, Optional, Tuple
+
+import numpy as np
+from torch import Tensor
+
+from docnmt_fairseq.batch.attention_plan import AttentionPlan, Slots
+from docnmt_fairseq.batch.grouping import attention_groups
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.neighbours import ContextSentences, Neighbours
+from docnmt_fairseq.batch.plans import WithinSentences
+from docnmt_fairseq.batch.ragged import Ragged
+
+
+@dataclass(frozen=True)
+class AddressBlock:
+    """Sets of tokens, padded together, each with the sequences that it addresses.
+
+    Attributes:
+        sequences: [b, J] the sequences; what is too much repeats the last.
+        absent: [b, J] True where a sequence is too much.
+        tokens: [b, J, L] items of the sequences; padding repeats the last.
+        padding: [b, J, L] True at padding.
+    """
+
+    sequences: Tensor
+    absent: Tensor
+    tokens: Tensor
+    padding: Tensor
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """The memory of every token.
+
+    Attributes:
+        tokens: tokens in sentences.
+        sequences: the sequences, packed.
+        items: [their items] which token each is, N: the break; None: the sequences are all sentences as they stand.
+        within_sequences: a sequence's items attend to one another; None where no token has a memory.
+        sets: of sequences, those that the same tokens address.
+        set_members: [their sum] the sequences of every set, one set after another.
+        set_of_query: [tokens with a memory] the set that each addresses, in ascending order of the tokens.
+        queries: the tokens that address each set, in the order of the blocks.
+        blocks: the sets, padded together.
+        has_context: [N] which tokens have a memory.
+    """
+
+    tokens: Ragged
+    sequences: Ragged
+    items: Optional[Tensor]
+    within_sequences: Optional[AttentionPlan]
+    sets: Ragged
+    set_members: Tensor
+    set_of_query: Tensor
+    queries: Slots
+    blocks: List[AddressBlock]
+    has_context: Tensor
+
+    def scatter(self, results: Tensor) -> Tensor:
+        """[N, d] from the results of the tokens that have a memory; zero elsewhere."""
+        return results.new_zeros(self.tokens.total, results.size(1)).index_copy(0, self.queries.items, results)
+
+
+@dataclass(frozen=True)
+class MemoryKey(PlanKey[MemoryPlan]):
+    """The memory of every token of a batch.
+
+    Attributes:
+        neighbours: the context sentences.
+        joined: whether a sentence's context sentences are one sequence, with breaks in between; else each is one.
+        scope: of ``MEMORY_SCOPES``: a token addresses the sequences of its own sentence, or those of all sentences of
+            its document, or of the batch.
+        attends: whether the items of a sequence attend to one another.
+    """
+
+    neighbours: Neighbours
+    joined: bool
+    scope: str
+    attends: bool = True
+
+    def make(self, layout: DocumentLayout) -> MemoryPlan:
+        """See :class:`PlanKey`."""
+        contexts = layout.plan(self.neighbours)
+        items, sequences = None, layout.tokens
+        of_row = np.split(contexts.sentences, contexts.first[1:])
+        if self.joined:
+            items, sequences = _join(layout.tokens, contexts)
+            number = np.cumsum(contexts.counts > 0) - 1
+            of_row = [number[row : row + 1] if count else number[:0] for row, count in enumerate(contexts.counts)]
+        tokens, members = self._addressed(layout, of_row)
+        kept = np.array([number for number, sequence in enumerate(members) if len(sequence)], dtype=np.int64)
+        sets = Ragged(np.array([len(members[number]) for number in kept], dtype=np.int64), layout.device)
+        set_members = np.concatenate([np.zeros(0, dtype=np.int64), *(members[number] for number in kept)])
+        keys = np.array([sequences.lengths[members[number]].sum() for number in kept], dtype=np.int64)
+        groups = attention_groups(tokens.lengths[kept], keys) if len(kept) else []
+        has_context = np.zeros(layout.tokens.total, dtype=bool)
+        has_context[tokens.items_of(kept)] = True
+        return MemoryPlan(
+            layout.tokens,
+            sequences,
+            None if items is None else layout.index(items),
+            self._within(layout, sequences) if self.attends and len(kept) else None,
+            sets,
+            layout.index(set_members),
+            layout.index(np.repeat(np.arange(len(kept)), tokens.lengths[kept])),
+            Slots(tokens, [kept[group] for group in groups]),
+            [_block(sets, set_members, sequences, group) for group in groups],
+            layout.index(has_context),
+        )
+
+    def _within(self, layout: DocumentLayout, sequences: Ragged) -> AttentionPlan:
+        return AttentionPlan(sequences, sequences) if self.joined else layout.plan(WithinSentences())
+
+    def _addressed(self, layout: DocumentLayout, of_row: List[np.ndarray]) -> Tuple[Ragged, List[np.ndarray]]:
+        """Rows of tokens, and the sequences that each row addresses."""
+        if self.scope == "own":
+            return layout.tokens, of_row
+        if self.scope == "document":
+            parts = [of_row[start:end] for start, end in pairwise(layout.sentences.offsets)]
+            return layout.document_tokens, [np.unique(np.concatenate(part)) for part in parts]
+        return Ragged(np.array([layout.tokens.total]), layout.device), [np.unique(np.concatenate(of_row))]
+
+
+def _block(sets: Ragged, set_members: np.ndarray, sequences: Ragged, group: np.ndarray) -> AddressBlock:
+    """Some sets, padded together."""
+    place, absent = sets.block(group)
+    members = set_members[place]  # [b, J]
+    length = sequences.lengths[members][..., None]
+    column = np.arange(int(length.max()))
+    tokens = sequences.offsets[members][..., None] + np.minimum(column, length - 1)
+    return AddressBlock(*(sets.index(array) for array in (members, absent, tokens, column >= length)))
+
+
+def _join(tokens: Ragged, contexts: ContextSentences) -> Tuple[np.ndarray, Ragged]:
+    """Items and rows of c = {c_1, break, c_2, break, …, c_m}, a row for each that has context ([M] eq. 18)."""
+    lengths = tokens.lengths[contexts.sentences] + 1  # each with a break behind it
+    ends = np.cumsum(lengths) - 1
+    items = np.full(int(lengths.sum()), tokens.total)
+    is_token = np.ones(len(items), dtype=bool)
+    is_token[ends] = False
+    items[is_token] = tokens.items_of(contexts.sentences)
+    row_lengths = np.add.reduceat(lengths, contexts.first[contexts.rows]) if len(lengths) else lengths
+    kept = np.ones(len(items), dtype=bool)
+    kept[np.cumsum(row_lengths) - 1] = False  # no break behind the last
+    return items[kept], Ragged(row_lengths - 1, tokens.device)

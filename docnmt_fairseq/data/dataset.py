@@ -1,0 +1,270 @@
+"""A fairseq dataset whose items are documents (or pieces of long ones) and whose batches are rows of sentences."""
+
+from itertools import chain
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+import torch
+from fairseq.data import FairseqDataset
+from torch import Tensor
+
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.data.batching import pack_batches
+from docnmt_fairseq.data.extra_sources import LineSource, lengths_of
+from docnmt_fairseq.data.index import DocumentIndex
+from docnmt_fairseq.data.pieces import cut, running_total
+from docnmt_fairseq.data.similar import within_piece
+
+Sample = Dict[str, Any]  # a piece
+
+
+class DocumentDataset(FairseqDataset):
+    """Pieces of documents; a sample id is the item number of a sentence in the data-bin, i.e. its line, from 0.
+
+    Args:
+        source, target: indexed datasets of sentences (and marks); no target in translation.
+        index: where documents and paragraphs begin.
+        pad, eos: numbers of the padding and the end-of-sentence symbol, the same on both sides.
+        max_sentences, max_tokens, overlap: see :func:`docnmt_fairseq.data.pieces.cut`.
+        with_context: False hides all context: every sentence is a document of its own.
+        context_dropout: probability of hiding the context of a piece, drawn anew every epoch.
+        shuffle: visit the pieces in random order.
+        seed: of the order and the context dropout.
+        name: for messages.
+        extra: datasets of the same items, texts or features of the sentences; None for a extra source that the
+            document holds.
+        similar: [items, K] how many sentences back the most similar ones stand, see ``data/similar.py``.
+
+    Attributes:
+        plans: those that the model will ask a batch's layout for; they are made where batches are collated.
+    """
+
+    def __init__(
+        self,
+        source: object,
+        target: Optional[object],
+        index: DocumentIndex,
+        pad: int,
+        eos: int,
+        max_sentences: int = 0,
+        max_tokens: int = 0,
+        overlap: Tuple[int, int] = (0, 0),
+        with_context: bool = True,
+        context_dropout: float = 0.0,
+        shuffle: bool = False,
+        seed: int = 1,
+        name: str = "corpus",
+        extra: Sequence[Optional[object]] = (),
+        similar: Optional[np.ndarray] = None,
+    ):
+        self.src, self.tgt = source, target  # the names that fairseq-generate asks for
+        self.index = index
+        self.pad, self.eos = pad, eos
+        self.with_context = with_context
+        self.context_dropout = context_dropout
+        self.shuffle = shuffle
+        self.seed = seed
+        self.name = name
+        self.similar = similar
+        self.plans: Sequence[PlanKey[Any]] = ()
+        self.epoch = 1
+        self.source_sizes = sentence_sizes(source, index)
+        self.target_sizes = None if target is None else sentence_sizes(target, index)
+        self.extra_sources = extra
+        self.extra_sizes = [sentence_sizes(lines, index) for lines in extra if lines is not None]
+        longer = self.source_sizes if target is None else np.maximum(self.source_sizes, self.target_sizes)
+        self.pieces = cut(index.documents, longer, max_sentences, max_tokens, *overlap)
+        self.skipped = np.zeros(0, dtype=np.int64)  # sentences that are too long for the model, ascending
+        self.sizes = self._costs().max(axis=1)
+
+    def _costs(self) -> np.ndarray:
+        """The tokens of every piece, [P, columns]: source with context, target, rows of each extra source."""
+        pieces = self.pieces
+        source = running_total(self.source_sizes)
+        start, end = (pieces.context_start, pieces.context_end) if self.with_context else (pieces.start, pieces.end)
+        costs = [source[end] - source[start]]
+        for sizes in ([] if self.target_sizes is None else [self.target_sizes]) + self.extra_sizes:
+            total = running_total(sizes)
+            costs.append(total[pieces.end] - total[pieces.start])
+        return np.stack(costs, axis=1)
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def __getitem__(self, number: int) -> Sample:
+        pieces, index = self.pieces, self.index
+        start, end = int(pieces.start[number]), int(pieces.end[number])
+        hidden = not self.with_context or self._drops_context(number)
+        first, last = (start, end) if hidden else (int(pieces.context_start[number]), int(pieces.context_end[number]))
+        rows = np.arange(first, last)
+        if len(self.skipped):
+            rows = rows[~np.isin(rows, self.skipped)]
+        document = int(pieces.document[number])
+        decoded = (rows >= start) & (rows < end)
+        return {
+            "hidden": hidden,
+            "ids": index.items[rows[decoded]].astype(np.int64),
+            "decoded": decoded,
+            "source": [self.src[int(item)] for item in index.items[rows]],
+            "target": None if self.tgt is None else [self.tgt[int(item)] for item in index.items[rows[decoded]]],
+            "extra": [
+                None if lines is None else [lines[int(item)] for item in index.items[rows[decoded]]]
+                for lines in self.extra_sources
+            ],
+            "sentence_position": rows - index.documents[document],
+            "paragraph_position": index.paragraph_positions(document, first, last)[rows - first],
+            "similar": None if self.similar is None else within_piece(self.similar[index.items[rows]], rows),
+        }
+
+    def _drops_context(self, number: int) -> bool:
+        if not self.context_dropout:
+            return False
+        return np.random.default_rng((self.seed, self.epoch, number)).random() < self.context_dropout
+
+    def collater(self, samples: List[Sample]) -> Sample:
+        """fairseq's ordinary batch, sentences as rows, with ``net_input["layout"]`` beside them."""
+        samples = [sample for sample in samples if len(sample["ids"])]
+        if not samples:
+            return {}
+        source = [tokens for sample in samples for tokens in sample["source"]]
+        decoded = np.concatenate([sample["decoded"] for sample in samples])
+        opens = np.concatenate([sample["sentence_position"] == 0 for sample in samples])[decoded]
+        targets = None
+        if samples[0]["target"] is not None:
+            targets = [tokens for sample in samples for tokens in sample["target"]]
+        lines = self._lines(samples)
+        layout = self._layout(samples, source, decoded, targets, lines).with_plans(self.plans)
+        src_tokens = layout.decoded_tokens.pad(torch.cat([source[row] for row in np.flatnonzero(decoded)]), self.pad)
+        batch = {
+            "id": torch.from_numpy(np.concatenate([sample["ids"] for sample in samples])),
+            "opens_document": torch.from_numpy(opens),
+            "nsentences": int(decoded.sum()),
+            "ntokens": (layout.decoded_tokens if targets is None else layout.targets).total,
+            "net_input": {"src_tokens": src_tokens, "src_lengths": layout.decoded_tokens.lengths_tensor},
+            "target": None,
+        }
+        batch["net_input"]["layout"] = layout
+        if self.extra_sources:
+            batch["net_input"]["extra_sources"] = lines
+        if targets is not None:
+            batch["target"], previous = self._targets(targets, layout.targets)
+            batch["net_input"]["prev_output_tokens"] = previous
+        return batch
+
+    def _lines(self, samples: List[Sample]) -> List[Optional[LineSource]]:
+        """The batch's data of every extra source, None where the document holds it."""
+        of_sources = zip(*(sample["extra"] for sample in samples))
+        return [
+            None if of_samples[0] is None else LineSource.join(list(chain.from_iterable(of_samples)))
+            for of_samples in of_sources
+        ]
+
+    def _layout(
+        self,
+        samples: List[Sample],
+        source: List[Tensor],
+        decoded: np.ndarray,
+        targets: Optional[List[Tensor]],
+        lines: List[Optional[LineSource]],
+    ) -> DocumentLayout:
+        """The layout; a piece without context falls into documents of one sentence."""
+        documents, sentence, paragraph = [], [], []
+        for sample in samples:
+            rows = len(sample["source"])
+            documents.append(np.ones(rows, dtype=np.int64) if sample["hidden"] else np.array([rows]))
+            seen = 0 if sample["hidden"] else 1
+            sentence.append(sample["sentence_position"] * seen)
+            paragraph.append(sample["paragraph_position"] * seen)
+        context = [tokens for row, tokens in enumerate(source) if not decoded[row]]
+        return DocumentLayout.of(
+            np.array([len(tokens) for tokens in source]),
+            np.concatenate(documents),
+            np.concatenate(sentence),
+            np.concatenate(paragraph),
+            None if targets is None else np.array([len(tokens) for tokens in targets]),
+            None if decoded.all() else np.flatnonzero(decoded),
+            torch.cat(context) if context else None,
+            lengths_of(lines),
+            similar=None if self.similar is None else np.concatenate([sample["similar"] for sample in samples]),
+        )
+
+    def _targets(self, targets: List[Tensor], rows: Ragged) -> Tuple[Tensor, Tensor]:
+        """The target and the decoder's input, which is the target moved right behind an end of sentence."""
+        target = rows.pad(torch.cat(targets), self.pad)
+        previous = torch.full_like(target, self.pad)
+        previous[:, 1:] = target[:, :-1]
+        previous[:, 0] = self.eos
+        last = rows.lengths_tensor
+        previous[torch.arange(previous.size(1)) >= last[:, None]] = self.pad
+        return target, previous
+
+    def too_long(self, max_source: int, max_target: int) -> np.ndarray:
+        """The sentences that are longer than the model allows, ascending."""
+        long = self.source_sizes > max_source
+        if self.target_sizes is not None:
+            long |= self.target_sizes > max_target
+        return np.flatnonzero(long)
+
+    def skip(self, sentences: np.ndarray) -> None:
+        """Leaves sentences out of their documents, neither encoded nor decoded."""
+        self.skipped = sentences
+
+    def decoded_sentences(self) -> np.ndarray:
+        """How many sentences of every piece are decoded, [P]."""
+        if not len(self.skipped):
+            return self.pieces.end - self.pieces.start
+        decoded = np.ones(len(self.index.items), dtype=np.int32)
+        decoded[self.skipped] = 0
+        total = running_total(decoded)
+        return total[self.pieces.end] - total[self.pieces.start]
+
+    def num_tokens(self, number: int) -> int:
+        """The cost of a piece in tokens."""
+        return int(self.sizes[number])
+
+    def num_tokens_vec(self, numbers: np.ndarray) -> np.ndarray:
+        """The costs of pieces in tokens."""
+        return self.sizes[numbers]
+
+    def size(self, number: int) -> int:
+        """The cost of a piece in tokens."""
+        return int(self.sizes[number])
+
+    def ordered_indices(self) -> np.ndarray:
+        """The pieces in the order of the corpus, or shuffled anew for every epoch."""
+        order = np.arange(len(self))
+        return np.random.RandomState(self.seed + self.epoch).permutation(order) if self.shuffle else order
+
+    def batch_by_size(
+        self,
+        indices: np.ndarray,
+        max_tokens: Optional[int] = None,
+        max_sentences: Optional[int] = None,
+        required_batch_size_multiple: int = 1,
+    ) -> List[np.ndarray]:
+        """Batches of pieces; ``max_sentences`` (--batch-size) counts documents, the examples here.
+
+        ``required_batch_size_multiple`` means rows of equal shape, which packed batches do not have; fairseq would
+        drop the last batch for it.
+        """
+        return pack_batches(np.asarray(indices), self._costs(), max_tokens, max_sentences)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by fairseq at the start of an epoch: context dropout is drawn anew."""
+        self.epoch = epoch
+
+    @property
+    def can_reuse_epoch_itr_across_epochs(self) -> bool:
+        """False while shuffling: documents meet other documents in every epoch."""
+        return not self.shuffle
+
+    @property
+    def supports_prefetch(self) -> bool:
+        """False: memory maps need none."""
+        return False
+
+
+def sentence_sizes(dataset: object, index: DocumentIndex) -> np.ndarray:
+    """The tokens of every sentence, a copy: fairseq's sizes are a view that dies with its dataset."""
+    return np.asarray(dataset.sizes)[index.items].astype(np.int32, copy=False)

@@ -1,0 +1,207 @@
+"""Lines that arrive buffer by buffer (fairseq-interactive) as documents: the last one stays open."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Callable, Deque, Dict, List, Optional, Tuple
+
+import numpy as np
+from torch import Tensor
+
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.data.dataset import DocumentDataset
+from docnmt_fairseq.data.index import DocumentIndex, Marks
+from docnmt_fairseq.errors import InputError
+
+
+class LinesInMemory:
+    """The part of an indexed dataset that documents need, over a list of token tensors."""
+
+    def __init__(self, lines: List[Tensor]):
+        self.lines = lines
+        self.sizes = np.array([len(line) for line in lines])
+
+    def __getitem__(self, item: int) -> Tensor:
+        return self.lines[item]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+def index_of(lines: LinesInMemory, paragraph_symbol: Optional[int]) -> DocumentIndex:
+    """Returns the documents among typed lines, of which the last may be unfinished; none if there are only marks."""
+    marks = Marks.read(lines, paragraph_symbol)
+    if (marks.document_end | marks.paragraph_end).all():
+        empty = np.zeros(0, dtype=np.int32)
+        return DocumentIndex(empty, np.zeros(1, dtype=np.int32), empty)
+    marked = Marks(np.append(marks.document_end, True), np.append(marks.paragraph_end, False))
+    return DocumentIndex.build(marked, "input", strict=False)
+
+
+@dataclass(frozen=True)
+class OpenBatch:
+    """What fairseq-interactive does not keep of a batch.
+
+    Attributes:
+        layout: of the batch.
+        histories: of translations, of the document of that number in the batch that goes on from earlier lines.
+        stays_open: the number of the document that later lines may go on with, None if it is in another batch.
+    """
+
+    layout: DocumentLayout
+    histories: Dict[int, List] = field(default_factory=dict)
+    stays_open: Optional[int] = None
+
+
+class InteractiveDataset(DocumentDataset):
+    """Remembers the documents of its batches, since fairseq-interactive keeps the tokens only.
+
+    Args:
+        batches: where they are put, in the order of the batches.
+        carried: lines at the front that were translated before: context only.
+        before: sentences and paragraphs of the first document that stood before the carried lines.
+        history: of the translations of the carried lines.
+        stays_open: whether the last document does.
+    """
+
+    def __init__(
+        self,
+        *args,
+        batches: Deque[OpenBatch],
+        carried: int,
+        before: Tuple[int, int],
+        history: List,
+        stays_open: bool,
+        **kwargs,
+    ):
+        super().__init__(*args, **kwargs)
+        self.batches = batches
+        self.carried = carried
+        self.before = before
+        self.history = history
+        self.stays_open = stays_open
+
+    def __getitem__(self, number: int) -> Dict[str, object]:
+        sample = super().__getitem__(number)
+        old = sample["ids"] < self.carried
+        decoded = sample["decoded"].copy()
+        decoded[np.flatnonzero(decoded)[old]] = False
+        sentences, paragraphs = self.before if self.pieces.document[number] == 0 else (0, 0)
+        return {
+            **sample,
+            "number": number,
+            "decoded": decoded,
+            "ids": sample["ids"][~old] - self.carried,
+            "sentence_position": sample["sentence_position"] + sentences,
+            "paragraph_position": sample["paragraph_position"] + paragraphs,
+        }
+
+    def decoded_sentences(self) -> np.ndarray:
+        """Returns how many new sentences every piece holds, [P]."""
+        skipped, old = self.skipped, np.flatnonzero(self.index.items < self.carried)
+        self.skipped = np.union1d(skipped, old)
+        counts = super().decoded_sentences()
+        self.skipped = skipped
+        return counts
+
+    def collater(self, samples: List[Dict[str, object]]) -> Dict[str, object]:
+        """Returns the batch, remembering its documents."""
+        batch = super().collater(samples)
+        if batch:
+            numbers = [sample["number"] for sample in samples if len(sample["ids"])]
+            histories = {numbers.index(0): self.history} if 0 in numbers and self.history else {}
+            last = len(self) - 1
+            stays_open = numbers.index(last) if last in numbers and self.stays_open else None
+            self.batches.append(OpenBatch(batch["net_input"]["layout"], histories, stays_open))
+        return batch
+
+    @property
+    def can_reuse_epoch_itr_across_epochs(self) -> bool:
+        """Returns False, or fairseq would keep every buffer that was ever typed."""
+        return False
+
+
+class OpenDocument:
+    """The document that is being typed: its sentences so far are context for the next ones.
+
+    Args:
+        pad, eos: numbers of the padding and the end-of-sentence symbol.
+        paragraph_symbol: number of ``<p>``, None if the dictionary lacks it.
+        similar: finds the sentences that those of some lines are most like, see :class:`DocumentDataset`.
+    """
+
+    def __init__(
+        self,
+        pad: int,
+        eos: int,
+        paragraph_symbol: Optional[int],
+        similar: Callable[[LinesInMemory, DocumentIndex], Optional[np.ndarray]] = lambda lines, index: None,
+    ):
+        self.pad, self.eos, self.paragraph_symbol = pad, eos, paragraph_symbol
+        self.similar = similar
+        self.lines: List[Tensor] = []  # of the open document, marks included
+        self.before = (0, 0)  # its sentences and paragraphs that are no longer among the lines
+        self.batches: Deque[OpenBatch] = deque()
+        self.history: List = []  # of the translations of its sentences, at the end of the last batch
+
+    def extend(
+        self,
+        lines: List[Tensor],
+        context: bool,
+        max_sentences: int,
+        max_tokens: int,
+        overlap: Tuple[int, int] = (0, 0),
+    ) -> InteractiveDataset:
+        """Returns the new lines as documents; an empty line (one token) ends one, ``<p>`` ends a paragraph.
+
+        Args:
+            lines: token tensors, each ending in end of sentence.
+            context: False: every sentence stands alone.
+            max_sentences, max_tokens: limits of a piece, 0: none; older sentences are forgotten to keep to them.
+            overlap: context before and after a piece, where the new lines alone need several.
+        """
+        if not context:
+            self.lines, self.before, self.history = [], (0, 0), []
+        self._forget(lines, max_sentences, max_tokens)
+        together = LinesInMemory([*self.lines, *lines])
+        self.batches.clear()
+        carried = sum(not self._is_paragraph(line) for line in self.lines)
+        ends = [number for number, line in enumerate(together.lines) if len(line) == 1]
+        index = index_of(together, self.paragraph_symbol)
+        still_open = together.lines[ends[-1] + 1 :] if ends else together.lines
+        dataset = InteractiveDataset(
+            together, None, index, self.pad, self.eos, max_sentences=max_sentences,
+            max_tokens=max_tokens, overlap=overlap, with_context=context, name="input",
+            batches=self.batches, carried=len(self.lines), before=self.before,
+            history=self.history[-carried:] if carried else [],
+            stays_open=context and any(not self._is_paragraph(line) for line in still_open),
+            similar=self.similar(together, index),
+        )  # fmt: skip
+        self.lines = still_open
+        if ends:
+            self.before, self.history = (0, 0), []
+        return dataset
+
+    def _forget(self, new: List[Tensor], max_sentences: int, max_tokens: int) -> None:
+        """Drops the oldest lines until those of the open document and the new ones that continue it fit one piece."""
+        ends = [number for number, line in enumerate(new) if len(line) == 1]
+        continued = new[: ends[0]] if ends else new
+        sentences = sum(not self._is_paragraph(line) for line in [*self.lines, *continued])
+        tokens = sum(len(line) for line in [*self.lines, *continued])
+        while self.lines and (0 < max_sentences < sentences or 0 < max_tokens < tokens):
+            line, *self.lines = self.lines
+            tokens -= len(line)
+            if self._is_paragraph(line):
+                self.before = (self.before[0], self.before[1] + 1)
+            else:
+                sentences -= 1
+                self.before = (self.before[0] + 1, self.before[1])
+
+    def _is_paragraph(self, line: Tensor) -> bool:
+        return len(line) == 2 and int(line[0]) == self.paragraph_symbol
+
+    def batch_of(self, src_lengths: Tensor) -> OpenBatch:
+        """Returns the documents of the batch in hand, which must have the given lengths of sentences."""
+        lengths = src_lengths.cpu().numpy()
+        if not self.batches or not np.array_equal(self.batches[0].layout.decoded_tokens.lengths, lengths):
+            raise InputError("a batch without its documents: use --num-workers 0 and --data-buffer-size 0 here")
+        return self.batches.popleft()

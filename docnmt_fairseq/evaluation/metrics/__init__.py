@@ -1,0 +1,8 @@
+"""Metrics by name, a class each in a file of its own."""
+
+from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions
+from docnmt_fairseq.registry import import_folder
+
+__all__ = ["METRICS", "Metric", "MetricOptions"]
+
+import_folder(__name__, __path__)

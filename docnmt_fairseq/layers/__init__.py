@@ -1,0 +1,1 @@
+"""Building blocks that several mechanisms and models share. Pure PyTorch."""

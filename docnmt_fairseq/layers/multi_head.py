@@ -1,0 +1,97 @@
+"""Multi-head attention between packed states, with the projections of fairseq's own."""
+
+from typing import Callable, Optional, Tuple
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from docnmt_fairseq.batch.attention_plan import AttentionPlan
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.batch.plans import WithinSentences
+from docnmt_fairseq.layers.initialisation import projection
+from docnmt_fairseq.layers.ragged_attention import ragged_attention
+from docnmt_fairseq.layers.recording import weights_of_plan
+
+
+class MultiHeadAttention(nn.Module):
+    """MultiHead(Q, K, V), V = K: the plan says who sees whom. Parameters are named as fairseq's.
+
+    Args:
+        embed_dim: d.
+        heads: H, a divisor of d.
+        dropout: of attention weights.
+    """
+
+    def __init__(self, embed_dim: int, heads: int, dropout: float = 0.0):
+        super().__init__()
+        self.heads = heads
+        self.dropout = dropout
+        self.q_proj = projection(embed_dim, embed_dim, gain=2**-0.5)
+        self.k_proj = projection(embed_dim, embed_dim, gain=2**-0.5)
+        self.v_proj = projection(embed_dim, embed_dim, gain=2**-0.5)
+        self.out_proj = projection(embed_dim, embed_dim, zero_bias=True)
+
+    def attend(
+        self,
+        x: Tensor,
+        source: Tensor,
+        plan: AttentionPlan,
+        gather: Optional[Tuple[Tensor, Tensor]] = None,
+        observe: Optional[Callable[[Tensor], None]] = None,
+    ) -> Tensor:
+        """What each query finds, [queries of the plan, d].
+
+        Args:
+            x: [N_q, d] packed states that queries are made of.
+            source: [N_k, d] packed states that keys and values are made of.
+            plan: which queries see which keys.
+            gather: numbers of the states of ``x`` and of ``source`` that the plan's queries and keys are, where
+                these are not all in their order: a state may be several queries or keys, and is projected once.
+            observe: who wants to see the weights, [N_q, N_k, H].
+        """
+        sides = (self.q_proj(x), self.k_proj(source), self.v_proj(source))
+        if gather is not None:
+            of_x, of_source = gather
+            sides = (side.index_select(0, items) for side, items in zip(sides, (of_x, of_source, of_source)))
+        q, k, v = (side.unflatten(-1, (self.heads, -1)) for side in sides)
+        if observe is not None:
+            observe(weights_of_plan(q, k, plan, gather, (len(x), len(source))).detach())
+        return self.out_proj(ragged_attention(q, k, v, plan, self.dropout if self.training else 0.0).flatten(1))
+
+    def attend_padded(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        """What each query finds, [..., m, d], of projected and padded queries, keys and values; no dropout.
+
+        Args:
+            q: [..., m, d].
+            k, v: [..., n, d], with the same leading dimensions.
+            mask: [..., m, n], True where a query sees a key; every query sees one at least.
+        """
+        q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for y in (q, k, v))  # [..., H, m or n, d_k]
+        output = F.scaled_dot_product_attention(q, k, v, attn_mask=mask.unsqueeze(-3))
+        return self.out_proj(output.transpose(-3, -2).flatten(-2))
+
+
+class SentenceSelfAttention(MultiHeadAttention):
+    """Every token attends to the tokens of its own sentence."""
+
+    def forward(self, x: Tensor, layout: DocumentLayout) -> Tensor:
+        """[N, d] from packed token states x [N, d]."""
+        return self.attend(x, x, layout.plan(WithinSentences()))
+
+
+def masked_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: float = 0.0) -> Tensor:
+    """softmax(q kᵀ/√d_k) v over what each token sees, [T] eq. 1: [M, H, d_v].
+
+    One product for all documents of a batch, masked: the tokens are the few that a step of the search adds, and to
+    sort them by document would cost more than is wasted.
+
+    Args:
+        q: [M, H, d_k] queries.
+        k: [R, H, d_k] keys.
+        v: [R, H, d_v] values.
+        mask: [M, R] True where a query sees a key; every query sees one at least.
+        dropout: probability of dropping an attention weight, 0 outside training.
+    """
+    q, k, v = (x.transpose(0, 1).unsqueeze(0) for x in (q, k, v))  # [1, H, M or R, ...]
+    output = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+    return output.squeeze(0).transpose(0, 1)

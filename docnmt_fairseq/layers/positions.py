@@ -1,0 +1,171 @@
+"""Structural positions: one embedding a level (word, sentence, paragraph), summed ([T] sec. 1.2)."""
+
+import logging
+import math
+from typing import Optional
+
+import torch
+from torch import Tensor, nn
+
+from docnmt_fairseq.batch.layout import DocumentLayout
+
+logger = logging.getLogger(__name__)
+
+KINDS = ("learned", "sinusoidal", "none")
+WORD_SCOPES = ("sentence", "document")
+
+
+def sinusoid(positions: Tensor, embed_dim: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Returns sinusoidal embeddings [..., embed_dim] of positions [...], sines first, as fairseq lays them out."""
+    half = embed_dim // 2
+    rates = torch.exp(torch.arange(half, device=positions.device) * (-math.log(10000) / max(half - 1, 1)))
+    angles = positions[..., None].float() * rates
+    table = torch.cat([angles.sin(), angles.cos()], dim=-1)
+    return nn.functional.pad(table, (0, embed_dim - 2 * half)).to(dtype)
+
+
+class LearnedPositions(nn.Embedding):
+    """A learned table; positions beyond it use its last row, with one warning.
+
+    Args:
+        size: positions that have a row of their own.
+        embed_dim: d.
+        name: the level, for the warning.
+        offset: unused rows in front, as fairseq's tables have them (padding index + 1).
+        zero: start at zero, so that an added level begins without effect.
+    """
+
+    def __init__(self, size: int, embed_dim: int, name: str, offset: int = 0, zero: bool = False):
+        super().__init__(size + offset, embed_dim)
+        self.offset = offset
+        self.last = size - 1
+        self.name = name
+        self.warned = False
+        nn.init.zeros_(self.weight) if zero else nn.init.normal_(self.weight, std=embed_dim**-0.5)
+        if offset:
+            nn.init.zeros_(self.weight[offset - 1])
+
+    def forward(self, positions: Tensor, highest: Optional[int] = None) -> Tensor:  # type: ignore[override]
+        """Embeddings [..., d] of positions [...].
+
+        Args:
+            positions: from 0.
+            highest: of them, as far as it is known without reading it back from a device.
+        """
+        if not self.warned and positions.numel() and (int(positions.max()) if highest is None else highest) > self.last:
+            self.warned = True
+            logger.warning(f"{self.name} positions beyond {self.last} share the last row of the learned table")
+        return super().forward(positions.clamp(max=self.last) + self.offset)
+
+
+class SinusoidalPositions(nn.Module):
+    """Sinusoids, defined for every position; ``offset`` as in :class:`LearnedPositions`."""
+
+    def __init__(self, embed_dim: int, offset: int = 0):
+        super().__init__()
+        self.embed_dim = embed_dim
+        self.offset = offset
+
+    def forward(self, positions: Tensor, highest: Optional[int] = None) -> Tensor:
+        """Embeddings [..., d] of positions [...]."""
+        return sinusoid(positions + self.offset, self.embed_dim)
+
+
+def build_level(
+    kind: str, size: int, embed_dim: int, name: str, offset: int = 0, zero: bool = False
+) -> Optional[nn.Module]:
+    """Returns the embedding of one level, None for ``none``; ``ValueError`` for an unknown kind."""
+    if kind not in KINDS:
+        raise ValueError(f"{name} positions {kind!r}: must be one of {', '.join(KINDS)}")
+    if kind == "none":
+        return None
+    if kind == "sinusoidal":
+        return SinusoidalPositions(embed_dim, offset)
+    return LearnedPositions(size, embed_dim, name, offset, zero)
+
+
+class StructuralPositions(nn.Module):
+    """E_word[p_w] + E_sentence[p_s] + E_paragraph[p_p] for every packed word.
+
+    Sentences and paragraphs are counted from the start of the document, from 0. Words are counted from the start of
+    the sentence, or of the document ("the 135th word of the text"): a learned table then sees few examples of high
+    positions, which is why ``sentence`` is the default. In a later piece of a long document, they count from where
+    the piece begins.
+
+    Args:
+        embed_dim: d.
+        word, sentence, paragraph: the kind of each level, of ``KINDS``.
+        word_scope: where words are counted from, of ``WORD_SCOPES``.
+        max_words, max_sentences, max_paragraphs: sizes of learned tables.
+        word_offset: fairseq's padding index + 1, so that words get exactly fairseq's own embeddings.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        word: str = "sinusoidal",
+        sentence: str = "none",
+        paragraph: str = "none",
+        word_scope: str = "sentence",
+        max_words: int = 1024,
+        max_sentences: int = 256,
+        max_paragraphs: int = 64,
+        word_offset: int = 0,
+    ):
+        super().__init__()
+        if word_scope not in WORD_SCOPES:
+            raise ValueError(f"word positions from {word_scope!r}: must be one of {', '.join(WORD_SCOPES)}")
+        self.word_scope = word_scope
+        self.word = build_level(word, max_words, embed_dim, "word", word_offset)
+        self.sentence = build_level(sentence, max_sentences, embed_dim, "sentence", zero=True)
+        self.paragraph = build_level(paragraph, max_paragraphs, embed_dim, "paragraph", zero=True)
+
+    def forward(self, layout: DocumentLayout) -> Tensor:
+        """Returns [N, d], or a scalar zero where no level is on."""
+        total = torch.zeros((), device=layout.device)
+        if self.word is not None:
+            rows = layout.tokens if self.word_scope == "sentence" else layout.document_tokens
+            total = total + self.word(rows.item_column, rows.longest - 1)
+        if self.sentence is not None:
+            total = total + self.sentence(layout.sentence_position, layout.last_sentence).index_select(
+                0, layout.token_sentence
+            )
+        if self.paragraph is not None:
+            total = total + self.paragraph(layout.paragraph_position, layout.last_paragraph).index_select(
+                0, layout.token_sentence
+            )
+        return total
+
+
+def segment_distance(tokens: Tensor, break_symbol: int) -> Tensor:
+    """Returns the breaks from each word on, [B, m]: 0 in the last sentence; a break belongs to what it ends."""
+    return tokens.eq(break_symbol).flip(1).cumsum(1).flip(1)
+
+
+class PositionsWithSegments(nn.Module):
+    """Word positions of a stock encoder plus a learned embedding by distance, which begins at zero.
+
+    [TS] sec. 3 marks words of context with a prefix, i.e. gives each its own embedding; here a word's embedding is
+    shared and what context adds to it is learned once for each distance.
+
+    Args:
+        words: the encoder's positions, [B, m] tokens to [B, m, d].
+        segments: sentences of a window; extra ones share the last row.
+        embed_dim: d.
+        break_symbol: number of the break.
+    """
+
+    def __init__(self, words: nn.Module, segments: int, embed_dim: int, break_symbol: int):
+        super().__init__()
+        self.words = words
+        self.segments = LearnedPositions(segments, embed_dim, "segment", zero=True)
+        self.break_symbol = break_symbol
+
+    @property
+    def max_positions(self) -> int:
+        """Returns what the word positions allow."""
+        return self.words.max_positions
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Returns [B, m, d] of tokens [B, m], padded on either side."""
+        return self.words(tokens) + self.segments(segment_distance(tokens, self.break_symbol))

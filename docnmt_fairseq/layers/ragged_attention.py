@@ -1,0 +1,78 @@
+"""Scaled dot-product attention between packed rows, padded only here, in groups of similar length."""
+
+from typing import Optional, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from docnmt_fairseq.batch.attention_plan import AttentionPlan, Slots
+
+
+class _ToSlots(torch.autograd.Function):
+    """Packed items [total, ...] to padded slots [slots, ...].
+
+    What stands in padding is masked wherever it is used, so its gradient is zero and need not be added up: the
+    gradient is a gather, too, and as such repeatable on every device.
+    """
+
+    @staticmethod
+    def forward(ctx: object, packed: Tensor, slots: Slots) -> Tensor:
+        ctx.slots = slots
+        return packed.index_select(0, slots.index)
+
+    @staticmethod
+    def backward(ctx: object, gradient: Tensor) -> Tuple[Tensor, None]:
+        slots = ctx.slots
+        of_items = gradient.index_select(0, slots.slots)
+        if len(slots.items) < slots.total:
+            of_items = of_items.new_zeros(slots.total, *of_items.shape[1:]).index_copy_(0, slots.items, of_items)
+        return of_items, None
+
+
+class _FromSlots(torch.autograd.Function):
+    """Padded slots [slots, ...] to the items that have one, [k, ...]."""
+
+    @staticmethod
+    def forward(ctx: object, padded: Tensor, slots: Slots) -> Tensor:
+        ctx.slots = slots
+        return padded.index_select(0, slots.slots)
+
+    @staticmethod
+    def backward(ctx: object, gradient: Tensor) -> Tuple[Tensor, None]:
+        slots = ctx.slots
+        of_slots = gradient.new_zeros(len(slots.index), *gradient.shape[1:])
+        return of_slots.index_copy_(0, slots.slots, gradient), None
+
+
+def ragged_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    plan: AttentionPlan,
+    dropout: float = 0.0,
+    scale: Optional[float] = None,
+) -> Tensor:
+    """Returns softmax(q kᵀ · scale) v of every row by itself, [T] eq. 1: [queries of the plan, H, d_v].
+
+    Args:
+        q: [N_q, H, d_k] packed queries.
+        k: [N_k, H, d_k] packed keys.
+        v: [N_k, H, d_v] packed values.
+        plan: which queries see which keys.
+        dropout: probability of dropping an attention weight, 0 outside training.
+        scale: default 1/√d_k.
+    """
+    sides = ((q, plan.queries), (k, plan.keys), (v, plan.keys))
+    padded = (slots.split(_ToSlots.apply(x, slots)) for x, slots in sides)  # a list of [b, w, H, d] each
+    outputs = []
+    for padding, *block in zip(plan.keys.paddings, *padded):
+        q_block, k_block, v_block = (x.transpose(1, 2) for x in block)  # [b, H, w, d]
+        # In causal rows padding comes after every real query: the causal mask hides it already.
+        hide = padding is not None and not plan.causal
+        mask = ~padding[:, None, None, :] if hide else None  # [b, 1, 1, w_k]
+        output = F.scaled_dot_product_attention(
+            q_block, k_block, v_block, attn_mask=mask, dropout_p=dropout, is_causal=plan.causal, scale=scale
+        )  # [b, H, w_q, d_v]
+        outputs.append(output.transpose(1, 2).flatten(0, 1))
+    return _FromSlots.apply(torch.cat(outputs), plan.queries)

@@ -1,0 +1,88 @@
+"""Sentence encoders: one vector a sentence from its packed token states, chosen by name.
+
+What they take is any rows of vectors, so that they also merge the children of a tree's nodes.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.layers.initialisation import projection
+from docnmt_fairseq.options import option
+from docnmt_fairseq.registry import Registry
+
+
+class SentenceEncoder(nn.Module):
+    """Contract of sentence encoders: ``cls(embed_dim, heads)``; one sentence at a time, whatever its neighbours."""
+
+    def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
+        """Returns sentence encodings S [R, d] from packed states x [N, d] of the tokens in ``sentences``."""
+        raise NotImplementedError
+
+
+SENTENCE_ENCODERS: Registry[SentenceEncoder] = Registry("sentence encoder")
+
+
+@dataclass(frozen=True)
+class SentenceEncoderOptions:
+    """The option of all that encodes sentences."""
+
+    sentence_encoder: str = option("source2token", "what makes one vector of a sentence", names=SENTENCE_ENCODERS)
+
+
+@SENTENCE_ENCODERS.register("source2token")
+class Source2Token(SentenceEncoder):
+    """s_j = Attention(q, S_j W^K, S_j W^V) W^O with one learned query q ∈ R^{d_k} a head ([T] eq. 1-2)."""
+
+    def __init__(self, embed_dim: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Parameter(torch.empty(heads, embed_dim // heads))
+        self.k_proj = projection(embed_dim, embed_dim, gain=2**-0.5)
+        self.v_proj = projection(embed_dim, embed_dim, gain=2**-0.5)
+        self.out_proj = projection(embed_dim, embed_dim, zero_bias=True)
+        nn.init.xavier_uniform_(self.query)
+
+    def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
+        """Returns [R, d]; see :class:`SentenceEncoder`."""
+        keys = self.k_proj(x).unflatten(-1, (self.heads, -1))  # [N, H, d_k]
+        values = self.v_proj(x).unflatten(-1, (self.heads, -1))
+        scores = (keys * self.query).sum(-1) / math.sqrt(keys.size(-1))  # [N, H]
+        weights = sentences.softmax(scores)
+        return self.out_proj(sentences.sum(weights.unsqueeze(-1) * values).flatten(1))
+
+
+@SENTENCE_ENCODERS.register("multi-dim-source2token")
+class MultiDimSource2Token(SentenceEncoder):
+    """s_j = Σ_i a_i ⊙ x_i, a = softmax over the tokens of W_2 elu(W_1 x + b_1) + b_2: a score a feature ([T] 3.3.1)."""
+
+    def __init__(self, embed_dim: int, heads: int):
+        super().__init__()
+        self.hidden = projection(embed_dim, embed_dim)  # W_1, b_1
+        self.score = projection(embed_dim, embed_dim)  # W_2, b_2
+
+    def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
+        """Returns [R, d]; see :class:`SentenceEncoder`."""
+        return sentences.sum(sentences.softmax(self.score(F.elu(self.hidden(x)))) * x)
+
+
+@SENTENCE_ENCODERS.register("mean")
+class MeanOfTokens(SentenceEncoder):
+    """s_j = (1/m_j) Σ_i x_i, without parameters."""
+
+    def __init__(self, embed_dim: int, heads: int):
+        super().__init__()
+
+    def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
+        """Returns [R, d]; see :class:`SentenceEncoder`."""
+        return sentences.mean(x)
+
+
+TREE_MERGES: Registry[SentenceEncoder] = Registry("tree merge")
+TREE_MERGES.register("average")(SENTENCE_ENCODERS["mean"])
+TREE_MERGES.register("source2token")(SENTENCE_ENCODERS["source2token"])
+TREE_MERGES.register("multi-dim-source2token")(SENTENCE_ENCODERS["multi-dim-source2token"])

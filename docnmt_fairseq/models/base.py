@@ -1,0 +1,154 @@
+"""What all models of documents have in common: their options, and training on packed target tokens."""
+
+import re
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass, fields
+from typing import Any, Dict, Iterable, Iterator, Optional, Set, Tuple, Type
+
+import torch
+from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models.transformer import Embedding
+from omegaconf import II, OmegaConf
+from torch import Tensor, nn
+
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.options import default_of, take_old_names
+
+NetOutput = Tuple[Tensor, Dict[str, Any]]
+# What a checkpoint of version 0.1 has under former names.
+FORMER_NAMES = (
+    (re.compile(r"^encoder\.further\.readers\."), "encoder.extra_sources.encoders."),
+    (re.compile(r"\.reader\.free\."), ".state_sum.free."),
+    (re.compile(r"(layers\.\d+)\.fc1\.(?=v\.|score\.|default$|layers\.)"), r"\1.feed_forward."),
+    (re.compile(r"(layers\.\d+)\.(fc[12]\.(?:weight|bias))$"), r"\1.feed_forward.\2"),
+)
+
+
+class DocumentModel:
+    """Stands before fairseq's own class among the bases of a model.
+
+    Class attributes:
+        options: the dataclass of its options.
+        takes_layout: the task leaves the layout out for models that do not say so: fairseq's own.
+    """
+
+    options: Type[FairseqDataclass]
+    takes_layout = True
+    training: bool
+    encoder: Any
+    decoder: Any
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Adds the options without defaults, so that architecture presets apply."""
+        gen_parser_from_dataclass(parser, cls.options(), delete_default=True)
+
+    @classmethod
+    def complete(cls, cfg: Any) -> Any:
+        """A plain configuration with every option; one newer than the checkpoint is how it was before."""
+        if OmegaConf.is_config(cfg):
+            cfg = Namespace(**OmegaConf.to_container(cfg, resolve=True, enum_to_str=True))
+        take_old_names(cfg, cls.options)
+        for known in fields(cls.options):
+            if not hasattr(cfg, known.name):
+                setattr(cfg, known.name, default_of(known))
+        return cfg
+
+    def plans(self) -> Iterable[PlanKey[Any]]:
+        """The plans that a training step will ask a batch's layout for, each once."""
+        return dict.fromkeys([*self.encoder.plans(), *self.decoder.plans()])
+
+    def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
+        """Renames what a checkpoint of an earlier version, or of a stock model, has under other names."""
+        super().upgrade_state_dict_named(state_dict, name)  # type: ignore[misc]
+        for key in list(state_dict):
+            new = key
+            for former, today in FORMER_NAMES:
+                new = former.sub(today, new)
+            if new != key:
+                state_dict[new] = state_dict.pop(key)
+
+    def layout_for(self, layout: DocumentLayout, prev_output_tokens: Tensor) -> DocumentLayout:
+        """The batch with the targets that the decoder is given, [S, m_t]: rescoring brings others."""
+        if layout.targets is not None and self.training:
+            return layout
+        return layout.with_targets(prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy())
+
+    def output_of(self, packed: Tensor, extra: Dict[str, Any], layout: DocumentLayout, width: int) -> NetOutput:
+        """What ``forward`` gives: in training packed [target tokens, …], else [S, width, …]; and extras."""
+        if self.training:
+            return packed, {**extra, "targets": layout.targets}
+        return targets_of(layout).pad(packed, width=width), extra
+
+    def get_targets(self, sample: Dict[str, Any], net_output: NetOutput) -> Tensor:
+        """The targets, packed [target tokens] if the output is: the loss is computed on real tokens only."""
+        rows = net_output[1].get("targets")
+        return sample["target"] if rows is None else rows.pack(sample["target"])
+
+
+@dataclass
+class TrainedView:
+    """How a model saw documents in training: restored at generation unless the command line says otherwise."""
+
+    seed: int = II("common.seed")
+    max_source_positions: int = II("task.max_source_positions")
+    max_target_positions: int = II("task.max_target_positions")
+    context: Optional[str] = II("task.context")
+    max_document_sentences: Optional[int] = II("task.max_document_sentences")
+    max_document_tokens: Optional[int] = II("task.max_document_tokens")
+    context_overlap: Optional[int] = II("task.context_overlap")
+    context_overlap_after: Optional[int] = II("task.context_overlap_after")
+
+
+def targets_of(layout: DocumentLayout) -> Ragged:
+    """The target tokens of a batch that has targets."""
+    if layout.targets is None:
+        raise ValueError("a batch without targets")
+    return layout.targets
+
+
+def completed(src_tokens: Tensor, layout: Optional[DocumentLayout], padding: int) -> Tuple[Tensor, DocumentLayout]:
+    """Right-padded tokens [S, m] and a layout on their device, whatever the task gives."""
+    if layout is not None:
+        return src_tokens, layout.to(src_tokens.device)
+    real = src_tokens.ne(padding)
+    order = real.to(torch.int8).argsort(dim=1, descending=True, stable=True)  # pads to the right
+    lengths = real.sum(1).cpu().numpy()
+    return src_tokens.gather(1, order), DocumentLayout.of_single_sentences(lengths).to(src_tokens.device)
+
+
+def embeddings(task: Any, widths: Tuple[int, int], share_all: bool) -> Tuple[nn.Embedding, nn.Embedding]:
+    """The embeddings of source and target.
+
+    Args:
+        task: with the dictionaries.
+        widths: of source and target.
+        share_all: whether they are the same.
+
+    Raises:
+        InputError: the same, for different dictionaries or widths.
+    """
+    source, target = task.source_dictionary, task.target_dictionary
+    if share_all and source != target:
+        raise InputError("--share-all-embeddings: needs one joined dictionary (fairseq-preprocess --joined-dictionary)")
+    if share_all and widths[0] != widths[1]:
+        raise InputError("--share-all-embeddings: --encoder-embed-dim and --decoder-embed-dim differ")
+    of_source = Embedding(len(source), widths[0], source.pad())
+    return of_source, of_source if share_all else Embedding(len(target), widths[1], target.pad())
+
+
+def plans_of(modules: Iterable[nn.Module]) -> Iterator[PlanKey[Any]]:
+    """The plans that the parts of some modules will ask for; parts say so by a method ``plans``."""
+    for module in modules:
+        for part in module.modules():
+            if hasattr(part, "plans"):
+                yield from part.plans()
+
+
+def missing_keys(model: nn.Module, keys: Set[str]) -> Dict[str, Tensor]:
+    """A model's own values of some keys of its state."""
+    own = model.state_dict()
+    return {key: own[key] for key in keys}

@@ -1,0 +1,65 @@
+"""``concatenation_transformer``: fairseq's Transformer with segment embeddings, for ``concatenated_translation``."""
+
+from argparse import ArgumentParser, Namespace
+from typing import Dict
+
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import TransformerModel, base_architecture
+from torch import Tensor
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.layers.positions import PositionsWithSegments
+from docnmt_fairseq.models.transformer.presets import SIZES, set_size
+
+
+@register_model("concatenation_transformer")
+class ConcatenationTransformer(TransformerModel):
+    """fairseq's ``transformer``; with ``--segment-embeddings`` tokens know the distance of their sentence."""
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Adds fairseq's options and ours."""
+        super().add_args(parser)
+        parser.add_argument(
+            "--segment-embeddings",
+            action="store_true",
+            help="the encoder adds a learned embedding by the distance of a token's sentence, 0 for the one to be "
+            "translated",
+        )
+
+    @classmethod
+    def build_model(cls, args: Namespace, task: object) -> "ConcatenationTransformer":
+        """Returns the model; ``InputError`` for segments that nobody divides."""
+        model = super().build_model(args, task)
+        if getattr(args, "segment_embeddings", False):
+            if "concatenate_source" not in getattr(task, "view_defaults", {}):
+                raise InputError("--segment-embeddings needs --task concatenated_translation")
+            if model.encoder.embed_positions is None:
+                raise InputError("--segment-embeddings cannot go with --no-token-positional-embeddings")
+            trained = task.trained_view.get("concatenate_source") or task.view("concatenate_source")
+            symbol = task.source_dictionary.index(str(task.view("break_symbol")))
+            tokens, width = model.encoder.embed_positions, args.encoder_embed_dim
+            model.encoder.embed_positions = PositionsWithSegments(tokens, trained, width, symbol)
+        return model
+
+    def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
+        """Makes a model without segment embeddings loadable into one with them: they begin at zero."""
+        super().upgrade_state_dict_named(state_dict, name)
+        own, positions = self.state_dict(), "encoder.embed_positions"
+        if f"{positions}.segments.weight" not in own or f"{positions}.segments.weight" in state_dict:
+            return
+        for key in [key for key in state_dict if key.startswith(f"{positions}.")]:
+            state_dict[key.replace(positions, f"{positions}.words")] = state_dict.pop(key)
+        state_dict[f"{positions}.segments.weight"] = own[f"{positions}.segments.weight"]
+
+
+def _register(size: str) -> None:
+    @register_model_architecture("concatenation_transformer", f"concatenation_transformer_{size}")
+    def preset(args: Namespace) -> None:
+        set_size(args, size)
+        base_architecture(args)
+
+
+for _size in SIZES:
+    _register(_size)
+register_model_architecture("concatenation_transformer", "concatenation_transformer")(base_architecture)

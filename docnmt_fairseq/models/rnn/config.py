@@ -1,0 +1,105 @@
+"""Options of ``document_rnn``."""
+
+from dataclasses import dataclass
+from typing import Tuple
+
+from omegaconf import II
+
+from docnmt_fairseq import multisource, recurrent  # noqa: F401  (registers cells, scores and combinations)
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.alternating import AlternatingOptions
+from docnmt_fairseq.models.base import TrainedView
+from docnmt_fairseq.models.extra_sources_config import ExtraSourceOptions, extra_problems, extra_specs
+from docnmt_fairseq.models.flat_options import flat_options
+from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
+from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
+from docnmt_fairseq.options import option, problems_of
+from docnmt_fairseq.recurrent.attentive import DECODER_CELLS
+from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
+from docnmt_fairseq.recurrent.layers import DEEP_OUTPUTS, SUMMARIES
+
+
+@dataclass
+class DocumentRNNOptions(TrainedView, ExtraSourceOptions, AlternatingOptions):
+    """Sizes and regularisation, the cells, and how the decoder attends."""
+
+    dropout: float = option(0.1, "dropout probability of embeddings, between layers and before the output")
+    attention_dropout: float = option(0.0, "dropout probability of attention weights")
+    encoder_cell: str = option("gru", "recurrent cell of the encoder", names=RECURRENT_CELLS)
+    encoder_embed_dim: int = option(512, "width of the source embeddings", minimum=1)
+    encoder_hidden_size: int = option(512, "width of the encoder's states, of each direction", minimum=1)
+    encoder_layers: int = option(1, "encoder layers, each of both directions", minimum=1)
+    decoder_cell: str = option(
+        "gru", "recurrent cell of the decoder; conditional-gru attends between its two steps, the others before theirs",
+        names=DECODER_CELLS,
+    )  # fmt: skip
+    decoder_embed_dim: int = option(II("model.encoder_embed_dim"), "width of the target embeddings", minimum=1)
+    decoder_hidden_size: int = option(II("model.encoder_hidden_size"), "width of the decoder's states", minimum=1)
+    decoder_layers: int = option(1, "decoder layers; the first one attends", minimum=1)
+    decoder_out_embed_dim: int = option(II("model.decoder_embed_dim"), "width of the deep output", minimum=1)
+    deep_output: str = option(
+        "tanh", "what the vocabulary is chosen from: tanh or maxout of state, token before and context",
+        names=DEEP_OUTPUTS,
+    )  # fmt: skip
+    initial_state: str = option(
+        "mean", "what the decoder's first state is made from: the mean of the encoder's states; its last state "
+        "backward, at the first token", names=SUMMARIES,
+    )  # fmt: skip
+    attention_combination: str = option(
+        "flat", "how attention to several sources is combined", names=ATTENTION_COMBINATIONS
+    )
+    combination_attention: str = option("bahdanau", "attention to a source", names=ATTENTION_SCORES)
+    attention_dim: int = option(
+        512, "width of the space that attention scores are computed in, where they have one", minimum=1
+    )
+    decoder_attention_heads: int = option(1, "heads of the attention, where it has several", minimum=1)
+    share_combination_projections: bool = option(
+        False, "flat and hierarchical: make context vectors of the same projections as energies"
+    )
+    attention_sentinel: bool = option(
+        False, "flat and hierarchical: the decoder's own state takes part in attention, behind a gate"
+    )
+    share_decoder_input_output_embed: bool = option(False, "share the decoder's input and output embeddings")
+    share_all_embeddings: bool = option(False, "share all embeddings; needs one joined dictionary")
+
+
+DocumentRNNConfig = flat_options("DocumentRNNConfig", __name__, [DocumentRNNOptions])
+
+
+def combination_config(cfg: DocumentRNNOptions, source_dims: Tuple[int, ...]) -> CombinationConfig:
+    """What the decoder's attention to sources of these widths is built from."""
+    return CombinationConfig(
+        query_dim=cfg.decoder_hidden_size,
+        source_dims=source_dims,
+        output_dim=source_dims[0],
+        combination_attention=cfg.combination_attention,
+        score_dim=cfg.attention_dim,
+        heads=cfg.decoder_attention_heads,
+        dropout=cfg.attention_dropout,
+        share_combination_projections=cfg.share_combination_projections,
+        attention_sentinel=cfg.attention_sentinel,
+        evidence_dim=cfg.decoder_embed_dim + cfg.decoder_hidden_size if cfg.attention_sentinel else 0,
+    )
+
+
+def check(cfg: DocumentRNNOptions) -> None:
+    """Looks for bad values and combinations.
+
+    Raises:
+        InputError: all that is wrong, by the options' flags.
+    """
+    problems = [*problems_of(cfg, DocumentRNNConfig), *extra_problems(cfg)]
+    known = cfg.attention_combination in ATTENTION_COMBINATIONS and cfg.combination_attention in ATTENTION_SCORES
+    if known and cfg.decoder_attention_heads >= 1:
+        combination = combination_config(cfg, (2 * cfg.encoder_hidden_size,) * (1 + len(extra_specs(cfg))))
+        problems += ATTENTION_COMBINATIONS[cfg.attention_combination].problems(combination)
+    shared = cfg.share_all_embeddings or cfg.share_decoder_input_output_embed
+    if shared and cfg.decoder_out_embed_dim != cfg.decoder_embed_dim:
+        problems.append(
+            f"--decoder-out-embed-dim {cfg.decoder_out_embed_dim}: must be --decoder-embed-dim {cfg.decoder_embed_dim} "
+            "where the input and output embeddings are shared"
+        )
+    if cfg.share_all_embeddings and cfg.encoder_embed_dim != cfg.decoder_embed_dim:
+        problems.append("--share-all-embeddings: --encoder-embed-dim and --decoder-embed-dim differ")
+    if problems:
+        raise InputError("; ".join(problems))

@@ -1,0 +1,128 @@
+"""The encoder of ``document_rnn``: sentences are read from both ends, each by itself, without padding."""
+
+from functools import partial
+from typing import Any, Iterable, Iterator, Optional, Sequence
+
+from fairseq.models import FairseqEncoder
+from torch import Tensor, nn
+
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.sources import OfSentence
+from docnmt_fairseq.data.extra_sources import ExtraSourceInput, LineSource
+from docnmt_fairseq.models.base import completed
+from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, SourceEncoder, source_encoder, with_lines
+from docnmt_fairseq.models.rnn.config import DocumentRNNOptions
+from docnmt_fairseq.models.sources import SOURCES, EncoderOut, Sources
+from docnmt_fairseq.multisource.source_states import SourceStates
+from docnmt_fairseq.recurrent.layers import BidirectionalLayers
+
+
+class SeparateRecurrentEncoder(SourceEncoder):
+    """Bidirectional recurrent layers of its own for one extra source, of the main encoder's kind and widths.
+
+    Args:
+        cfg: of the model.
+        embed_tokens: embeddings of its own, None: the main encoder's.
+    """
+
+    def __init__(self, cfg: DocumentRNNOptions, embed_tokens: Optional[nn.Embedding]):
+        super().__init__()
+        self.embed_tokens = embed_tokens
+        self.dropout = nn.Dropout(cfg.dropout)
+        count = cfg.extra_encoder_layers or cfg.encoder_layers
+        sizes = (cfg.encoder_embed_dim, cfg.encoder_hidden_size, count, cfg.dropout)
+        self.layers = BidirectionalLayers(cfg.encoder_cell, *sizes)
+
+    def plans(self, main: Iterable[PlanKey[Any]]) -> Iterator[PlanKey[Any]]:
+        """See :class:`SourceEncoder`."""
+        return iter(self.layers.plans())
+
+    def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: MainEncoder) -> Tensor:
+        """See :class:`SourceEncoder`."""
+        assert layout is not None
+        embed_tokens = main.embed_tokens if self.embed_tokens is None else self.embed_tokens
+        return self.layers(self.dropout(embed_tokens(values)), layout)
+
+
+class RecurrentEncoder(FairseqEncoder):
+    """Bidirectional recurrent layers over embedded tokens.
+
+    Args:
+        cfg: of the model.
+        dictionary: of the source language.
+        embed: the embeddings.
+        inputs: extra sources.
+    """
+
+    def __init__(
+        self, cfg: DocumentRNNOptions, dictionary: Any, embed: nn.Embedding, inputs: Sequence[ExtraSourceInput] = ()
+    ):
+        super().__init__(dictionary)
+        self.document_cfg = cfg
+        self.embed_tokens = embed
+        self.padding_idx = embed.padding_idx
+        self.max_source_positions = cfg.max_source_positions
+        self.dropout = nn.Dropout(cfg.dropout)
+        sizes = (cfg.encoder_embed_dim, cfg.encoder_hidden_size, cfg.encoder_layers, cfg.dropout)
+        self.layers = BidirectionalLayers(cfg.encoder_cell, *sizes)
+        self.output_dim = self.layers.output_dim
+        widths = (cfg.encoder_embed_dim, self.output_dim)
+        make = partial(source_encoder, cfg, dictionary, widths, cfg.dropout, partial(SeparateRecurrentEncoder, cfg))
+        self.extra_sources = ExtraSources(inputs, make, cfg.seed) if inputs else None
+
+    def plans(self) -> Iterator[PlanKey[Any]]:
+        """The plans that :meth:`encode` will ask a layout for."""
+        yield from self.layers.plans()
+        if self.extra_sources is not None:
+            yield from self.extra_sources.plans(self.layers.plans())
+
+    def encode_tokens(
+        self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
+    ) -> Tensor:
+        """The states [N, output_dim] of packed tokens [N]; embedded by another table where one is given."""
+        return self.layers(self.dropout((embed_tokens or self.embed_tokens)(tokens)), layout)
+
+    def encode(self, src_tokens: Tensor, layout: DocumentLayout, lines: Sequence[Optional[LineSource]] = ()) -> Sources:
+        """What a decoder may look at.
+
+        Args:
+            src_tokens: right-padded [S, m] of the decoded rows.
+            layout: the batch, on the same device.
+            lines: the batch's data of every extra source, None where the document holds it.
+        """
+        if self.extra_sources is None and layout.decoded is not None:
+            layout = layout.without_context()
+        layout = with_lines(layout, lines)
+        tokens = layout.pack_tokens(src_tokens)
+        states = self.encode_tokens(tokens, layout)
+        of_sentences = [SourceStates(layout.keep_decoded(states), OfSentence())]
+        if self.extra_sources is not None:
+            of_sentences += self.extra_sources.encode(tokens, layout, states, lines, self)
+        return Sources(states, layout, of_sentences)
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor] = None,
+        layout: Optional[DocumentLayout] = None,
+        extra_sources: Sequence[Optional[LineSource]] = (),
+        **unused: Any,
+    ) -> EncoderOut:
+        """What a search needs of the decoded rows: their :class:`Sources`.
+
+        Args:
+            src_tokens: [S, m], padded on either side; without a layout every sentence stands alone.
+            src_lengths: not needed, for fairseq's callers.
+            layout: the batch.
+            extra_sources: see :meth:`encode`.
+            unused: of other models.
+        """
+        return {SOURCES: [self.encode(*completed(src_tokens, layout, self.padding_idx), extra_sources)]}
+
+    def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
+        """The output for the rows ``new_order`` [B]; the hypotheses of a sentence share what is of it."""
+        return {SOURCES: [Sources.of(encoder_out).reordered(new_order)[0]]}
+
+    def max_positions(self) -> int:
+        """The longest sentence that the encoder takes, in tokens."""
+        return self.max_source_positions

@@ -1,0 +1,104 @@
+"""``document_rnn``: a recurrent encoder and a recurrent decoder with attention."""
+
+from argparse import Namespace
+from typing import Any, Dict, Optional, Sequence
+
+from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
+from torch import Tensor
+
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.data.extra_sources import LineSource
+from docnmt_fairseq.models.alternating import alternate_updates
+from docnmt_fairseq.models.base import DocumentModel, NetOutput, completed, embeddings
+from docnmt_fairseq.models.extra_sources_config import extra_specs, source_names
+from docnmt_fairseq.models.rnn.config import DocumentRNNConfig, check
+from docnmt_fairseq.models.rnn.decoder import RecurrentDecoder
+from docnmt_fairseq.models.rnn.encoder import RecurrentEncoder
+
+
+@register_model("document_rnn", dataclass=DocumentRNNConfig)
+class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
+    """Sentences are read from both ends; the decoder attends to what was read, one step after another."""
+
+    options = DocumentRNNConfig
+    gives_alignment = False  # combinations of attention keep the weights of tokens to themselves
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "DocumentRNN":
+        """The model; :class:`InputError` if options contradict each other."""
+        cfg = cls.complete(cfg)
+        check(cfg)
+        widths = (cfg.encoder_embed_dim, cfg.decoder_embed_dim)
+        of_source, of_target = embeddings(task, widths, cfg.share_all_embeddings)
+        specs = extra_specs(cfg)
+        inputs = task.extra_inputs(specs, cfg.extra_feature_dims) if specs else []
+        encoder = RecurrentEncoder(cfg, task.source_dictionary, of_source, inputs)
+        extra_rows = [] if encoder.extra_sources is None else encoder.extra_sources.rows
+        names = (*source_names(cfg), *(["sentinel"] if cfg.attention_sentinel else []))
+        source_dims = (encoder.output_dim,) * (1 + len(inputs))
+        decoder = RecurrentDecoder(cfg, task.target_dictionary, of_target, source_dims, extra_rows, names)
+        model = cls(encoder, decoder)
+        alternate_updates(model, cfg)
+        return model
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor],
+        prev_output_tokens: Tensor,
+        layout: Optional[DocumentLayout] = None,
+        features_only: bool = False,
+        extra_sources: Sequence[Optional[LineSource]] = (),
+        **unused: Any,
+    ) -> NetOutput:
+        """Logits and extras: in training packed [target tokens, V] (see :meth:`get_targets`), else [S, m_t, V].
+
+        Args:
+            src_tokens: [S, m] decoded sentences.
+            src_lengths: not needed, for fairseq's callers.
+            prev_output_tokens: right-padded [S, m_t].
+            layout: the batch; without it every sentence stands alone.
+            features_only: what goes into the output projection, instead of logits.
+            extra_sources: see :meth:`RecurrentEncoder.encode`.
+            unused: of other models.
+        """
+        src_tokens, layout = completed(src_tokens, layout, self.encoder.padding_idx)
+        layout = self.layout_for(layout, prev_output_tokens)
+        sources = self.encoder.encode(src_tokens, layout, extra_sources)
+        output, extra = self.decoder.decode_packed(prev_output_tokens, sources, features_only)
+        return self.output_of(output, extra, layout, prev_output_tokens.size(1))
+
+
+SIZES: Dict[str, Dict[str, Any]] = {  # of both sides: embeddings, states, attention, layers
+    "": {},
+    "_base": {"encoder_embed_dim": 512, "encoder_hidden_size": 512, "attention_dim": 512},
+    "_small": {"encoder_embed_dim": 256, "encoder_hidden_size": 256, "attention_dim": 256},
+    "_tiny": {"encoder_embed_dim": 32, "encoder_hidden_size": 32, "attention_dim": 32},
+}
+CELLS: Dict[str, Dict[str, Any]] = {  # of the encoder and the decoder
+    "": {},
+    "_lstm": {"encoder_cell": "lstm", "decoder_cell": "lstm"},
+    "_ca_rnn": {"encoder_cell": "ca-rnn", "decoder_cell": "ca-rnn"},
+    "_conditional_gru": {"decoder_cell": "conditional-gru"},
+}
+RNNSEARCH: Dict[str, Any] = {"initial_state": "last-backward", "deep_output": "maxout"}
+# Bahdanau et al. 2015, A.2.3.
+RNNSEARCH_50: Dict[str, Any] = {"encoder_embed_dim": 620, "encoder_hidden_size": 1000, "attention_dim": 1000}
+
+
+def _register(name: str, **values: Any) -> None:
+    def preset(args: Namespace) -> None:
+        for option, value in values.items():
+            if getattr(args, option, None) is None:
+                setattr(args, option, value)
+
+    register_model_architecture("document_rnn", name)(preset)
+
+
+for _size, _values in SIZES.items():
+    for _cell, _cells in CELLS.items():
+        if _size or _cell:  # document_rnn is the model itself
+            _register(f"document_rnn{_cell}{_size}", **_cells, **_values)
+    if _size:
+        _register(f"rnnsearch{_size}", **RNNSEARCH, **_values)
+_register("rnnsearch", **RNNSEARCH, **RNNSEARCH_50, decoder_out_embed_dim=500)

@@ -1,0 +1,128 @@
+"""What a decoder may look at of a batch: :class:`Sources`, made by an encoder."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.multisource.source_states import SourceStates
+
+EncoderOut = Dict[str, List[Any]]  # fairseq's; ours holds a Sources under this name
+SOURCES = "sources"
+
+
+@dataclass(frozen=True)
+class DocumentOfRows(PlanKey[Tensor]):
+    """The document of every decoded row, [S]."""
+
+    def make(self, layout: DocumentLayout) -> Tensor:
+        """See :class:`PlanKey`."""
+        return layout.index(layout.decoded_document)
+
+
+@dataclass(frozen=True)
+class PreviousTargets:
+    """What stands before the sentences of a search in their documents' translations.
+
+    Attributes:
+        projected: [S, J, L, w] of the J sentences before each, see ``TargetContextMechanism.look_back``.
+        padding: [S, J, L] True at padding.
+    """
+
+    projected: Tensor
+    padding: Tensor
+
+    def of(self, sentences: Tensor) -> "PreviousTargets":
+        """Those of some of the sentences."""
+        return PreviousTargets(*(part.index_select(0, sentences) for part in (self.projected, self.padding)))
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The states of all sources, packed, and in a search the sentences and hypotheses that are left.
+
+    What a part of the decoder computes of the sources alone it computes once (:meth:`per_sentence`, :meth:`per_batch`),
+    also for all rounds of a search: the hypotheses of a sentence share it, and nothing moves unless a sentence
+    finishes.
+
+    Attributes:
+        states: [N, d] packed final states of the encoder, of all rows of the batch.
+        layout: the batch.
+        of_sentences: the states of every source that decoded sentences see, the main one first.
+        sentences: [S'] the decoded sentences that are left; None: all.
+        row_sentence: [B] which of these each hypothesis is of; None: each has one.
+        previous: what stands before the sentences that are left.
+    """
+
+    states: Tensor
+    layout: DocumentLayout
+    of_sentences: List[SourceStates]
+    sentences: Optional[Tensor] = None
+    row_sentence: Optional[Tensor] = None
+    previous: Optional[PreviousTargets] = None
+    _once: Dict[nn.Module, Any] = field(default_factory=dict)  # shared by all that are made of these sources
+    _left: Dict[nn.Module, List[Tensor]] = field(default_factory=dict)  # of the sentences that are left
+
+    @classmethod
+    def of(cls, encoder_out: EncoderOut) -> "Sources":
+        """Those of an encoder's output."""
+        return encoder_out[SOURCES][0]
+
+    @property
+    def left(self) -> int:
+        """How many sentences are left."""
+        return self.layout.decoded_tokens.rows if self.sentences is None else len(self.sentences)
+
+    def per_batch(self, owner: nn.Module, make: Callable[[], Tensor]) -> Tensor:
+        """What ``owner`` computes once a batch."""
+        if owner not in self._once:
+            self._once[owner] = make()
+        return self._once[owner]
+
+    def per_sentence(self, owner: nn.Module, make: Callable[[], List[Tensor]]) -> List[Tensor]:
+        """What ``owner`` computes once of every decoded sentence, [S, ...] each; here [S', ...] of those left."""
+        if owner not in self._once:
+            self._once[owner] = make()
+        if self.sentences is None:
+            return self._once[owner]
+        if owner not in self._left:
+            self._left[owner] = [part.index_select(0, self.sentences) for part in self._once[owner]]
+        return self._left[owner]
+
+    def row_document(self) -> Tensor:
+        """The document of every hypothesis, [B]."""
+        documents = self.layout.plan(DocumentOfRows())
+        for index in (self.sentences, self.row_sentence):
+            documents = documents if index is None else documents.index_select(0, index)
+        return documents
+
+    def reordered(self, new_order: Tensor) -> Tuple["Sources", Tensor, bool]:
+        """The sources for the rows ``new_order`` [B], which of the sentences are left, and whether some are not.
+
+        Every sentence has as many rows; in an order where they have not, every row is a sentence of its own.
+        """
+        everyone = torch.arange(self.left, device=new_order.device)
+        before = everyone if self.row_sentence is None else self.row_sentence
+        kept, row_sentence = sentences_of_hypotheses(before, new_order)
+        if torch.equal(kept, everyone):
+            return replace(self, row_sentence=row_sentence), kept, False
+        sentences = kept if self.sentences is None else self.sentences.index_select(0, kept)
+        previous = None if self.previous is None else self.previous.of(kept)
+        left = replace(self, sentences=sentences, row_sentence=row_sentence, previous=previous, _left={})
+        return left, kept, True
+
+
+def sentences_of_hypotheses(row_sentence: Tensor, new_order: Tensor) -> Tuple[Tensor, Tensor]:
+    """The sentences that are left [S'], and which of these each of the rows ``new_order`` is of, [B].
+
+    Args:
+        row_sentence: [·] the sentence of each row before.
+        new_order: [B] rows.
+    """
+    rows = row_sentence.index_select(0, new_order)
+    kept, hypotheses = torch.unique_consecutive(rows, return_counts=True)
+    if not hypotheses.eq(hypotheses[:1]).all():  # not an order of a search
+        kept, hypotheses = rows, torch.ones_like(rows)
+    return kept, torch.arange(len(kept), device=rows.device).repeat_interleave(hypotheses)

@@ -1,0 +1,214 @@
+"""The attentions of a decoder layer: to the target tokens before, and to the sources; packed, and in a search."""
+
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+import torch
+import torch.nn.functional as F
+from fairseq.incremental_decoding_utils import with_incremental_state
+from torch import Tensor, nn
+
+from docnmt_fairseq.batch.attention_plan import AttentionPlan
+from docnmt_fairseq.batch.layout import PlanKey
+from docnmt_fairseq.batch.plans import TargetsToSource
+from docnmt_fairseq.layers.ragged_attention import ragged_attention
+from docnmt_fairseq.layers.recording import SourceShares, observer
+from docnmt_fairseq.models.sources import Sources
+from docnmt_fairseq.models.transformer.config import (
+    DocumentTransformerOptions,
+    combination_config,
+    combination_name,
+)
+from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
+from docnmt_fairseq.multisource.packed import TargetsToSources
+from docnmt_fairseq.multisource.source_states import padded_sources
+
+IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
+
+
+class FairseqAttention(nn.Module):
+    """Multi-head attention with the parameters of fairseq's, in their order and with their initial values.
+
+    Args:
+        embed_dim: d, of queries and results.
+        source_dim: of what keys and values are made of.
+        heads: H, a divisor of d.
+        dropout: of attention weights.
+    """
+
+    def __init__(self, embed_dim: int, source_dim: int, heads: int, dropout: float):
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.k_proj = nn.Linear(source_dim, embed_dim)
+        self.v_proj = nn.Linear(source_dim, embed_dim)
+        self.q_proj = nn.Linear(embed_dim, embed_dim)
+        self.out_proj = nn.Linear(embed_dim, embed_dim)
+        gain = 2**-0.5 if source_dim == embed_dim else 1.0
+        for linear in (self.k_proj, self.v_proj, self.q_proj):
+            nn.init.xavier_uniform_(linear.weight, gain=gain)
+        nn.init.xavier_uniform_(self.out_proj.weight)
+        nn.init.zeros_(self.out_proj.bias)
+
+    def of_packed(self, x: Tensor, source: Tensor, plan: AttentionPlan) -> Tensor:
+        """What packed queries x [N_q, d] find in packed states [N_k, d_source]: [N_q, d]."""
+        inputs = ((self.q_proj, x), (self.k_proj, source), (self.v_proj, source))
+        q, k, v = (proj(states).unflatten(-1, (self.heads, -1)) for proj, states in inputs)
+        return self.out_proj(ragged_attention(q, k, v, plan, self.dropout if self.training else 0.0).flatten(1))
+
+    def split_heads(self, x: Tensor) -> Tensor:
+        """[B, H, m, d/H] from [B, m, d]."""
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def of_padded(self, x: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor] = None, causal: bool = False) -> Tensor:
+        """What queries x [B, m, d] find in keys and values [B, H, n, d/H]: [B, m, d].
+
+        Args:
+            x, k, v: see above.
+            mask: [B, 1, 1, n] True where a key is seen; None: all are.
+            causal: query i sees keys 0..i only.
+        """
+        dropout = self.dropout if self.training else 0.0
+        q = self.split_heads(self.q_proj(x))
+        output = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal)
+        return self.out_proj(output.transpose(1, 2).flatten(2))
+
+
+@with_incremental_state
+class TargetSelfAttention(FairseqAttention):
+    """Attention of target tokens to those before them in their sentence."""
+
+    def __init__(self, embed_dim: int, heads: int, dropout: float):
+        super().__init__(embed_dim, embed_dim, heads, dropout)
+
+    def of_rows(self, x: Tensor, incremental_state: Optional[IncrementalState]) -> Tensor:
+        """What tokens find, [B, m, d].
+
+        Args:
+            x: [B, m, d] all tokens of each row; with a state of a search the last one, m = 1.
+            incremental_state: what the search keeps.
+        """
+        k, v = self.split_heads(self.k_proj(x)), self.split_heads(self.v_proj(x))
+        if incremental_state is None:
+            return self.of_padded(x, k, v, causal=True)
+        before = self.get_incremental_state(incremental_state, "before")
+        if before is not None:
+            k, v = torch.cat([before["k"], k], dim=2), torch.cat([before["v"], v], dim=2)
+        self.set_incremental_state(incremental_state, "before", {"k": k, "v": v})
+        return self.of_padded(x, k, v)
+
+    def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> IncrementalState:
+        """Takes over what is kept of the rows ``new_order``."""
+        before = self.get_incremental_state(incremental_state, "before")
+        if before is not None:
+            moved = {name: part.index_select(0, new_order) for name, part in before.items()}
+            self.set_incremental_state(incremental_state, "before", moved)
+        return incremental_state
+
+
+class SourceAttention(nn.Module):
+    """Contract of the attention of a decoder layer to the sources."""
+
+    def plans(self) -> Iterator[PlanKey[Any]]:
+        """The plans that :meth:`of_packed_targets` will ask a layout for."""
+        raise NotImplementedError
+
+    def of_packed_targets(self, x: Tensor, sources: Sources) -> Tensor:
+        """What packed target tokens x [N_t, d] find, [N_t, d]."""
+        raise NotImplementedError
+
+    def of_hypotheses(self, x: Tensor, sources: Sources, weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
+        """What hypotheses find, [S', b, d], and their weights of the main source's tokens, if these are wanted.
+
+        Args:
+            x: [S', b, d] b tokens of hypotheses of each sentence that is left.
+            sources: what they may look at.
+            weights: whether they are wanted, [S', H, b, n].
+        """
+        raise NotImplementedError
+
+
+class SingleSourceAttention(FairseqAttention, SourceAttention):
+    """fairseq's encoder-decoder attention: to the tokens of the source sentence."""
+
+    def plans(self) -> Iterator[PlanKey[Any]]:
+        """See :class:`SourceAttention`."""
+        yield TargetsToSource()
+
+    def of_packed_targets(self, x: Tensor, sources: Sources) -> Tensor:
+        """See :class:`SourceAttention`."""
+        return self.of_packed(x, sources.of_sentences[0].states, sources.layout.plan(TargetsToSource()))
+
+    def of_hypotheses(self, x: Tensor, sources: Sources, weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
+        """See :class:`SourceAttention`."""
+
+        def keys_and_values() -> List[Tensor]:
+            states, padding = sources.of_sentences[0].padded(sources.layout)
+            sides = (self.split_heads(proj(states)).contiguous() for proj in (self.k_proj, self.v_proj))
+            return [*sides, ~padding[:, None, None]]
+
+        k, v, mask = sources.per_sentence(self, keys_and_values)
+        if not weights:
+            return self.of_padded(x, k, v, mask), None
+        q = self.split_heads(self.q_proj(x))
+        scores = (q / q.size(-1) ** 0.5) @ k.transpose(-1, -2)
+        shares = scores.masked_fill(~mask, -torch.inf).softmax(-1)  # [S', H, b, n]
+        return self.out_proj((shares @ v).transpose(1, 2).flatten(2)), shares
+
+
+class CombinedAttention(SourceAttention):
+    """Attention to all sources.
+
+    Args:
+        cfg: the model's options.
+        rows: of every source, which of its states decoded sentences see.
+        names: of what attention is divided over: the sources, perhaps a sentinel.
+    """
+
+    def __init__(self, cfg: DocumentTransformerOptions, key: TargetsToSources, names: Tuple[str, ...]):
+        super().__init__()
+        config = combination_config(cfg)
+        self.combination = ATTENTION_COMBINATIONS[str(combination_name(cfg))](config)
+        self.key, self.names = key, names
+        self.asks_evidence = config.attention_sentinel
+
+    def plans(self) -> Iterator[PlanKey[Any]]:
+        """See :class:`SourceAttention`."""
+        yield self.key
+
+    def of_packed_targets(self, x: Tensor, sources: Sources) -> Tensor:
+        """See :class:`SourceAttention`."""
+        projected = self.combination.project_sources([source.states for source in sources.of_sentences])
+        plan = sources.layout.plan(self.key)
+        return self.show(*plan.combine(self.combination, x, projected, x if self.asks_evidence else None))
+
+    def of_hypotheses(self, x: Tensor, sources: Sources, weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
+        """See :class:`SourceAttention`; no weights, combinations keep those of tokens to themselves."""
+
+        def projected_and_padding() -> List[Tensor]:
+            projected = self.combination.project_sources([source.states for source in sources.of_sentences])
+            padded, paddings = padded_sources(sources.of_sentences, projected, sources.layout)
+            return [*padded, *paddings]
+
+        parts = sources.per_sentence(self, projected_and_padding)
+        projected, paddings = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+        return self.show(*self.combination(x, projected, paddings, x if self.asks_evidence else None)), None
+
+    def show(self, context: Tensor, shares: Tensor) -> Tensor:
+        """Context vectors, after the shares were shown to who records."""
+        observe = observer(self)
+        if observe is not None:
+            observe(SourceShares(self.names, shares.detach()))
+        return context
+
+    def begin_as_plain_attention(self, state_dict: Dict[str, Tensor], prefix: str) -> None:
+        """Moves an ordinary attention's parameters to where the main source has its own; elsewhere they are left out.
+
+        Args:
+            state_dict: a checkpoint's state.
+            prefix: the name of this module in it.
+        """
+        own = self.combination.main_source()
+        for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
+            for kind in ("weight", "bias"):
+                value = state_dict.pop(f"{prefix}.{part}.{kind}", None)
+                if value is not None and part in own:
+                    state_dict[f"{prefix}.combination.{own[part]}.{kind}"] = value

@@ -1,0 +1,127 @@
+"""What is wrong with options of ``document_transformer`` that are right each by itself, or not."""
+
+import logging
+from dataclasses import fields
+from typing import Dict, Iterator, List, Set, Tuple
+
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.layers.feed_forward import FEED_FORWARDS
+from docnmt_fairseq.models.extra_sources_config import extra_problems
+from docnmt_fairseq.models.transformer.config import (
+    NONE,
+    AttentionOptions,
+    DocumentTransformerConfig,
+    DocumentTransformerOptions,
+    combination_config,
+    combination_name,
+    context_layer_config,
+    context_placement,
+    feed_forward_of,
+)
+from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
+from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
+from docnmt_fairseq.options import default_of, flag_of, options_of, plain, problems_of, shown
+
+logger = logging.getLogger(__name__)
+
+
+def check(cfg: DocumentTransformerOptions) -> None:
+    """Says which options have no effect.
+
+    Raises:
+        InputError: bad values and combinations, all of them, by their flags.
+    """
+    problems = [
+        *problems_of(cfg, DocumentTransformerConfig),
+        *extra_problems(cfg),
+        *_size_problems(cfg),
+        *_context_problems(cfg),
+        *_combination_problems(cfg),
+        *_feed_forward_problems(cfg),
+    ]
+    if problems:
+        raise InputError("; ".join(problems))
+    for flag, value in _without_effect(cfg):
+        logger.warning(f"{flag} {value} has no effect: no mechanism of this model has that option")
+
+
+def _size_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:
+    for side in ("encoder", "decoder"):
+        width, heads = getattr(cfg, f"{side}_embed_dim"), getattr(cfg, f"{side}_attention_heads")
+        if width % heads:
+            yield f"--{side}-embed-dim {width} is not a multiple of --{side}-attention-heads {heads}"
+    without = cfg.context_attention == cfg.decoder_context_attention == cfg.target_context_attention == NONE
+    standard = all(feed_forward_of(cfg, side) == "standard" for side in ("encoder", "decoder"))
+    if cfg.freeze_sentence_model and without and combination_name(cfg) is None and standard:
+        yield (
+            "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention, "
+            "--target-context-attention, --attention-combination, --extra-sources or --feed-forward"
+        )
+
+
+def _context_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:
+    for name in _mechanisms(cfg):
+        mechanism = CONTEXT_MECHANISMS[name]
+        yield from mechanism.problems(options_of(cfg, mechanism.Options))
+    if cfg.context_attention in CONTEXT_MECHANISMS:
+        placements, place = CONTEXT_MECHANISMS[cfg.context_attention].placements, context_placement(cfg)
+        if place not in placements:
+            yield f"--context-placement {place}: {cfg.context_attention} has {', '.join(placements)}"
+        yield from _layer_problems("context_layers", cfg.context_layers, "encoder", cfg.encoder_layers)
+        heads = max(1, context_layer_config(cfg).heads) if cfg.context_heads >= 0 else 1
+        if place != "heads" and cfg.encoder_embed_dim % heads:
+            yield f"--context-heads {heads} does not divide --encoder-embed-dim {cfg.encoder_embed_dim}"
+    if cfg.decoder_context_attention in DECODER_MECHANISMS:
+        yield from _layer_problems("decoder_context_layers", cfg.decoder_context_layers, "decoder", cfg.decoder_layers)
+
+
+def _layer_problems(name: str, chosen: List[int], side: str, layers: int) -> Iterator[str]:
+    outside = [layer for layer in chosen if not 0 <= layer < layers]
+    if outside:
+        yield f"{flag_of(name)} {outside}: the {side} has layers 0 to {layers - 1}"
+
+
+def _combination_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:
+    name = combination_name(cfg)
+    if name is not None:
+        if name in ATTENTION_COMBINATIONS and cfg.combination_attention in ATTENTION_SCORES:
+            yield from ATTENTION_COMBINATIONS[name].problems(combination_config(cfg))
+        return
+    for known in fields(AttentionOptions):
+        if getattr(cfg, known.name) != known.default:
+            yield f"{flag_of(known.name)} needs --attention-combination, or several sources"
+
+
+def _feed_forward_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:
+    kinds = {side: feed_forward_of(cfg, side) for side in ("encoder", "decoder")}
+    owners: Dict[str, List[str]] = {}
+    for name in FEED_FORWARDS.names():
+        for known in fields(FEED_FORWARDS[name].Options):
+            if getattr(cfg, known.name) != known.default:
+                owners.setdefault(known.name, []).append(name)
+    for name, variants in owners.items():
+        if not set(variants) & set(kinds.values()):
+            yield f"{flag_of(name)} {shown(getattr(cfg, name))}: needs --feed-forward {' or '.join(variants)}"
+    for side, kind in kinds.items():
+        if kind in FEED_FORWARDS:
+            options = options_of(cfg, FEED_FORWARDS[kind].Options)
+            yield from FEED_FORWARDS[kind].problems(side, getattr(cfg, f"{side}_ffn_embed_dim"), options)
+
+
+def _mechanisms(cfg: DocumentTransformerOptions) -> List[str]:
+    """The names of the mechanisms in use, each once."""
+    names = (cfg.context_attention, cfg.decoder_context_attention, cfg.target_context_attention)
+    return [name for name in dict.fromkeys(names) if name in CONTEXT_MECHANISMS]
+
+
+def _without_effect(cfg: DocumentTransformerOptions) -> Iterator[Tuple[str, str]]:
+    """The options of mechanisms that differ from their defaults, although the model has no mechanism with them."""
+    effective = {known.name for name in _mechanisms(cfg) for known in fields(CONTEXT_MECHANISMS[name].Options)}
+    seen: Set[str] = set()
+    for name in CONTEXT_MECHANISMS.names():
+        for known in fields(CONTEXT_MECHANISMS[name].Options):
+            value = plain(getattr(cfg, known.name))
+            if known.name not in effective | seen and value != default_of(known):
+                seen.add(known.name)
+                yield flag_of(known.name), shown(value)

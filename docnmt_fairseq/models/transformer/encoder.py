@@ -1,0 +1,251 @@
+"""The Transformer encoder over packed documents: fairseq's parameters, computed on real tokens only."""
+
+import itertools
+from functools import partial
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence
+
+import torch
+from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
+from fairseq.modules import LayerNorm
+from fairseq.modules.fairseq_dropout import FairseqDropout
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.plans import WithinSentences
+from docnmt_fairseq.batch.sources import OfSentence
+from docnmt_fairseq.context.base import GATED, ContextMechanism
+from docnmt_fairseq.data.extra_sources import ExtraSourceInput, LineSource
+from docnmt_fairseq.layers.gate import ContextGate
+from docnmt_fairseq.layers.multi_head import SentenceSelfAttention
+from docnmt_fairseq.layers.positions import StructuralPositions
+from docnmt_fairseq.models.base import completed, plans_of
+from docnmt_fairseq.models.extra_sources import ExtraSources, SourceEncoder, source_encoder, with_lines
+from docnmt_fairseq.models.sources import SOURCES, EncoderOut, Sources
+from docnmt_fairseq.models.transformer.config import (
+    DocumentTransformerOptions,
+    context_layers,
+    context_mechanism,
+    context_placement,
+    layer_config,
+    starts_at_identity,
+)
+from docnmt_fairseq.models.transformer.feed_forward import feed_forward
+from docnmt_fairseq.models.transformer.separate_encoder import SeparateEncoder
+from docnmt_fairseq.multisource.source_states import SourceStates
+
+
+class DocumentEncoderLayer(nn.Module):
+    """Self-attention sentence by sentence and the feed-forward, with a place for a context mechanism.
+
+    Args:
+        cfg: the model's options.
+        context: the mechanism; None: a sentence-level layer.
+    """
+
+    def __init__(self, cfg: DocumentTransformerOptions, context: Optional[ContextMechanism] = None):
+        super().__init__()
+        layer = layer_config(cfg, "encoder")
+        self.normalize_before = cfg.encoder_normalize_before
+        self.placement = None if context is None else context_placement(cfg)
+        self.dropout_module = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
+        self.self_attn: nn.Module = SentenceSelfAttention(layer.embed_dim, layer.heads, layer.dropout)
+        self.self_attn_layer_norm = LayerNorm(layer.embed_dim)
+        self.feed_forward = feed_forward(cfg, "encoder")
+        self.final_layer_norm = LayerNorm(layer.embed_dim)
+        if self.placement == "replace":
+            self.self_attn = context
+        elif context is not None:
+            self.context = context
+        if self.placement in GATED:
+            self.context_gate = ContextGate(layer.embed_dim, starts_at_identity(cfg))
+        # What enters the attention sub-layer is normalised already, and in a post-norm model every layer's states are.
+        after_attention = self.placement in ("gated-feed-forward", "gated-output") and self.normalize_before
+        if self.placement == "block" or after_attention:
+            self.context_layer_norm = nn.LayerNorm(layer.embed_dim)
+
+    def forward(self, x: Tensor, layout: DocumentLayout, embeddings: Tensor) -> Tensor:
+        """Packed states [N, d].
+
+        Args:
+            x: packed states [N, d].
+            layout: the batch.
+            embeddings: [N, d] the tokens as they entered the encoder.
+        """
+        x = self.sub_layer(x, self.self_attn_layer_norm, lambda y: self.attention(y, layout, embeddings))
+        if self.placement == "block":
+            # Pre-norm also in a post-norm model: only so can the block begin as the identity.
+            x = x + self.dropout_module(self.enrich(self.context_layer_norm(x), layout, embeddings))
+        y = self.sub_layer(x, self.final_layer_norm, self.feed_forward)
+        if self.placement in ("gated-feed-forward", "gated-output"):
+            queries = y if self.placement == "gated-output" else x
+            queries = self.context_layer_norm(queries) if self.normalize_before else queries
+            y = self.gate(y, queries, layout, embeddings)
+        return y
+
+    def sub_layer(self, x: Tensor, norm: nn.Module, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """x + dropout(function(x)), normalised before or after as the model has it."""
+        x = x + self.dropout_module(function(norm(x) if self.normalize_before else x))
+        return x if self.normalize_before else norm(x)
+
+    def attention(self, x: Tensor, layout: DocumentLayout, embeddings: Tensor) -> Tensor:
+        """Self-attention, with the context that has its place here."""
+        y = self.self_attn(x, layout)
+        if self.placement == "heads":
+            return y + self.enrich(x, layout, embeddings)
+        return self.gate(y, x, layout, embeddings) if self.placement == "gated-attention" else y
+
+    def enrich(self, x: Tensor, layout: DocumentLayout, embeddings: Tensor) -> Tensor:
+        """What tokens x [N, d] get from their context."""
+        return self.context(x, layout, embeddings) if self.context.reads_embeddings else self.context(x, layout)
+
+    def gate(self, source: Tensor, x: Tensor, layout: DocumentLayout, embeddings: Tensor) -> Tensor:
+        """What tokens are by themselves, ``source`` [N, d], weighed against what tokens x get from context."""
+        return self.context_gate(source, self.enrich(x, layout, embeddings), self.context.has_context(layout))
+
+
+class DocumentTransformerEncoder(TransformerEncoderBase):
+    """Encodes the sentences of whole documents; its public output is fairseq's ordinary one, a sentence a row.
+
+    Args:
+        fairseq_cfg: fairseq's nested configuration.
+        cfg: the model's options.
+        dictionary: of the source language.
+        embed: its embeddings.
+        inputs: the extra sources.
+    """
+
+    def __init__(
+        self,
+        fairseq_cfg: TransformerConfig,
+        cfg: DocumentTransformerOptions,
+        dictionary: Any,
+        embed: nn.Embedding,
+        inputs: Sequence[ExtraSourceInput] = (),
+    ):
+        self.document_cfg = cfg
+        self.layer_numbers = itertools.count()
+        super().__init__(fairseq_cfg, dictionary, embed)
+        width = cfg.encoder_embed_dim
+        self.embed_positions = StructuralPositions(
+            width,
+            word=str(cfg.word_positions),
+            sentence=str(cfg.sentence_positions),
+            paragraph=str(cfg.paragraph_positions),
+            word_scope=str(cfg.word_positions_from),
+            max_words=cfg.max_source_positions,
+            max_sentences=cfg.max_sentence_positions,
+            max_paragraphs=cfg.max_paragraph_positions,
+            word_offset=self.padding_idx + 1,
+        )
+        make = partial(source_encoder, cfg, dictionary, (width, width), cfg.dropout, self.build_separate_encoder)
+        self.extra_sources = ExtraSources(inputs, make, cfg.seed) if inputs else None
+
+    def build_encoder_layer(self, cfg: TransformerConfig) -> nn.Module:
+        """The next layer, as fairseq asks for it."""
+        with_context = next(self.layer_numbers) in context_layers(self.document_cfg)
+        context = context_mechanism(self.document_cfg) if with_context else None
+        return DocumentEncoderLayer(self.document_cfg, context)
+
+    def build_separate_encoder(self, embed_tokens: Optional[nn.Embedding]) -> SourceEncoder:
+        """The encoder of an extra source; embeddings are None where they are this encoder's."""
+        make_layer = partial(DocumentEncoderLayer, self.document_cfg)
+        return SeparateEncoder(self.document_cfg, embed_tokens, self.padding_idx, make_layer)
+
+    def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> Dict[str, Tensor]:
+        """Nothing: fairseq's own renames what its first versions wrote, layer by layer of its own."""
+        return state_dict
+
+    def plans(self) -> Iterator[PlanKey[Any]]:
+        """The plans that :meth:`encode` will ask a layout for."""
+        of_layers = dict.fromkeys([WithinSentences(), *plans_of(self.layers.children())])
+        yield from of_layers
+        if self.extra_sources is not None:
+            yield from self.extra_sources.plans(of_layers)
+
+    def encode_tokens(
+        self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
+    ) -> Tensor:
+        """Packed states [N, d] of all rows of a layout.
+
+        Args:
+            tokens: [N] packed tokens.
+            layout: of them.
+            embed_tokens: embeddings, None: the encoder's.
+        """
+        x = self.embed_scale * (embed_tokens or self.embed_tokens)(tokens)
+        x = x + self.embed_positions(layout).to(x.dtype)
+        if self.layernorm_embedding is not None:
+            x = self.layernorm_embedding(x)
+        x = embeddings = self.dropout_module(x)
+        recompute = self.training and self.document_cfg.checkpoint_activations
+        for layer in self.layers:
+            inputs = (x, layout, embeddings)
+            x = checkpoint(layer, *inputs, use_reentrant=False) if recompute else layer(*inputs)
+        return x if self.layer_norm is None else self.layer_norm(x)
+
+    def encode(self, src_tokens: Tensor, layout: DocumentLayout, lines: Sequence[Optional[LineSource]] = ()) -> Sources:
+        """What a decoder may look at.
+
+        Args:
+            src_tokens: right-padded [S, m] of the decoded rows.
+            layout: the batch, on the same device.
+            lines: the batch's data of every extra source, None where the document holds it.
+        """
+        layout = with_lines(layout, lines)
+        tokens = layout.pack_tokens(src_tokens)
+        states = self.encode_tokens(tokens, layout)
+        of_sentences = [SourceStates(layout.keep_decoded(states), OfSentence())]
+        if self.extra_sources is not None:
+            of_sentences += self.extra_sources.encode(tokens, layout, states, lines, self)
+        return Sources(states, layout, of_sentences)
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor] = None,
+        layout: Optional[DocumentLayout] = None,
+        return_all_hiddens: bool = False,
+        extra_sources: Sequence[Optional[LineSource]] = (),
+    ) -> EncoderOut:
+        """fairseq's encoder output of the decoded rows: ``encoder_out`` [m, S, d], padding mask [S, m], …; and, for
+        the decoder, :class:`Sources`.
+
+        Args:
+            src_tokens: [S, m], padded on either side; without a layout every sentence stands alone.
+            src_lengths: not needed, for fairseq's callers.
+            layout: the batch.
+            return_all_hiddens: not supported, for fairseq's callers.
+            extra_sources: see :meth:`encode`.
+        """
+        sources = self.encode(*completed(src_tokens, layout, self.padding_idx), extra_sources)
+        rows = sources.layout.decoded_tokens
+        return {
+            "encoder_out": [rows.pad(sources.of_sentences[0].states).transpose(0, 1)],
+            "encoder_padding_mask": [rows.padding_mask()],
+            "encoder_embedding": [],
+            "encoder_states": [],
+            "fc_results": [],
+            "src_tokens": [],
+            "src_lengths": [rows.lengths_tensor.to(torch.int32).unsqueeze(1)],
+            SOURCES: [sources],
+        }
+
+    def forward_torchscript(self, net_input: Dict[str, Any]) -> EncoderOut:
+        """The encoder's output as a search asks for it; one that goes in rounds has it already."""
+        encoded = net_input.get("encoded")
+        return super().forward_torchscript(net_input) if encoded is None else encoded[self]
+
+    def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
+        """The output for the rows ``new_order`` [B].
+
+        Hypotheses of one sentence share its columns of ``encoder_out`` and of the mask: which sentence they are of is
+        in the :class:`Sources`, and nothing moves unless a sentence finishes.
+        """
+        sources, kept, moved = Sources.of(encoder_out).reordered(new_order)
+        output = super().reorder_encoder_out(encoder_out, kept) if moved else dict(encoder_out)
+        return {**output, SOURCES: [sources]}
+
+    def max_positions(self) -> int:
+        """The longest sentence that the encoder takes, in tokens."""
+        return self.max_source_positions

@@ -1,0 +1,177 @@
+"""``document_transformer``: fairseq's Transformer with context between the sentences of a document."""
+
+import logging
+from collections import defaultdict
+from functools import partial
+from typing import Any, Dict, Optional, Sequence, Set
+
+from fairseq.models import register_model
+from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from torch import Tensor
+
+from docnmt_fairseq import compat
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.batch.sources import OfSentence
+from docnmt_fairseq.context.base import ContextMechanism
+from docnmt_fairseq.data.extra_sources import LineSource
+from docnmt_fairseq.layers.feed_forward import FeedForward
+from docnmt_fairseq.layers.gate import ContextGate
+from docnmt_fairseq.layers.positions import StructuralPositions
+from docnmt_fairseq.models.alternating import alternate_updates
+from docnmt_fairseq.models.base import DocumentModel, NetOutput, completed, embeddings
+from docnmt_fairseq.models.extra_sources import ExtraSources
+from docnmt_fairseq.models.extra_sources_config import extra_specs, source_names
+from docnmt_fairseq.models.transformer.attention import CombinedAttention, SingleSourceAttention, SourceAttention
+from docnmt_fairseq.models.transformer.checks import check
+from docnmt_fairseq.models.transformer.config import (
+    DocumentTransformerConfig,
+    DocumentTransformerOptions,
+    combination_name,
+)
+from docnmt_fairseq.models.transformer.decoder import DocumentTransformerDecoder
+from docnmt_fairseq.models.transformer.encoder import DocumentTransformerEncoder
+from docnmt_fairseq.multisource.packed import TargetsToSources
+
+logger = logging.getLogger(__name__)
+
+
+@register_model("document_transformer", dataclass=DocumentTransformerConfig)
+class DocumentTransformer(DocumentModel, TransformerModelBase):
+    """Sentences are encoded once, in their documents; the decoder sees ordinary sentences."""
+
+    options = DocumentTransformerConfig
+
+    @property
+    def gives_alignment(self) -> bool:
+        """Whether its decoder gives the weights of source tokens: combinations of attention keep them to themselves."""
+        return combination_name(self.encoder.document_cfg) is None
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "DocumentTransformer":
+        """The model; :class:`InputError` if options contradict each other."""
+        cfg = cls.complete(cfg)
+        check(cfg)
+        fairseq_cfg = TransformerConfig.from_namespace(cfg)
+        fairseq_cfg.decoder.input_dim = fairseq_cfg.decoder.output_dim = fairseq_cfg.decoder.embed_dim
+        if cfg.share_all_embeddings:
+            fairseq_cfg.share_decoder_input_output_embed = True
+        widths = (cfg.encoder_embed_dim, cfg.decoder_embed_dim)
+        of_source, of_target = embeddings(task, widths, cfg.share_all_embeddings)
+        specs = extra_specs(cfg)
+        inputs = task.extra_inputs(specs, cfg.extra_feature_dims) if specs else []
+        encoder = DocumentTransformerEncoder(fairseq_cfg, cfg, task.source_dictionary, of_source, inputs)
+        make_attention = partial(source_attention, cfg, encoder.extra_sources)
+        decoder = DocumentTransformerDecoder(fairseq_cfg, cfg, task.target_dictionary, of_target, make_attention)
+        model = cls(fairseq_cfg, encoder, decoder)
+        if cfg.freeze_sentence_model:
+            model.freeze_sentence_model()
+        alternate_updates(model, cfg)
+        return model
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor],
+        prev_output_tokens: Tensor,
+        layout: Optional[DocumentLayout] = None,
+        features_only: bool = False,
+        alignment_layer: Optional[int] = None,
+        alignment_heads: Optional[int] = None,
+        extra_sources: Sequence[Optional[LineSource]] = (),
+        **unused: Any,
+    ) -> NetOutput:
+        """Logits and extras: in training packed [target tokens, V] (see :meth:`get_targets`), else [S, m_t, V].
+
+        Args:
+            src_tokens: [S, m] decoded sentences.
+            src_lengths: not needed, for fairseq's callers.
+            prev_output_tokens: right-padded [S, m_t].
+            layout: the batch; without it every sentence stands alone.
+            features_only: states instead of logits.
+            alignment_layer, alignment_heads: if attention weights are wanted; computed on padded states.
+            extra_sources: see :meth:`DocumentTransformerEncoder.encode`.
+            unused: of other models.
+        """
+        src_tokens, layout = completed(src_tokens, layout, self.encoder.padding_idx)
+        if alignment_layer is not None or alignment_heads is not None:
+            encoder_out = self.encoder(src_tokens, layout=layout, extra_sources=extra_sources)
+            options = {"alignment_layer": alignment_layer, "alignment_heads": alignment_heads}
+            return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only, **options)
+        layout = self.layout_for(layout, prev_output_tokens)
+        sources = self.encoder.encode(src_tokens, layout, extra_sources)
+        output, extra = self.decoder.decode_packed(prev_output_tokens, sources, features_only)
+        return self.output_of(output, extra, layout, prev_output_tokens.size(1))
+
+    def freeze_sentence_model(self) -> None:
+        """Leaves only that to train which a sentence-level model does not have."""
+        trained = self.context_keys() - self.sentence_keys()
+        for name, parameter in self.named_parameters():
+            parameter.requires_grad_(name in trained)
+
+    def context_parts(self) -> Dict[str, Set[str]]:
+        """The state-dict keys of what a sentence-level model does not have, by what comes together."""
+        parts: Dict[str, Set[str]] = defaultdict(set)
+        for name, module in self.named_modules():
+            keys, side = {f"{name}.{key}" for key in module.state_dict()}, name.split(".")[0]
+            if isinstance(module, (ContextMechanism, ContextGate)) or name.endswith("context_layer_norm"):
+                of_targets = name.startswith("decoder.target_context")
+                parts["target context" if of_targets else f"context sub-layers in the {side}"] |= keys
+            if isinstance(module, ExtraSources):
+                parts["extra sources"] |= keys
+            if isinstance(module, CombinedAttention):
+                parts["attentions to all sources"] |= keys
+            if isinstance(module, StructuralPositions):
+                for level in ("sentence", "paragraph"):
+                    parts[f"{level} positions"] |= {key for key in keys if key.startswith(f"{name}.{level}.")}
+            if name.endswith(".feed_forward") and not isinstance(module, FeedForward) and ".layers." in name:
+                stock = f"{name}.v."  # the usual feed-forward inside
+                parts[f"context-aware feed-forward in the {side}"] |= {k for k in keys if not k.startswith(stock)}
+        return parts
+
+    def context_keys(self) -> Set[str]:
+        """The state-dict keys of all context parts."""
+        return set().union(*self.context_parts().values())
+
+    def sentence_keys(self) -> Set[str]:
+        """The keys of a sentence-level model: also the token attention of a mechanism that replaces it."""
+        replaced = (".self_attn.q_proj.", ".self_attn.k_proj.", ".self_attn.v_proj.", ".self_attn.out_proj.")
+        parts = self.context_parts()
+        context, added = set().union(*parts.values()), parts.get("extra sources", set())
+        return {
+            key
+            for key in self.state_dict()
+            if key not in context or (key not in added and any(part in key for part in replaced))
+        }
+
+    def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
+        """Makes a sentence-level checkpoint (fairseq's or ours) loadable: context parts keep their initialisation.
+
+        What has some keys of a part but not all is left alone, so that loading it fails by name.
+        """
+        compat.drop_fast_path_weights(state_dict)
+        super().upgrade_state_dict_named(state_dict, name)
+        positions = "encoder.embed_positions"
+        state_dict.pop(f"{positions}._float_tensor", None)
+        if f"{positions}.weight" in state_dict:
+            state_dict[f"{positions}.word.weight"] = state_dict.pop(f"{positions}.weight")
+        own, shared = self.state_dict(), self.sentence_keys()
+        for key in [key for key in state_dict if key.replace(".feed_forward.fc", ".feed_forward.v.fc") in own]:
+            state_dict[key.replace(".feed_forward.fc", ".feed_forward.v.fc")] = state_dict.pop(key)
+        for part, keys in self.context_parts().items():
+            added = keys - shared
+            if added and not added & state_dict.keys():
+                logger.info(f"the checkpoint has no {part}: they start from their initialisation")
+                state_dict.update({key: own[key] for key in added})
+        for module_name, module in self.named_modules():
+            if isinstance(module, CombinedAttention):
+                module.begin_as_plain_attention(state_dict, module_name)
+
+
+def source_attention(cfg: DocumentTransformerOptions, extra_sources: Optional[ExtraSources]) -> SourceAttention:
+    """The attention of one decoder layer to the sources."""
+    if combination_name(cfg) is None:
+        sizes = (cfg.decoder_embed_dim, cfg.encoder_embed_dim, cfg.decoder_attention_heads, cfg.attention_dropout)
+        return SingleSourceAttention(*sizes)
+    rows = [] if extra_sources is None else extra_sources.rows
+    names = (*source_names(cfg), *(["sentinel"] if cfg.attention_sentinel else []))
+    return CombinedAttention(cfg, TargetsToSources((OfSentence(), *rows)), names)

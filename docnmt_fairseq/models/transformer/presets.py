@@ -1,0 +1,49 @@
+"""Named architectures: presets over the options of ``document_transformer``, so that command lines stay short."""
+
+from argparse import Namespace
+
+from fairseq.models import register_model_architecture
+
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
+from docnmt_fairseq.models.transformer import model  # noqa: F401  (must be registered first)
+
+SIZES = {
+    # width, feed-forward, heads, layers, dropout: fairseq's transformer_iwslt_de_en, base and big
+    "tiny": (64, 128, 4, 2, 0.1),
+    "small": (256, 1024, 4, 4, 0.1),
+    "iwslt": (512, 1024, 4, 6, 0.3),
+    "base": (512, 2048, 8, 6, 0.1),
+    "big": (1024, 4096, 16, 6, 0.3),
+}
+
+
+def _default(args: Namespace, **values) -> None:
+    for name, value in values.items():
+        if getattr(args, name, None) is None:
+            setattr(args, name, value)
+
+
+def set_size(args: Namespace, size: str) -> None:
+    """Sets what the command line leaves open to the given size."""
+    width, feed_forward, heads, layers, dropout = SIZES[size]
+    _default(args, encoder_embed_dim=width, encoder_ffn_embed_dim=feed_forward, encoder_layers=layers)
+    _default(args, encoder_attention_heads=heads, dropout=dropout)
+    _default(args, decoder_embed_dim=args.encoder_embed_dim, decoder_ffn_embed_dim=args.encoder_ffn_embed_dim)
+    _default(args, decoder_layers=layers, decoder_attention_heads=heads)
+
+
+def _register(mechanism: str, size: str) -> None:
+    infix = "" if mechanism == "none" else f"_{mechanism.replace('-', '_')}"
+
+    def preset(args: Namespace) -> None:
+        set_size(args, size)
+        _default(args, context_attention=CONTEXT_MECHANISMS.today(mechanism))
+
+    register_model_architecture("document_transformer", f"document_transformer{infix}_{size}")(preset)
+    if size == "base" and infix:  # without a size: base
+        register_model_architecture("document_transformer", f"document_transformer{infix}")(preset)
+
+
+for _mechanism in ("none", *CONTEXT_MECHANISMS.names(), *CONTEXT_MECHANISMS.old_names()):
+    for _size in SIZES:
+        _register(_mechanism, _size)

@@ -1,0 +1,99 @@
+"""Recurrent cells of a decoder: where in a step they attend."""
+
+from typing import Callable, Dict, List, Tuple, Type
+
+import torch
+from torch import Tensor, nn
+
+from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS, RecurrentCell, State
+
+# From states [B, d] to context vectors [B, d_c] and how they divide over the sources, [B, K].
+Attend = Callable[[Tensor], Tuple[Tensor, Tensor]]
+
+
+class AttentiveCell(nn.Module):
+    """Contract: a step of rows that attends somewhere in between.
+
+    Attributes:
+        cell: the recurrent cell that makes the next state, whose form all states have.
+    """
+
+    cell: RecurrentCell
+
+    def forward(self, y: Tensor, state: State, attend: Attend) -> Tuple[State, Tensor, Tensor]:
+        """Returns the next state s_i, the context vector c_i [B, d_c] and its shares.
+
+        Args:
+            y: [B, d_y] the embedded tokens y_{i−1}.
+            state: s_{i−1}.
+            attend: what gives context vectors; is called once.
+        """
+        raise NotImplementedError
+
+
+class AttendFirst(AttentiveCell):
+    """c_i from s_{i−1}, then s_i = cell([y_{i−1}; c_i], s_{i−1}) (Bahdanau et al. 2015, A.1.2).
+
+    Args:
+        cell: name in ``RECURRENT_CELLS``.
+        input_dim: d_y.
+        context_dim: d_c.
+        state_dim: d.
+    """
+
+    def __init__(self, cell: str, input_dim: int, context_dim: int, state_dim: int):
+        super().__init__()
+        self.cell = RECURRENT_CELLS[cell](input_dim + context_dim, state_dim)
+
+    def forward(self, y: Tensor, state: State, attend: Attend) -> Tuple[State, Tensor, Tensor]:
+        """Returns s_i, c_i and its shares; see :class:`AttentiveCell`."""
+        context, shares = attend(state[0])
+        return self.cell.step(torch.cat([y, context], dim=-1), state), context, shares
+
+
+class ConditionalGRU(AttentiveCell):
+    """s'_i = GRU_1(y_{i−1}, s_{i−1}), c_i from s'_i, s_i = GRU_2(c_i, s'_i) (Firat and Cho 2016, eq. 1-12)."""
+
+    def __init__(self, input_dim: int, context_dim: int, state_dim: int):
+        super().__init__()
+        self.before = RECURRENT_CELLS["gru"](input_dim, state_dim)
+        self.cell = RECURRENT_CELLS["gru"](context_dim, state_dim)
+
+    def forward(self, y: Tensor, state: State, attend: Attend) -> Tuple[State, Tensor, Tensor]:
+        """Returns s_i, c_i and its shares; see :class:`AttentiveCell`."""
+        state = self.before.step(y, state)
+        context, shares = attend(state[0])
+        return self.cell.step(context, state), context, shares
+
+
+CONDITIONAL: Dict[str, Tuple[Type[AttentiveCell], str]] = {"conditional-gru": (ConditionalGRU, "gru")}
+
+
+class DecoderCells:
+    """The names of cells that a decoder may have."""
+
+    def names(self) -> List[str]:
+        """The names, sorted."""
+        return sorted([*RECURRENT_CELLS.names(), *CONDITIONAL])
+
+    def today(self, name: str) -> str:
+        """The name itself."""
+        return name
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names()
+
+
+DECODER_CELLS = DecoderCells()
+
+
+def attentive_cell(name: str, input_dim: int, context_dim: int, state_dim: int) -> AttentiveCell:
+    """Returns the attending cell of a name in ``DECODER_CELLS``; see :class:`AttendFirst` for the widths."""
+    if name in CONDITIONAL:
+        return CONDITIONAL[name][0](input_dim, context_dim, state_dim)
+    return AttendFirst(name, input_dim, context_dim, state_dim)
+
+
+def plain_cell(name: str) -> str:
+    """Returns the cell of a decoder's layers above the one that attends, a name in ``RECURRENT_CELLS``."""
+    return CONDITIONAL[name][1] if name in CONDITIONAL else name

@@ -1,0 +1,122 @@
+"""CA-RNN over whole rows: a loop over the steps that does only what depends on the step before.
+
+The inputs' part of all sums comes before, in one product; the weights' gradients come after, in one product each.
+Between them a step is three products and few passes over its rows, in place.
+"""
+
+from typing import List, Tuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from docnmt_fairseq.batch.steps import StepOrder
+from docnmt_fairseq.recurrent.products import product, repeated_product
+
+tanh_backward = torch.ops.aten.tanh_backward
+
+
+def step_slices(order: StepOrder) -> List[slice]:
+    """Returns the places of every step."""
+    slices, start = [], 0
+    for size in order.sizes:
+        slices.append(slice(start, start + size))
+        start += size
+    return slices
+
+
+class ContextAwareSteps(torch.autograd.Function):
+    """The outputs y of [Z] eq. 34 and 36, with weights stacked as in ``ContextAwareRNN``."""
+
+    @staticmethod
+    def forward(
+        ctx: object,
+        x: Tensor,
+        y: Tensor,
+        c: Tensor,
+        of_input: Tensor,
+        bias: Tensor,
+        of_output: Tensor,
+        of_last_cell: Tensor,
+        of_cell: Tensor,
+        peephole: Tensor,
+        order: StepOrder,
+    ) -> Tuple[Tensor, Tensor]:
+        """Returns y [N, d] and, without a gradient, f [N]; in the order of steps as everything here.
+
+        Args:
+            ctx: what backward needs.
+            x: [N, input_dim].
+            y, c: [R, d] the state before the first step.
+            of_input, bias: [4 d + 2, input_dim] and [4 d + 2].
+            of_output, of_last_cell, of_cell, peephole: [4 d + 2, d], [2 d + 2, d], [d + 1, d], [d].
+            order: the steps.
+        """
+        d = y.size(1)
+        initial = (y, c)
+        cells, outputs = x.new_empty(len(x), d), x.new_empty(len(x), d)
+        values = product(x, of_input).add_(bias)  # the sums, and then, in place, what they are passed through
+        weights = of_output, of_last_cell, of_cell
+        from_output, from_last_cell, from_cell = (repeated_product(weight, len(y)) for weight in weights)
+        for step in step_slices(order):
+            size = step.stop - step.start
+            y, c, value = y[:size], c[:size], values[step]
+            value.add_(from_output(y))
+            value[:, 2 * d :].add_(from_last_cell(c))
+            value[:, d : 2 * d].addcmul_(c, peephole)
+            value[:, : 2 * d].tanh_()
+            value[:, -1:].sigmoid_()
+            c = torch.lerp(value[:, :d], value[:, d : 2 * d], value[:, -1:], out=cells[step])
+            value[:, 3 * d : -1].add_(from_cell(c))
+            value[:, 2 * d : -2].tanh_()
+            value[:, -2:-1].sigmoid_()
+            y = torch.lerp(value[:, 2 * d : 3 * d], value[:, 3 * d : -2], value[:, -2:-1], out=outputs[step])
+        ctx.order = order
+        ctx.save_for_backward(values, cells, outputs, x, *initial, of_input, *weights, peephole)
+        gates = values[:, -1].clone()
+        ctx.mark_non_differentiable(gates)
+        return outputs, gates
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: object, of_outputs: Tensor, *of_gates: Tensor) -> Tuple:
+        """Returns the gradients of what :meth:`forward` takes."""
+        values, cells, outputs, x, y0, c0, of_input, *weights, peephole = ctx.saved_tensors
+        before, d = ctx.order.before, y0.size(1)
+        last_cells = torch.cat([c0, cells.index_select(0, before)])
+        last_outputs = torch.cat([y0, outputs.index_select(0, before)])
+        grads = torch.empty_like(values)  # of the sums
+        to_output, to_last_cell, to_cell = (repeated_product(weight.t(), len(y0)) for weight in weights)
+        dy_later, dc_later = values.new_empty(0, d), values.new_empty(0, d)
+        for step in reversed(step_slices(ctx.order)):
+            value, grad, later = values[step], grads[step], len(dy_later)
+            of_cells, of_outs, gates = value.split([2 * d, 2 * d, 2], dim=1)
+            o, f = gates[:, :1], gates[:, 1:]
+            d_cells, d_outs, d_gates = grad.split([2 * d, 2 * d, 2], dim=1)
+
+            dy = of_outputs[step].clone()
+            dy[:later] += dy_later
+            torch.mul(dy, o, out=d_outs[:, d:])
+            torch.sub(dy, d_outs[:, d:], out=d_outs[:, :d])
+            difference = of_outs[:, d:] - of_outs[:, :d]
+            torch.sum(difference.mul_(dy), 1, keepdim=True, out=d_gates[:, :1])
+            d_gates[:, :1].mul_(o).mul_(1 - o)
+            tanh_backward.grad_input(d_outs, of_outs, grad_input=d_outs)
+
+            dc = to_cell(grad[:, 3 * d : -1])
+            dc[:later] += dc_later
+            torch.mul(dc, f, out=d_cells[:, d:])
+            torch.sub(dc, d_cells[:, d:], out=d_cells[:, :d])
+            difference = torch.sub(of_cells[:, d:], of_cells[:, :d], out=difference)
+            torch.sum(difference.mul_(dc), 1, keepdim=True, out=d_gates[:, 1:])
+            d_gates[:, 1:].mul_(f).mul_(1 - f)
+            tanh_backward.grad_input(d_cells, of_cells, grad_input=d_cells)
+
+            dc_later = to_last_cell(grad[:, 2 * d :]).addcmul_(d_cells[:, d:], peephole)
+            dy_later = to_output(grad)
+        d_peephole = (grads[:, d : 2 * d] * last_cells).sum(0)
+        sums = grads.t().contiguous()
+        seen = ((sums, x), (sums, last_outputs), (sums[2 * d :], last_cells), (sums[3 * d : -1], cells))
+        d_input, *d_weights = (product(of_sums, tensor.t()) for of_sums, tensor in seen)
+        d_x = product(grads, of_input.t()) if ctx.needs_input_grad[0] else None
+        return d_x, dy_later, dc_later, d_input, grads.sum(0), *d_weights, d_peephole, None

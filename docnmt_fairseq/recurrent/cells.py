@@ -1,0 +1,104 @@
+"""The contract of recurrent cells, and their registry."""
+
+from typing import Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from docnmt_fairseq.batch.steps import StepOrder
+from docnmt_fairseq.registry import Registry
+
+State = Tuple[Tensor, ...]  # of B rows, [B, d] each; the first is the cell's output
+
+
+class RecurrentCell(nn.Module):
+    """Contract: ``cls(input_dim, state_dim)``. The same parameters over whole rows and step by step.
+
+    Class attributes:
+        parts: how many vectors a state has.
+
+    Attributes:
+        state_dim: d.
+    """
+
+    parts = 1
+
+    def __init__(self, input_dim: int, state_dim: int):
+        super().__init__()
+        self.input_dim, self.state_dim = input_dim, state_dim
+
+    def initial(self, rows: int, like: Tensor) -> State:
+        """Returns a state of zeros, [rows, d] each, of the kind and on the device of ``like``."""
+        return tuple(like.new_zeros(rows, self.state_dim) for _ in range(self.parts))
+
+    def step(self, x: Tensor, state: State) -> State:
+        """Returns the next state of rows with inputs x [B, input_dim]."""
+        raise NotImplementedError
+
+    def sequence(self, x: Tensor, order: StepOrder, initial: Optional[State] = None) -> Tensor:
+        """Returns the outputs [N, d] of all steps of the rows, item by item as in x.
+
+        Args:
+            x: packed inputs [N, input_dim].
+            order: the rows, all of them.
+            initial: the states before the first step, [rows, d] each, row by row; None: zeros.
+        """
+        if initial is None:
+            initial = self.initial(len(order.rows), x)
+        first = tuple(part.index_select(0, order.row_index) for part in initial)
+        return self.run(x.index_select(0, order.items), first, order).index_select(0, order.places)
+
+    def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
+        """Returns :meth:`sequence`, inputs, states and outputs being in the order of steps."""
+        raise NotImplementedError
+
+
+RECURRENT_CELLS: Registry[RecurrentCell] = Registry("recurrent cell")
+
+
+class TorchCell(RecurrentCell):
+    """A cell whose rows go through one of PyTorch's recurrent layers at once."""
+
+    layer: type
+
+    def __init__(self, input_dim: int, state_dim: int):
+        super().__init__(input_dim, state_dim)
+        self.rnn = self.layer(input_dim, state_dim)
+
+    def parameters_of_step(self) -> "tuple[Tensor, ...]":
+        """Returns the weights and biases, of the input and of the state."""
+        rnn = self.rnn
+        return rnn.weight_ih_l0, rnn.weight_hh_l0, rnn.bias_ih_l0, rnn.bias_hh_l0
+
+
+@RECURRENT_CELLS.register("gru")
+class GRU(TorchCell):
+    """h_t = (1 − z) n + z h_{t−1}; z, r = σ(W x_t + U h_{t−1} + b), n = tanh(W x_t + b + r (U h_{t−1} + b′))."""
+
+    layer = nn.GRU
+
+    def step(self, x: Tensor, state: State) -> State:
+        """Returns (h,); see :class:`RecurrentCell`."""
+        return (torch.gru_cell(x, state[0], *self.parameters_of_step()),)
+
+    def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
+        """Returns [N, d]; see :class:`RecurrentCell`."""
+        return self.rnn(PackedSequence(x, order.batch_sizes), initial[0][None])[0].data
+
+
+@RECURRENT_CELLS.register("lstm")
+class LSTM(TorchCell):
+    """c_t = f c_{t−1} + i g, h_t = o tanh(c_t); f, i, o = σ(W x_t + U h_{t−1} + b), g = tanh(W x_t + U h_{t−1} + b)."""
+
+    parts = 2
+    layer = nn.LSTM
+
+    def step(self, x: Tensor, state: State) -> State:
+        """Returns (h, c); see :class:`RecurrentCell`."""
+        return tuple(torch.lstm_cell(x, state, *self.parameters_of_step()))
+
+    def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
+        """Returns [N, d]; see :class:`RecurrentCell`."""
+        first = tuple(part[None] for part in initial)
+        return self.rnn(PackedSequence(x, order.batch_sizes), first)[0].data

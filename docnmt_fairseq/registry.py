@@ -1,0 +1,68 @@
+"""A registry: names on the command line to classes, one a file."""
+
+import importlib
+import pkgutil
+from typing import Callable, Dict, Generic, Iterable, List, Optional, Type, TypeVar
+
+T = TypeVar("T")
+
+
+def import_folder(package: str, path: Iterable[str]) -> None:
+    """Imports every file of a package's folder, so that what registers itself is registered.
+
+    Args:
+        package: ``__name__`` of the package.
+        path: ``__path__`` of the package.
+    """
+    for module in pkgutil.iter_modules(path):
+        importlib.import_module(f"{package}.{module.name}")
+
+
+class Registry(Generic[T]):
+    """Classes by name.
+
+    Args:
+        kind: what is registered, for messages, e.g. "context mechanism".
+    """
+
+    def __init__(self, kind: str):
+        self.kind = kind
+        self._classes: Dict[str, Type[T]] = {}
+        self._old: Dict[str, str] = {}  # former names
+
+    def register(self, name: str, old: Optional[str] = None) -> Callable[[Type[T]], Type[T]]:
+        """A class decorator that registers under ``name``, and lets a former name stand for it; a name is given once.
+
+        Raises:
+            ValueError: the name is registered already.
+        """
+
+        def decorate(cls: Type[T]) -> Type[T]:
+            if name in self._classes:
+                raise ValueError(f"{self.kind} {name!r} is registered already")
+            self._classes[name] = cls
+            if old is not None:
+                self._old[old] = name
+            return cls
+
+        return decorate
+
+    def __getitem__(self, name: str) -> Type[T]:
+        if name not in self:
+            raise ValueError(f"no {self.kind} {name!r}; there are: {', '.join(self.names())}")
+        return self._classes[self.today(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._classes or name in self._old
+
+    def today(self, name: str) -> str:
+        """The name of today for a former one; any other as it is."""
+        return self._old.get(name, name)
+
+    def names(self) -> List[str]:
+        """The registered names, sorted; without former ones."""
+        return sorted(self._classes)
+
+    def old_names(self) -> Dict[str, str]:
+        """The former names, and what stands for each today."""
+        return dict(self._old)

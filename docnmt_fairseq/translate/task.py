@@ -1,0 +1,89 @@
+"""The task that translates text that is in no data-bin, with what any of the tasks trained."""
+
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
+
+from fairseq.tasks import TASK_DATACLASS_REGISTRY, setup_task
+from omegaconf import DictConfig, OmegaConf
+
+from docnmt_fairseq.checkpoints import Ensemble, data_of_training, load_ensemble, read_checkpoint
+from docnmt_fairseq.corpus.binarise import DATA_BIN
+from docnmt_fairseq.corpus.files import PathLike
+from docnmt_fairseq.corpus.prepared import is_prepared, prepared_folder
+from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.errors import InputError
+
+# The task that translates what a task trained: ours also serves fairseq's sentence-level models.
+TASKS = {
+    "translation": "document_translation",
+    "document_translation": "document_translation",
+    "concatenated_translation": "concatenated_translation",
+}
+
+
+@dataclass(frozen=True)
+class DocumentView:
+    """How a model is to see documents; None: as it was trained. See the options of ``document_translation``."""
+
+    context: Optional[str] = None
+    max_document_sentences: Optional[int] = None
+    max_document_tokens: Optional[int] = None
+    context_overlap: Optional[int] = None
+    context_overlap_after: Optional[int] = None
+
+    @property
+    def given(self) -> Dict[str, object]:
+        """What is not None."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def load_translating(
+    *paths: PathLike, data: Optional[PathLike] = None, view: DocumentView = DocumentView()
+) -> Tuple[Ensemble, TextCodec]:
+    """Loads the models of some checkpoints, to translate text as their own was prepared.
+
+    Args:
+        paths: the checkpoints.
+        data: the folder that ``docnmt prepare`` wrote, or its data-bin; None: where it was in training.
+        view: of documents.
+
+    Raises:
+        InputError: a file that is no checkpoint, one of another task, or one that does not fit the data.
+    """
+    first = read_checkpoint(paths[0])
+    given = data_of_training(first) if data is None else Path(data)
+    folder = prepared_folder(given)
+    if data is None and not is_prepared(folder):
+        raise InputError(f"--data: give the folder that docnmt prepare wrote; the model's is not at {given} any more")
+    codec = TextCodec.of_output(folder)
+    codec.load()
+    task = setup_task(_task_config(first["cfg"].task, folder, codec.languages, view))
+    return load_ensemble(*paths, data=folder, task=task, first=first), codec
+
+
+def _task_config(trained: DictConfig, folder: Path, languages: Tuple[str, str], view: DocumentView) -> DictConfig:
+    """The configuration of the task that translates.
+
+    Raises:
+        InputError: a task without documents, other languages, a view that the task does not have, no dictionary.
+    """
+    name = trained.get("_name")
+    if name not in TASKS:
+        raise InputError(f"--path: a model of the task {name}; this translates with those of {', '.join(TASKS)}")
+    known = {field.name for field in fields(TASK_DATACLASS_REGISTRY[TASKS[name]])}
+    of_training: Any = OmegaConf.to_container(trained, resolve=True, enum_to_str=True)
+    settings = {option: value for option, value in of_training.items() if option in known}
+    of_model: List[Optional[str]] = [settings.get("source_lang"), settings.get("target_lang")]
+    if None not in of_model and of_model != list(languages):
+        raise InputError(f"--data {folder}: is {'-'.join(languages)}, the model {'-'.join(map(str, of_model))}")
+    if TASKS[name] != "document_translation" and view.given:
+        options = " ".join(f"--{option.replace('_', '-')}" for option in view.given)
+        raise InputError(f"{options}: not with a model of {name}, which reads windows of sentences")
+    for language in languages:
+        if not (folder / DATA_BIN / f"dict.{language}.txt").is_file():
+            raise InputError(f"--data {folder}: lacks {DATA_BIN}/dict.{language}.txt")
+    settings.update(view.given, _name=TASKS[name], data=str(folder / DATA_BIN), eval_bleu=False)
+    settings.update(zip(("source_lang", "target_lang"), languages))
+    settings.setdefault("seed", 1)
+    return OmegaConf.create(settings)

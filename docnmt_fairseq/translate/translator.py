@@ -1,0 +1,200 @@
+"""Documents in, translated documents out: a model with everything before and after it.
+
+The search is that of ``fairseq-generate``, and so are its translations.
+"""
+
+import logging
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import torch
+from fairseq import utils
+from fairseq.dataclass.configs import FairseqConfig, GenerationConfig
+from torch import Tensor
+
+from docnmt_fairseq.checkpoints import Ensemble
+from docnmt_fairseq.corpus.files import PathLike
+from docnmt_fairseq.corpus.text import normalise
+from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
+from docnmt_fairseq.data.concatenation import ConcatenationDataset
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
+from docnmt_fairseq.translate.files import EMPTY_LINES
+from docnmt_fairseq.translate.task import DocumentView, load_translating
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """Options of ``fairseq-generate``, with its defaults."""
+
+    beam: int = 5
+    lenpen: float = 1.0
+    max_len_a: float = 0.0
+    max_len_b: int = 200
+    no_repeat_ngram_size: int = 0
+
+
+@dataclass
+class Throughput:
+    """What was translated: ``tokens`` are those of the best translations, ends included; ``seconds`` of the search."""
+
+    sentences: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        seconds = max(self.seconds, 1e-9)
+        return (
+            f"{self.sentences:,} sentences ({self.tokens:,} tokens) in {self.seconds:,.1f} s: "
+            f"{self.sentences / seconds:,.1f} sentences/s, {self.tokens / seconds:,.0f} tokens/s"
+        )
+
+
+class DocumentTranslator:
+    """Translates plain text.
+
+    Args:
+        ensemble: the models, and a task that knows documents.
+        codec: from text to subwords and back.
+        search: options of the search.
+        max_tokens: real source tokens of a batch.
+        cpu: do not use a GPU.
+        fp16: half precision on the GPU.
+
+    Raises:
+        InputError: half precision without a GPU.
+    """
+
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        codec: TextCodec,
+        search: SearchOptions = SearchOptions(),
+        max_tokens: int = 12000,
+        cpu: bool = False,
+        fp16: bool = False,
+    ):
+        self.task, self.models, self.codec, self.max_tokens = ensemble.task, ensemble.models, codec, max_tokens
+        self.cuda = torch.cuda.is_available() and not cpu
+        if fp16 and not self.cuda:
+            raise InputError("--fp16: needs a GPU")
+        self.throughput = Throughput()
+        cfg = FairseqConfig(generation=GenerationConfig(**asdict(search)))
+        for model in self.models:
+            if fp16:
+                model.half()
+            if self.cuda:
+                model.cuda()
+            model.prepare_for_inference_(cfg)
+        self.max_positions = utils.resolve_max_positions(
+            self.task.max_positions(), *[model.max_positions() for model in self.models]
+        )
+        self.generator = self.task.build_generator(self.models, cfg.generation)
+        # Symbols that the search may write and that are no words.
+        self.stripped = getattr(self.generator, "symbols_to_strip_from_output", {self.task.target_dictionary.eos()})
+
+    @classmethod
+    def from_checkpoint(
+        cls, *paths: PathLike, data: Optional[PathLike] = None, view: DocumentView = DocumentView(), **options: Any
+    ) -> "DocumentTranslator":
+        """The translator of a checkpoint, or of an ensemble of several.
+
+        Args:
+            paths: of models trained with ``document_translation``, ``concatenated_translation`` or fairseq's own
+                ``translation``.
+            data: the folder that ``docnmt prepare`` wrote; None: where it was in training.
+            view: of documents, where it is to differ from training.
+            options: of the class.
+
+        Raises:
+            InputError: they do not belong together.
+        """
+        ensemble, codec = load_translating(*paths, data=data, view=view)
+        return cls(ensemble, codec, **options)
+
+    def translate(
+        self,
+        documents: Sequence[Sequence[str]],
+        names: Sequence[str] = (),
+        empty_lines: str = EMPTY_LINES[0],
+        progress: Callable[[int], object] = lambda sentences: None,
+    ) -> List[List[str]]:
+        """Translates, a line for each line; empty lines and ``<p>`` stay where they are.
+
+        Args:
+            documents: a sentence a line; a line ``<p>`` ends a paragraph.
+            names: of the documents, for messages.
+            empty_lines: what they end; of "paragraph" every list of lines is one document.
+            progress: is called with the number of sentences done since the last call.
+
+        Raises:
+            InputError: a sentence that is too long for the model; names document and line.
+        """
+        names = names or [f"document {number}" for number in range(1, len(documents) + 1)]
+        tokens: List[Tensor] = []
+        starts = []
+        for name, lines in zip(names, documents):
+            starts.append(len(tokens))
+            tokens += self._encode(lines, name, empty_lines)
+        found = self._search(tokens, progress)
+        empty = sum(not text for text in found.values())
+        if empty:
+            logger.warning(f"{empty:,} sentences have an empty translation: an empty line that ends no document")
+        return [
+            [found[start + number] if start + number in found else _mark(line) for number, line in enumerate(lines)]
+            for start, lines in zip(starts, documents)
+        ]
+
+    def _encode(self, lines: Sequence[str], name: str, empty_lines: str) -> List[Tensor]:
+        """The tokens of every line, and an empty line that ends the document.
+
+        A line of which nothing is left by normalisation, which prepare refuses, is an empty line here.
+        """
+        encoded = [text.strip() for text in self.codec.encode_lines(0, list(map(normalise, lines)))]
+        for number, (line, text) in enumerate(zip(lines, encoded), start=1):
+            if not text and line.strip():
+                logger.warning(f"{name}:{number}: nothing of this line can be seen: taken as an empty line")
+        if empty_lines == "paragraph":
+            encoded = [text or PARAGRAPH for text in encoded]
+        tokens = token_ids([*encoded, DOCUMENT], self.task.source_dictionary)
+        longest = self.max_positions[0]
+        for number, sentence in enumerate(tokens, start=1):
+            if len(sentence) > longest:
+                message = f"a sentence of {len(sentence):,} tokens, but the model takes {longest:,}; divide it"
+                raise InputError.at(name, number, message)
+        return tokens
+
+    def _search(self, lines: List[Tensor], progress: Callable[[int], object]) -> Dict[int, str]:
+        """The translation of every line that is a sentence, by number."""
+        dataset = self.task.documents_in_memory(lines)
+        # A long document is a batch by itself; of a long window fairseq demands that it fits.
+        longest = dataset.sizes.max(initial=1) if isinstance(dataset, ConcatenationDataset) else 1
+        batches = self.task.get_batch_iterator(
+            dataset,
+            max_tokens=max(self.max_tokens, int(longest)),
+            max_positions=self.max_positions,
+        ).frozen_batches
+        found: Dict[int, str] = {}
+        for sample in (dataset.collater([dataset[int(number)] for number in batch]) for batch in batches):
+            ids = sample["id"].tolist()
+            start = time.perf_counter()
+            sample = utils.move_to_cuda(sample) if self.cuda else sample
+            hypotheses = self.task.inference_step(self.generator, self.models, sample)
+            best = [of_sentence[0]["tokens"].int().cpu() for of_sentence in hypotheses]
+            self.throughput.seconds += time.perf_counter() - start
+            self.throughput.sentences += len(best)
+            self.throughput.tokens += sum(map(len, best))
+            found.update(zip(ids, map(self._decode, best)))
+            progress(len(ids))
+        return found
+
+    def _decode(self, tokens: Tensor) -> str:
+        return self.codec.decode(self.task.target_dictionary.string(tokens, extra_symbols_to_ignore=self.stripped))
+
+
+def _mark(line: str) -> str:
+    """What stays of a line that is no sentence."""
+    return PARAGRAPH if normalise(line) == PARAGRAPH else DOCUMENT

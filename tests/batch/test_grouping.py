@@ -1,0 +1,50 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docnmt_fairseq.batch.grouping import attention_groups, cheapest_groups
+
+lengths = st.lists(st.integers(1, 30), min_size=1, max_size=9).map(np.array)
+
+
+def cost(groups, row_lengths, area, price):
+    return sum(len(group) * area[row_lengths[group].max()] + price for group in groups)
+
+
+@given(lengths, st.sampled_from([0.5, 10, 100, 1000]), st.sampled_from([1, 2]))
+def test_no_way_of_cutting_the_sorted_rows_costs_less(row_lengths, price, power):
+    area = np.arange(31.0) ** power
+    groups = cheapest_groups(row_lengths, area, price)
+    assert sorted(np.concatenate(groups)) == list(range(len(row_lengths)))
+    order, places = np.argsort(row_lengths), range(1, len(row_lengths))
+    cuts = itertools.chain.from_iterable(itertools.combinations(places, n) for n in range(len(row_lengths)))
+    least = min(cost(np.split(order, cut), row_lengths, area, price) for cut in map(list, cuts))
+    assert cost(groups, row_lengths, area, price) == pytest.approx(least)
+
+
+def test_no_rows_make_no_groups():
+    none = np.zeros(0, dtype=np.int64)
+    assert attention_groups(none) == attention_groups(none, none) == []
+
+
+@given(lengths, st.data())
+def test_rows_attend_in_exactly_one_group(queries, data):
+    keys = data.draw(st.lists(st.integers(1, 30), min_size=len(queries), max_size=len(queries)).map(np.array))
+    groups = attention_groups(queries, keys)
+    assert sorted(np.concatenate(groups)) == list(range(len(queries)))
+
+
+@pytest.mark.parametrize(("tokens", "real", "most"), [(4_000, 0.9, 32), (100_000, 0.75, 48)])
+def test_lengths_as_of_text_are_mostly_real_in_few_groups(tokens, real, most):
+    rng = np.random.default_rng(1)
+    source = np.clip(rng.lognormal(3.2, 0.6, tokens // 28), 1, 200).astype(int)
+    target = np.maximum(1, (source * rng.lognormal(0.05, 0.2, len(source))).astype(int))
+    for queries, keys in ((source, None), (target, source)):
+        groups = attention_groups(queries, keys)
+        keys = queries if keys is None else keys
+        computed = sum(len(group) * queries[group].max() * keys[group].max() for group in groups)
+        assert (queries * keys).sum() >= real * computed
+        assert len(groups) <= most

@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docnmt_fairseq.batch.attention_plan import AttentionPlan
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.batch.ragged import Ragged
+from tests.support.documents import layouts, make_layout
+
+lengths = st.lists(st.integers(1, 9), min_size=1, max_size=12).map(np.array)
+
+
+@given(lengths)
+def test_pad_and_pack_are_inverse(row_lengths):
+    rows = Ragged(row_lengths)
+    packed = torch.arange(rows.total * 2.0).view(-1, 2)
+    padded = rows.pad(packed, value=-1.0)
+    assert padded.shape == (len(row_lengths), row_lengths.max(), 2)
+    assert torch.equal(rows.pack(padded), packed)
+    assert torch.equal(padded[..., 0] == -1, rows.padding_mask())
+
+
+@given(lengths)
+def test_sum_and_softmax_stay_within_rows(row_lengths):
+    rows = Ragged(row_lengths)
+    x = torch.randn(rows.total, 3, generator=torch.Generator().manual_seed(0))
+    pieces = x.split(row_lengths.tolist())
+    torch.testing.assert_close(rows.sum(x), torch.stack([piece.sum(0) for piece in pieces]))
+    torch.testing.assert_close(rows.softmax(x), torch.cat([piece.softmax(0) for piece in pieces]))
+
+
+@given(layouts(), st.data())
+def test_a_plan_gathers_what_its_blocks_computed(layout, data):
+    rows = data.draw(st.sets(st.integers(0, layout.sentences.rows - 1), min_size=1))
+    plan = AttentionPlan(layout.document_tokens, layout.sentences, rows=np.array(sorted(rows)))
+    expected = [i for i, document in enumerate(layout.token_document.tolist()) if document in rows]
+    assert plan.items.tolist() == expected
+    assert plan.gather([block.query.float() for block in plan.blocks]).tolist() == expected
+
+
+def test_rows_without_items_are_refused():
+    with pytest.raises(ValueError, match="at least one item"):
+        Ragged(np.array([2, 0]))
+
+
+def test_documents_must_hold_all_sentences():
+    with pytest.raises(ValueError, match="3 sentences in all, but 2"):
+        DocumentLayout.of(np.array([1, 1]), np.array([3]), np.zeros(2), np.zeros(2))
+
+
+def test_context_only_rows_are_encoded_but_not_decoded():
+    layout = make_layout([2, 1, 3], [3], decoded=np.array([0, 2]), context_tokens=torch.tensor([9]))
+    src_tokens = torch.tensor([[1, 2, 0], [3, 4, 5]])
+    assert layout.pack_tokens(src_tokens).tolist() == [1, 2, 9, 3, 4, 5]
+    assert layout.keep_decoded(torch.arange(6)).tolist() == [0, 1, 3, 4, 5]
+    assert layout.decoded_tokens.lengths.tolist() == [2, 3]

@@ -1,0 +1,103 @@
+import pytest
+import torch
+from torch import nn
+
+from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
+from docnmt_fairseq.ca_layers.bag_of_features import BagOfStates, SparseFeatures
+from docnmt_fairseq.ca_layers.convolution import ConvolutionalSentenceEncoder
+from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer
+from docnmt_fairseq.ca_layers.residual import ResidualBlock, joined_residual
+from docnmt_fairseq.multisource.base import CombinationConfig
+from docnmt_fairseq.multisource.source_attention import SourceAttention
+
+ROWS = Ragged([2, 3])
+CA_ATT = ("ca-att", "ca-att-bahdanau", "ca-att-luong")
+
+
+class Attention(SourceAttention):
+    """CA-ATT of states to one source."""
+
+    def __init__(self, score):
+        super().__init__(CombinationConfig(4, (4,), 4, score, score_dim=3), 0)
+
+    def forward(self, x):
+        return super().forward(x, self.project_source(x), torch.zeros(x.shape[:2], dtype=torch.bool))[0]
+
+
+# Each layer, what it is given, and the parameters of its χ by name.
+LAYERS = {
+    "ca-nn": (lambda: ContextAwareLayer(nn.Linear(4, 4), 4, 4), (torch.randn(5, 4),), ("score",)),
+    "ca-nn of ca-nn": (
+        lambda: ContextAwareLayer(ContextAwareLayer(nn.Linear(4, 4), 4, 4), 4, 4), (torch.randn(5, 4),), ("score",)
+    ),
+    "ca-res": (
+        lambda: joined_residual(ResidualBlock(), [4, 3, 4], torch.tanh), (torch.randn(5, 4),), ("score",)
+    ),
+    "ca-cnn": (lambda: ConvolutionalSentenceEncoder(4, 2), (torch.randn(5, 4), ROWS), ("score",)),
+    "ca-bsfe": (lambda: BagOfStates(4, 2), (torch.randn(5, 4), ROWS), ("theta", "for_chi")),
+    "ca-bsfe of symbols": (
+        lambda: SparseFeatures(6, 4, 2), (torch.arange(5), ROWS), ("theta", "words_for_chi")
+    ),
+    **{name: (lambda name=name: Attention(name), (torch.randn(2, 3, 4),), ("score",)) for name in CA_ATT},
+}  # fmt: skip
+
+
+def stirred(make):
+    torch.manual_seed(2)
+    model = make()
+    for parameter in model.parameters():
+        parameter.data.normal_(0, 0.5)
+    return model
+
+
+def is_of_chi(name, of_chi):
+    return any(part in of_chi for part in name.split("."))
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_blocks_of_updates_train_chi_and_the_vectors_in_turn(kind):
+    make, given, of_chi = LAYERS[kind]
+    model = nn.Sequential(nn.Linear(1, 1))
+    model.layer = stirred(make)
+    alternating = AlternatingUpdates(model, em_steps=3)
+    for update in range(9):
+        model.zero_grad()
+        alternating.set_num_updates(update)
+        model.layer(*given).square().sum().backward()
+        chi_trains = update in (0, 1, 2, 6, 7, 8)
+        for name, parameter in model.layer.named_parameters():
+            assert bool(parameter.grad.any()) == (is_of_chi(name, of_chi) == chi_trains), (update, name)
+        alternating.clear_resting()
+        for name, parameter in model.layer.named_parameters():
+            assert (parameter.grad is not None) == (is_of_chi(name, of_chi) == chi_trains), (update, name)
+
+
+def test_the_layers_below_are_always_trained():
+    model = nn.Sequential(nn.Linear(4, 4), stirred(lambda: ContextAwareLayer(nn.Linear(4, 4), 4, 4)))
+    c = torch.randn(5, 4)
+
+    def gradient():
+        model.zero_grad()
+        model(c).square().sum().backward()
+        return model[0].weight.grad
+
+    free = gradient().clone()
+    alternating = AlternatingUpdates(model, em_steps=1)
+    for update in range(2):
+        alternating.set_num_updates(update)
+        torch.testing.assert_close(gradient(), free)
+
+
+def test_a_frozen_parameter_stays_frozen():
+    layer = stirred(lambda: ContextAwareLayer(nn.Linear(4, 4), 4, 4))
+    layer.v.requires_grad_(False)
+    alternating = AlternatingUpdates(layer, em_steps=1)
+    alternating.set_num_updates(1)
+    layer(torch.randn(5, 4)).sum().backward()
+    assert layer.v.weight.grad is None and layer.default.grad.any() and not layer.score.weight.grad.any()
+
+
+def test_a_model_without_chi_is_refused():
+    with pytest.raises(ValueError, match="no χ-gated layer"):
+        AlternatingUpdates(nn.Linear(2, 2), em_steps=1)

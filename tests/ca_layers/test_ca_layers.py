@@ -1,0 +1,139 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from torch import nn
+
+from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.ca_layers.bag_of_features import SparseFeatures
+from docnmt_fairseq.ca_layers.convolution import ContextAwareConvolution
+from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer
+from docnmt_fairseq.ca_layers.residual import ContextAwareResidual, ResidualBlock, joined_residual
+from docnmt_fairseq.layers.recording import ContextFreeIndicator, ContextShare, record
+from tests.reference import context_aware_layers as reference
+from tests.support.comparison import PRECISIONS, assert_same
+from tests.support.documents import layouts
+
+
+def stir(module, dtype=torch.float64):
+    """Gives every parameter a random value, so that nothing is zero by initialisation."""
+    generator = torch.Generator().manual_seed(3)
+    for parameter in module.parameters():
+        parameter.data.normal_(0, 0.5, generator=generator)
+    return module.to(dtype)
+
+
+def inputs(*shape, dtype=torch.float64):
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(4)).requires_grad_()
+
+
+@PRECISIONS
+def test_a_layer_equals_its_equation(dtype, tolerance):
+    layer = stir(ContextAwareLayer(nn.Sequential(nn.Linear(4, 3), nn.Tanh()), 4, 3), dtype)
+    c = inputs(5, 4, dtype=dtype)
+    slow = reference.layer(c, layer.v, layer.score, layer.default)
+    assert_same(layer(c), slow, [c, *layer.parameters()], tolerance)
+
+
+def test_a_layer_begins_with_the_same_chi_for_all_inputs():
+    layer = ContextAwareLayer(nn.Linear(4, 3), 4, 3, chi_bias=2.0)
+    c = torch.randn(5, 4)
+    torch.testing.assert_close(layer(c), torch.sigmoid(torch.tensor(2.0)) * layer.v(c))
+
+
+@PRECISIONS
+@pytest.mark.parametrize("block", ["1,1,1,0", "2,1,1,0", "4,2,1,0", "4,1,3,0", "3,9,9,0", "3,2,-,1"])
+def test_a_residual_block_equals_its_equation(block, dtype, tolerance):
+    block = ResidualBlock.parse(block)
+    widths = [4, 5, 3, 6, 2][: block.layers + 1]
+    residual = stir(joined_residual(block, widths, torch.tanh), dtype)
+    c = inputs(5, 4, dtype=dtype)
+    assert residual(c).shape == (5, widths[-1])
+    assert_same(residual(c), reference.residual(c, residual), [c, *residual.parameters()], tolerance)
+
+
+def test_a_residual_network_is_a_special_case():
+    """(2, 1, –, 1) with v_2(c, w_1) = c + w_1 is x + F(x), forward and gradient."""
+
+    class Sum(nn.Module):
+        def forward(self, c, w):
+            return c + w
+
+    function = stir(nn.Sequential(nn.Linear(4, 7), nn.ReLU(), nn.Linear(7, 4)))
+    block = ContextAwareResidual(ResidualBlock.parse("2,1,-,1"), [function, Sum()], [4, 4, 4])
+    c = inputs(5, 4)
+    assert block(c).equal(c + function(c))
+    assert sum(p.numel() for p in block.parameters()) == sum(p.numel() for p in function.parameters())
+    assert_same(block(c), c + function(c), [c, *function.parameters()], 0)
+
+
+@pytest.mark.parametrize("text", ["", "2,1,1", "0,1,1,0", "2,0,1,1", "2,1,1,2", "2,1,-,0", "2,1,1,0,0", "two,1,1,0"])
+def test_a_bad_block_is_refused(text):
+    with pytest.raises(ValueError, match=r"l,n_v,n_σ,b|at least 1"):
+        ResidualBlock.parse(text)
+
+
+def test_a_block_needs_as_many_layers_as_it_says():
+    with pytest.raises(ValueError, match="3 layers"):
+        ContextAwareResidual(ResidualBlock(3), [nn.Linear(4, 4)], [4, 4])
+
+
+@PRECISIONS
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (2, 4), (5, 1)])
+def test_a_convolution_over_images_equals_its_equation(kernel, dtype, tolerance):
+    convolution = stir(ContextAwareConvolution(2, 3, kernel), dtype)
+    x = inputs(2, 2, 5, 4, dtype=dtype)
+    slow = torch.stack([reference.convolution(image, convolution) for image in x])
+    assert convolution(x).shape == (2, 3, 5, 4)
+    assert_same(convolution(x), slow, [x, *convolution.parameters()], tolerance)
+
+
+@PRECISIONS
+@pytest.mark.parametrize("kernel", [1, 2, 3, 5])
+@settings(max_examples=8)
+@given(layout=layouts())
+def test_a_convolution_over_words_never_crosses_a_boundary(kernel, dtype, tolerance, layout):
+    convolution = stir(ContextAwareConvolution(3, 4, (kernel,)), dtype)
+    x = inputs(layout.tokens.total, 3, dtype=dtype)
+    slow = reference.convolved_words(x, layout.tokens, convolution)
+    assert_same(convolution.of_tokens(x, layout.tokens), slow, [x, *convolution.parameters()], tolerance)
+
+
+@PRECISIONS
+def test_a_bag_of_symbols_equals_its_equation(dtype, tolerance):
+    bag = stir(SparseFeatures(6, 4, 3, unknown=5), dtype)
+    tokens, rows = torch.tensor([0, 2, 2, 5, 9, -1, 3]), Ragged([4, 2, 1])
+    known = tokens.clamp(0, 5)
+    unknown = [False, False, False, True, True, True, False]
+    slow, start = [], 0
+    for length in rows.lengths.tolist():
+        part = slice(start, start := start + length)
+        vectors = (bag.words(known)[part], bag.words_for_chi(known)[part], bag.theta, bag.v_0)
+        slow.append(reference.bag(*vectors, unknown[part]))
+    assert_same(bag(tokens, rows), torch.stack(slow), list(bag.parameters()), tolerance)
+
+
+def test_an_unknown_symbol_is_the_context():
+    bag = SparseFeatures(6, 4, 3)
+    torch.testing.assert_close(bag(torch.tensor([7, 6, 99]), Ragged([1, 2])), torch.stack([bag.v_0, 2 * bag.v_0]))
+
+
+def test_gradients_are_those_of_finite_differences():
+    block = stir(joined_residual(ResidualBlock(3, 2, 2), [3, 2, 2, 3], torch.tanh))
+    assert torch.autograd.gradcheck(block, inputs(2, 3))
+    convolution = stir(ContextAwareConvolution(2, 2, (2,)))
+    assert torch.autograd.gradcheck(lambda x: convolution.of_tokens(x, Ragged([1, 3])), inputs(4, 2))
+
+
+def test_chi_is_recorded_one_number_an_input():
+    layer = stir(ContextAwareLayer(nn.Linear(4, 3), 4, 3))
+    convolution = stir(ContextAwareConvolution(4, 3, (3,)))
+    c = inputs(5, 4)
+    with record(ContextFreeIndicator) as recording:
+        layer(c)
+        convolution.of_tokens(c, Ragged([2, 3]))
+    (of_layer,), (of_tokens,) = recording.of(layer), recording.of(convolution)
+    torch.testing.assert_close(of_layer.chi, torch.sigmoid(layer.score(c)).squeeze(1))
+    assert of_tokens.chi.shape == (5,) and not of_layer.chi.requires_grad
+    with record(ContextShare) as recording:
+        layer(c)
+    assert not recording.entries

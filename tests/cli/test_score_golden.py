@@ -1,0 +1,86 @@
+"""The reports of ``docnmt score``, every metric and option of them that needs no network, are those of version 0.1.0.
+
+The files of ``score_golden`` were written by the code of that version (with ``DOCNMT_WRITE_GOLDEN=1``, which writes
+them again); in their signatures the versions of packages are replaced.
+"""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from docnmt_fairseq import cli
+from tests.support.comet import FakeModel, fake_package
+from tests.support.scored import delimited, generate_log, made, worse, write
+
+GOLDEN = Path(__file__).with_name("score_golden")
+ALL = ["--metrics", "bleu", "chrf", "chrf++", "ter", "hter"]
+TESTED = ["--test", "bootstrap", "randomisation", "documents", "--samples", "20"]
+COMET = ["--source", "source", "--comet", "known"]
+CASES = {
+    "everything.txt": [*ALL, *TESTED],
+    "everything.md": [*ALL, *TESTED, "--seed", "7", "--format", "markdown"],
+    "everything.json": [*ALL, *TESTED, "--format", "json"],
+    "default.txt": [],
+    "references.txt": [*ALL, "--reference", "ref", "ref2", "--test", "documents", "--samples", "9"],
+    "lowercase.txt": [*ALL, "--lowercase", "--tokenize", "char", "--smooth", "floor"],
+    "tokens.txt": ["--metrics", "bleu", "hter", "--tokenize", "none", "--smooth", "none", "--level", "sentence"],
+    "documents.md": [*ALL, "--level", "document", "--tokenize", "zh", "--smooth", "add-k", "--format", "markdown"],
+    "empty.txt": ["--on-empty", "score", "--system", "empty=empty", "--tokenize", "intl"],
+    "comet.txt": [*COMET, "--test", "documents", "--samples", "20"],
+    "doc_comet.json": [*COMET, "--comet-context", "2", "--comet-context-from", "hypothesis", "--format", "json"],
+    "comet_beside_documents.md": [*COMET, "--level", "document", "--metrics", "ter", "--format", "markdown"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    reference = made()
+    first = worse(reference, 1, 0.4)
+    write(tmp_path / "ref", delimited(reference))
+    write(tmp_path / "ref2", delimited(worse(reference, 9, 0.1)))
+    write(tmp_path / "source", delimited(worse(reference, 8, 1)))
+    write(tmp_path / "base", delimited([[text.upper() for text in first[0]], *first[1:]]))
+    write(tmp_path / "empty", delimited([["", *first[0][1:]], *first[1:]]))
+    write(tmp_path / "other.log", generate_log(delimited(worse(reference, 2)), seed=4))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "comet", fake_package(FakeModel()))
+    return tmp_path
+
+
+def without_versions(text):
+    text = re.sub(r"version:[^|`\"\s]+", "version:V", text)
+    return re.sub(r'"docnmt_fairseq": "[^"]+"', '"docnmt_fairseq": "V"', text)
+
+
+def assert_same(found, expected):
+    """Holds what JSON says against what it said; figures may differ where another processor or NumPy rounds."""
+    if isinstance(expected, dict):
+        assert list(found) == list(expected)
+        for key, value in expected.items():
+            assert_same(found[key], value)
+    elif isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected):
+            assert_same(one, other)
+    else:
+        assert found == (pytest.approx(expected, rel=1e-6) if isinstance(expected, float) else expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_reports_are_what_they_were(folder, capsys, name):
+    arguments = CASES[name]
+    reference = [] if "--reference" in arguments else ["--reference", "ref"]
+    status = cli.main(["score", *reference, "--system", "base=base", "--log", "other=other.log", *arguments])
+    found = without_versions(capsys.readouterr().out)
+    assert status == 0
+    if os.environ.get("DOCNMT_WRITE_GOLDEN"):
+        write(GOLDEN / name, found.splitlines())
+    expected = (GOLDEN / name).read_text(encoding="utf-8")
+    if name.endswith(".json"):
+        assert_same(json.loads(found), json.loads(expected))
+    else:
+        assert found == expected

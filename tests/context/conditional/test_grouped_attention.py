@@ -1,0 +1,230 @@
+"""Kernel ``torch`` on each of its ways: small documents as a whole, selected sentences only, and both in one batch."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from docnmt_fairseq.context.conditional.attention import conditional_attention
+from docnmt_fairseq.context.conditional.kernels import KERNELS
+from docnmt_fairseq.context.conditional.kernels.pytorch import choosing, chosen_scores, grouped_attention, pair_blocks
+from docnmt_fairseq.context.conditional.kernels.pytorch import kernel as grouped
+from docnmt_fairseq.context.conditional.selection import Selection
+from tests.reference import attention as reference
+from tests.support.documents import layouts, make_layout
+from tests.support.selection import all_select, keeping
+
+HEADS, D_K = 3, 5
+WAYS = {"whole": 10**6, "selected": 0, "both": 4}  # tokens a kept sentence up to which documents are taken as a whole
+
+
+@pytest.fixture(params=WAYS)
+def way(request, monkeypatch):
+    """Every step takes several rounds, also for the tests' small documents."""
+    monkeypatch.setattr(grouped, "TOKENS_A_PLACE", WAYS[request.param])
+    monkeypatch.setattr(pair_blocks, "BLOCK", 4)
+    monkeypatch.setattr(pair_blocks, "BUCKET_PRICE", 8)
+    monkeypatch.setattr(grouped_attention, "CHUNK", {"cpu": 300})
+    monkeypatch.setattr(choosing, "CHUNK", 20)
+    monkeypatch.setattr(choosing, "PASSES", 6)
+    monkeypatch.setattr(chosen_scores, "CHUNK", 40)
+    return request.param
+
+
+def random_inputs(layout, dtype=torch.double, seed=0, d_k=D_K):
+    generator = torch.Generator().manual_seed(seed)
+    rows = [layout.tokens.total] * 4 + [layout.tokens.rows]
+    inputs = [torch.randn(n, HEADS, d_k, generator=generator, dtype=torch.double).to(dtype) for n in rows]
+    return [x.requires_grad_() for x in inputs]
+
+
+def run(inputs, layout, kept, own=False, dropout=0.0, seed=None, kernel="torch"):
+    if seed is not None:
+        torch.manual_seed(seed)
+    return conditional_attention(*inputs, layout, keeping(kept), own, dropout, kernel)
+
+
+def compare(layout, kept, own, dtype=torch.double, atol=1e-9, kernel="torch"):
+    inputs = random_inputs(layout, dtype)
+    fast = run(inputs, layout, kept, own, kernel=kernel)
+    slow = reference.conditional_attention(*inputs, layout, kept, own)
+    assert fast.dtype == dtype
+    torch.testing.assert_close(fast, slow, atol=atol, rtol=atol)
+    weight = torch.linspace(-1, 1, fast.numel(), dtype=dtype).view_as(fast)
+    gradients = [torch.autograd.grad((x * weight).sum(), inputs, allow_unused=True) for x in (fast, slow)]
+    for of_fast, of_slow in zip(*gradients):
+        torch.testing.assert_close(of_fast, of_slow, atol=atol, rtol=atol)
+
+
+def drawn_kept(layout, data):
+    return np.array([data.draw(st.integers(1, int(n))) for n in layout.sentences.lengths])
+
+
+@settings(max_examples=12)
+@given(layouts(max_words=9), st.data(), st.booleans())
+def test_every_way_equals_the_loop_reference(way, layout, data, own):
+    compare(layout, drawn_kept(layout, data), own)
+
+
+@settings(max_examples=12)
+@given(layouts(max_words=9), st.data(), st.booleans())
+def test_the_dense_kernel_equals_the_loop_reference(layout, data, own):
+    compare(layout, drawn_kept(layout, data), own, kernel="dense")
+
+
+def test_float32(way):
+    lengths = np.random.default_rng(0).integers(1, 12, 20)
+    compare(make_layout(lengths, [14, 1, 5]), np.array([3, 1, 2]), own=True, dtype=torch.float32, atol=1e-4)
+
+
+def test_gradients_by_finite_differences(way):
+    layout = make_layout([2, 1, 3, 2, 6, 1], [3, 1, 2])
+    kept = np.array([2, 1, 1])
+    inputs = random_inputs(layout)
+    assert torch.autograd.gradcheck(lambda *x: run(x, layout, kept, own=True), inputs, fast_mode=True)
+
+
+def test_gradients_under_dropout_by_finite_differences(way):
+    layout = make_layout([2, 1, 3, 2, 6, 1], [3, 1, 2])
+    kept = np.array([2, 1, 1])
+    inputs = random_inputs(layout)
+    assert torch.autograd.gradcheck(lambda *x: run(x, layout, kept, dropout=0.4, seed=3), inputs, fast_mode=True)
+
+
+def test_dropout_keeps_or_drops_each_weight(way):
+    """With the identity as values, the output is the weights."""
+    layout = make_layout([2, 3, 1, 4, 2], [5])
+    inputs = [x.detach() for x in random_inputs(layout, d_k=12)]
+    inputs[2] = torch.eye(12, dtype=torch.double)[:, None].expand(-1, HEADS, -1).contiguous()
+    kept = np.array([3])
+    clean = run(inputs, layout, kept)
+    selected = clean > 0
+    runs = torch.stack([run(inputs, layout, kept, dropout=0.25, seed=seed) for seed in range(200)])
+    ratios = runs[:, selected] / clean[selected]
+    dropped = ratios == 0
+    torch.testing.assert_close(ratios, (~dropped).double() / 0.75)
+    assert (runs[:, ~selected] == 0).all()
+    share = dropped.double().mean(0)
+    assert (share - 0.25).abs().max() < 0.15
+    assert abs(float(share.mean()) - 0.25) < 0.01
+
+
+def test_dropout_repeats_under_a_seed(way):
+    layout = make_layout([3] * 6 + [2] * 3, [6, 3])
+    inputs, kept = random_inputs(layout), np.array([2, 2])
+    first, again, other = (run(inputs, layout, kept, dropout=0.3, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    gradients = [torch.autograd.grad(x.sum(), inputs) for x in (first, again)]
+    assert all(torch.equal(*pair) for pair in zip(*gradients))
+
+
+@pytest.mark.parametrize("passes", [0, 10**6])
+def test_ties_keep_the_lowest_sentences(passes, monkeypatch):
+    monkeypatch.setattr(choosing, "PASSES", passes)
+    relevance = torch.tensor([[1.0, 2.0, 2.0, 2.0], [0.0, 0.0, 0.0, 0.0], [5.0, 1.0, 1.0, 7.0]])
+    for t, expected in {2: [[1, 2], [0, 1], [3, 0]], 3: [[1, 2, 3], [0, 1, 2], [3, 0, 1]]}.items():
+        assert choosing.largest(relevance.clone(), t).tolist() == expected
+
+
+def test_ties_give_the_reference_result(way):
+    """Whole numbers: relevance is exact, whatever the order of summation, and often equal."""
+    layout = make_layout([2, 1, 3, 2, 1, 4, 2, 1], [5, 3])
+    inputs = random_inputs(layout)
+    with torch.no_grad():
+        for x in inputs[3:]:
+            x.round_()
+        inputs[4][4].copy_(inputs[4][1])
+    kept = np.array([2, 1])
+    expected = reference.conditional_attention(*inputs, layout, kept)
+    torch.testing.assert_close(run(inputs, layout, kept), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_types_select_and_normalise_in_float32(way, dtype):
+    """On states that both types hold, the same sentences are chosen, and only the result is rounded."""
+    layout = make_layout(np.random.default_rng(1).integers(1, 9, 20), [12, 8])
+    halves = [x.detach().requires_grad_() for x in random_inputs(layout, dtype, d_k=16)]
+    floats = [x.detach().float().requires_grad_() for x in halves]
+    kept = np.array([3, 2])
+    outputs = [run(x, layout, kept) for x in (halves, floats)]
+    assert outputs[0].dtype == dtype
+    precision = {"atol": 0.05, "rtol": 0.05}
+    torch.testing.assert_close(outputs[0].float(), outputs[1], **precision)
+    chosen = [KERNELS["torch"]().choose(*x[3:], layout, all_select(kept)) for x in (halves, floats)]
+    assert torch.equal(*chosen)
+    gradients = [torch.autograd.grad(output.sum(), x) for output, x in zip(outputs, (halves, floats))]
+    for of_half, of_float in zip(*gradients):
+        assert of_half.dtype == dtype
+        torch.testing.assert_close(of_half.float(), of_float, **precision)
+
+
+def test_autocast_leaves_selection_in_float32(way):
+    layout = make_layout(np.random.default_rng(1).integers(1, 9, 20), [12, 8])
+    inputs, kept = random_inputs(layout, torch.float32), np.array([3, 2])
+    with torch.autocast("cpu", torch.bfloat16):
+        cast = run(inputs, layout, kept)
+    torch.testing.assert_close(cast, run(inputs, layout, kept))
+
+
+class LargestTensor(TorchDispatchMode):
+    """Notes the number of elements of the largest tensor that any operation returns."""
+
+    most = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for x in result if isinstance(result, (tuple, list)) else [result]:
+            if isinstance(x, torch.Tensor):
+                self.most = max(self.most, x.numel())
+        return result
+
+
+def test_no_matrix_of_words_by_words():
+    layout = make_layout([25] * 100, [100])
+    inputs, kept = random_inputs(layout, torch.float32), np.array([2])
+    with LargestTensor() as largest:
+        torch.autograd.grad(run(inputs, layout, kept).sum(), inputs)
+    assert 0 < largest.most < layout.tokens.total**2 / 10
+    with LargestTensor() as largest:
+        run(inputs, layout, kept, kernel="dense")
+    assert largest.most >= layout.tokens.total**2
+
+
+def test_relevance_is_never_held_whole():
+    layout = make_layout([30] * 100, [100])
+    q, k = (torch.randn(n, 8, 4) for n in (3000, 100))
+    with LargestTensor() as largest:
+        KERNELS["torch"]().choose(q, k, layout, all_select([4]))
+    assert largest.most < q.size(0) * q.size(1) * k.size(0) / 4
+
+
+def test_places_without_a_sentence_weigh_nothing(way):
+    layout = make_layout([2, 3, 1, 2], [4])
+    q, k, v = random_inputs(layout)[:3]
+    items = torch.arange(8)
+    sentence = torch.randint(4, (8, HEADS, 1), generator=torch.Generator().manual_seed(0))
+    scores = torch.randn(8, HEADS, 1, dtype=torch.double)
+    kernel = KERNELS["torch"]()
+    expected = kernel.attend(q, k, v, layout, Selection(all_select([1]), items, sentence, scores), 0.0)
+    sentence = torch.cat([torch.full_like(sentence, -1), sentence, torch.full_like(sentence, -1)], dim=-1)
+    scores = torch.cat([torch.full_like(scores, -torch.inf), scores, torch.full_like(scores, -torch.inf)], dim=-1)
+    found = kernel.attend(q, k, v, layout, Selection(all_select([3]), items, sentence, scores.requires_grad_()), 0.0)
+    torch.testing.assert_close(found, expected)
+    of_scores = torch.autograd.grad((found**2).sum(), scores)[0]
+    assert (of_scores[..., [0, 2]] == 0).all()
+
+
+def test_float64_is_as_exact_as_the_dense_kernel():
+    """At the sizes of real documents, with the kernel's own constants."""
+    lengths = np.random.default_rng(2).integers(1, 60, 40)
+    layout = make_layout(lengths, [40])
+    results = []
+    for kernel in ("torch", "dense"):
+        inputs = random_inputs(layout, d_k=16)
+        output = run(inputs, layout, np.array([4]), kernel=kernel)
+        results.append([output, *torch.autograd.grad(output.square().sum(), inputs)])
+    for fast, dense in zip(*results):
+        assert (fast - dense).abs().max() <= 1e-12 * dense.abs().max()

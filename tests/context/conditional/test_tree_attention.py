@@ -1,0 +1,107 @@
+"""The mechanism as a whole against the loop reference."""
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
+from docnmt_fairseq.layers.sentence_encoders import TREE_MERGES
+from tests.reference import attention
+from tests.reference import tree as reference
+from tests.support.documents import layouts, make_layout
+from tests.support.mechanisms import build_mechanism
+from tests.support.trees import reference_merge
+
+LAYER = {"embed_dim": 6, "heads": 2, "head_dim": 3}
+OPTIONS = TreeAttention.Options(context_top_t=2)
+
+
+def build(dtype=torch.double, **options):
+    torch.manual_seed(0)
+    mechanism = build_mechanism(TreeAttention, **{**LAYER, **asdict(OPTIONS), **options})
+    for name, parameter in mechanism.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.normal_(parameter, std=0.3)
+    return mechanism.to(dtype)
+
+
+def by_reference(mechanism, options, x, layout):
+    tokens = (mechanism.q_proj, mechanism.k_proj, mechanism.v_proj, mechanism.sentence_q_proj)
+    q, k, v, q_s = (proj(x).unflatten(-1, (mechanism.heads, -1)) for proj in tokens)
+    encoder = mechanism.sentence_encoder
+    encodings = attention.source2token(x, layout, encoder.query, encoder.k_proj, encoder.v_proj, encoder.out_proj)
+    out = reference.hierarchical_conditional_attention(
+        q,
+        k,
+        v,
+        q_s,
+        encodings,
+        mechanism.sentence_k_proj,
+        reference_merge(options.tree_merge, mechanism.merge),
+        layout,
+        options.context_top_t,
+        options.selection_score,
+        options.context_always_keep_own,
+    )
+    return mechanism.out_proj(out.flatten(1))
+
+
+def compare(layout, dtype=torch.double, atol=1e-9, **options):
+    mechanism = build(dtype, **options)
+    x = torch.randn(layout.tokens.total, LAYER["embed_dim"], dtype=dtype, requires_grad=True)
+    fast, slow = mechanism(x, layout), by_reference(mechanism, replace(OPTIONS, **options), x, layout)
+    torch.testing.assert_close(fast, slow, atol=atol, rtol=atol)
+    inputs = {"x": x, **dict(mechanism.named_parameters())}
+    weight = torch.linspace(-1, 1, fast.numel(), dtype=dtype).view_as(fast)
+    of_fast = torch.autograd.grad((fast * weight).sum(), list(inputs.values()))
+    of_slow = torch.autograd.grad((slow * weight).sum(), list(inputs.values()), allow_unused=True)
+    for name, a, b in zip(inputs, of_fast, of_slow):
+        expected = torch.zeros_like(a) if b is None else b
+        torch.testing.assert_close(a, expected, atol=atol, rtol=atol, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.parametrize("score", ["level", "cumulative"])
+@settings(max_examples=15)
+@given(layouts(max_sentences=9, max_words=3), st.sampled_from(TREE_MERGES.names()), st.integers(1, 11), st.booleans())
+def test_equals_the_loop_reference_forward_and_gradient(score, layout, merge, t, own):
+    compare(layout, tree_merge=merge, context_top_t=t, selection_score=score, context_always_keep_own=own)
+
+
+@pytest.mark.parametrize("merge", TREE_MERGES.names())
+@pytest.mark.parametrize("score", ["level", "cumulative"])
+def test_twenty_one_sentences_in_float32(merge, score):
+    rng = np.random.default_rng(0)
+    layout = make_layout(rng.integers(1, 4, 22), [21, 1])
+    compare(layout, torch.float32, 1e-4, tree_merge=merge, context_top_t=3, selection_score=score)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("score", ["level", "cumulative"])
+@pytest.mark.parametrize("n", [1, 2, 3, 11, 31, 50])
+@pytest.mark.parametrize("extra", [None, 0, 2])
+def test_up_to_fifty_sentences(n, extra, score):
+    rng = np.random.default_rng(n)
+    layout = make_layout(rng.integers(1, 4, n), [n])
+    compare(layout, context_top_t=4 if extra is None else n + extra, selection_score=score)
+
+
+def test_gradcheck():
+    layout = make_layout([1, 1, 2, 1, 1, 1], [5, 1])
+    mechanism = build(embed_dim=4, head_dim=2)
+    names, values = zip(*(pair for pair in mechanism.named_parameters() if pair[0].startswith(("merge", "sentence_k"))))
+    x = torch.randn(layout.tokens.total, 4, dtype=torch.double, requires_grad=True)
+
+    def call(x, *values):
+        return torch.func.functional_call(mechanism, dict(zip(names, values)), (x, layout))
+
+    assert torch.autograd.gradcheck(call, (x, *values))
+
+
+def test_level_and_cumulative_scores_select_differently():
+    layout = make_layout([2] * 30, [30])
+    x = torch.randn(60, 6, dtype=torch.double)
+    assert not torch.allclose(build(selection_score="level")(x, layout), build(selection_score="cumulative")(x, layout))

@@ -1,0 +1,158 @@
+import logging
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.context.selected.memory_network import MemoryNetwork
+from tests.reference import memory as reference
+from tests.support.comparison import PRECISIONS, assert_same
+from tests.support.documents import layouts, make_layout
+from tests.support.mechanisms import build_mechanism
+
+
+def build(dtype=torch.float64, **options):
+    torch.manual_seed(0)
+    return build_mechanism(MemoryNetwork, embed_dim=6, heads=2, head_dim=3, ffn_dim=5, **options).to(dtype)
+
+
+def states(layout, dtype=torch.float64, seed=0):
+    """Returns x and the tokens at the encoder's entrance."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (2, layout.tokens.total, 6)
+    return (part.requires_grad_() for part in torch.randn(shape, dtype=dtype, generator=generator))
+
+
+def addressed(mechanism, layout, scope="own"):
+    """Returns the groups of context sentences that each row sees: own, or each once of the document or the batch."""
+    contexts = mechanism.select(layout)
+    of_row = [tuple(part.tolist()) for part in np.split(contexts.sentences, contexts.first[1:])]
+    groups = []
+    for row in range(layout.tokens.rows):
+        if scope == "own":
+            groups.append([of_row[row]])
+            continue
+        rows = reference.document_of(layout, row) if scope == "document" else range(layout.tokens.rows)
+        found = [of_row[r] for r in rows if of_row[r]]
+        if not mechanism.key.joined:
+            found = [(s,) for s in sorted({s for group in found for s in group})]
+        groups.append(found)
+    return groups
+
+
+def assert_as_the_reference(mechanism, layout, scope, dtype, tolerance):
+    x, embeddings = states(layout, dtype)
+    slow = reference.memory_network(mechanism, x, embeddings, layout, addressed(mechanism, layout, scope))
+    fast = mechanism(x, layout, embeddings)
+    if slow.requires_grad:
+        assert_same(fast, slow, [x, embeddings, *mechanism.parameters()], tolerance)
+    else:
+        assert torch.equal(fast, slow)
+    expected = [bool(groups and groups[0]) for groups in addressed(mechanism, layout, scope)]
+    assert mechanism.has_context(layout).tolist() == np.repeat(expected, layout.tokens.lengths).tolist()
+
+
+VARIANTS = {
+    "previous": {},
+    "lstm": {"memory_rnn": "lstm"},
+    "ca-cnn": {"memory_rnn": "ca-cnn", "context_sentences": 2},
+    "joined": {"context_sentences": 3},
+    "parallel": {"context_sentences": 3, "memory_combination": "parallel"},
+    "next": {"context_sentences": 2, "context_selection": "next", "memory_combination": "parallel"},
+    "random": {"context_sentences": 2, "context_selection": "random"},
+    "without-rnn": {"memory_without_rnn": True, "context_sentences": 2},
+    "without-attention": {"memory_without_attention": True, "context_sentences": 2, "memory_combination": "parallel"},
+    "without-attention-joined": {"memory_without_attention": True, "context_sentences": 2},
+    "without-both": {
+        "memory_without_rnn": True,
+        "memory_without_attention": True,
+        "context_sentences": 2,
+        "memory_combination": "parallel",
+    },
+    "without-both-joined": {"memory_without_rnn": True, "memory_without_attention": True, "context_sentences": 2},
+}
+
+
+@PRECISIONS
+@pytest.mark.parametrize("variant", VARIANTS)
+@settings(max_examples=4)
+@given(layout=layouts(max_sentences=4, max_words=4))
+def test_words_read_the_memory_of_their_own_sentence(variant, dtype, tolerance, layout):
+    assert_as_the_reference(build(dtype, **VARIANTS[variant]), layout, "own", dtype, tolerance)
+
+
+@PRECISIONS
+@pytest.mark.parametrize("scope", ["document", "batch"])
+@pytest.mark.parametrize("variant", ["previous", "joined", "parallel", "without-attention"])
+@settings(max_examples=3)
+@given(layout=layouts(max_documents=2, max_sentences=4, max_words=4))
+def test_words_read_the_memory_of_a_wider_scope(variant, scope, dtype, tolerance, layout):
+    mechanism = build(dtype, memory_scope=scope, **VARIANTS[variant])
+    assert_as_the_reference(mechanism.train(), layout, scope, dtype, tolerance)
+
+
+def test_long_documents_of_uneven_sentences():
+    lengths = np.random.default_rng(0).integers(1, 9, 50)
+    layout = make_layout(lengths, [1, 47, 2])
+    mechanism = build(context_sentences=5, memory_combination="parallel")
+    assert_as_the_reference(mechanism, layout, "own", torch.float64, 1e-9)
+
+
+def test_a_batch_without_any_context_gives_every_parameter_a_gradient_of_zero():
+    layout = make_layout([3, 1], [1, 1])
+    mechanism, (x, embeddings) = build(context_sentences=2), states(layout)
+    out = mechanism(x, layout, embeddings)
+    out.sum().backward()
+    assert (out == 0).all() and not mechanism.has_context(layout).any()
+    assert all((parameter.grad == 0).all() for parameter in mechanism.parameters())
+
+
+@pytest.mark.parametrize("combination", ["concatenate", "parallel"])
+def test_padding_beside_longer_sentences_enters_neither_alpha_nor_beta(combination):
+    lengths, options = [2, 1, 4, 3], {"context_sentences": 3, "memory_combination": combination}
+    small = make_layout(lengths, [4])
+    large = make_layout([*lengths, *[9] * 6], [4, 6])
+    x, embeddings = states(large)
+    fast = build(**options)(x, large, embeddings)[:10]
+    torch.testing.assert_close(build(**options)(x[:10], small, embeddings[:10]), fast, atol=1e-12, rtol=1e-12)
+    one_group = build(**options)
+    expected = one_group(x[:10], small, embeddings[:10])
+    plan = one_group.plan(small)
+    assert sum(block.padding.any() for block in plan.blocks) or combination == "concatenate"
+    assert torch.equal(expected, one_group(x[:10], small, embeddings[:10]))
+
+
+def test_each_sentence_is_read_once_for_all_whose_context_it_is():
+    layout = make_layout([2, 3, 1, 2], [4])
+    mechanism = build(context_sentences=3, memory_combination="parallel")
+    read = []
+    mechanism.rnn.register_forward_hook(lambda module, inputs, output: read.append(len(inputs[0].data)))
+    mechanism(*(lambda x, e: (x, layout, e))(*states(layout)))
+    assert read == [8]
+
+
+def test_the_whole_batch_is_seen_in_training_only(caplog):
+    layout = make_layout([2, 3, 1, 2], [2, 2])
+    x, embeddings = states(layout)
+    own, batch = build(), build(memory_scope="batch")
+    assert not torch.allclose(batch.train()(x, layout, embeddings), own(x, layout, embeddings))
+    logging.disable(logging.NOTSET)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert torch.equal(batch.eval()(x, layout, embeddings), own(x, layout, embeddings))
+    assert [record.getMessage() for record in caplog.records if "--memory-scope batch" in record.getMessage()] != []
+    assert len(caplog.records) == 1
+
+
+@settings(max_examples=20)
+@given(layouts(), st.integers(1, 4))
+def test_the_mean_of_the_matrix_is_the_product_of_the_means(layout, contexts):
+    x, _ = states(layout)
+    rows = Ragged(layout.tokens.lengths)
+    means = rows.sum(x) / rows.lengths_tensor[:, None]
+    one, other = 0, min(contexts, layout.tokens.rows - 1)
+    of_one, of_other = (x.split(layout.tokens.lengths.tolist())[row] for row in (one, other))
+    torch.testing.assert_close((of_one @ of_other.T).mean(), means[one] @ means[other])

@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from tests.reference import memory as reference
+from tests.support.comparison import PRECISIONS, assert_same
+from tests.support.documents import layouts, make_layout
+from tests.support.mechanisms import build_mechanism
+
+REFERENCES = {"context-aware": reference.context_aware, "han": reference.hierarchical_attention}
+every_mechanism = pytest.mark.parametrize("name", REFERENCES)
+
+
+def build(name, dtype=torch.float64, **options):
+    torch.manual_seed(0)
+    return build_mechanism(name, embed_dim=6, heads=2, head_dim=3, ffn_dim=5, **options).to(dtype)
+
+
+@PRECISIONS
+@every_mechanism
+@pytest.mark.parametrize(
+    "options", [{}, {"context_sentences": 2}, {"context_sentences": 4, "context_selection": "random"}], ids=str
+)
+@settings(max_examples=5)
+@given(layout=layouts(max_sentences=4, max_words=4))
+def test_words_attend_to_their_context_sentences(name, options, dtype, tolerance, layout):
+    mechanism = build(name, dtype, **options)
+    x = torch.randn(layout.tokens.total, 6, dtype=dtype, requires_grad=True)
+    selected = mechanism.select(layout)
+    contexts = [part.tolist() for part in np.split(selected.sentences, selected.first[1:])]
+    slow, fast = REFERENCES[name](mechanism, x, layout, contexts), mechanism(x, layout)
+    assert (
+        mechanism.has_context(layout).tolist() == np.repeat([bool(c) for c in contexts], layout.tokens.lengths).tolist()
+    )
+    if any(contexts):
+        assert_same(fast, slow, [x, *mechanism.parameters()], tolerance)
+    else:
+        assert torch.equal(fast, slow)
+
+
+def test_the_number_of_context_sentences_is_the_published_one_unless_given():
+    layout = make_layout([1] * 6, [6])
+    assert build("context-aware").select(layout).counts.tolist() == [0, 1, 1, 1, 1, 1]
+    assert build("han").select(layout).counts.tolist() == [0, 1, 2, 3, 3, 3]
+    assert build("han", context_sentences=2).select(layout).counts.tolist() == [0, 1, 2, 2, 2, 2]
+
+
+@every_mechanism
+def test_a_batch_without_any_context_gives_every_parameter_a_gradient_of_zero(name):
+    layout = make_layout([3, 1], [1, 1])
+    mechanism, x = build(name), torch.randn(4, 6, dtype=torch.double)
+    out = mechanism(x, layout)
+    out.sum().backward()
+    assert (out == 0).all() and not mechanism.has_context(layout).any()
+    assert all((parameter.grad == 0).all() for parameter in mechanism.parameters())

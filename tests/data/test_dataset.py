@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+import torch
+
+from docnmt_fairseq.errors import InputError
+from tests.support import toy
+from tests.support.documents import DOCUMENTS
+
+
+def dataset_of(data_bin, *extra, split="test"):
+    _, task, _ = toy.build(data_bin, *extra)
+    task.load_dataset(split)
+    return task.dataset(split)
+
+
+def test_ids_are_line_numbers_and_rows_are_in_document_order(data_bin):
+    dataset = dataset_of(data_bin)
+    batch = dataset.collater([dataset[0], dataset[1], dataset[2]])
+    assert batch["id"].tolist() == [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
+    layout = batch["net_input"]["layout"]
+    assert layout.sentences.lengths.tolist() == [4, 1, 6]
+    assert layout.paragraph_position.tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]
+    assert layout.sentence_position.tolist() == [0, 1, 2, 3, 0, 0, 1, 2, 3, 4, 5]
+    sentences = [s for document in DOCUMENTS["test"] for paragraph in document for s in paragraph]
+    assert layout.tokens.lengths.tolist() == [len(s.split()) + 1 for s in sentences]
+    assert batch["nsentences"] == 11 and batch["ntokens"] == layout.tokens.total
+
+
+def test_the_decoder_sees_the_target_moved_right(data_bin):
+    dataset = dataset_of(data_bin)
+    batch = dataset.collater([dataset[0]])
+    previous, target = batch["net_input"]["prev_output_tokens"], batch["target"]
+    for row_before, row in zip(previous.tolist(), target.tolist()):
+        real = [token for token in row if token != 1]
+        assert [token for token in row_before if token != 1] == [2, *real[:-1]]
+
+
+def test_overlap_is_encoded_not_decoded(data_bin):
+    options = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
+    dataset = dataset_of(data_bin, *options)
+    items = [dataset[number] for number in range(len(dataset))]
+    assert sorted(np.concatenate([item["ids"] for item in items])) == [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
+    middle = next(item for item in items if item["ids"].tolist() == [10, 11])
+    assert middle["decoded"].tolist() == [False, True, True, False]
+    assert middle["sentence_position"].tolist() == [1, 2, 3, 4]
+    layout = dataset.collater([middle])["net_input"]["layout"]
+    assert layout.decoded.tolist() == [1, 2] and len(layout.context_tokens) == 2 + 2
+
+
+def test_hidden_context_makes_documents_of_one_sentence(data_bin):
+    dataset = dataset_of(data_bin, "--context", "none", "--max-document-sentences", "2", "--context-overlap", "1")
+    layout = dataset.collater([dataset[0], dataset[1]])["net_input"]["layout"]
+    assert set(layout.sentences.lengths.tolist()) == {1}
+    assert not layout.sentence_position.any() and layout.decoded is None
+
+
+def test_context_dropout_hides_whole_documents_anew_every_epoch(data_bin):
+    dataset = dataset_of(data_bin, "--context-dropout", "0.5", split="train")
+    drawn = []
+    for epoch in (1, 2, 1):
+        dataset.set_epoch(epoch)
+        drawn.append([dataset[number]["hidden"] for number in range(len(dataset))])
+    assert drawn[0] == drawn[2] != drawn[1]
+    assert 0 < sum(drawn[0]) < len(dataset)
+    assert not dataset_of(data_bin, "--context-dropout", "0.5", split="valid")[0]["hidden"]
+
+
+def test_too_long_sentences_are_refused_or_left_out_by_id(data_bin, caplog):
+    _, task, _ = toy.build(data_bin)
+    task.load_dataset("test")
+    dataset = task.dataset("test")
+    with pytest.raises(InputError, match=r"test: line 14 \(and 0 more\) is longer than \(6, 6\)"):
+        task.filter_indices_by_size(np.arange(3), dataset, (6, 6))
+    kept = task.filter_indices_by_size(np.arange(3), dataset, (6, 6), ignore_invalid_inputs=True)
+    assert kept.tolist() == [0, 1, 2] and "1 sentences are longer" in caplog.text
+    assert 13 not in dataset.collater([dataset[2]])["id"].tolist()
+
+
+def test_documents_of_too_long_sentences_only_leave_the_batches(data_bin):
+    _, task, _ = toy.build(data_bin, "--max-document-sentences", "1")
+    task.load_dataset("test")
+    kept = task.filter_indices_by_size(np.arange(11), task.dataset("test"), (6, 6), ignore_invalid_inputs=True)
+    assert kept.tolist() == list(range(10))
+
+
+def test_combined_splits_do_not_share_documents(data_bin, tmp_path):
+    for path in data_bin.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+        if path.name.startswith("valid."):  # the last document of valid ends with its file
+            (tmp_path / path.name.replace("valid.", "test1.")).write_bytes(path.read_bytes())
+    _, task, _ = toy.build(tmp_path, "--upsample-primary=-1")
+    task.load_dataset("test", combine=True)
+    dataset = task.dataset("test")
+    assert len(dataset) == 3 + 2 and len(dataset.index.items) == 11 + 3
+    _, task, _ = toy.build(tmp_path, "--upsample-primary", "3")
+    task.load_dataset("test", combine=True)
+    assert len(task.dataset("test")) == 3 * 3 + 2
+
+
+def test_shuffled_epochs_hold_every_document_once(data_bin):
+    dataset = dataset_of(data_bin, split="train")
+    batches = dataset.batch_by_size(dataset.ordered_indices(), max_tokens=40, required_batch_size_multiple=8)
+    assert sorted(np.concatenate(batches)) == list(range(len(dataset)))
+
+
+def test_a_missing_dictionary_symbol_is_no_paragraph(data_bin):
+    _, task, _ = toy.build(data_bin)
+    assert task.paragraph_symbols()[0] == task.src_dict.index("<p>")
+    assert task.src_dict.index("<p>") != task.src_dict.unk()
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [(["--context-dropout", "1.5"], "--context-dropout 1.5"), (["--context-overlap", "-1"], "--context-overlap -1")],
+)
+def test_bad_task_options_are_named(data_bin, option, message):
+    with pytest.raises(InputError, match=message):
+        toy.build(data_bin, *option)
+
+
+def test_batches_survive_a_worker_process(data_bin):
+    dataset = dataset_of(data_bin)
+    loader = torch.utils.data.DataLoader(
+        dataset, batch_sampler=[[0, 1], [2]], collate_fn=dataset.collater, num_workers=1
+    )
+    assert [batch["id"].tolist()[0] for batch in loader] == [0, 8]

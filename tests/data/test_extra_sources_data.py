@@ -1,0 +1,268 @@
+"""Extra sources in data-bins and batches."""
+
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from fairseq.data import Dictionary
+
+from docnmt_fairseq.data.extra_source_specs import parse_specs
+from docnmt_fairseq.data.features import FeatureFile, FeatureLines
+from docnmt_fairseq.data.index import Marks
+from docnmt_fairseq.errors import InputError
+from tests.support import toy
+from tests.support.documents import DOCUMENTS
+from tests.support.extra_sources import is_sentence, source_lines, with_extra_sources, write_text
+
+ALL = "previous:2,text:mt,features:image"
+
+
+@pytest.fixture(scope="module")
+def extra_bin(data_bin, tmp_path_factory):
+    return with_extra_sources(data_bin, tmp_path_factory.mktemp("extra") / "bin")
+
+
+@pytest.fixture
+def own_bin(extra_bin, tmp_path):
+    """Returns a copy that a test may spoil."""
+    shutil.copytree(extra_bin, tmp_path / "bin")
+    return tmp_path / "bin"
+
+
+def load(data_bin, *extra, split="test", combine=False):
+    _, task, _ = toy.build(data_bin, "--extra-sources", ALL, *extra)
+    task.load_dataset(split, combine=combine)
+    return task, task.dataset(split)
+
+
+def of_rows(source):
+    return torch.as_tensor(source.values).split(source.lengths.tolist())
+
+
+def test_specs_are_read_and_refused():
+    assert [str(spec) for spec in parse_specs("previous, next:3,text:mt,features:a.b")] == [
+        "previous:1",
+        "next:3",
+        "text:mt",
+        "features:a.b",
+    ]
+    assert parse_specs(None) == parse_specs("none") == []
+    for bad, message in [
+        ("before", "before: must be of"),
+        ("text", "text: must be of"),
+        ("features:", "features:: must be of"),
+        ("previous:0", "0 is no number"),
+        ("next:x", "x is no number"),
+        ("next:", "nothing is no number"),
+        ("text:a,text:a", "text:a is there twice"),
+        ("previous,", "must be of"),
+    ]:
+        with pytest.raises(InputError, match=f"--extra-sources .*{message}"):
+            parse_specs(bad)
+
+
+def test_every_decoded_sentence_has_its_own_lines(extra_bin):
+    options = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
+    task, dataset = load(extra_bin, *options)
+    (batch,) = [dataset.collater([dataset[number] for number in range(len(dataset))])]
+    previous, text, image = batch["net_input"]["extra_sources"]
+    lines = source_lines("test")
+    assert previous is None and len(text.lengths) == len(image.lengths) == len(batch["id"])
+    values = np.load(extra_bin / "test.image.npz")
+    sentences = [number for number, line in enumerate(lines) if is_sentence(line)]
+    for line, tokens, features in zip(batch["id"].tolist(), of_rows(text), of_rows(image)):
+        assert task.src_dict.string(tokens) == f"{lines[line]} {lines[line]}"
+        start, end = values["offsets"][sentences.index(line) :][:2]
+        np.testing.assert_array_equal(features.numpy(), values["values"][start:end])
+        assert len(features) == len(lines[line].split())
+
+
+def test_the_sentences_own_sources_stay_when_context_is_hidden(extra_bin):
+    _, dataset = load(extra_bin, "--context", "none")
+    batch = dataset.collater([dataset[0]])
+    assert set(batch["net_input"]["layout"].sentences.lengths) == {1}
+    assert [source.lengths.tolist() for source in batch["net_input"]["extra_sources"][1:]] == [
+        [7, 3, 7, 3],
+        [3, 1, 3, 1],
+    ]
+
+
+def test_sentences_that_are_left_out_take_their_lines_with_them(extra_bin):
+    task, dataset = load(extra_bin)
+    task.filter_indices_by_size(np.arange(3), dataset, (6, 6), ignore_invalid_inputs=True)
+    batch = dataset.collater([dataset[2]])
+    assert 13 not in batch["id"].tolist()
+    assert batch["net_input"]["extra_sources"][2].lengths.tolist() == [1, 1, 1, 1, 1]
+
+
+def test_batches_cost_what_extra_sources_hold(extra_bin):
+    _, dataset = load(extra_bin)
+    sentences = [line.split() for line in source_lines("test")[:5] if is_sentence(line)]
+    source, target, text, image = dataset._costs()[0]
+    assert source == target == sum(len(words) + 1 for words in sentences)
+    assert text == sum(2 * len(words) + 1 for words in sentences) == dataset.size(0)
+    assert image == sum(map(len, sentences))
+
+
+def test_combined_and_upsampled_splits(own_bin):
+    for path in list(own_bin.glob("valid.*")):
+        shutil.copy(path, path.with_name(path.name.replace("valid.", "test1.")))
+    task, dataset = load(own_bin, "--upsample-primary", "2", combine=True)
+    batch = dataset.collater([dataset[number] for number in range(len(dataset))])
+    lines = [line for split in ("test", "test", "valid") for line in source_lines(split) if is_sentence(line)]
+    _, text, image = batch["net_input"]["extra_sources"]
+    assert [task.src_dict.string(tokens) for tokens in of_rows(text)] == [f"{line} {line}" for line in lines]
+    assert image.lengths.tolist() == [len(line.split()) for line in lines]
+
+
+def test_a_data_bin_of_the_other_direction_serves(extra_bin, own_bin):
+    for path in list(own_bin.glob("*.src-tgt.*")):
+        path.rename(path.with_name(path.name.replace(".src-tgt.", ".tgt-src.")))
+    batches = []
+    for folder in (extra_bin, own_bin):
+        _, dataset = load(folder, "-s", "src", "-t", "tgt")
+        batches.append(dataset.collater([dataset[number] for number in range(len(dataset))])["net_input"])
+    assert torch.equal(batches[0]["src_tokens"], batches[1]["src_tokens"])
+    for expected, found in zip(*(batch["extra_sources"][1:] for batch in batches)):
+        assert torch.equal(found.values, expected.values) and (found.lengths == expected.lengths).all()
+
+
+def test_several_data_bins_are_taken_in_turn(extra_bin, own_bin):
+    image = np.load(own_bin / "train.image.npz")
+    np.savez(own_bin / "train.image.npz", values=image["values"] + 100, offsets=image["offsets"])
+    _, task, _ = toy.build(f"{extra_bin}:{own_bin}", "--extra-sources", ALL)
+    means = []
+    for epoch in (1, 2):
+        task.load_dataset("train", epoch=epoch)
+        dataset = task.dataset("train")
+        means.append(float(dataset.collater([dataset[0]])["net_input"]["extra_sources"][2].values.mean()))
+    assert means[1] == pytest.approx(means[0] + 100, abs=1e-3)
+
+
+def test_a_text_whose_marks_differ_is_refused_by_file_and_line(own_bin):
+    lines = source_lines("test")
+    dictionary = Dictionary.load(str(own_bin / "dict.mt.txt"))
+    for changed, message in [
+        ([*lines[:2], "", *lines[3:]], r"test\.src-tgt\.mt: line 3: an empty line on the mt side only"),
+        ([*lines[:3], "a", *lines[4:]], r"test\.src-tgt\.mt: line 4: <p> on the source side only"),
+        (lines[:-1], r"test\.src-tgt\.mt: 15 source lines, 14 mt lines"),
+    ]:
+        write_text(own_bin / "test.src-tgt.mt", changed, dictionary)
+        with pytest.raises(InputError, match=message):
+            load(own_bin)
+
+
+def test_missing_files_are_named(own_bin):
+    (own_bin / "test.src-tgt.mt.idx").unlink()
+    with pytest.raises(InputError, match=r"text:mt: .*test\.src-tgt\.mt\.\{bin,idx\}: no such files"):
+        load(own_bin)
+    (own_bin / "valid.image.npz").unlink()
+    with pytest.raises(InputError, match=r"features:image: .*valid\.image\.npy or \.npz: no such file"):
+        load(own_bin, "--extra-sources", "features:image", split="valid")
+    (own_bin / "dict.mt.txt").write_text("a 1\n")
+    with pytest.raises(InputError, match=r"dict\.mt\.txt lacks <p>"):
+        load(own_bin)
+    (own_bin / "dict.mt.txt").unlink()
+    with pytest.raises(InputError, match=r"text:mt: .*dict\.mt\.txt: no such file"):
+        load(own_bin)
+
+
+def test_widths_must_agree_between_splits(own_bin):
+    np.save(own_bin.parent / "test.image.npy", np.zeros((11, 4)))
+    with pytest.raises(InputError, match="several: "):
+        load(own_bin)
+    (own_bin / "test.image.npz").unlink()
+    with pytest.raises(InputError, match=r"test\.image\.npy: expected features of width 3, as .*train.*, found 4"):
+        load(own_bin)
+
+
+MARKS = Marks(np.array([False, False, False, True]), np.array([False, True, False, False]))  # two sentences, 0 and 2
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3), (4, 5, 3), (2, 5, 3)])
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int32"])
+def test_a_row_or_a_matrix_a_line_or_a_sentence(tmp_path, shape, dtype):
+    values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    np.save(tmp_path / "train.f.npy", values)
+    lines = FeatureLines(FeatureFile(tmp_path / "train.f.npy"), MARKS)
+    rows = 5 if len(shape) == 3 else 1
+    assert lines.sizes.tolist() == [rows, 0, rows, 0] and len(lines) == 4
+    second = pickle.loads(pickle.dumps(lines))[2]
+    assert second.dtype == torch.float32
+    np.testing.assert_array_equal(second, values[2 if shape[0] == 4 else 1].reshape(rows, 3).astype("float32"))
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_any_number_of_rows_a_line(tmp_path, save, order):
+    values = np.asarray(np.random.default_rng(1).normal(size=(5, 3)), order=order)
+    save(tmp_path / "train.f.npz", values=values, offsets=np.array([0, 5, 5]))
+    file = FeatureFile(tmp_path / "train.f.npz")
+    lines = FeatureLines(file, MARKS)
+    assert lines.sizes.tolist() == [5, 0, 0, 0]
+    np.testing.assert_allclose(lines[0], values, rtol=1e-6)
+    assert lines[2].shape == (0, 3)
+    assert isinstance(file.values, np.memmap) == (save is np.savez)
+
+
+@pytest.mark.parametrize(
+    "arrays, message",
+    [
+        ({"values": np.zeros((5, 3))}, "not a file of features"),
+        ({"values": np.zeros((5, 3)), "offsets": np.array([0, 4])}, "offsets must rise from 0 to 5"),
+        ({"values": np.zeros((5, 3)), "offsets": np.array(5)}, "offsets must rise from 0 to 5"),
+        ({"values": np.zeros((5, 3)), "offsets": np.zeros(0)}, "offsets must rise from 0 to 5"),
+        ({"values": np.zeros((5, 3)), "offsets": np.array([0, 3, 2, 5])}, "offsets must rise"),
+        ({"values": np.zeros((5, 3)), "offsets": np.array([1, 5])}, "offsets must rise"),
+        ({"values": np.zeros(5), "offsets": np.array([0, 5])}, r"expected \[total, d\], found \[5\]"),
+        ({"values": np.array(["a"]).reshape(1, 1), "offsets": np.array([0, 1])}, "expected numbers"),
+        ({"values": np.zeros((5, 3)), "offsets": np.array([0, 1, 2, 5])}, "expected features of 4 lines, or of the 2"),
+    ],
+)
+def test_archives_that_are_none_are_refused(tmp_path, arrays, message):
+    np.savez(tmp_path / "train.f.npz", **arrays)
+    with pytest.raises(InputError, match=rf"train\.f\.npz: {message}"):
+        FeatureLines(FeatureFile(tmp_path / "train.f.npz"), MARKS)
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 0), (1, 2, 3, 4), (3, 3), ()])
+def test_matrices_of_another_shape_are_refused(tmp_path, shape):
+    np.save(tmp_path / "train.f.npy", np.zeros(shape))
+    with pytest.raises(InputError, match=r"train\.f\.npy: expected"):
+        FeatureLines(FeatureFile(tmp_path / "train.f.npy"), MARKS)
+    for text in ("text", ""):  # without a byte: left behind by what was interrupted
+        (tmp_path / "train.f.npy").write_text(text)
+        with pytest.raises(InputError, match="not a file of features"):
+            FeatureFile(tmp_path / "train.f.npy")
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e300])
+def test_features_that_are_no_finite_numbers_are_refused_by_file_and_line(tmp_path, wrong):
+    values = np.ones((4, 3))
+    values[2, 1] = wrong
+    np.save(tmp_path / "train.f.npy", values)
+    np.savez(tmp_path / "train.f.npz", values=values, offsets=np.arange(5))
+    for ending in ("npy", "npz"):
+        lines = FeatureLines(FeatureFile(tmp_path / f"train.f.{ending}"), MARKS)
+        assert lines[0].isfinite().all()
+        with pytest.raises(InputError, match=rf"train\.f\.{ending}: the features of its line 3 are not all finite"):
+            lines[2]
+
+
+def test_damaged_texts_are_named(own_bin):
+    (own_bin / "test.src-tgt.mt.idx").write_bytes(b"")
+    with pytest.raises(InputError, match=r"text:mt: .*test\.src-tgt\.mt\.\{bin,idx\}: damaged"):
+        load(own_bin)
+    (own_bin / "dict.mt.txt").write_text("no number\n")
+    with pytest.raises(InputError, match=r"dict\.mt\.txt: no dictionary"):
+        load(own_bin)
+
+
+def test_stock_models_do_not_see_extra_sources(extra_bin, tmp_path):
+    options = ["--extra-sources", ALL, "--max-update", "1"]
+    stock = toy.train(extra_bin, tmp_path, *options, arch="transformer_iwslt_de_en")
+    ids = [number for number, line in enumerate(source_lines("test")) if is_sentence(line)]
+    assert sorted(toy.generate(extra_bin, stock, "--max-len-b", "5").hypotheses) == ids
+    assert len(ids) == sum(len(paragraph) for document in DOCUMENTS["test"] for paragraph in document)

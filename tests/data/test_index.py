@@ -1,0 +1,126 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docnmt_fairseq.data.index import DocumentIndex, Marks, check_parallel, first_tokens, part_starts, read_index
+from docnmt_fairseq.errors import InputError
+
+EOS, P = 2, 4
+
+
+class Lines:
+    """A data-bin in memory: empty lines, <p> and sentences of the given lengths."""
+
+    def __init__(self, lines):
+        tokens = {"": [EOS], "<p>": [P, EOS]}
+        self.items = [torch.tensor(tokens.get(line, [9] * len(line.split()) + [EOS])) for line in lines]
+        self.sizes = np.array([len(item) for item in self.items])
+
+    def __getitem__(self, number):
+        return self.items[number]
+
+
+def index_of(lines, **options):
+    return DocumentIndex.build(Marks.read(Lines(lines), P), "corpus", **options)
+
+
+def test_documents_and_paragraphs():
+    index = index_of(["a b", "c", "<p>", "d", "", "e", "<p>", "f", "g", "<p>", "h", ""])
+    assert index.items.tolist() == [0, 1, 3, 5, 7, 8, 10]
+    assert index.documents.tolist() == [0, 3, 7]
+    assert index.paragraph_positions(0, 0, 3).tolist() == [0, 0, 1]
+    assert index.paragraph_positions(1, 3, 7).tolist() == [0, 1, 1, 2]
+    assert index.paragraph_positions(1, 5, 7).tolist() == [1, 2]
+    assert index.items.dtype == index.documents.dtype == index.paragraphs.dtype == np.int32
+
+
+@pytest.mark.parametrize("lines", [["a", "", "b"], ["", "a", "", "", "b", "", ""]])
+def test_empty_lines_may_repeat_and_the_last_may_lack(lines):
+    assert index_of(lines).documents.tolist() == [0, 1, 2]
+
+
+def test_a_paragraph_may_end_with_its_document():
+    index = index_of(["a", "<p>", "", "b", ""])
+    assert index.documents.tolist() == [0, 1, 2]
+    assert index.paragraph_positions(1, 1, 2).tolist() == [0]
+
+
+def test_one_word_sentences_are_not_paragraph_marks():
+    assert index_of(["a", "b", "<p>", "c", ""]).items.tolist() == [0, 1, 3]
+
+
+@given(st.lists(st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=1, max_size=3), max_size=6))
+def test_any_documents_come_back(documents):
+    """documents > paragraphs > sentence lengths"""
+    lines, expected = [], []
+    for document in documents:
+        for number, paragraph in enumerate(document):
+            lines += (["<p>"] if number else []) + ["w " * length for length in paragraph]
+            expected += [number] * len(paragraph)
+        lines.append("")
+    if not documents:
+        with pytest.raises(InputError, match="no sentences"):
+            index_of(lines)
+        return
+    index = index_of(lines)
+    assert len(index) == len(documents)
+    found = [index.paragraph_positions(d, *index.documents[d : d + 2]).tolist() for d in range(len(index))]
+    assert [position for positions in found for position in positions] == expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"), [(["<p>", "a", ""], 1), (["a", "", "<p>", "b"], 3), (["a", "<p>", "<p>"], 3)]
+)
+def test_a_misplaced_paragraph_mark_is_named(lines, line):
+    with pytest.raises(InputError, match=f"corpus: line {line}: <p>"):
+        index_of(lines)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (["x", "", "z", ""], "line 2: an empty line on the target side only"),
+        (["x", "y", "z", "v"], "line 4: an empty line on the source side only"),
+        (["x", "<p>", "z", ""], "line 2: <p> on the target side only"),
+        (["x", "y"], "4 source lines, 2 target lines"),
+    ],
+)
+def test_unequal_marks_are_named(target, message):
+    source = Lines(["a", "b", "c", ""])
+    with pytest.raises(InputError, match=message):
+        read_index(source, Lines(target), (P, P), "corpus", "document")
+
+
+def test_a_corpus_without_marks_is_one_document_with_a_warning(caplog):
+    assert len(index_of(["a", "b", "c"])) == 1
+    assert "no empty line" in caplog.text
+
+
+def test_a_document_a_line_only_if_asked_for(caplog):
+    assert len(index_of(["a", "b", "c"], unmarked="line")) == 3
+    assert len(index_of(["a", "b", "", "c"], unmarked="line")) == 2
+    assert not caplog.text
+
+
+def test_first_tokens_are_read_from_the_memory_map(data_bin):
+    from fairseq.data import data_utils
+
+    dataset = data_utils.load_indexed_dataset(str(data_bin / "train.src-tgt.src"), None, "mmap")
+    numbers = np.flatnonzero(dataset.sizes == 2)
+    expected = [int(dataset[int(number)][0]) for number in numbers]
+    assert len(expected) > 3 and first_tokens(dataset, numbers).tolist() == expected
+
+
+def test_no_document_goes_on_into_another_file():
+    assert index_of(["a", "b", "c", "d", ""], parts=[0, 2]).documents.tolist() == [0, 2, 4]
+    combined = SimpleNamespace(real_sizes=[3, 2], cumulative_sizes=[6, 8])  # the first twice
+    assert part_starts(combined) == [0, 3, 6] and part_starts(Lines(["a"])) == []
+
+
+def test_equal_marks_pass():
+    marks = Marks.read(Lines(["a", "", "b", "<p>", "c"]), P)
+    check_parallel(marks, marks, "corpus")

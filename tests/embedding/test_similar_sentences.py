@@ -1,0 +1,102 @@
+"""Similar sentences of documents, and their files beside a data-bin."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docnmt_fairseq.data.similar import similar_file, vectors_file, within_piece
+from docnmt_fairseq.embedding import neighbours
+from docnmt_fairseq.embedding.data_bins import write_neighbours
+from docnmt_fairseq.embedding.model import SentenceEmbedding, Settings
+from docnmt_fairseq.errors import InputError
+from tests.reference import embedding as reference
+from tests.support.documents import DOCUMENTS
+
+
+def model(most=3, seed=0):
+    vectors = np.random.default_rng(seed).normal(size=(5, 4)).astype(np.float32)
+    settings = Settings("average", neighbours=most)
+    return SentenceEmbedding(list("abcde"), vectors, np.ones(5, dtype=np.int64), np.zeros(4, np.float32), settings)
+
+
+@st.composite
+def document_vectors(draw):
+    """Vectors of a document's sentences, some of them equal, some zero."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    kinds = rng.normal(size=(draw(st.integers(1, 9)), draw(st.integers(1, 4)))).astype(np.float32)
+    kinds[0] *= draw(st.integers(0, 1))
+    return kinds[rng.integers(0, len(kinds), draw(st.integers(1, 30)))]
+
+
+@settings(max_examples=100)
+@given(document_vectors(), st.integers(1, 6), st.integers(1, 10))
+def test_the_most_similar_earlier_sentences_the_nearest_first_among_equals(vectors, most, rows):
+    before, neighbours.ROWS = neighbours.ROWS, rows
+    try:
+        found = neighbours.most_similar(vectors, most)
+    finally:
+        neighbours.ROWS = before
+    assert found.dtype == np.int16
+    assert found.tolist() == reference.most_similar(vectors.astype(np.float64), most)
+
+
+def test_sentences_too_far_back_are_none(monkeypatch):
+    monkeypatch.setattr(neighbours, "FURTHEST", 2)
+    monkeypatch.setattr(neighbours, "ROWS", 2)
+    vectors = np.eye(3, dtype=np.float32)[[0, 1, 2, 0, 2, 2]]
+    assert neighbours.most_similar(vectors, 3)[3:].tolist() == [[1, 2, 0], [2, 1, 0], [1, 2, 0]]
+
+
+@pytest.fixture
+def own_bin(data_bin, tmp_path):
+    return shutil.copytree(data_bin, tmp_path / "bin")
+
+
+def sentences_of(document):
+    return [sentence for paragraph in document for sentence in paragraph]
+
+
+def test_the_files_of_a_data_bin(own_bin, monkeypatch):
+    monkeypatch.setattr(neighbours, "TOGETHER", 5)
+    fitted = model()
+    assert write_neighbours(own_bin, fitted) == 60 + 3 + 11
+    for split, documents in DOCUMENTS.items():
+        table = np.load(similar_file(own_bin / f"{split}.src-tgt.src"))
+        wanted = []
+        for document in documents:
+            vectors = fitted.embed(fitted.vocabulary.encode(sentences_of(document))).astype(np.float64)
+            rows = iter(reference.most_similar(vectors, 3))
+            for number, paragraph in enumerate(document):
+                wanted += [[0, 0, 0]] * (number > 0) + [next(rows) for _ in paragraph]
+            wanted.append([0, 0, 0])
+        assert table.tolist() == wanted
+    assert SentenceEmbedding.load(vectors_file(own_bin, "src")).settings == fitted.settings
+    assert not list(own_bin.glob("*.partial"))
+
+
+def test_what_is_no_data_bin_is_refused(own_bin, tmp_path):
+    with pytest.raises(InputError, match=r"SOURCE-TARGET\.xx\.idx"):
+        write_neighbours(own_bin, model(), "xx")
+    with pytest.raises(InputError, match=r"dict\.\*\.txt"):
+        write_neighbours(tmp_path, model())
+
+
+def test_vectors_of_other_words_are_refused(own_bin):
+    other = replace(model(), words=list("vwxyz"))
+    with pytest.raises(InputError, match=r"src-tgt\.src: no word of it has a vector"):
+        write_neighbours(own_bin, other)
+    assert not list(own_bin.glob("*similar*"))
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 12), st.integers(1, 4), st.data())
+def test_within_a_piece_only_its_sentences_are_left(document, most, data):
+    back = np.array([data.draw(st.lists(st.integers(0, row), min_size=most, max_size=most)) for row in range(document)])
+    rows = np.array(sorted(data.draw(st.sets(st.integers(0, document - 1), min_size=1))))
+    for place, (row, found) in enumerate(zip(rows, within_piece(back[rows], rows))):
+        wanted = [row - b if b and row - b in rows else None for b in back[row]]
+        assert [rows[place - b] if b else None for b in found] == wanted

@@ -1,0 +1,67 @@
+import pytest
+import torch
+from fairseq.modules import SinusoidalPositionalEmbedding
+
+from docnmt_fairseq.layers.positions import KINDS, StructuralPositions, sinusoid
+from tests.support.documents import make_layout
+
+LAYOUT = make_layout([3, 1, 2, 2], [3, 1])  # paragraph_position = sentence_position // 2
+
+
+def levels(**kinds):
+    torch.manual_seed(0)
+    positions = StructuralPositions(8, **{"word": "none", **kinds})
+    for parameter in positions.parameters():
+        torch.nn.init.normal_(parameter)
+    return positions
+
+
+def test_sinusoids_are_fairseqs():
+    theirs = SinusoidalPositionalEmbedding(9, padding_idx=1, init_size=50)
+    tokens = torch.full((1, 12), 5)
+    ours = StructuralPositions(9, word="sinusoidal", word_offset=2)(make_layout([12], [1]))
+    torch.testing.assert_close(ours, theirs(tokens)[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("level", ["word", "sentence", "paragraph"])
+def test_each_level_is_independent(level, kind):
+    embedded = levels(**{level: kind})(LAYOUT)
+    if kind == "none":
+        assert embedded.ndim == 0 and embedded == 0
+        return
+    expected = {
+        "word": [0, 1, 2, 0, 0, 1, 0, 1],
+        "sentence": [0, 0, 0, 1, 2, 2, 0, 0],
+        "paragraph": [0, 0, 0, 0, 1, 1, 0, 0],
+    }[level]
+    for i, a in enumerate(expected):
+        for j, b in enumerate(expected):
+            assert torch.equal(embedded[i], embedded[j]) == (a == b)
+
+
+def test_levels_add_up():
+    together = levels(word="learned", sentence="learned", paragraph="sinusoidal")
+    parts = together.word(LAYOUT.tokens.item_column)
+    parts = parts + together.sentence(LAYOUT.sentence_position[LAYOUT.token_sentence])
+    parts = parts + together.paragraph(LAYOUT.paragraph_position[LAYOUT.token_sentence])
+    torch.testing.assert_close(together(LAYOUT), parts)
+
+
+def test_words_count_from_the_document_if_asked():
+    positions = StructuralPositions(8, word="sinusoidal", word_scope="document")
+    expected = sinusoid(torch.tensor([0, 1, 2, 3, 4, 5, 0, 1]), 8)
+    assert torch.equal(positions(LAYOUT), expected)
+
+
+def test_positions_beyond_a_table_share_its_last_row_with_one_warning(caplog):
+    positions = levels(word="learned", max_words=2)
+    embedded = positions(LAYOUT)
+    assert torch.equal(embedded[1], embedded[2]) and not torch.equal(embedded[0], embedded[1])
+    positions(LAYOUT)
+    assert sum("share the last row" in record.message for record in caplog.records) == 1
+
+
+def test_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="learned, sinusoidal, none"):
+        StructuralPositions(8, sentence="rotary")

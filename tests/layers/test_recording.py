@@ -1,0 +1,197 @@
+"""What mechanisms report is what they compute with; nobody listens, nothing is kept."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
+from docnmt_fairseq.context.conditional.kernels import kernel_for
+from docnmt_fairseq.context.conditional.tree import SentenceTrees
+from docnmt_fairseq.layers.gate import ContextGate
+from docnmt_fairseq.layers.recording import (
+    SENTENCES,
+    TOKENS,
+    ContextShare,
+    NodeRelevance,
+    Relevance,
+    Weights,
+    observer,
+    record,
+)
+from tests.reference.attention import keep_top_t, sentences_of, words_of
+from tests.support.comparison import run
+from tests.support.documents import layouts, make_layout
+from tests.support.mechanisms import build_mechanism
+
+WIDTH = 8
+
+
+def build(name, **options):
+    torch.manual_seed(0)
+    layer = {"embed_dim": WIDTH, "heads": 2, "head_dim": WIDTH // 2}
+    return build_mechanism(name, **layer, context_top_t=2, **options).double().eval()
+
+
+def random_states(layout):
+    return torch.randn(layout.tokens.total, WIDTH, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+
+
+def recorded(mechanism, x, layout):
+    with record() as recording:
+        run(mechanism, x, layout)
+    return recording.of(mechanism)
+
+
+def one(evidence, kind, over=None):
+    (found,) = (e for e in evidence if isinstance(e, kind) and (over is None or e.over == over))
+    return found
+
+
+every_mechanism = pytest.mark.parametrize("name", CONTEXT_MECHANISMS.names())
+
+
+@every_mechanism
+@settings(max_examples=20)
+@given(layouts(max_documents=3))
+def test_every_mechanism_reports_where_words_look(name, layout):
+    mechanism, x = build(name), random_states(layout)
+    evidence = recorded(mechanism, x, layout)
+    has_context = mechanism.has_context(layout)
+    has_context = torch.ones(len(x), dtype=torch.bool) if has_context is None else has_context
+    weights = [e for e in evidence if isinstance(e, Weights)]
+    assert weights or not has_context.any()
+    other = layout.token_document[:, None] != layout.sentences.item_row
+    for e in weights:
+        assert e.weights.shape[0] == len(x) and (e.weights >= 0).all()
+        of_sentences = e.weights
+        if e.over == TOKENS:
+            of_sentences = e.weights.new_zeros(len(x), layout.tokens.rows, e.weights.size(2))
+            of_sentences.index_add_(1, layout.token_sentence, e.weights[:, : len(x)])
+        assert (of_sentences[other] == 0).all()  # no other document
+        if e.name != "attention inside each sentence":
+            expected = has_context[:, None].expand(-1, e.weights.size(2)).double()
+            torch.testing.assert_close(e.weights.sum(1), expected)
+
+
+@every_mechanism
+def test_recording_changes_nothing(name):
+    layout, mechanism = make_layout([2, 3, 1, 2], [4]), build(name)
+    x = random_states(layout)
+    silent = run(mechanism, x, layout)
+    with record():
+        assert torch.equal(run(mechanism, x, layout), silent)
+    assert observer(mechanism) is None
+
+
+@pytest.mark.parametrize("name", ["conditional", "tree"])
+def test_relevance_is_the_kernels(name, monkeypatch):
+    layout, mechanism, seen = make_layout([2, 3, 1, 2, 2, 4], [5, 1]), build(name), []
+    kernel = type(kernel_for("auto", torch.zeros(1, dtype=torch.double)))
+    attend = kernel.attend
+    monkeypatch.setattr(kernel, "attend", lambda *args: seen.append(args[5]) or attend(*args))
+    relevance = one(recorded(mechanism, random_states(layout), layout), Relevance).scores
+    (selection,) = seen
+    for item, sentences, scores in zip(selection.items, selection.sentence, selection.scores):
+        for head in range(2):
+            kept = {int(row): float(score) for row, score in zip(sentences[head], scores[head]) if row >= 0}
+            finite = relevance[item, :, head].isfinite().nonzero().flatten()
+            assert finite.tolist() == sorted(kept)
+            for row in kept:
+                assert float(relevance[item, row, head]) == pytest.approx(kept[row], abs=1e-12)
+
+
+@settings(max_examples=20)
+@given(layouts())
+def test_conditional_attention_by_its_equations(layout):
+    mechanism, x = build("conditional"), random_states(layout)
+    evidence = recorded(mechanism, x, layout)
+    relevance, weights = one(evidence, Relevance).scores, one(evidence, Weights).weights
+    encodings, d_k = mechanism.sentence_encoder(x, layout.tokens), WIDTH // 2
+    for i in range(len(x)):
+        document = sentences_of(layout, int(layout.token_document[i]))
+        for head in range(2):
+            cut = slice(head * d_k, (head + 1) * d_k)
+            query = mechanism.sentence_q_proj(x[i])[cut]
+            scores = [query @ mechanism.sentence_k_proj(encodings[row])[cut] / math.sqrt(d_k) for row in document]
+            kept = {document[place]: scores[place] for place in keep_top_t(scores, 2)}
+            tokens = [token for row in kept for token in words_of(layout, row)]
+            sums = [
+                mechanism.q_proj(x[i])[cut] @ mechanism.k_proj(x[token])[cut] / math.sqrt(d_k)
+                + kept[int(layout.token_sentence[token])]
+                for token in tokens
+            ]
+            expected = torch.zeros(len(x), dtype=torch.double)
+            expected[tokens] = torch.softmax(torch.stack(sums), 0)
+            torch.testing.assert_close(weights[i, :, head], expected, atol=1e-9, rtol=1e-9)
+            for row in range(layout.tokens.rows):
+                wanted = float(kept[row]) if row in kept else -math.inf
+                assert float(relevance[i, row, head]) == pytest.approx(wanted, abs=1e-9)
+
+
+def test_weights_of_sentence_attention_make_its_output():
+    layout, mechanism = make_layout([2, 3, 1, 2, 2], [3, 2]), build("sentence-encodings")
+    x = random_states(layout)
+    weights = one(recorded(mechanism, x, layout), Weights, SENTENCES).weights
+    values = mechanism.v_proj(mechanism.sentence_encoder(x, layout.tokens)).unflatten(-1, (2, -1))
+    made = mechanism.out_proj(torch.einsum("nrh,rhd->nhd", weights, values).flatten(1))
+    torch.testing.assert_close(made, mechanism(x, layout), atol=1e-12, rtol=1e-12)
+
+
+def test_the_tree_reports_all_nodes_and_leaves_sum_up_their_path():
+    layout = make_layout([2, 3, 1, 2, 2], [5])
+    x, trees = random_states(layout), SentenceTrees(layout.sentences)
+    evidence = recorded(build("tree"), x, layout)
+    nodes, relevance = one(evidence, NodeRelevance), one(evidence, Relevance).scores
+    assert nodes.scores.shape == (len(x), sum(trees.sizes), 2) and not nodes.cumulative
+    for row in range(5):
+        path = [trees.first[height, 0] + row // 2**height for height in range(len(trees.sizes))]
+        kept = relevance[:, row].isfinite()
+        assert kept.any()
+        torch.testing.assert_close(relevance[:, row][kept], nodes.scores[:, path].sum(1)[kept])
+
+
+@pytest.mark.parametrize("contexts, combination", [(1, "concatenate"), (3, "parallel"), (2, "concatenate")])
+def test_memory_weights_make_its_output(contexts, combination):
+    layout = make_layout([2, 3, 1, 2, 2], [3, 2])
+    mechanism = build("memory", context_sentences=contexts, memory_combination=combination)
+    x, seen = random_states(layout), []
+    mechanism.feed_forward.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
+    mechanism.context_attention.out_proj.register_forward_hook(lambda module, args, output: seen.append(output))
+    evidence = recorded(mechanism, x, layout)
+    c, a = seen
+    weights, plan = one(evidence, Weights, TOKENS).weights.squeeze(-1), mechanism.plan(layout)
+    if plan.items is None:  # sequences are the sentences: c' of the batch's tokens, each once
+        torch.testing.assert_close(weights[plan.has_context][:, : len(x)] @ c, a, atol=1e-12, rtol=1e-12)
+        beta = one(evidence, Weights, SENTENCES).weights
+        torch.testing.assert_close(beta.sum(1).squeeze(-1), plan.has_context.double())
+        masses = weights[:, : len(x)].new_zeros(len(x), 5).index_add(1, layout.token_sentence, weights[:, : len(x)])
+        torch.testing.assert_close(masses, beta.squeeze(-1))
+    else:
+        assert (weights[plan.has_context, -1] > 0).any()  # something goes to the breaks
+        torch.testing.assert_close(weights.sum(1), plan.has_context.double())
+
+
+def test_sentences_of_hierarchical_attention_are_its_context():
+    layout, mechanism = make_layout([2, 3, 1, 2, 2], [5]), build("han")
+    evidence = recorded(mechanism, random_states(layout), layout)
+    contexts = mechanism.select(layout)
+    for rows in (one(evidence, Weights, SENTENCES).weights,):
+        for token, row in enumerate(layout.token_sentence.tolist()):
+            first, count = contexts.first[row], contexts.counts[row]
+            seen = (rows[token, :, 0] > 0).nonzero().flatten().tolist()
+            assert seen == sorted(contexts.sentences[first : first + count].tolist())
+
+
+def test_a_gate_reports_what_it_lets_through():
+    torch.manual_seed(0)
+    gate = ContextGate(WIDTH).double()
+    source, context = torch.randn(2, 3, WIDTH, dtype=torch.double)
+    with record() as recording:
+        mixed = gate(source, context, torch.tensor([True, False, True]))
+    (share,) = (e.share for e in recording.of(gate) if isinstance(e, ContextShare))
+    assert share[1].isnan().all()
+    torch.testing.assert_close(mixed[[0, 2]], (source + share * (context - source))[[0, 2]])
+    assert np.isclose(mixed[1].detach(), source[1]).all()

@@ -1,0 +1,83 @@
+import pytest
+import torch
+from hypothesis import given, settings
+
+import docnmt_fairseq.context  # noqa: F401  (registers all)
+from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS
+from tests.reference import attention as reference
+from tests.reference import context_aware_layers as context_aware
+from tests.support.documents import layouts, make_layout
+
+
+def bags_of_states(e, x, layout):
+    sentences = x.split(layout.tokens.lengths.tolist())
+    return torch.stack([context_aware.bag(w, e.for_chi(w), e.theta, e.v_0, [False] * len(w)) for w in sentences])
+
+
+def mean_of_convolved(e, x, layout):
+    return reference.mean_of_words(context_aware.convolved_words(x, layout.tokens, e), layout)
+
+
+REFERENCES = {
+    "source2token": lambda e, x, layout: reference.source2token(x, layout, e.query, e.k_proj, e.v_proj, e.out_proj),
+    "multi-dim-source2token": lambda e, x, layout: reference.multi_dim_source2token(x, layout, e.hidden, e.score),
+    "mean": lambda e, x, layout: reference.mean_of_words(x, layout),
+    "ca-cnn": mean_of_convolved,
+    "ca-bsfe": bags_of_states,
+}
+every_encoder = pytest.mark.parametrize("name", SENTENCE_ENCODERS.names())
+
+
+def build(name, width=6):
+    torch.manual_seed(0)
+    return SENTENCE_ENCODERS[name](width, 2)
+
+
+@every_encoder
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-4)], ids=["64", "32"])
+@settings(max_examples=15)
+@given(layout=layouts())
+def test_an_encoder_equals_its_equation_forward_and_gradient(name, dtype, tolerance, layout):
+    encoder = build(name).to(dtype)
+    x = torch.randn(layout.tokens.total, 6, dtype=dtype, requires_grad=True)
+    fast, slow = encoder(x, layout.tokens), REFERENCES[name](encoder, x, layout)
+    torch.testing.assert_close(fast, slow, atol=tolerance, rtol=tolerance)
+    weight = torch.linspace(-1, 1, fast.numel(), dtype=dtype).view_as(fast)
+    wanted = [x, *encoder.parameters()]
+    of_fast = torch.autograd.grad((fast * weight).sum(), wanted)
+    of_slow = torch.autograd.grad((slow * weight).sum(), wanted)
+    for a, b in zip(of_fast, of_slow):
+        torch.testing.assert_close(a, b, atol=tolerance, rtol=tolerance)
+
+
+@every_encoder
+def test_a_sentence_is_encoded_from_its_own_words_only(name):
+    layout = make_layout([3, 1, 2], [3])
+    x = torch.randn(6, 8)
+    changed = x.clone()
+    changed[3:] += 1
+    encoder = build(name, width=8)
+    before, after = encoder(x, layout.tokens), encoder(changed, layout.tokens)
+    assert before.shape == (3, 8)
+    torch.testing.assert_close(before[0], after[0])
+    assert not torch.allclose(before[1:], after[1:])
+
+
+@every_encoder
+def test_large_states_stay_finite(name):
+    x = (torch.randn(5, 6) * 1e4).requires_grad_()
+    encoded = build(name)(x, Ragged([3, 2]))
+    encoded.sum().backward()
+    assert encoded.isfinite().all() and x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["mean", "multi-dim-source2token"])
+def test_a_sentence_of_one_word_encodes_that_word(name):
+    x = torch.randn(2, 6)
+    torch.testing.assert_close(build(name)(x, Ragged([1, 1])), x)
+
+
+def test_multi_dimensional_weights_differ_between_features():
+    encoder, x = build("multi-dim-source2token"), torch.tensor([[0.0] * 6, [1.0] * 6])
+    assert encoder(x, Ragged([2])).unique().numel() == 6  # the weight of the second token, feature by feature

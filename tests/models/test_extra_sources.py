@@ -1,0 +1,256 @@
+"""Encoders of extra sources, against reading each sentence by itself."""
+
+import numpy as np
+import pytest
+import torch
+from fairseq.nan_detector import NanDetector
+
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.batch.neighbours import Neighbours
+from docnmt_fairseq.data.extra_sources import LineSource
+from docnmt_fairseq.errors import InputError
+from tests.support import toy
+from tests.support.extra_sources import with_extra_sources
+from tests.support.sources import rows_of
+
+SOURCES = "previous:2,next,random:2,text:mt,features:image"
+ENCODERS = {
+    "separate": [],
+    "separate, pre-norm, shared embeddings": [
+        "--encoder-normalize-before", "--share-extra-embeddings", "--extra-encoder-layers", "1",
+        "--layernorm-embedding", "--word-positions", "learned",
+    ],
+    "shared": ["--extra-encoder", "shared", "--context-attention", "conditional", "--sentence-positions", "learned"],
+    "shared, also embeddings": [
+        "--extra-encoder", "shared", "--share-extra-embeddings", "--checkpoint-activations",
+    ],
+}  # fmt: skip
+CUT = ["--max-document-sentences", "3", "--context-overlap", "1"]
+
+
+@pytest.fixture(scope="module")
+def extra_bin(data_bin, tmp_path_factory):
+    return with_extra_sources(data_bin, tmp_path_factory.mktemp("extra") / "bin")
+
+
+def built(extra_bin, *options, sources=SOURCES):
+    _, task, model = toy.build(extra_bin, "--extra-sources", sources, *options)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.4)
+    return task, model.double()
+
+
+def encoded(model, batch, layout=None):
+    """Returns the sources of a batch, with their layout, and the states of the extra ones."""
+    inputs = batch["net_input"]
+    sources = model.encoder.encode(inputs["src_tokens"], layout or inputs["layout"], inputs["extra_sources"])
+    return sources, sources.of_sentences[1:]
+
+
+def read_alone(model, number, tokens):
+    """Returns the states of one sentence from a reader that sees nothing else."""
+    layout = DocumentLayout.of_single_sentences(np.array([len(tokens)]))
+    return model.encoder.extra_sources.encoders[str(number)](tokens, layout, model.encoder)
+
+
+@pytest.mark.parametrize("options", ENCODERS.values(), ids=ENCODERS)
+@pytest.mark.parametrize("cut", [[], CUT], ids=["whole", "pieces"])
+def test_states_are_those_of_each_sentence_by_itself(extra_bin, options, cut):
+    task, model = built(extra_bin, *options, *cut)
+    batch = toy.batch_of(task)
+    layout = batch["net_input"]["layout"]
+    found_in_batch, sources = encoded(model, batch)
+    states, rows = found_in_batch.states, [rows_of(source, found_in_batch.layout) for source in sources]
+    tokens = layout.pack_tokens(batch["net_input"]["src_tokens"]).split(layout.tokens.lengths.tolist())
+    of_sentence = states.split(layout.tokens.lengths.tolist())
+    decoded = np.arange(layout.tokens.rows) if layout.decoded is None else layout.decoded
+    assert len(sources) == 5 and ("--max-document-sentences" in cut) == (layout.decoded is not None)
+    for number, spec in enumerate(task.extra_sources[:3]):
+        contexts = layout.plan(Neighbours(spec.contexts, spec.kind, 1))
+        of_row = np.split(contexts.sentences, np.cumsum(contexts.counts)[:-1])
+        assert 0 < sum(len(of_row[row]) == 0 for row in decoded) < len(decoded)
+        for row, found in zip(decoded, rows[number]):
+            expected = [states[:0]]
+            for sentence in of_row[row]:
+                shared = "shared" in options
+                expected.append(of_sentence[sentence] if shared else read_alone(model, number, tokens[sentence]))
+            torch.testing.assert_close(found, torch.cat(expected))
+    text, image = batch["net_input"]["extra_sources"][3:]
+    for found, tokens in zip(rows[3], text.values.split(text.lengths.tolist())):
+        torch.testing.assert_close(found, read_alone(model, 3, tokens))
+    encoder = model.encoder.extra_sources.encoders["4"]
+    for found, features in zip(rows[4], image.values.split(image.lengths.tolist())):
+        torch.testing.assert_close(found, encoder.layer_norm(encoder.projection(features.double())))
+
+
+@pytest.mark.parametrize("options", ENCODERS.values(), ids=ENCODERS)
+def test_sources_do_not_depend_on_the_batch(extra_bin, options):
+    task, model = built(extra_bin, *options)
+    together = toy.batch_of(task)
+    dataset = task.dataset("test")
+    documents = [encoded(model, dataset.collater([dataset[number]])) for number in range(len(dataset))]
+    of_batch, extra = encoded(model, together)
+    for number, source in enumerate(extra):
+        alone = [
+            states
+            for of_document, sources in documents
+            for states in rows_of(sources[number], of_document.layout)
+        ]  # fmt: skip
+        rows = rows_of(source, of_batch.layout)
+        for found, expected in zip(rows, alone):
+            torch.testing.assert_close(found, expected)
+        assert len(rows) == len(alone) == len(together["id"])
+
+
+def test_a_sentence_is_read_once_however_many_sentences_need_it(extra_bin):
+    task, model = built(extra_bin, sources="previous:3,random:3")
+    batch = toy.batch_of(task)
+    layout = batch["net_input"]["layout"]
+    for source in encoded(model, batch)[1]:
+        assert len(source.states) <= layout.tokens.total < layout.plan(source.rows).lengths.sum()
+
+
+@pytest.mark.parametrize("options", ENCODERS.values(), ids=ENCODERS)
+def test_hidden_context_leaves_the_sentences_own_sources(extra_bin, options):
+    task, model = built(extra_bin, *options)
+    batch = toy.batch_of(task)
+    of_shown, shown = encoded(model, batch)
+    model.zero_grad()
+    of_hidden, hidden = encoded(model, batch, batch["net_input"]["layout"].without_context())
+    for before, after, spec in zip(shown, hidden, task.extra_sources):
+        if spec.of_document:
+            assert not of_hidden.layout.plan(after.rows).lengths.any()
+            states, padding = after.padded(of_hidden.layout)
+            assert padding.all() and states.shape == (11, 1, 8)
+        else:
+            assert [len(states) for states in rows_of(after, of_hidden.layout)] == [
+                len(states) for states in rows_of(before, of_shown.layout)
+            ]
+            torch.testing.assert_close(after.states, before.states)
+    # Processes of one training exchange gradients of all parameters, needed in their batches or not.
+    sum(source.padded(of_hidden.layout)[0].sum() for source in hidden).backward()
+    for name, parameter in model.encoder.extra_sources.named_parameters():
+        assert parameter.grad is not None, name
+        if name.startswith(("encoders.0", "encoders.1", "encoders.2")):
+            assert not parameter.grad.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64], ids=str)
+def test_parameters_too_large_to_be_summed_do_no_harm(extra_bin, dtype):
+    """In half precision the sum of a table of embeddings may be infinite."""
+    _, model = built(extra_bin, "--share-extra-embeddings", sources="previous,features:image")
+    model.to(dtype)
+    for parameter in model.encoder.extra_sources.parameters():
+        parameter.data.fill_(torch.finfo(dtype).max)
+    tokens, layout = torch.tensor([[4, 2], [5, 2]]), DocumentLayout.of_single_sentences(np.array([2, 2]))
+    empty = LineSource(torch.zeros(0, 3), np.zeros(2, dtype=np.int64))
+    for source in model.encoder.encode(tokens, layout, [None, empty]).of_sentences[1:]:
+        assert torch.equal(source.states, torch.zeros(1, 8, dtype=dtype))
+        source.states.sum().backward()
+    assert not any(parameter.grad.any() for parameter in model.encoder.extra_sources.parameters())
+
+
+def test_features_of_no_sentence(extra_bin):
+    task, model = built(extra_bin, sources="features:image")
+    batch = toy.batch_of(task)
+    empty = LineSource(torch.zeros(0, 3), np.zeros(11, dtype=np.int64))
+    sources, (source,) = encoded(model, {**batch, "net_input": {**batch["net_input"], "extra_sources": [empty]}})
+    states, padding = source.padded(sources.layout)
+    assert padding.all() and states.requires_grad
+
+
+def test_a_batch_without_its_data_is_refused(extra_bin):
+    task, model = built(extra_bin)
+    batch = toy.batch_of(task)
+    for extra in ((), [None] * 5):
+        with pytest.raises(InputError, match="needs text:mt for every sentence"):
+            encoded(model, {**batch, "net_input": {**batch["net_input"], "extra_sources": extra}})
+    _, model = built(extra_bin, sources="previous")
+    assert len(encoded(model, {**batch, "net_input": {**batch["net_input"], "extra_sources": ()}})[1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--extra-encoder-layers", "-1"], "--extra-encoder-layers -1"),
+        (["--extra-encoder", "shared", "--extra-encoder-layers", "2"], "a shared encoder has its own number"),
+        (["--extra-feature-dims", "3,3"], r"--extra-feature-dims \[3, 3\]: must be 1"),
+    ],
+)
+def test_options_that_contradict_each_other_are_named(extra_bin, options, message):
+    with pytest.raises(InputError, match=message):
+        built(extra_bin, *options)
+
+
+def test_embeddings_are_shared_with_the_same_dictionary_only(extra_bin, tmp_path):
+    _, model = built(extra_bin, "--share-extra-embeddings")
+    assert not [name for name, _ in model.encoder.extra_sources.named_parameters() if "embed_tokens" in name]
+    other = with_extra_sources(extra_bin.parent / "bin", tmp_path / "bin")
+    (other / "dict.mt.txt").write_text("<p> 1\na 1\n")
+    with pytest.raises(InputError, match="--share-extra-embeddings: text:mt has another dictionary"):
+        built(other, "--share-extra-embeddings")
+    _, model = built(other)
+    assert model.encoder.extra_sources.encoders["3"].embed_tokens.num_embeddings == 4 + 2
+
+
+def test_a_sentence_level_model_is_the_first_stage(extra_bin):
+    _, _, sentence = toy.build(extra_bin)
+    _, model = built(extra_bin, "--share-extra-embeddings", "--sentence-positions", "learned")
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    state = {name: value.clone() for name, value in sentence.state_dict().items()}
+    expected = dict(state)
+    model.upgrade_state_dict(state)
+    model.load_state_dict(state, strict=True)
+    for name, value in model.encoder.state_dict(prefix="encoder.").items():
+        if name in expected:
+            torch.testing.assert_close(value, expected[name].double())
+        else:
+            assert name.startswith(("encoder.extra_sources.", "encoder.embed_positions.sentence."))
+            torch.testing.assert_close(value, before[name])
+
+
+@pytest.mark.parametrize("options", [[], ["--extra-encoder", "shared"], ["--share-extra-embeddings"]])
+@pytest.mark.parametrize("cut", [[], CUT], ids=["whole", "pieces"])
+def test_recurrent_encoders_read_extra_sources_too(extra_bin, options, cut):
+    sizes = ["--encoder-embed-dim", "6", "--encoder-hidden-size", "4"]
+    arguments = ["--extra-sources", SOURCES, *options, *cut]
+    _, task, model = toy.build(extra_bin, *arguments, arch="document_rnn", tiny=sizes)
+    model.double()
+    inputs = toy.batch_of(task)["net_input"]
+    layout = inputs["layout"]
+    of_batch = model.encoder.encode(inputs["src_tokens"], layout, inputs["extra_sources"])
+    main, *sources = of_batch.of_sentences
+    rows = [rows_of(source, of_batch.layout) for source in of_batch.of_sentences]
+    tokens = layout.pack_tokens(inputs["src_tokens"]).split(layout.tokens.lengths.tolist())
+    decoded = np.arange(layout.tokens.rows) if layout.decoded is None else layout.decoded
+
+    def read(number, tokens):
+        if str(number) in model.encoder.extra_sources.encoders:
+            return read_alone(model, number, tokens)
+        return model.encoder.encode_tokens(tokens, DocumentLayout.of_single_sentences(np.array([len(tokens)])))
+
+    for row, found in zip(decoded, rows[0]):
+        torch.testing.assert_close(found, read(None, tokens[row]))
+    for number, spec in enumerate(task.extra_sources[:3]):
+        contexts = layout.plan(Neighbours(spec.contexts, spec.kind, 1))
+        of_row = np.split(contexts.sentences, np.cumsum(contexts.counts)[:-1])
+        for row, found in zip(decoded, rows[1 + number]):
+            assert len(found) == sum(len(tokens[sentence]) for sentence in of_row[row])
+            for part, sentence in zip(found.split([len(tokens[s]) for s in of_row[row]]), of_row[row]):
+                torch.testing.assert_close(part, read(number, tokens[sentence]))
+    text = inputs["extra_sources"][3]
+    for found, tokens in zip(rows[4], text.values.split(text.lengths.tolist())):
+        torch.testing.assert_close(found, read(3, tokens))
+    assert sources[4].states.size(1) == main.states.size(1) == 8
+
+
+@pytest.mark.parametrize("kind", ["document_transformer", "document_rnn"])
+def test_fairseq_finds_nan_in_them(extra_bin, caplog, kind):
+    """It puts hooks on every module, which expect tensors, and computes the batch once more."""
+    options = ["--extra-sources", "previous,text:mt,features:image"]
+    _, task, model = toy.build(extra_bin, *options, arch=f"{kind}_tiny", tiny=[])
+    batch = toy.batch_of(task)
+    torch.nn.init.constant_(model.encoder.extra_sources.encoders["2"].projection.bias, torch.nan)
+    with NanDetector(model.train()):
+        model(**batch["net_input"])[0].sum().backward()
+    assert "NaN detected in output of encoder.extra_sources.encoders.2.projection" in caplog.text

@@ -1,0 +1,317 @@
+"""Attention to several sources against loops from the equations, padded and packed, with sources that have nothing."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import docnmt_fairseq.multisource  # noqa: F401  (registers all)
+from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
+from docnmt_fairseq.multisource.packed import CombinationPlan
+from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
+from tests.reference.combination import COMBINATIONS
+from tests.support.comparison import PRECISIONS, assert_same
+from tests.support.sources import Seen, combine_packed, projected_sources
+
+WIDTH, EVIDENCE, SOURCE_WIDTHS = 6, 5, (4, 7, 6)
+
+
+def config_of(attention, share, sentinel, sources=3, output_dim=WIDTH):
+    evidence = EVIDENCE if sentinel else 0
+    widths = SOURCE_WIDTHS[:sources]
+    return CombinationConfig(WIDTH, widths, output_dim, attention, 3, 2, 0.0, share, sentinel, evidence)
+
+
+def build(name, config, dtype=torch.float64):
+    torch.manual_seed(0)
+    combination = ATTENTION_COMBINATIONS[name](config).to(dtype)
+    for parameter in combination.parameters():  # nothing is zero by initialisation
+        parameter.data.normal_(0, 0.5)
+    combination.output_dim = config.output_dim
+    return combination
+
+
+ALL = [
+    (name, attention, share, sentinel)
+    for name, attention, share, sentinel in itertools.product(
+        ATTENTION_COMBINATIONS.names(), ATTENTION_SCORES.names(), (False, True), (False, True)
+    )
+    if not ATTENTION_COMBINATIONS[name].problems(config_of(attention, share, sentinel))
+]
+every = pytest.mark.parametrize(("name", "attention", "share", "sentinel"), ALL)
+
+
+@st.composite
+def ragged_sources(draw, sources=3, most=3):
+    """Target lengths [S], and of every source how many states each sentence sees, and which."""
+    rows = draw(st.integers(1, 4))
+    targets = draw(st.lists(st.integers(1, 3), min_size=rows, max_size=rows))
+    lengths = [draw(st.lists(st.integers(0, most), min_size=rows, max_size=rows)) for _ in range(sources)]
+    seen_twice = draw(st.booleans())
+    return np.array(targets), [np.array(of_source) for of_source in lengths], seen_twice
+
+
+def random_inputs(batch, dtype=torch.float64, widths=SOURCE_WIDTHS):
+    targets, lengths, seen_twice = batch
+    generator = torch.Generator().manual_seed(1)
+
+    def states(*shape):
+        return torch.randn(*shape, dtype=dtype, generator=generator).requires_grad_()
+
+    sources = []
+    for width, of_source in zip(widths, lengths):
+        total, items = int(of_source.sum()), None
+        if seen_twice:  # fewer states than are seen
+            items = np.arange(total)[::-1] // 2
+        sources.append(Seen(states(total if items is None else (total + 1) // 2, width), of_source, items))
+    return states(int(targets.sum()), WIDTH), states(int(targets.sum()), EVIDENCE), Ragged(targets), sources
+
+
+def seen(source):
+    """Returns the states of each sentence, one by one."""
+    items = np.arange(int(source.lengths.sum())) if source.items is None else source.items
+    return [[source.states[i] for i in part] for part in np.split(items, np.cumsum(source.lengths)[:-1])]
+
+
+def by_loops(name, combination, x, evidence, targets, sources):
+    of_rows, contexts, shares = [seen(source) for source in sources], [], []
+    for token, row in enumerate(targets.item_row.tolist()):
+        proof = evidence[token] if getattr(combination, "sentinel", None) is not None else None
+        context, share = COMBINATIONS[name](combination, x[token], [source[row] for source in of_rows], proof)
+        contexts.append(context)
+        shares.append(torch.stack(list(share)))
+    return torch.stack(contexts), torch.stack(shares)
+
+
+@every
+@PRECISIONS
+@settings(max_examples=6)
+@given(batch=ragged_sources())
+def test_combinations_by_their_equations(name, attention, share, sentinel, dtype, tolerance, batch):
+    combination = build(name, config_of(attention, share, sentinel), dtype)
+    x, evidence, targets, sources = random_inputs(batch, dtype)
+    slow, slow_shares = by_loops(name, combination, x, evidence, targets, sources)
+    proof = evidence if sentinel else None
+    fast, shares = combine_packed(combination, x, targets, sources, proof)
+    torch.testing.assert_close(shares, slow_shares, atol=tolerance, rtol=tolerance)
+    assert_same(fast, slow, [x, *(source.states for source in sources), *combination.parameters()], tolerance)
+    projected, paddings = zip(*(s.padded() for s in projected_sources(combination, sources)))
+    proof = targets.pad(evidence) if sentinel else None
+    padded, _ = combination(targets.pad(x), list(projected), list(paddings), proof)
+    torch.testing.assert_close(targets.pack(padded), fast, atol=tolerance, rtol=tolerance)
+
+
+@every
+def test_a_source_that_has_nothing_has_no_share_and_no_influence(name, attention, share, sentinel):
+    combination = build(name, config_of(attention, share, sentinel))
+    x, evidence, targets, sources = random_inputs(
+        (np.array([2, 1]), [np.array(n) for n in ([2, 3], [0, 0], [1, 2])], False)
+    )
+    projected, paddings = (list(y) for y in zip(*(s.padded() for s in projected_sources(combination, sources))))
+    assert paddings[1].all()
+    results = []
+    for filling in (0.0, 1e3):
+        projected[1] = torch.full_like(projected[1], filling)
+        results.append(combination(targets.pad(x), projected, paddings, targets.pad(evidence) if sentinel else None))
+    (context, shares), (other, _) = results
+    assert torch.equal(context, other)
+    assert (shares[..., 1] == 0).all() and (shares[..., 0] > 0).all()
+    if combination.divides and not ATTENTION_SCORES[attention].context_free:
+        torch.testing.assert_close(shares.sum(-1), torch.ones_like(shares[..., 0]))
+
+
+@pytest.mark.parametrize("attention", ATTENTION_SCORES.names())
+@pytest.mark.parametrize("sources", [1, 2])
+def test_with_no_state_of_any_source_there_is_nothing(attention, sources):
+    x, _, targets, states = random_inputs(
+        (np.array([2]), [np.array([0])] * sources, False), widths=SOURCE_WIDTHS[:sources]
+    )
+    for name in ("flat", "hierarchical", "parallel", "serial"):
+        combination = build(name, config_of(attention, False, False, sources))
+        context, shares = combine_packed(combination, x, targets, states)
+        assert (context == 0).all() and (shares == 0).all()
+
+
+def one_source():
+    return random_inputs((np.array([2, 3, 1]), [np.array([3, 1, 2])], False), widths=SOURCE_WIDTHS[:1])
+
+
+@pytest.mark.parametrize("attention", ATTENTION_SCORES.names())
+def test_of_one_source_combinations_are_plain_attention_to_it(attention):
+    x, _, targets, sources = one_source()
+    plain = build("parallel", config_of(attention, False, False, 1))
+    attend = plain.attentions[0]
+    expected, _ = combine_packed(plain, x, targets, sources)
+    serial = build("serial", config_of(attention, False, False, 1))
+    serial.load_state_dict(plain.state_dict())
+    torch.testing.assert_close(combine_packed(serial, x, targets, sources)[0], expected)
+    flat = build("flat", config_of(attention, False, False, 1))
+    flat.score.load_state_dict(attend.score.state_dict())
+    if ATTENTION_SCORES[attention].multi_head:
+        flat.project.load_state_dict(attend.project.state_dict())
+        flat.values[0].load_state_dict(attend.values.state_dict())
+        torch.testing.assert_close(combine_packed(flat, x, targets, sources)[0], expected)
+    elif not ATTENTION_SCORES[attention].context_free:  # Σ α U h = U Σ α h; where weights are no distribution not so
+        flat.values[0].load_state_dict(attend.project.state_dict())
+        torch.testing.assert_close(combine_packed(flat, x, targets, sources)[0], expected)
+
+
+@pytest.mark.parametrize("attention", ATTENTION_SCORES.names())
+def test_hierarchical_attention_to_one_source_projects_plain_attention(attention):
+    x, _, targets, sources = one_source()
+    combination = build("hierarchical", config_of(attention, False, False, 1))
+    context, shares = combine_packed(combination, x, targets, sources)
+    attend, width = combination.attentions[0], combination.attentions[0].width
+    memory = attend.project_source(sources[0].states)
+    plan = CombinationPlan.make(targets, [source.rows for source in sources])
+    plain = plan.combine(lambda q, m, p, e: attend(q, m[0], p[0]), x, [memory])[0]
+    assert plain.shape == (len(x), width) and torch.equal(shares, torch.ones(len(x), 1, dtype=x.dtype))
+    torch.testing.assert_close(context, combination.project(combination.values[0](plain)))
+
+
+def test_dot_products_are_those_of_multi_head_attention():
+    x, _, targets, sources = one_source()
+    combination = build("parallel", config_of("dot-product", False, False, 1))
+    stock = torch.nn.MultiheadAttention(WIDTH, 2, kdim=4, vdim=4, batch_first=True).double()
+    attend, state = combination.attentions[0], stock.state_dict()
+    for name, linear in zip("qkv", (attend.score.query, attend.score.keys[0], attend.values)):
+        state[f"{name}_proj_weight"] = linear.weight
+    state["in_proj_bias"] = torch.cat([attend.score.query.bias, attend.score.keys[0].bias, attend.values.bias])
+    state["out_proj.weight"], state["out_proj.bias"] = attend.project.weight, attend.project.bias
+    stock.load_state_dict(state)
+    states, padding = sources[0].padded()
+    expected, _ = stock(targets.pad(x), states, states, key_padding_mask=padding)
+    torch.testing.assert_close(combine_packed(combination, x, targets, sources)[0], targets.pack(expected))
+
+
+def test_each_query_of_a_row_may_see_other_states():
+    x, projected, hidden = torch.randn(1, 3, WIDTH).double(), torch.randn(1, 4, 4).double(), torch.rand(1, 3, 4) < 0.5
+    hidden[0, 0], hidden[0, 1, 0] = True, False
+    for attention in ATTENTION_SCORES.names():
+        for name in ATTENTION_COMBINATIONS.names():
+            combination = build(name, config_of(attention, False, False, 1))
+            memory = combination.project_sources([projected])
+            together, shares = combination(x, memory, [hidden])
+            for query in range(3):
+                alone, share = combination(x[:, query : query + 1], memory, [hidden[:, query]])
+                torch.testing.assert_close(together[:, query], alone[:, 0])
+                torch.testing.assert_close(shares[:, query], share[:, 0])
+
+
+@pytest.mark.parametrize("name", ATTENTION_COMBINATIONS.names())
+@pytest.mark.parametrize("attention", ATTENTION_SCORES.names())
+def test_gradient_in_float64(name, attention):
+    sentinel = (name, attention, False, True) in ALL
+    combination = build(name, config_of(attention, False, sentinel))
+    lengths = [np.array(n) for n in ([2, 1], [0, 2], [1, 0])]
+    x, evidence, targets, sources = random_inputs((np.array([1, 2]), lengths, False))
+
+    def combine(x, evidence, *states):
+        seen = [source.with_states(given) for source, given in zip(sources, states)]
+        return combine_packed(combination, x, targets, seen, evidence if sentinel else None)[0]
+
+    inputs = (x, evidence, *(source.states for source in sources))
+    assert torch.autograd.gradcheck(combine, inputs, fast_mode=True)
+
+
+@every
+def test_lower_precisions_run(name, attention, share, sentinel):
+    combination = build(name, config_of(attention, share, sentinel), torch.bfloat16)
+    lengths = [np.array(n) for n in ([2, 1], [0, 2], [1, 0])]
+    x, evidence, targets, sources = random_inputs((np.array([1, 2]), lengths, False), torch.bfloat16)
+    assert combine_packed(combination, x, targets, sources, evidence if sentinel else None)[0].isfinite().all()
+
+
+def test_ca_att_sums_over_states_and_does_not_compare_them():
+    combination = build("parallel", config_of("ca-att", False, False, 1))
+    attend = combination.attentions[0]
+    x, h = torch.randn(1, 1, WIDTH).double(), torch.randn(1, 1, 4).double()
+    nothing_hidden = torch.zeros(1, 1, dtype=torch.bool)
+    one, _ = attend.state_sum(x, attend.score(x, attend.score.key(h, 0)), h, nothing_hidden)
+    twice = h.expand(1, 2, 4)
+    two, parts = attend.state_sum(x, attend.score(x, attend.score.key(twice, 0)), twice, nothing_hidden.expand(1, 2))
+    torch.testing.assert_close(two, 2 * one)
+    chi = torch.sigmoid(attend.score.keys[0](h) + attend.score.query(x))
+    torch.testing.assert_close(parts.sum(), 1 - chi.sum())
+
+
+def test_dropped_states_of_ca_att_are_in_neither_sum():
+    config = CombinationConfig(WIDTH, (4,), WIDTH, "ca-att", dropout=0.5)
+    combination = build("parallel", config).train()
+    x, h = torch.randn(1, 1, WIDTH).double(), torch.randn(1, 1, 4).double()
+    attend, hidden = combination.attentions[0], torch.zeros(1, 1, dtype=torch.bool)
+    seen_in_training = set()
+    whole, _ = attend.eval().parts(x, attend.project_source(h), hidden)
+    for seed in range(20):
+        torch.manual_seed(seed)
+        dropped, _ = attend.train().parts(x, attend.project_source(h), hidden)
+        seen_in_training.add(bool((dropped == 0).all()))
+        assert (dropped == 0).all() or torch.allclose(dropped, 2 * whole)
+    assert seen_in_training == {False, True}
+
+
+def test_dropout_of_a_softmax_is_of_its_weights():
+    combination = build("flat", CombinationConfig(WIDTH, (4,), WIDTH, "bahdanau", 3, dropout=0.5)).train()
+    x, padding = torch.randn(1, 1, WIDTH).double(), torch.zeros(1, 3, dtype=torch.bool)
+    keys, values = combination.split(combination.project_sources([torch.randn(1, 3, 4).double()])[0])
+    torch.manual_seed(0)
+    read, alpha = combination.state_sum(x, combination.score(x, keys), values, padding)
+    torch.manual_seed(0)
+    dropped = torch.nn.functional.dropout(alpha, 0.5)
+    torch.testing.assert_close(alpha.sum(), torch.ones((), dtype=torch.float64))  # shares are those before
+    assert 0 < (dropped == 0).sum() < 3
+    torch.testing.assert_close(read, (dropped[0, 0] @ values[0])[None])
+
+
+ATTENTION, SHARED, SENTINEL = (
+    "combination_attention",
+    {"share_combination_projections": True},
+    {"attention_sentinel": True},
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("flat", {ATTENTION: "dot"}, "attention: dot: must be one of bahdanau"),
+        ("flat", {ATTENTION: "dot-product", "heads": 4}, "heads: 4 do not divide the width 6"),
+        ("parallel", {**SENTINEL}, "sentinel: there is no distribution over sources"),
+        ("serial", {**SHARED}, "projections: there is no distribution over sources"),
+        ("serial", {"output_dim": 8}, "serial adds context vectors to decoder states, but they are 8 and 6 wide"),
+        (
+            "flat",
+            {ATTENTION: "ca-att", **SHARED},
+            "projections of width 1, not 6",
+        ),
+        (
+            "flat",
+            {ATTENTION: "luong", **SHARED, "output_dim": 8},
+            "of width 6, not 8",
+        ),
+        (
+            "hierarchical",
+            {ATTENTION: "ca-att-luong", **SHARED, "output_dim": 8},
+            "luong computes",
+        ),
+        (
+            "flat",
+            {ATTENTION: "ca-att", **SENTINEL},
+            r"sentinel: ca-att in a flat combination has v\(c\)",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        ATTENTION_COMBINATIONS[name](
+            CombinationConfig(**{"query_dim": 6, "source_dims": (4,), "output_dim": 6, **options})
+        )
+
+
+def test_sources_of_other_sentences_are_refused():
+    _, _, _, sources = one_source()
+    with pytest.raises(ValueError, match="2 sentences, but a source is of 3"):
+        CombinationPlan.make(Ragged(np.array([3, 3])), [source.rows for source in sources])

@@ -1,0 +1,190 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.steps import StepOrder
+from docnmt_fairseq.recurrent import ca_rnn_steps
+from docnmt_fairseq.recurrent.attentive import DECODER_CELLS, attentive_cell
+from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
+from docnmt_fairseq.recurrent.layers import DEEP_OUTPUTS, BidirectionalLayers, DeepOutput, summary
+from docnmt_fairseq.recurrent.products import product, repeated_product
+from tests.reference import recurrent as reference
+from tests.support.comparison import PRECISIONS, assert_same
+from tests.support.documents import layouts
+
+CELLS = RECURRENT_CELLS.names()
+every_cell = pytest.mark.parametrize("name", CELLS)
+ROWS = Ragged(np.array([3, 1, 5, 2, 5, 1]))
+
+
+def random(*shape, dtype=torch.float64, seed=0):
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed)).requires_grad_()
+
+
+def build(name, dtype=torch.float64, input_dim=4, state_dim=3):
+    torch.manual_seed(0)
+    return RECURRENT_CELLS[name](input_dim, state_dim).to(dtype)
+
+
+def initial_of(cell, rows, dtype=torch.float64):
+    return tuple(random(rows, cell.state_dim, dtype=dtype, seed=part + 1) for part in range(cell.parts))
+
+
+@PRECISIONS
+@every_cell
+@pytest.mark.parametrize("reverse", [False, True])
+@settings(max_examples=5)
+@given(layout=layouts(max_documents=2))
+def test_whole_rows_are_their_steps(name, reverse, dtype, tolerance, layout):
+    cell, x = build(name, dtype), random(layout.tokens.total, 4, dtype=dtype)
+    state = initial_of(cell, layout.tokens.rows, dtype)
+    fast = cell.sequence(x, StepOrder(layout.tokens, reverse=reverse), state)
+    slow = reference.sequence(cell, x, layout.tokens.lengths, state, reverse)
+    assert_same(fast, slow, [x, *state, *cell.parameters()], tolerance)
+
+
+@PRECISIONS
+@every_cell
+def test_a_step_is_the_equation(name, dtype, tolerance):
+    cell, x = build(name, dtype), random(5, 4, dtype=dtype)
+    state = initial_of(cell, 5, dtype)
+    step, module = reference.step_of(cell)
+    slow = [torch.cat(step(module, x[row], tuple(part[row] for part in state))) for row in range(5)]
+    fast = torch.cat(cell.step(x, state), dim=1)
+    assert_same(fast, torch.stack(slow), [x, *state, *cell.parameters()], tolerance)
+
+
+@every_cell
+def test_without_an_initial_state_rows_begin_with_zeros(name):
+    cell, x, order = build(name), random(ROWS.total, 4), StepOrder(ROWS)
+    zeros = tuple(torch.zeros(ROWS.rows, 3, dtype=torch.float64) for _ in range(cell.parts))
+    assert torch.equal(cell.sequence(x, order), cell.sequence(x, order, zeros))
+
+
+def test_gradients_of_the_hand_written_loop_are_those_of_differences():
+    cell = build("ca-rnn")
+    x, state, order = random(ROWS.total, 4), initial_of(cell, ROWS.rows), StepOrder(ROWS)
+    weights = [parameter.detach().requires_grad_() for parameter in cell.parameters()]
+    names = [name for name, _ in cell.named_parameters()]
+
+    def outputs(x, *tensors):
+        given = dict(zip(names, tensors[len(state) :]))
+        return torch.func.functional_call(cell, given, (x, order, tensors[: len(state)]))
+
+    cell.forward = cell.sequence
+    assert torch.autograd.gradcheck(outputs, (x, *state, *weights))
+
+
+def test_gradients_where_the_input_wants_none():
+    cell, x = build("ca-rnn"), random(ROWS.total, 4)
+    of_both = torch.autograd.grad(cell.sequence(x, StepOrder(ROWS)).sin().sum(), [*cell.parameters()])
+    alone = torch.autograd.grad(cell.sequence(x.detach(), StepOrder(ROWS)).sin().sum(), [*cell.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(of_both, alone))
+
+
+def test_products_without_onednn_are_the_same(monkeypatch):
+    from docnmt_fairseq.recurrent import products
+
+    cell, x = build("ca-rnn", torch.float32), random(ROWS.total, 4, dtype=torch.float32)
+    with_it = cell.sequence(x, StepOrder(ROWS))
+    monkeypatch.setattr(products, "_onednn", lambda: None)
+    assert_same(with_it, cell.sequence(x, StepOrder(ROWS)), [x, *cell.parameters()], 1e-5)
+
+
+def test_products_take_any_strides():
+    x, weight = random(7, 10, dtype=torch.float32).detach(), random(9, 5, dtype=torch.float32).detach()
+    expected = x[:, 2:7] @ weight.t()
+    torch.testing.assert_close(product(x[:, 2:7], weight), expected)
+    torch.testing.assert_close(repeated_product(weight, 3)(x[:, 2:7]), expected)
+    torch.testing.assert_close(repeated_product(weight.t(), 3)(x[:, :9]), x[:, :9] @ weight)
+
+
+@every_cell
+def test_a_row_does_not_depend_on_others(name):
+    cell, x = build(name), random(ROWS.total, 4)
+    state = initial_of(cell, ROWS.rows)
+    together = cell.sequence(x, StepOrder(ROWS, reverse=True), state).split(ROWS.lengths.tolist())
+    for number, row in enumerate(x.split(ROWS.lengths.tolist())):
+        order = StepOrder(Ragged(ROWS.lengths[number : number + 1]), reverse=True)
+        alone = cell.sequence(row, order, tuple(part[number : number + 1] for part in state))
+        torch.testing.assert_close(together[number], alone, atol=1e-12, rtol=1e-12)
+
+
+@settings(max_examples=20)
+@given(layout=layouts(max_documents=2))
+def test_steps_hold_every_item_of_their_rows_once(layout):
+    rows = layout.tokens
+    for among in (None, np.arange(rows.rows)[::2]):
+        for reverse in (False, True):
+            order = StepOrder(rows, among, reverse)
+            taken = order.items.tolist()
+            chosen = range(rows.rows) if among is None else among.tolist()
+            assert sorted(taken) == [i for row in chosen for i in range(rows.offsets[row], rows.offsets[row + 1])]
+            assert order.places[order.items].tolist() == [*range(len(taken))]
+            assert sum(order.sizes) == len(taken) and order.sizes == sorted(order.sizes, reverse=True)
+            step = -1 if reverse else 1
+            later = order.items[order.sizes[0] :]
+            assert torch.equal(order.items[order.before] + step, later)
+            assert sum(s.stop - s.start for s in ca_rnn_steps.step_slices(order)) == len(taken)
+
+
+@PRECISIONS
+@every_cell
+@settings(max_examples=3)
+@given(layout=layouts(max_documents=2, max_sentences=3, max_words=4))
+def test_layers_read_from_both_ends(name, dtype, tolerance, layout):
+    torch.manual_seed(0)
+    layers, x = BidirectionalLayers(name, 4, 3, layers=2).to(dtype), random(layout.tokens.total, 4, dtype=dtype)
+    fast, slow = layers(x, layout), reference.bidirectional(layers, x, layout.tokens.lengths)
+    assert_same(fast, slow, [x, *layers.parameters()], tolerance)
+
+
+def test_a_summary_is_the_mean_or_the_last_state_backward():
+    states = random(ROWS.total, 6)
+    of_rows = states.split(ROWS.lengths.tolist())
+    torch.testing.assert_close(summary(states, ROWS, "mean"), torch.stack([row.mean(0) for row in of_rows]))
+    assert torch.equal(summary(states, ROWS, "last-backward"), torch.stack([row[0, 3:] for row in of_rows]))
+
+
+@PRECISIONS
+@pytest.mark.parametrize("name", DECODER_CELLS.names())
+def test_decoder_cells_attend_at_their_place(name, dtype, tolerance):
+    torch.manual_seed(0)
+    cell = attentive_cell(name, input_dim=4, context_dim=2, state_dim=3).to(dtype)
+    attend = torch.nn.Linear(3, 2).to(dtype)
+    y, state = random(5, 4, dtype=dtype), initial_of(cell.cell, 5, dtype)
+    found, context, shares = cell(y, state, lambda s: (attend(s), s[:, :1]))
+    step = reference.conditional_gru if name == "conditional-gru" else reference.attend_first
+    slow = [step(cell, y[row], tuple(part[row] for part in state), attend) for row in range(5)]
+    slow = torch.stack([torch.cat([*of_row, c]) for of_row, c in slow])
+    wanted = [y, *state, *cell.parameters(), *attend.parameters()]
+    assert_same(torch.cat([*found, context], dim=1), slow, wanted, tolerance)
+    assert shares.shape == (5, 1)
+
+
+@PRECISIONS
+@pytest.mark.parametrize("kind", DEEP_OUTPUTS)
+def test_deep_output_is_its_equation(kind, dtype, tolerance):
+    torch.manual_seed(0)
+    module = DeepOutput(3, 4, 2, 5, kind).to(dtype)
+    s, y, c = (random(6, width, dtype=dtype, seed=width) for width in (3, 4, 2))
+    slow = torch.stack([reference.deep_output(module, *row) for row in zip(s, y, c)])
+    assert_same(module(s, y, c), slow, [s, y, c, *module.parameters()], tolerance)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16], ids=str)
+@every_cell
+def test_cells_run_under_autocast(name, kind, monkeypatch):
+    monkeypatch.setattr("docnmt_fairseq.recurrent.products._onednn", lambda: None)  # as on a GPU
+    cell, x = build(name, torch.float32), random(ROWS.total, 4, dtype=kind)
+    state = initial_of(cell, ROWS.rows, torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        cast = cell.sequence(x, StepOrder(ROWS), state)
+    whole = cell.sequence(x.float(), StepOrder(ROWS), state)
+    torch.testing.assert_close(cast.float(), whole, atol=0.03, rtol=0.03)
+    wanted = [x, *state, *cell.parameters()]
+    gradients = (torch.autograd.grad(output.float().sum(), wanted) for output in (cast, whole))
+    for of_cast, of_whole in zip(*gradients):
+        torch.testing.assert_close(of_cast, of_whole, atol=0.1, rtol=0.05)

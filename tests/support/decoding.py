@@ -1,0 +1,32 @@
+"""Ways to decode a batch that must all give what training computes."""
+
+import torch
+
+
+def stepwise(model, sample):
+    """Returns the logits [S, m_t, V] of one step after another, as a search takes them."""
+    encoder_out = model.encoder.forward_torchscript(sample["net_input"])
+    previous, state = sample["net_input"]["prev_output_tokens"], {}
+    steps = [
+        model.decoder(previous[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
+        for step in range(previous.size(1))
+    ]
+    return torch.cat(steps, dim=1)
+
+
+def padded(model, sample):
+    """Returns the logits [S, m_t, V] of all steps at once, from the encoder's output for a search."""
+    encoder_out = model.encoder.forward_torchscript(sample["net_input"])
+    return model.decoder(sample["net_input"]["prev_output_tokens"], encoder_out=encoder_out)[0]
+
+
+def logits(model, sample, **options):
+    return model(**{**sample["net_input"], **options})[0]
+
+
+def stir(model):
+    """Gives every parameter a random value, so that nothing is zero by initialisation."""
+    generator = torch.Generator().manual_seed(7)
+    for parameter in model.parameters():
+        parameter.data.normal_(0, 0.3, generator=generator)
+    return model

@@ -1,0 +1,43 @@
+"""Trained models with their task: loaded safely, or one clear error."""
+
+import pickle
+import shutil
+from pathlib import Path
+
+import pytest
+
+from docnmt_fairseq.checkpoints import load_ensemble
+from docnmt_fairseq.errors import InputError
+from tests.support import toy
+
+
+def test_a_model_is_loaded_with_the_data_that_was_given(data_bin, tmp_path):
+    trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")
+    moved = shutil.copytree(data_bin, tmp_path / "moved")
+    task = load_ensemble(trained, data=moved, overrides={"context": "none"}).task
+    assert (task.cfg.data, str(task.cfg.context)) == (str(moved), "none")
+    (moved / "dict.src.txt").unlink()
+    with pytest.raises(InputError, match=r"cannot be loaded with --data .*moved"):
+        load_ensemble(trained, data=moved)
+
+
+def test_what_is_no_checkpoint_is_named(data_bin, tmp_path):
+    (tmp_path / "model.pt").write_bytes(b"nothing")
+    for name in ("none.pt", "model.pt"):
+        with pytest.raises(InputError, match=f"--path .*{name}"):
+            load_ensemble(tmp_path / name, data=data_bin)
+
+
+@pytest.mark.parametrize("content", [b"words 1", pickle.dumps(Path("x"))], ids=["text", "an object"])
+def test_nobody_is_advised_to_load_what_may_execute_anything(data_bin, tmp_path, content):
+    (tmp_path / "model.pt").write_bytes(content)
+    with pytest.raises(InputError, match=r"--path .*model\.pt: not a checkpoint") as error:
+        load_ensemble(tmp_path / "model.pt", data=data_bin)
+    assert not any(advice in str(error.value) for advice in ("weights_only", "can still be loaded", "two options"))
+
+
+def test_the_member_of_an_ensemble_that_is_no_checkpoint_is_named(data_bin, tmp_path):
+    trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")
+    (tmp_path / "other.pt").write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"--path \S*other.pt: not a checkpoint"):
+        load_ensemble(trained, tmp_path / "other.pt", data=data_bin)

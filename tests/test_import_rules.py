@@ -1,0 +1,129 @@
+"""Arrows between the parts of the package point one way; read from the source, also inside functions."""
+
+import ast
+import graphlib
+from pathlib import Path
+from typing import Dict, Iterator, NamedTuple
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "docnmt_fairseq"
+NAME = PACKAGE.name
+
+# Upper parts may import lower ones, never the reverse; parts of one line may import each other, without circles.
+ORDER = [
+    {"cli"},
+    {"recipes"},
+    {"report"},
+    {"evaluation"},
+    {"translate"},
+    {"tasks"},
+    {"criterions"},
+    {"search"},
+    {"models"},
+    {"embedding"},
+    {"data"},
+    {"context", "multisource", "ca_layers", "recurrent"},
+    {"layers"},
+    {"batch"},
+    {"checkpoints"},
+    {"corpus"},
+    {"aliases", "compat", "errors", "lifetime", "marks", "options", "registry", "the package itself"},
+]
+LEVEL = {part: number for number, parts in enumerate(reversed(ORDER)) for part in parts}
+
+PURE_PYTORCH = ("layers", "batch", "context", "multisource", "ca_layers", "recurrent")
+FAIRSEQ = ("fairseq", "fairseq_cli", "omegaconf", "hydra")
+
+# Where argparse may be imported beside cli/, and why.
+ARGPARSE = {
+    "models": "Namespace and ArgumentParser are what fairseq hands to its models: a configuration is such a Namespace",
+    "compat": "Namespace is among what fairseq's checkpoints hold, and the safe loader must be told",
+}
+
+
+class Import(NamedTuple):
+    """One imported module, and where."""
+
+    file: Path
+    line: int
+    importer: str
+    imported: str
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(PACKAGE.parent)}:{self.line}: imports {self.imported}"
+
+
+def modules() -> Dict[str, Path]:
+    """Returns the file of every module of the package by its name."""
+    found = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+MODULES = modules()
+
+
+def imports_of(module: str) -> Iterator[Import]:
+    file = MODULES[module]
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{file}:{node.lineno}: relative imports are not read here"
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if name in MODULES else str(node.module) for name in inside]
+        else:
+            continue
+        for name in dict.fromkeys(names):
+            yield Import(file, node.lineno, module, name)
+
+
+IMPORTS = [one for module in MODULES for one in imports_of(module)]
+INSIDE = [one for one in IMPORTS if one.imported.split(".")[0] == NAME]
+
+
+def part_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "the package itself"
+
+
+def told(imports) -> str:
+    return "\n".join(map(str, imports))
+
+
+def test_every_part_has_its_place():
+    assert {part_of(module) for module in MODULES} == set(LEVEL)
+
+
+@pytest.mark.parametrize("part", PURE_PYTORCH)
+def test_mechanisms_know_nothing_of_fairseq(part):
+    found = [one for one in IMPORTS if part_of(one.importer) == part and one.imported.split(".")[0] in FAIRSEQ]
+    assert not found, told(found)
+
+
+@pytest.mark.parametrize("part", sorted(LEVEL))
+def test_no_arrow_points_up(part):
+    found = [
+        one for one in INSIDE if part_of(one.importer) == part and LEVEL[part_of(one.imported)] > LEVEL[part]
+    ]  # fmt: skip
+    assert not found, told(found)
+
+
+def test_there_are_no_circles():
+    graph = {module: {one.imported for one in INSIDE if one.importer == module} for module in MODULES}
+    graphlib.TopologicalSorter(graph).prepare()  # its error names the circle
+
+
+def test_the_command_line_is_read_in_cli_alone():
+    places = {"cli", *ARGPARSE}
+    found = [one for one in IMPORTS if one.imported == "argparse" and part_of(one.importer) not in places]
+    assert not found, told(found)
+
+
+def test_what_is_imported_is_there():
+    """An import inside a function may stay behind when a module moves."""
+    found = [one for one in INSIDE if one.imported not in MODULES]
+    assert not found, told(found)

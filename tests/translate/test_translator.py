@@ -1,0 +1,185 @@
+"""Text in, text out, the same translations as fairseq-generate's."""
+
+import json
+import shutil
+
+import pytest
+
+from docnmt_fairseq import cli
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
+from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.postprocess import read_translation
+from docnmt_fairseq.translate.task import DocumentView
+from docnmt_fairseq.translate.translator import DocumentTranslator, SearchOptions
+from tests.support import toy
+from tests.support.documents import write_lines
+
+SEARCH = SearchOptions(beam=3, max_len_b=10)
+SAME_SEARCH = ["--beam", "3", "--max-len-b", "10"]
+LINES = [["a b c", "d", "e e a", "<p>", "b"], ["c d"], ["a", "b", "c", "d", "e", "a b c d e a b"]]
+TRAIN = "The cat sat .\nIt was big .\n<p>\nwe saw the cat .\n\nthe dog saw us .\n\nso the Dog sat .\n"
+RAW = "the  cat sat.\n\u200b\n<p>\na dog saw us.\nIt sat.\n\n\n  \nwe sat .\n<p>\nthe cat was big.\n"
+
+
+@pytest.fixture(scope="module")
+def prepared(data_bin, tmp_path_factory):
+    """Returns the toy data-bin as an output of docnmt prepare."""
+    folder = tmp_path_factory.mktemp("prepared")
+    shutil.copytree(data_bin, folder / "data-bin")
+    options = {"source_lang": "src", "target_lang": "tgt", "tokenizer": "none", "truecase": False, "subwords": "none"}
+    (folder / "manifest.json").write_text(json.dumps({"options": options}))
+    return folder
+
+
+def translator(checkpoint, data, *, view=DocumentView(), **options):
+    return DocumentTranslator.from_checkpoint(
+        checkpoint, data=data, view=view, cpu=True, **{"search": SEARCH, **options}
+    )
+
+
+def assert_as_generated(checkpoint, prepared, *extra, task="document_translation", **options):
+    expected = toy.generate(prepared / "data-bin", checkpoint, *SAME_SEARCH, *extra, task=task).hypotheses
+    hypotheses = iter(expected[number][0] for number in sorted(expected))
+    wanted = [[line if line == "<p>" else next(hypotheses) for line in lines] for lines in LINES]
+    assert next(hypotheses, None) is None
+    for max_tokens in (1000, 1):
+        found = translator(checkpoint, prepared, max_tokens=max_tokens, **options)
+        assert found.translate(LINES) == wanted
+        assert found.translate([LINES[1]]) == [wanted[1]]  # nothing of a call before is seen
+        assert found.throughput.sentences == 12
+
+
+MODELS = {
+    "no context": [],
+    **{name: ["--context-attention", name] for name in CONTEXT_MECHANISMS.names()},
+    "selected": ["--context-attention", "conditional", "--context-top-t", "2", "--sentence-positions", "learned"],
+    "in the decoder": ["--decoder-context-attention", "sentence"],
+    "rounds": ["--target-context-attention", "han", "--memory-contexts", "2", "--context-attention", "han"],
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_mechanism(prepared, tmp_path, model):
+    options = [*MODELS[model], "--context-init", "xavier", "--max-update", "8"]
+    assert_as_generated(toy.train(prepared / "data-bin", tmp_path, *options), prepared)
+
+
+@pytest.mark.parametrize("target", ["1", "2"])
+def test_concatenation(prepared, tmp_path, target):
+    options = ["--concatenate-source", "2", "--concatenate-target", target, "--max-update", "8"]
+    task = "concatenated_translation"
+    trained = toy.train(prepared / "data-bin", tmp_path, *options, task=task, arch="transformer")
+    assert_as_generated(trained, prepared, task=task)
+    with pytest.raises(InputError, match="--context-overlap: not with a model of concatenated_translation"):
+        translator(trained, prepared, view=DocumentView(context_overlap=1))
+
+
+def test_fairseqs_own_model(prepared, tmp_path):
+    trained = toy.train(prepared / "data-bin", tmp_path, "--max-update", "8", task="translation", arch="transformer")
+    assert_as_generated(trained, prepared)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(prepared, tmp_path_factory):
+    options = [*MODELS["selected"], "--max-update", "12", "-s", "src", "-t", "tgt"]
+    return toy.train(prepared / "data-bin", tmp_path_factory.mktemp("selected"), *options)
+
+
+def test_long_documents_go_in_pieces_with_overlap(prepared, checkpoint):
+    view = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
+    assert_as_generated(
+        checkpoint, prepared, *view,
+        view=DocumentView(max_document_sentences=2, context_overlap=1, context_overlap_after=1),
+    )  # fmt: skip
+
+
+def test_an_ensemble_and_the_data_of_the_training(prepared, checkpoint):
+    one = translator(checkpoint, None)
+    both = DocumentTranslator.from_checkpoint(checkpoint, checkpoint, cpu=True, search=SEARCH)
+    assert both.translate(LINES) == one.translate(LINES)
+
+
+def test_empty_lines_end_documents_or_paragraphs(prepared, checkpoint):
+    found = translator(checkpoint, prepared)
+    seen = []
+    divided = found.translate([["", "a b c", "", "", "d e"]], progress=seen.append)[0]
+    assert divided == ["", *found.translate([["a b c"]])[0], "", "", *found.translate([["d e"]])[0]] and sum(seen) == 2
+    marked = found.translate([["a b c", "<p>", "d e", "<p>"]])[0]
+    assert found.translate([["a b c", "", "d e", ""]], empty_lines="paragraph") == [[marked[0], "", marked[2], ""]]
+    assert found.translate([[], [""], [" <p>\u200b"]]) == [[], [""], ["<p>"]]
+
+
+def test_empty_translations_keep_their_line_and_are_counted(prepared, checkpoint, monkeypatch, caplog):
+    found = translator(checkpoint, prepared)
+    monkeypatch.setattr(found.task.target_dictionary, "string", lambda *args, **kwargs: "")
+    assert found.translate([["a", "<p>", "b"]]) == [["", "<p>", ""]]
+    assert "2 sentences have an empty translation" in caplog.text
+
+
+def test_bad_input(prepared, checkpoint, tmp_path, data_bin):
+    found = translator(checkpoint, prepared)
+    with pytest.raises(InputError, match=r"x:2: a sentence of 1,101 tokens, but the model takes 1,024"):
+        found.translate([["a", "a " * 1100]], ["x"])
+    with pytest.raises(InputError, match="--fp16: needs a GPU"):
+        translator(checkpoint, prepared, fp16=True)
+    with pytest.raises(InputError, match="nowhere: no such file"):
+        translator(tmp_path / "nowhere", prepared)
+    (tmp_path / "text").write_text("text")
+    with pytest.raises(InputError, match="text: not a checkpoint"):
+        translator(tmp_path / "text", prepared)
+    with pytest.raises(InputError, match="not a finished output of docnmt prepare"):
+        translator(checkpoint, data_bin)
+    with pytest.raises(InputError, match="--max-document-sentences -1: must not be negative"):
+        translator(checkpoint, prepared, view=DocumentView(max_document_sentences=-1))
+    other = shutil.copytree(prepared, tmp_path / "other")
+    for language in ("src", "tgt"):
+        with open(other / "data-bin" / f"dict.{language}.txt", "a") as stream:
+            stream.write("f 1\n")
+    with pytest.raises(InputError, match="does not fit the dictionaries of"):
+        translator(checkpoint, other)
+    (other / "data-bin" / "dict.tgt.txt").unlink()
+    with pytest.raises(InputError, match=r"lacks data-bin/dict\.tgt\.txt"):
+        translator(checkpoint, other)
+    (other / "manifest.json").write_text((other / "manifest.json").read_text().replace("src", "xx"))
+    with pytest.raises(InputError, match="is xx-tgt, the model src-tgt"):
+        translator(checkpoint, other)
+
+
+def test_the_command_gives_what_prepare_generate_and_postprocess_give(tmp_path, capsys, caplog):
+    for side, text in (("en", TRAIN), ("de", TRAIN.upper().replace("<P>", "<p>"))):
+        (tmp_path / f"train.{side}").write_text(text)
+    source = ["the cat sat .", "", *RAW.splitlines()[3:]]  # as prepare takes it
+    write_lines(tmp_path / "test.en", source)
+    write_lines(tmp_path / "test.de", [line if line.strip() in ("", "<p>") else "X" for line in source])
+    train = str(tmp_path / "train")
+    files = {"train": train, "valid": [train], "test": [str(tmp_path / "test")], "output": tmp_path / "out"}
+    prepare(PrepareConfig("en", "de", **files, tokenizer="moses", truecase=True, subwords="bpe", vocab_size=60))
+    options = [*MODELS["selected"], "--max-update", "30"]
+    trained = toy.train(tmp_path / "out" / "data-bin", tmp_path / "model", *options)
+    log = tmp_path / "log"
+    log.write_text(
+        toy.generate_text(tmp_path / "out" / "data-bin", trained, *SAME_SEARCH, "--remove-bpe", "sentencepiece")
+    )
+    expected = iter(line for line in read_translation(tmp_path / "out", "test", log).text if line not in ("", "<p>"))
+
+    (tmp_path / "raw").write_text(RAW)
+    caplog.set_level("INFO")
+    caplog.set_level("INFO", "fairseq")  # so that the level that the command sets does not outlive the test
+    arguments = ["--path", str(trained), "--input", str(tmp_path / "raw"), "--output", str(tmp_path / "translated")]
+    arguments += ["--cpu", *SAME_SEARCH]
+    assert cli.main(["translate", *arguments]) == 0
+    lines = (tmp_path / "translated").read_text().split("\n")
+    assert lines == [next(expected) if text.isascii() and text.strip(" <p>") else text.strip("\u200b ")
+                     for text in RAW.split("\n")]  # fmt: skip
+    assert next(expected, None) is None and len(set(lines)) > 2
+    assert "sentences/s" in caplog.text and "raw:2: nothing of this line can be seen" in caplog.text
+    assert cli.main(["translate", *arguments]) == 2
+    assert "is there already; --force replaces" in capsys.readouterr().err
+    assert cli.main(["translate", *arguments, "--resume"]) == 0
+
+
+@pytest.mark.parametrize("option", ["--beam", "--max-tokens", "--max-len-b"])
+def test_options_out_of_range(capsys, option):
+    assert cli.main(["translate", "--path", "m", option, "0"]) == 2
+    assert f"docnmt translate: error: {option} 0: at least 1" in capsys.readouterr().err
