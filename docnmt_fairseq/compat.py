@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 
-def _safe_globals() -> list:
-    """Returns what fairseq's own checkpoints hold beside tensors; nothing in it can execute anything."""
+def _safe_globals() -> typing.List[typing.Any]:
+    """What fairseq's own checkpoints hold beside tensors; nothing in it can execute anything."""
     from fairseq.distributed.utils import _TensorPlaceholder
     from omegaconf import DictConfig, ListConfig
     from omegaconf.base import ContainerMetadata, Metadata
@@ -19,8 +19,8 @@ def _safe_globals() -> list:
     try:
         from numpy._core import multiarray
     except ImportError:  # numpy 1
-        from numpy.core import multiarray
-    names: list = [argparse.Namespace]  # the options of models without a dataclass
+        from numpy.core import multiarray  # type: ignore[no-redef]  # the same module
+    names: typing.List[typing.Any] = [argparse.Namespace]  # the options of models without a dataclass
     names += [np.ndarray, np.dtype]  # counts of --eval-bleu in the meters
     for module in ("numpy._core.multiarray", "numpy.core.multiarray"):
         names += [(multiarray._reconstruct, f"{module}._reconstruct"), (multiarray.scalar, f"{module}.scalar")]
@@ -44,7 +44,7 @@ def _switch_off_the_fast_path() -> None:
         return
     initialise = TransformerEncoderLayerBase.__init__
 
-    def without_fast_path(self: torch.nn.Module, *args, **kwargs) -> None:
+    def without_fast_path(self: TransformerEncoderLayerBase, *args: typing.Any, **kwargs: typing.Any) -> None:
         initialise(self, *args, **kwargs)
         self.can_use_fastpath = False
 
@@ -60,7 +60,7 @@ def _let_torchrun_start_processes() -> None:
     from fairseq.models import distributed_fairseq_model as wrapping
 
     infer = distributed.infer_init_method
-    if getattr(infer, "docnmt", False):
+    if infer.__module__ == __name__:  # done already
         return
 
     def infer_init_method(cfg: typing.Any, force_distributed: bool = False) -> None:
@@ -75,13 +75,15 @@ def _let_torchrun_start_processes() -> None:
         else:
             infer(cfg, force_distributed)
 
-    infer_init_method.docnmt = True
     distributed.infer_init_method = infer_init_method
     wrapper = wrapping.DistributedDataParallel
 
     def on_cpu_too(
-        module: torch.nn.Module, device_ids: object = None, output_device: object = None, **kwargs
-    ) -> object:
+        module: torch.nn.Module,
+        device_ids: typing.Optional[typing.List[int]] = None,
+        output_device: typing.Optional[int] = None,
+        **kwargs: typing.Any,
+    ) -> torch.nn.parallel.DistributedDataParallel:
         if not next(module.parameters()).is_cuda:
             device_ids = output_device = None
         return wrapper(module=module, device_ids=device_ids, output_device=output_device, **kwargs)

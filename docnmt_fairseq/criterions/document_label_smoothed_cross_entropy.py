@@ -62,7 +62,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         self.report_cxmi = report_cxmi
 
     def forward(self, model: torch.nn.Module, sample: Dict, reduce: bool = True) -> Tuple[Tensor, int, Dict]:
-        """Returns the loss, the sample size and sums to log.
+        """The loss, the sample size and sums to log.
 
         Raises:
             InputError: with ``report_cxmi``, a model or a task that has no document context to hide.
@@ -79,13 +79,13 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     def compute_loss(
         self, model: torch.nn.Module, net_output: Tuple, sample: Dict, reduce: bool = True
     ) -> Tuple[Tensor, Tensor]:
-        """Returns loss and negative log-likelihood, summed or [real target tokens, 1]; keeps the latter by place."""
+        """Loss and negative log-likelihood, summed or [real target tokens, 1]; keeps the latter by place."""
         loss, nll = super().compute_loss(model, net_output, sample, reduce=False)
         self._nll_by_place = self._by_place(model, net_output, sample, nll.detach())
         return (loss.sum(), nll.sum()) if reduce else (loss, nll)
 
     def get_lprobs_and_target(self, model: torch.nn.Module, net_output: Tuple, sample: Dict) -> Tuple[Tensor, Tensor]:
-        """Returns log-probabilities [real target tokens, V] and targets [real target tokens]."""
+        """Log-probabilities [real target tokens, V] and targets [real target tokens]."""
         target = model.get_targets(sample, net_output)
         if target.dim() == 1:  # packed already
             return model.get_normalized_probs(net_output, log_probs=True), target
@@ -94,13 +94,13 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         return model.get_normalized_probs(packed, log_probs=True), target[real]
 
     def _real(self, target: Tensor) -> Tensor:
-        """Returns which of padded targets [S, m_t] count."""
+        """Which of padded targets [S, m_t] count."""
         real = target.ne(self.padding_idx)
         real[:, : self.ignore_prefix_size] = False
         return real
 
     def _by_place(self, model: torch.nn.Module, net_output: Tuple, sample: Dict, nll: Tensor) -> Dict[str, Tensor]:
-        """Returns sums over the tokens of the sentences that open their documents, and of the others."""
+        """Sums over the tokens of the sentences that open their documents, and of the others."""
         if "opens_document" not in sample:
             return {}
         opens = sample["opens_document"][:, None].expand_as(sample["target"])  # [S, m_t]
@@ -114,7 +114,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         return sums
 
     def _without_context(self, model: torch.nn.Module, sample: Dict) -> Dict[str, Tensor]:
-        """Returns the sums of the same sentences, each by itself."""
+        """The sums of the same sentences, each by itself."""
         if "layout" not in sample["net_input"]:
             raise InputError("--report-cxmi: needs --task document_translation and a model that sees documents")
         alone = sample["net_input"]["layout"].without_context()
@@ -149,7 +149,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
 
 
 def chi_by_layer(model: torch.nn.Module, recording: Recording) -> Dict[str, Tensor]:
-    """Returns sum and number of the recorded χ of every χ-gated layer, zeros of one that nothing came to.
+    """Sum and number of the recorded χ of every χ-gated layer, zeros of one that nothing came to.
 
     The same keys for every batch of a model, as processes need that add up what they log.
     """

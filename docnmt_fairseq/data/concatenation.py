@@ -17,7 +17,7 @@ from docnmt_fairseq.data.pieces import running_total
 
 
 def context_counts(documents: np.ndarray, tokens: np.ndarray, most: np.ndarray, longest: int) -> np.ndarray:
-    """Returns how many sentences of the same document stand before each in its window, [S].
+    """How many sentences of the same document stand before each in its window, [S].
 
     Args:
         documents: [D + 1] first sentence of every document, and their total.
@@ -57,7 +57,7 @@ class Windows:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Returns the tokens of every window, [items]."""
+        """The tokens of every window, [items]."""
         total, end = running_total(self.tokens), np.arange(self.first, len(self.tokens)) + 1
         return total[end] - total[end - 1 - self.counts[self.first :]]
 
@@ -134,7 +134,7 @@ class ConcatenationDataset(LanguagePairDataset):
         return {**super().__getitem__(int(number)), "id": item - self.carried}
 
     def batch_by_size(self, indices: np.ndarray, *args, **kwargs) -> List[np.ndarray]:
-        """Returns fairseq's batches, and the last one, too, where its rows are no multiple of what was asked for."""
+        """fairseq's batches, and the last one, too, where its rows are no multiple of what was asked for."""
         if not len(indices):
             return []
         batches = super().batch_by_size(indices, *args, **kwargs)
@@ -143,13 +143,13 @@ class ConcatenationDataset(LanguagePairDataset):
 
 
 def last_sentence_start(tokens: Tensor, break_symbol: int) -> int:
-    """Returns where the sentence after the last break begins; 0 without a break."""
+    """Where the sentence after the last break begins; 0 without a break."""
     breaks = tokens.eq(break_symbol).nonzero()
     return int(breaks[-1]) + 1 if len(breaks) else 0
 
 
 def keep_last_sentence(hypothesis: Dict[str, object], break_symbol: int, len_penalty: Optional[float]) -> Dict:
-    """Returns what a hypothesis says after its last break: tokens, their scores, and the score of these alone.
+    """What a hypothesis says after its last break: tokens, their scores, and the score of these alone.
 
     Args:
         hypothesis: of fairseq's search; without a break it is returned as it is.

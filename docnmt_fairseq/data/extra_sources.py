@@ -58,7 +58,7 @@ class ExtraSourceData:
         self.widths: Dict[str, Tuple[int, str]] = {}  # of features, and where they were found
 
     def inputs(self, specs: Sequence[SourceSpec], widths: Sequence[int], split: str) -> List[ExtraSourceInput]:
-        """Returns what a model must know of its extra sources.
+        """What a model must know of its extra sources.
 
         Args:
             specs: the sources.
@@ -82,7 +82,7 @@ class ExtraSourceData:
         return found
 
     def dictionary(self, suffix: str) -> Dictionary:
-        """Returns the dictionary of a text.
+        """The dictionary of a text.
 
         Raises:
             InputError: there is none, or it lacks ``<p>``, which the source's has.
@@ -103,7 +103,7 @@ class ExtraSourceData:
     def lines(
         self, specs: Sequence[SourceSpec], data_bin: Path, split: str, source: object, upsample: int
     ) -> List[Optional[object]]:
-        """Returns the indexed dataset of every extra source; None for those that the document holds.
+        """The indexed dataset of every extra source; None for those that the document holds.
 
         Args:
             specs: the sources.
@@ -169,11 +169,11 @@ class LineSource:
 
     @classmethod
     def join(cls, of_sentences: List[Tensor]) -> "LineSource":
-        """Returns the source of a batch from the items of each sentence."""
+        """The source of a batch from the items of each sentence."""
         return cls(torch.cat(of_sentences), np.array([len(items) for items in of_sentences]))
 
     def to(self, device: torch.device) -> "LineSource":
-        """Returns the same with its tensor on ``device``."""
+        """The same with its tensor on ``device``."""
         return replace(self, values=self.values.to(device))
 
 

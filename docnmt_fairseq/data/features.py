@@ -51,7 +51,7 @@ class FeatureFile:
 
     @cached_property
     def offsets(self) -> Optional[np.ndarray]:
-        """Returns where each line's rows begin, and their total, [lines + 1]; None where all have the same number."""
+        """Where each line's rows begin, and their total, [lines + 1]; None where all have the same number."""
         if self.path.suffix == ".npy":
             return None
         with np.load(self.path) as archive:
@@ -59,7 +59,7 @@ class FeatureFile:
 
     @cached_property
     def values(self) -> np.ndarray:
-        """Returns the features, mapped from disk; those of a compressed archive are read."""
+        """The features, mapped from disk; those of a compressed archive are read."""
         if self.path.suffix == ".npy":
             return np.load(self.path, mmap_mode="r")
         with zipfile.ZipFile(self.path) as archive:
@@ -79,11 +79,11 @@ class FeatureFile:
             return np.memmap(self.path, dtype, mode="r", offset=stream.tell(), shape=shape, order=order)
 
     def __getstate__(self) -> Dict[str, object]:
-        """Returns what another process opens the file by."""
+        """What another process opens the file by."""
         return {name: value for name, value in vars(self).items() if name not in ("values", "offsets")}
 
     def rows(self, line: int) -> np.ndarray:
-        """Returns the features of a line, [n, d] float32.
+        """The features of a line, [n, d] float32.
 
         Raises:
             InputError: NaN or infinity among them: only now are they read from disk.
@@ -100,7 +100,7 @@ class FeatureFile:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Returns how many rows each line has, [lines]."""
+        """How many rows each line has, [lines]."""
         if self.offsets is not None:
             return np.diff(self.offsets)
         return np.full(self.lines, 1 if self.values.ndim == 2 else self.values.shape[1])
@@ -137,7 +137,7 @@ class FeatureLines:
 
 
 def find_features(data_bin: Path, split: str, name: str) -> FeatureFile:
-    """Returns the features of a split, in the data-bin or in the folder around it.
+    """The features of a split, in the data-bin or in the folder around it.
 
     Raises:
         InputError: there are none, or several.

@@ -25,7 +25,7 @@ class Marks:
 
     @classmethod
     def read(cls, dataset: object, paragraph_symbol: Optional[int]) -> "Marks":
-        """Returns the marks of a fairseq dataset.
+        """The marks of a fairseq dataset.
 
         Args:
             dataset: an indexed dataset; its sizes are read, and the first tokens of its two-token items.
@@ -40,7 +40,7 @@ class Marks:
 
 
 def first_tokens(dataset: object, items: np.ndarray) -> np.ndarray:
-    """Returns the first token of the given items, straight from the memory map where there is one."""
+    """The first token of the given items, straight from the memory map where there is one."""
     index = getattr(dataset, "_index", None)
     if hasattr(index, "_pointers") and hasattr(dataset, "_bin_buffer"):
         tokens = np.frombuffer(dataset._bin_buffer, dtype=index.dtype)
@@ -82,7 +82,7 @@ class DocumentIndex:
     def build(
         cls, marks: Marks, name: str, unmarked: str = "document", parts: Sequence[int] = (), strict: bool = True
     ) -> "DocumentIndex":
-        """Returns the index of a corpus.
+        """The index of a corpus.
 
         Args:
             marks: of either side, they are equal.
@@ -117,14 +117,14 @@ class DocumentIndex:
         return len(self.documents) - 1
 
     def paragraph_positions(self, document: int, start: int, end: int) -> np.ndarray:
-        """Returns the place in the document of the paragraph of sentences start..end-1, from 0."""
+        """The place in the document of the paragraph of sentences start..end-1, from 0."""
         sentences = np.arange(start, end, dtype=self.paragraphs.dtype)  # of another type numpy would copy the table
         first = np.searchsorted(self.paragraphs, self.documents[document], side="right")
         return np.searchsorted(self.paragraphs, sentences, side="right") - first
 
 
 def _starts(items: np.ndarray, ends: np.ndarray, total: int) -> np.ndarray:
-    """Returns the first sentences of documents, and the total; documents without a sentence are left out."""
+    """The first sentences of documents, and the total; documents without a sentence are left out."""
     return np.unique(np.concatenate([[0], np.searchsorted(items, ends), [total]]))
 
 
@@ -141,7 +141,7 @@ def _check_paragraphs(marks: Marks, ends: np.ndarray, name: str) -> None:
 def read_index(
     source: object, target: Optional[object], symbols: Tuple[Optional[int], Optional[int]], name: str, unmarked: str
 ) -> DocumentIndex:
-    """Returns the index of a parallel corpus after checking that both sides have the same marks.
+    """The index of a parallel corpus after checking that both sides have the same marks.
 
     Args:
         source, target: fairseq datasets; no target in translation.
@@ -156,7 +156,7 @@ def read_index(
 
 
 def part_starts(dataset: object) -> List[int]:
-    """Returns where the files of a combined dataset begin (train, train1, ...), each as often as it is repeated."""
+    """Where the files of a combined dataset begin (train, train1, ...), each as often as it is repeated."""
     starts, begin = [], 0
     for length, end in zip(getattr(dataset, "real_sizes", []), getattr(dataset, "cumulative_sizes", [])):
         starts += range(begin, end, length)

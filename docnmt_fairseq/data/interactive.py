@@ -28,7 +28,7 @@ class LinesInMemory:
 
 
 def index_of(lines: LinesInMemory, paragraph_symbol: Optional[int]) -> DocumentIndex:
-    """Returns the documents among typed lines, of which the last may be unfinished; none if there are only marks."""
+    """The documents among typed lines, of which the last may be unfinished; none if there are only marks."""
     marks = Marks.read(lines, paragraph_symbol)
     if (marks.document_end | marks.paragraph_end).all():
         empty = np.zeros(0, dtype=np.int32)
@@ -96,7 +96,7 @@ class InteractiveDataset(DocumentDataset):
         }
 
     def decoded_sentences(self) -> np.ndarray:
-        """Returns how many new sentences every piece holds, [P]."""
+        """How many new sentences every piece holds, [P]."""
         skipped, old = self.skipped, np.flatnonzero(self.index.items < self.carried)
         self.skipped = np.union1d(skipped, old)
         counts = super().decoded_sentences()
@@ -104,7 +104,7 @@ class InteractiveDataset(DocumentDataset):
         return counts
 
     def collater(self, samples: List[Dict[str, object]]) -> Dict[str, object]:
-        """Returns the batch, remembering its documents."""
+        """The batch, remembering its documents."""
         batch = super().collater(samples)
         if batch:
             numbers = [sample["number"] for sample in samples if len(sample["ids"])]
@@ -116,7 +116,7 @@ class InteractiveDataset(DocumentDataset):
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        """Returns False, or fairseq would keep every buffer that was ever typed."""
+        """False, or fairseq would keep every buffer that was ever typed."""
         return False
 
 
@@ -151,7 +151,7 @@ class OpenDocument:
         max_tokens: int,
         overlap: Tuple[int, int] = (0, 0),
     ) -> InteractiveDataset:
-        """Returns the new lines as documents; an empty line (one token) ends one, ``<p>`` ends a paragraph.
+        """The new lines as documents; an empty line (one token) ends one, ``<p>`` ends a paragraph.
 
         Args:
             lines: token tensors, each ending in end of sentence.
@@ -200,7 +200,7 @@ class OpenDocument:
         return len(line) == 2 and int(line[0]) == self.paragraph_symbol
 
     def batch_of(self, src_lengths: Tensor) -> OpenBatch:
-        """Returns the documents of the batch in hand, which must have the given lengths of sentences."""
+        """The documents of the batch in hand, which must have the given lengths of sentences."""
         lengths = src_lengths.cpu().numpy()
         if not self.batches or not np.array_equal(self.batches[0].layout.decoded_tokens.lengths, lengths):
             raise InputError("a batch without its documents: use --num-workers 0 and --data-buffer-size 0 here")

@@ -54,7 +54,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
         self.translated = self.other_breaks = 0
 
     def state_dict(self) -> Dict[str, object]:
-        """Returns how documents are seen; fairseq keeps it in the checkpoint."""
+        """How documents are seen; fairseq keeps it in the checkpoint."""
         return {name: self.view(name) for name in self.view_defaults}
 
     def load_state_dict(self, state_dict: Dict[str, object]) -> None:
@@ -67,7 +67,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
         return self.view("concatenate_source"), self.view("concatenate_target")
 
     def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> torch.nn.Module:
-        """Returns the model, for dictionaries that hold the break symbol; checks the options, which are known now.
+        """The model, for dictionaries that hold the break symbol; checks the options, which are known now.
 
         Raises:
             InputError: options out of range.
@@ -109,7 +109,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
     def filter_indices_by_size(
         self, indices: np.ndarray, dataset: object, max_positions: object = None, ignore_invalid_inputs: bool = False
     ) -> np.ndarray:
-        """Returns the samples whose sentence is not too long for the model; context is shortened to what it takes."""
+        """The samples whose sentence is not too long for the model; context is shortened to what it takes."""
         if max_positions is not None:
             pair = max_positions if isinstance(max_positions, (tuple, list)) else (max_positions, max_positions)
             dataset.fit(*pair)
@@ -118,7 +118,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
     def build_dataset_for_inference(
         self, src_tokens: List[torch.Tensor], src_lengths: List[int], constraints: Optional[torch.Tensor] = None
     ) -> ConcatenationDataset:
-        """Returns the lines of fairseq-interactive as windows; a document goes on until an empty line ends it."""
+        """The lines of fairseq-interactive as windows; a document goes on until an empty line ends it."""
         carried, lines = self.open_lines, [*self.open_lines, *src_tokens]
         together = LinesInMemory(lines)
         index = index_of(together, self.paragraph_symbols()[0])
@@ -128,7 +128,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
         return self._dataset(together, None, index, carried=len(carried))
 
     def build_generator(self, models: List, args: object, *more, **kwargs) -> object:
-        """Returns fairseq's search; ``InputError`` for options that do not fit targets of several sentences."""
+        """fairseq's search; ``InputError`` for options that do not fit targets of several sentences."""
         if self.window[1] > 1 and getattr(args, "print_alignment", None):
             raise InputError("--print-alignment: not supported with --concatenate-target over 1")
         return super().build_generator(models, args, *more, **kwargs)
@@ -136,7 +136,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
     def inference_step(
         self, generator: object, models: List, sample: Dict, prefix_tokens: object = None, constraints: object = None
     ) -> List:
-        """Returns the hypotheses of the sentences themselves, best first as the search ranks them with their context.
+        """The hypotheses of the sentences themselves, best first as the search ranks them with their context.
 
         The batch's target, too, becomes that of the sentences: fairseq prints it and computes BLEU with it.
         """

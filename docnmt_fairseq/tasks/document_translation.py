@@ -94,23 +94,23 @@ class DocumentTranslationTask(DocumentsTask):
 
     @property
     def extra_sources(self) -> List[SourceSpec]:
-        """Returns what sentences have beside themselves."""
+        """What sentences have beside themselves."""
         return parse_specs(self.view("extra_sources"))
 
     @cached_property
     def extra_data(self) -> ExtraSourceData:
-        """Returns the data of extra sources."""
+        """The data of extra sources."""
         cfg = self.cfg
         languages = (cfg.source_lang, cfg.target_lang)
         data_bin = Path(self.data_bin(cfg.train_subset))
         return ExtraSourceData(data_bin, languages, self.src_dict, self.load_dictionary, cfg.dataset_impl)
 
     def extra_inputs(self, specs: List[SourceSpec], widths: Sequence[int] = ()) -> List[ExtraSourceInput]:
-        """Returns what a model with these extra sources must know of them; see :meth:`ExtraSourceData.inputs`."""
+        """What a model with these extra sources must know of them; see :meth:`ExtraSourceData.inputs`."""
         return self.extra_data.inputs(specs, widths, self.cfg.train_subset)
 
     def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> torch.nn.Module:
-        """Returns the model; one from a checkpoint brings its view of documents along."""
+        """The model; one from a checkpoint brings its view of documents along."""
         if from_checkpoint:
             with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
                 take_old_names(cfg, ExtraSourceOptions)
@@ -144,7 +144,7 @@ class DocumentTranslationTask(DocumentsTask):
                 dataset.plans = self.plans
 
     def build_criterion(self, cfg: FairseqDataclass, *args, **kwargs) -> torch.nn.Module:
-        """Returns the criterion; ``InputError`` for an option that needs padded outputs."""
+        """The criterion; ``InputError`` for an option that needs padded outputs."""
         if getattr(cfg, "ignore_prefix_size", 0) > 0:
             raise InputError("--ignore-prefix-size needs padded batches; with document_translation it must be 0")
         return super().build_criterion(cfg, *args, **kwargs)
@@ -213,7 +213,7 @@ class DocumentTranslationTask(DocumentsTask):
     def filter_indices_by_size(
         self, indices: np.ndarray, dataset: object, max_positions: object = None, ignore_invalid_inputs: bool = False
     ) -> np.ndarray:
-        """Returns all pieces; sentences too long for the model are taken out of them where that is allowed."""
+        """All pieces; sentences too long for the model are taken out of them where that is allowed."""
         if not isinstance(dataset, DocumentDataset) or max_positions is None:
             return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
         longest = max_positions if isinstance(max_positions, (tuple, list)) else (max_positions, max_positions)
@@ -236,7 +236,7 @@ class DocumentTranslationTask(DocumentsTask):
     def build_dataset_for_inference(
         self, src_tokens: List[torch.Tensor], src_lengths: List[int], constraints: Optional[torch.Tensor] = None
     ) -> DocumentDataset:
-        """Returns the lines of fairseq-interactive as documents; lines of an unfinished one see those before them."""
+        """The lines of fairseq-interactive as documents; lines of an unfinished one see those before them."""
         self.refuse_data_of_lines()
         context = str(self.view("context")) == "document"
         limits = (self.view("max_document_sentences"), self.view("max_document_tokens"))
@@ -246,7 +246,7 @@ class DocumentTranslationTask(DocumentsTask):
     def inference_step(
         self, generator: object, models: List, sample: Dict, prefix_tokens: object = None, constraints: object = None
     ) -> List:
-        """Returns the hypotheses of a batch, completing what fairseq-interactive left of it."""
+        """The hypotheses of a batch, completing what fairseq-interactive left of it."""
         takers = [takes_layout(model) for model in models]
         if any(takers) and not all(takers):
             raise InputError("--path: an ensemble of models with and without document context is not supported")
@@ -270,7 +270,7 @@ class DocumentTranslationTask(DocumentsTask):
         return hypotheses
 
     def train_step(self, sample: Dict, model: torch.nn.Module, *args, **kwargs) -> Tuple:
-        """Returns fairseq's loss, sample size and log; logs how many sentences a word keeps while that number falls."""
+        """fairseq's loss, sample size and log; logs how many sentences a word keeps while that number falls."""
         result = super().train_step(for_model(model, sample), model, *args, **kwargs)
         if self.schedules and sample:
             kept = self.schedules[0].kept().of(sample["net_input"]["layout"].sentences.lengths)
@@ -280,17 +280,17 @@ class DocumentTranslationTask(DocumentsTask):
         return result
 
     def valid_step(self, sample: Dict, model: torch.nn.Module, criterion: torch.nn.Module) -> Tuple:
-        """Returns fairseq's loss, sample size and log."""
+        """fairseq's loss, sample size and log."""
         return super().valid_step(for_model(model, sample), model, criterion)
 
 
 def takes_layout(model: torch.nn.Module) -> bool:
-    """Returns whether the model looks across sentences; fairseq's own models translate each by itself."""
+    """Whether the model looks across sentences; fairseq's own models translate each by itself."""
     return getattr(model, "takes_layout", False)
 
 
 def for_model(model: torch.nn.Module, sample: Dict) -> Dict:
-    """Returns the batch as the model takes it."""
+    """The batch as the model takes it."""
     if takes_layout(model) or "net_input" not in sample:
         return sample
     net_input = {name: value for name, value in sample["net_input"].items() if name not in ("layout", "extra_sources")}

@@ -76,12 +76,12 @@ class DocumentsTask(TranslationTask):
             raise InputError(f"dict.{lacking}.txt lacks {PARAGRAPH}, which the other dictionary has; both need it")
 
     def paragraph_symbols(self) -> Tuple[Optional[int], Optional[int]]:
-        """Returns the number of ``<p>`` in the source and the target dictionary, None where it is missing."""
+        """The number of ``<p>`` in the source and the target dictionary, None where it is missing."""
         numbers = (dictionary.index(PARAGRAPH) for dictionary in (self.src_dict, self.tgt_dict))
         return tuple(None if number == self.src_dict.unk() else number for number in numbers)
 
     def view(self, name: str) -> object:
-        """Returns how documents are seen: the option if given, else as the model was trained, else the default."""
+        """How documents are seen: the option if given, else as the model was trained, else the default."""
         given, trained = getattr(self.cfg, name), self.trained_view.get(name)
         if given is not None:
             return given
@@ -102,7 +102,7 @@ class DocumentsTask(TranslationTask):
     def read_split(
         self, split: str, epoch: int = 1, combine: bool = False
     ) -> Tuple[LanguagePairDataset, DocumentIndex, str]:
-        """Returns a split's lines, its documents, and its name for messages.
+        """A split's lines, its documents, and its name for messages.
 
         Raises:
             InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
@@ -120,12 +120,12 @@ class DocumentsTask(TranslationTask):
         return pair, read_index(pair.src, pair.tgt, self.paragraph_symbols(), name, str(cfg.unmarked_corpus)), name
 
     def data_bin(self, split: Optional[str] = None, epoch: int = 1) -> str:
-        """Returns the data-bin that has a split: in training one after another, else (also of None) the first."""
+        """The data-bin that has a split: in training one after another, else (also of None) the first."""
         paths = utils.split_paths(self.cfg.data)
         return paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
 
     def documents_in_memory(self, lines: List[Tensor]) -> FairseqDataset:
-        """Returns delimited text in memory as the samples that the model sees; ids are line numbers, from 0.
+        """Delimited text in memory as the samples that the model sees; ids are line numbers, from 0.
 
         Args:
             lines: source tokens, each line with its end of sentence; one of this alone ends a document.
@@ -150,17 +150,17 @@ class DocumentsTask(TranslationTask):
         super().optimizer_step(optimizer, model, update_num)
 
     def _dataset(self, source: object, target: Optional[object], index: DocumentIndex) -> FairseqDataset:
-        """Returns the samples of a corpus as the task's models see them."""
+        """The samples of a corpus as the task's models see them."""
         raise NotImplementedError
 
     def get_interactive_tokens_and_lengths(self, lines: List[str], encode_fn: Callable[[str], str]) -> Tuple:
-        """Returns tokens and lengths of typed lines; the subword model, which knows no marks, does not see them."""
+        """Tokens and lengths of typed lines; the subword model, which knows no marks, does not see them."""
         return super().get_interactive_tokens_and_lengths(
             lines, lambda line: line if is_mark(line) else encode_fn(line)
         )
 
     def build_generator(self, models: List, args: object, *more, **kwargs) -> object:
-        """Returns fairseq's search; ``InputError`` for what needs its own batches, or alignments that a model lacks."""
+        """fairseq's search; ``InputError`` for what needs its own batches, or alignments that a model lacks."""
         if getattr(args, "constraints", None):
             raise InputError("--constraints needs sentences without documents: use fairseq's own translation task")
         if getattr(args, "print_alignment", None) and not all(

@@ -1,6 +1,6 @@
 """KeepTopT over the sentences of every document ([T] eq. 3-4), tokens in chunks: relevance is never held whole."""
 
-from typing import Iterator, Tuple
+from typing import Iterator, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -62,8 +62,8 @@ def _places(q: Tensor, k: Tensor, block: AttentionBlock, most: int) -> Tensor:
     return places
 
 
-def _chunks(shape: Tuple[int, int], size: int) -> Iterator[Tuple[slice, slice]]:
-    """Yields slices of rows and columns of about ``size`` places each."""
+def _chunks(shape: Sequence[int], size: int) -> Iterator[Tuple[slice, slice]]:
+    """Slices of rows and columns of about ``size`` places each."""
     rows, columns = max(1, size // shape[1]), min(size, shape[1])
     for row in range(0, shape[0], rows):
         for column in range(0, shape[1], columns):

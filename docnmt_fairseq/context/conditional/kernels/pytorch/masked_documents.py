@@ -48,9 +48,13 @@ class MaskedPlan:
         first = np.repeat(sentences.offsets[documents], rows.lengths)
         of_documents = layout.tokens.lengths[sentences.items_of(documents)]
         own = np.repeat(sentences.items_of(documents), of_documents)
-        index = (layout.index(array) for array in (first, own - first))
-        items = layout.index(layout.document_tokens.items_of(documents))
-        return cls(items, AttentionPlan(rows, rows), *index, int(sentences.lengths[documents].max()))
+        return cls(
+            items=layout.index(layout.document_tokens.items_of(documents)),
+            tokens=AttentionPlan(rows, rows),
+            first=layout.index(first),
+            place=layout.index(own - first),
+            most=int(sentences.lengths[documents].max()),
+        )
 
 
 def attend_masked(
