@@ -1,9 +1,9 @@
-"""fairseq's label-smoothed cross-entropy that also tells, while a model trains, what context is worth to it."""
+"""fairseq's label-smoothed cross-entropy that also logs, while a model trains, what context is worth to it."""
 
 import math
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Dict, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import torch
 from fairseq.criterions import register_criterion
@@ -12,6 +12,8 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterionConfig,
 )
 from fairseq.logging import metrics
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from docnmt_fairseq.ca_layers.decomposition import ReportsChi
@@ -21,6 +23,7 @@ from docnmt_fairseq.options import option
 
 FIRST, LATER = "first", "later"  # sentences of their documents
 HIDDEN = "no_context"
+NetOutput = Tuple[Any, ...]  # of fairseq's models: logits first
 CHI_SUM, CHI_COUNT = "_chi_sum", "_chi_count"
 
 
@@ -42,7 +45,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     Logged in bits a token: ``first_nll_loss`` and ``later_nll_loss`` of the sentences that open their documents and of
     all others, of samples that say which are which (``document_translation``); with ``report_cxmi``, in validation
     only, ``no_context_loss``, ``no_context_nll_loss`` and ``cxmi``. Of a model with χ-gated layers, in validation only:
-    ``chi_LAYER``, the mean χ over the words, by the layer's name without ``layers``.
+    ``chi_LAYER``, the mean χ over the tokens, by the layer's name without ``layers``.
 
     Conditional cross-mutual information ([F] Fernandes et al., Measuring and Increasing Context Usage in Context-Aware
     Machine Translation, ACL 2021) is the mean of log2 p(y|x, C) − log2 p(y|x), both by this model, here over
@@ -51,7 +54,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
 
     def __init__(
         self,
-        task: object,
+        task: FairseqTask,
         sentence_avg: bool,
         label_smoothing: float,
         ignore_prefix_size: int = 0,
@@ -61,7 +64,9 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
         self.report_cxmi = report_cxmi
 
-    def forward(self, model: torch.nn.Module, sample: Dict, reduce: bool = True) -> Tuple[Tensor, int, Dict]:
+    def forward(
+        self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
+    ) -> Tuple[Tensor, int, Dict[str, Any]]:
         """The loss, the sample size and sums to log.
 
         Raises:
@@ -77,14 +82,16 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         return loss, sample_size, log
 
     def compute_loss(
-        self, model: torch.nn.Module, net_output: Tuple, sample: Dict, reduce: bool = True
+        self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, Tensor]:
         """Loss and negative log-likelihood, summed or [real target tokens, 1]; keeps the latter by place."""
         loss, nll = super().compute_loss(model, net_output, sample, reduce=False)
         self._nll_by_place = self._by_place(model, net_output, sample, nll.detach())
         return (loss.sum(), nll.sum()) if reduce else (loss, nll)
 
-    def get_lprobs_and_target(self, model: torch.nn.Module, net_output: Tuple, sample: Dict) -> Tuple[Tensor, Tensor]:
+    def get_lprobs_and_target(
+        self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any]
+    ) -> Tuple[Tensor, Tensor]:
         """Log-probabilities [real target tokens, V] and targets [real target tokens]."""
         target = model.get_targets(sample, net_output)
         if target.dim() == 1:  # packed already
@@ -99,7 +106,9 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         real[:, : self.ignore_prefix_size] = False
         return real
 
-    def _by_place(self, model: torch.nn.Module, net_output: Tuple, sample: Dict, nll: Tensor) -> Dict[str, Tensor]:
+    def _by_place(
+        self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any], nll: Tensor
+    ) -> Dict[str, Tensor]:
         """Sums over the tokens of the sentences that open their documents, and of the others."""
         if "opens_document" not in sample:
             return {}
@@ -108,12 +117,12 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         if first.dim() == 2:
             first = first[self._real(sample["target"])]
         sums = {}
-        for name, words in ((FIRST, first), (LATER, ~first)):
-            sums[f"{name}_nll_loss"] = nll.squeeze(1).mul(words).sum()
-            sums[f"{name}_ntokens"] = words.sum()
+        for name, tokens in ((FIRST, first), (LATER, ~first)):
+            sums[f"{name}_nll_loss"] = nll.squeeze(1).mul(tokens).sum()
+            sums[f"{name}_ntokens"] = tokens.sum()
         return sums
 
-    def _without_context(self, model: torch.nn.Module, sample: Dict) -> Dict[str, Tensor]:
+    def _without_context(self, model: BaseFairseqModel, sample: Dict[str, Any]) -> Dict[str, Tensor]:
         """The sums of the same sentences, each by itself."""
         if "layout" not in sample["net_input"]:
             raise InputError("--report-cxmi: needs --task document_translation and a model that sees documents")
@@ -123,7 +132,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         return {f"{HIDDEN}_loss": loss.detach(), f"{HIDDEN}_nll_loss": nll.detach()}
 
     @classmethod
-    def reduce_metrics(cls, logging_outputs: List[Dict]) -> None:
+    def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         """Logs means over the batches of all processes, whose sums these are."""
         super().reduce_metrics(logging_outputs)
 
@@ -134,21 +143,21 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
             metrics.log_scalar(name, nats / count / math.log(2), count, round=3)
 
         for place in (FIRST, LATER):
-            words = total(f"{place}_ntokens")
-            if words > 0:
-                mean(f"{place}_nll_loss", total(f"{place}_nll_loss"), words)
+            tokens = total(f"{place}_ntokens")
+            if tokens > 0:
+                mean(f"{place}_nll_loss", total(f"{place}_nll_loss"), tokens)
         if any(f"{HIDDEN}_loss" in log for log in logging_outputs):
-            words, hidden = total("ntokens"), total(f"{HIDDEN}_nll_loss")
+            tokens, hidden = total("ntokens"), total(f"{HIDDEN}_nll_loss")
             mean(f"{HIDDEN}_loss", total(f"{HIDDEN}_loss"), total("sample_size"))
-            mean(f"{HIDDEN}_nll_loss", hidden, words)
-            mean("cxmi", hidden - total("nll_loss"), words)
+            mean(f"{HIDDEN}_nll_loss", hidden, tokens)
+            mean("cxmi", hidden - total("nll_loss"), tokens)
         for key in sorted({key for log in logging_outputs for key in log if key.endswith(CHI_COUNT)}):
             layer, inputs = key[: -len(CHI_COUNT)], total(key)
             if inputs > 0:
                 metrics.log_scalar(f"chi_{layer}", total(f"{layer}{CHI_SUM}") / inputs, inputs, round=4)
 
 
-def chi_by_layer(model: torch.nn.Module, recording: Recording) -> Dict[str, Tensor]:
+def chi_by_layer(model: BaseFairseqModel, recording: Recording) -> Dict[str, Tensor]:
     """Sum and number of the recorded χ of every χ-gated layer, zeros of one that nothing came to.
 
     The same keys for every batch of a model, as processes need that add up what they log.
@@ -157,7 +166,8 @@ def chi_by_layer(model: torch.nn.Module, recording: Recording) -> Dict[str, Tens
     for name, layer in model.named_modules():
         if isinstance(layer, ReportsChi):
             name = "_".join(part for part in name.split(".") if part not in ("module", "layers"))
-            chi = [evidence.chi[~evidence.chi.isnan()].double() for evidence in recording.of(layer)]
+            indicators = [evidence for evidence in recording.of(layer) if isinstance(evidence, ContextFreeIndicator)]
+            chi = [indicator.chi[~indicator.chi.isnan()].double() for indicator in indicators]
             sums[f"{name}{CHI_SUM}"] = sum((values.sum() for values in chi), torch.zeros(()))
             sums[f"{name}{CHI_COUNT}"] = torch.tensor(sum(len(values) for values in chi))
     return sums

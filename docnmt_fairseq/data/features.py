@@ -3,7 +3,7 @@
 import zipfile
 from functools import cached_property
 from pathlib import Path
-from typing import Dict, Optional, Tuple
+from typing import Dict, Literal, Optional, Tuple
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ class FeatureFile:
 
     An ``.npy`` holds [lines, d], one row a line, or [lines, n, d]. An ``.npz`` holds ``values`` [total, d] and
     ``offsets`` [lines + 1], where each line's rows begin, and their total. Lines are either those of the delimited
-    text, what stands at its marks being ignored, or its sentences alone: their number tells.
+    text, what stands at its marks being ignored, or its sentences alone, as their number says.
 
     Args:
         path: the file.
@@ -75,11 +75,11 @@ class FeatureFile:
             version = np.lib.format.read_magic(stream)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, in_columns, dtype = read(stream)
-            order = "F" if in_columns else "C"
+            order: Literal["F", "C"] = "F" if in_columns else "C"
             return np.memmap(self.path, dtype, mode="r", offset=stream.tell(), shape=shape, order=order)
 
     def __getstate__(self) -> Dict[str, object]:
-        """What another process opens the file by."""
+        """The state that another process opens the file by."""
         return {name: value for name, value in vars(self).items() if name not in ("values", "offsets")}
 
     def rows(self, line: int) -> np.ndarray:

@@ -2,15 +2,17 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Callable, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 import numpy as np
 from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.data.dataset import DocumentDataset
+from docnmt_fairseq.data.dataset import DocumentDataset, Sample
 from docnmt_fairseq.data.index import DocumentIndex, Marks
 from docnmt_fairseq.errors import InputError
+
+History = List[List[Tensor]]  # of the translations of a document: of each sentence [m_t, w] a model
 
 
 class LinesInMemory:
@@ -48,7 +50,7 @@ class OpenBatch:
     """
 
     layout: DocumentLayout
-    histories: Dict[int, List] = field(default_factory=dict)
+    histories: Dict[int, History] = field(default_factory=dict)
     stays_open: Optional[int] = None
 
 
@@ -65,13 +67,13 @@ class InteractiveDataset(DocumentDataset):
 
     def __init__(
         self,
-        *args,
+        *args: Any,
         batches: Deque[OpenBatch],
         carried: int,
         before: Tuple[int, int],
-        history: List,
+        history: History,
         stays_open: bool,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(*args, **kwargs)
         self.batches = batches
@@ -80,7 +82,7 @@ class InteractiveDataset(DocumentDataset):
         self.history = history
         self.stays_open = stays_open
 
-    def __getitem__(self, number: int) -> Dict[str, object]:
+    def __getitem__(self, number: int) -> Sample:
         sample = super().__getitem__(number)
         old = sample["ids"] < self.carried
         decoded = sample["decoded"].copy()
@@ -103,7 +105,7 @@ class InteractiveDataset(DocumentDataset):
         self.skipped = skipped
         return counts
 
-    def collater(self, samples: List[Dict[str, object]]) -> Dict[str, object]:
+    def collater(self, samples: List[Sample]) -> Sample:
         """The batch, remembering its documents."""
         batch = super().collater(samples)
         if batch:
@@ -116,7 +118,7 @@ class InteractiveDataset(DocumentDataset):
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        """False, or fairseq would keep every buffer that was ever typed."""
+        """False: fairseq would keep every buffer that was ever typed."""
         return False
 
 
@@ -141,7 +143,7 @@ class OpenDocument:
         self.lines: List[Tensor] = []  # of the open document, marks included
         self.before = (0, 0)  # its sentences and paragraphs that are no longer among the lines
         self.batches: Deque[OpenBatch] = deque()
-        self.history: List = []  # of the translations of its sentences, at the end of the last batch
+        self.history: History = []  # of the translations of its sentences, at the end of the last batch
 
     def extend(
         self,

@@ -10,6 +10,7 @@ from typing import Tuple
 
 import numpy as np
 
+from docnmt_fairseq.data.index import Lines
 from docnmt_fairseq.errors import InputError
 
 
@@ -28,7 +29,7 @@ def how_to_make(data_bin: Path, language: str, sentences: int) -> str:
     return f"docnmt embed neighbours {data_bin} --language {language} --sentences {sentences} --model MODEL"
 
 
-def read_similar(data_bin: Path, split: str, pair: Tuple[str, str], lines: object, needed: int) -> np.ndarray:
+def read_similar(data_bin: Path, split: str, pair: Tuple[str, str], lines: Lines, needed: int) -> np.ndarray:
     """A split's table, [lines, K] int16, memory-mapped where it is one file.
 
     Args:
