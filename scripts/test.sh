@@ -13,8 +13,7 @@ say "ruff"
 ruff check .
 ruff format --check .
 say "shellcheck"
-mapfile -t shell_files < <(find scripts benchmarks -name '*.sh' | sort)
-shellcheck -x "${shell_files[@]}" .ci/run
+find scripts benchmarks .ci -type f '(' -name '*.sh' -o -path .ci/run ')' -exec shellcheck -x {} +
 say "mypy"
 mypy
 say "pytest"
