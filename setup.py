@@ -2,6 +2,7 @@
 
 import runpy
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Tuple
 
@@ -21,9 +22,15 @@ class BuildWithKernel(build_py):
         if getattr(self, "editable_mode", False):
             return  # built at first use, and again when a source changes
         module = runpy.run_path(str(Path(__file__).parent / KERNEL / "build.py"))
+        folder = Path(self.build_lib).resolve() / KERNEL
         try:
-            for variant in module["variants"]():
-                module["build"](variant, Path(self.build_lib).resolve() / KERNEL / module["library_name"](variant))
+            with ThreadPoolExecutor() as pool:  # a compiler is one thread for half a minute
+                libraries = [
+                    pool.submit(module["build"], variant, folder / module["library_name"](variant))
+                    for variant in module["variants"]()
+                ]
+                for library in libraries:
+                    library.result()
         except (module["BuildError"], OSError) as error:
             print(f"docnmt_fairseq: no compiled attention kernel: {error}")
 
