@@ -2,11 +2,22 @@
 
 import argparse
 import collections
+import importlib
 import os
+import re
 import typing
+from types import ModuleType
 
 import numpy as np
 import torch
+
+
+def _version(module: ModuleType) -> typing.Tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", module.__version__)[:2])
+
+
+PYTORCH, NUMPY = _version(torch), _version(np)
+SAFE_LOADER = PYTORCH >= (2, 6)  # torch.load refuses what could execute something; older PyTorch executes what it loads
 
 
 def _safe_globals() -> typing.List[typing.Any]:
@@ -16,10 +27,7 @@ def _safe_globals() -> typing.List[typing.Any]:
     from omegaconf.base import ContainerMetadata, Metadata
     from omegaconf.nodes import AnyNode
 
-    try:
-        from numpy._core import multiarray
-    except ImportError:  # numpy 1
-        from numpy.core import multiarray  # type: ignore[no-redef]  # the same module
+    multiarray = importlib.import_module("numpy.core.multiarray" if NUMPY < (2, 0) else "numpy._core.multiarray")
     names: typing.List[typing.Any] = [argparse.Namespace]  # the options of models without a dataclass
     names += [np.ndarray, np.dtype]  # counts of --eval-bleu in the meters
     for module in ("numpy._core.multiarray", "numpy.core.multiarray"):
@@ -31,8 +39,8 @@ def _safe_globals() -> typing.List[typing.Any]:
 
 
 def _allow_fairseq_checkpoints() -> None:
-    """Lets PyTorch's safe loader (2.6 and later) read fairseq's checkpoints. Older PyTorch executes what it loads."""
-    if tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 6):
+    """Lets PyTorch's safe loader read fairseq's checkpoints."""
+    if SAFE_LOADER:
         torch.serialization.add_safe_globals(_safe_globals())
 
 
@@ -40,11 +48,11 @@ def _switch_off_the_fast_path() -> None:
     """Lets fairseq 0.12.2's own models translate on PyTorch 2, where its encoder layers' fast path fails."""
     from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 
-    if "_load_from_state_dict" not in vars(TransformerEncoderLayerBase) or int(torch.__version__.split(".")[0]) < 2:
+    if "_load_from_state_dict" not in vars(TransformerEncoderLayerBase) or PYTORCH < (2, 0):
         return
     initialise = TransformerEncoderLayerBase.__init__
 
-    def without_fast_path(self: TransformerEncoderLayerBase, *args: typing.Any, **kwargs: typing.Any) -> None:
+    def without_fast_path(self: typing.Any, *args: typing.Any, **kwargs: typing.Any) -> None:
         initialise(self, *args, **kwargs)
         self.can_use_fastpath = False
 
@@ -60,7 +68,7 @@ def _let_torchrun_start_processes() -> None:
     from fairseq.models import distributed_fairseq_model as wrapping
 
     infer = distributed.infer_init_method
-    if infer.__module__ == __name__:  # done already
+    if getattr(infer, "docnmt", False):
         return
 
     def infer_init_method(cfg: typing.Any, force_distributed: bool = False) -> None:
@@ -75,15 +83,13 @@ def _let_torchrun_start_processes() -> None:
         else:
             infer(cfg, force_distributed)
 
+    setattr(infer_init_method, "docnmt", True)  # noqa: B010  (functions of no declared type take it)
     distributed.infer_init_method = infer_init_method
     wrapper = wrapping.DistributedDataParallel
 
     def on_cpu_too(
-        module: torch.nn.Module,
-        device_ids: typing.Optional[typing.List[int]] = None,
-        output_device: typing.Optional[int] = None,
-        **kwargs: typing.Any,
-    ) -> torch.nn.parallel.DistributedDataParallel:
+        module: torch.nn.Module, device_ids: object = None, output_device: object = None, **kwargs: typing.Any
+    ) -> object:
         if not next(module.parameters()).is_cuda:
             device_ids = output_device = None
         return wrapper(module=module, device_ids=device_ids, output_device=output_device, **kwargs)

@@ -5,7 +5,6 @@ and search; only the samples are longer. The encoder reads every sentence as oft
 """
 
 import logging
-from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple, Union
 
@@ -14,6 +13,7 @@ import torch
 from fairseq.data import Dictionary, FairseqDataset
 from fairseq.data.data_utils import collate_tokens
 from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
@@ -142,7 +142,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
         return self._dataset(together, None, index, carried=len(carried))
 
     def build_generator(
-        self, models: List[BaseFairseqModel], args: Namespace, *more: Any, **kwargs: Any
+        self, models: List[BaseFairseqModel], args: GenerationConfig, *more: Any, **kwargs: Any
     ) -> Union[SequenceGenerator, SequenceScorer]:
         """fairseq's search; ``InputError`` for options that do not fit targets of several sentences."""
         if self.window[1] > 1 and getattr(args, "print_alignment", None):

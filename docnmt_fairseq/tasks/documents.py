@@ -1,7 +1,6 @@
 """What the tasks have in common: data-bins whose empty lines divide documents, and how a model saw them in training."""
 
 import logging
-from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
@@ -9,6 +8,7 @@ from fairseq import utils
 from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset
 from fairseq.data.indexed_dataset import get_available_dataset_impl
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel
 from fairseq.optim import FairseqOptimizer
 from fairseq.optim.fp16_optimizer import FP16Optimizer
@@ -179,7 +179,7 @@ class DocumentsTask(TranslationTask):
         )
 
     def build_generator(
-        self, models: List[BaseFairseqModel], args: Namespace, *more: Any, **kwargs: Any
+        self, models: List[BaseFairseqModel], args: GenerationConfig, *more: Any, **kwargs: Any
     ) -> Union[SequenceGenerator, SequenceScorer]:
         """fairseq's search; ``InputError`` for what needs its own batches, or alignments that a model lacks."""
         if getattr(args, "constraints", None):

@@ -1,5 +1,7 @@
 """What a training step asks of a batch's layout: made where batches are collated, and moved in one copy."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from fairseq.models import ARCH_MODEL_REGISTRY
@@ -76,3 +78,14 @@ def tensors_of(structure):
     found = {}
     device._collect(structure, found, set())
     return list(found.values())
+
+
+def test_groups_of_production_compute_the_same(step, request):
+    """The tests' batches fall into more groups than they would outside of the tests."""
+    model, batch = step
+    layout = batch["net_input"]["layout"]
+    few = model.eval()(**batch["net_input"])[0]
+    request.getfixturevalue("production_price")
+    anew = replace(layout, _plans={})
+    many = model(**{**batch["net_input"], "layout": anew})[0]
+    torch.testing.assert_close(few, many, atol=1e-5, rtol=1e-5)
