@@ -39,6 +39,7 @@ setup(
     package_data={
         "docnmt_fairseq.context.conditional.kernels.cpu": ["*.h", "*.cpp"],
         "docnmt_fairseq.report": ["assets/*"],
+        "docnmt_fairseq.recipes": ["configs/*.yaml"],
     },
     cmdclass={"build_py": BuildWithKernel},
     python_requires=">=3.10",

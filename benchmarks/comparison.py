@@ -24,7 +24,7 @@ from machine import RESULTS, ROOT, call, machine
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import partial_path
 from docnmt_fairseq.evaluation.synth_report import build_report
-from docnmt_fairseq.recipes.facts import Facts, read_facts
+from docnmt_fairseq.recipes.dataset import DatasetConfig, read_dataset_config
 from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals, fairseq, run
 from docnmt_fairseq.recipes.run import Options, Recipe
@@ -37,7 +37,7 @@ CORPUS = shlex.split(
 )
 RECIPES = {
     "synthetic": ROOT / "benchmarks" / "comparison_synthetic.yaml",
-    "text": ROOT / "configs" / "recipes" / "en_de_small.yaml",
+    "text": ROOT / "docnmt_fairseq" / "recipes" / "configs" / "en_de_small.yaml",
 }
 TEXT_MODELS = ("sentence", "memory", "conditional", "concatenation")
 TEXT_TRAINING = {"size": "tiny", "updates": 1000, "batch_tokens": 3000, "validate_every": 200}
@@ -49,9 +49,9 @@ _UPDATES = re.compile(r'"valid_num_updates": "(\d+)"')
 _LOSS = re.compile(r'"valid_nll_loss": "([\d.]+)"')
 
 
-def facts_of(part: str) -> Facts:
+def dataset_of(part: str) -> DatasetConfig:
     """Returns the facts of a part's data set, with the budget of this comparison."""
-    facts = read_facts(RECIPES[part])
+    facts = read_dataset_config(RECIPES[part])
     if part == "synthetic":
         return facts
     training = replace(facts.training, **TEXT_TRAINING, options=[*facts.training.options, *TEXT_PACE])
@@ -144,7 +144,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s | %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("fairseq").setLevel(logging.WARNING)
 
-    facts, corpus = facts_of(args.part), corpus_of(args.work / "corpus")
+    facts, corpus = dataset_of(args.part), corpus_of(args.work / "corpus")
     stored = Store(args.results / "comparison.json")
     ceilings = json.loads((corpus / "test.ceiling.json").read_text(encoding="utf-8"))["kinds"]
     stored.facts["ceilings"] = {kind: figures["accuracy"] for kind, figures in ceilings.items()}

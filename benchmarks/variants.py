@@ -17,12 +17,12 @@ from typing import Any, Dict, List, Tuple
 
 import variants_report as report
 import yaml
-from comparison import corpus_of, facts_of, phenomena, trained
+from comparison import corpus_of, dataset_of, phenomena, trained
 from long_range_report import Store
 from machine import RESULTS, ROOT, call, machine
 
 from docnmt_fairseq import cli
-from docnmt_fairseq.recipes.facts import Facts
+from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.models import Model
 from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
 from docnmt_fairseq.recipes.run import Options, Recipe
@@ -61,9 +61,9 @@ class Suite:
             if part in entry.get("parts", (part,))
         }
 
-    def facts(self, part: str) -> Facts:
+    def facts(self, part: str) -> DatasetConfig:
         """Returns the facts of a part's data set, with the budget of this suite."""
-        facts = facts_of(part)
+        facts = dataset_of(part)
         return replace(facts, training=replace(facts.training, **self.training.get(part, {})))
 
 

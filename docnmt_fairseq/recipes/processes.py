@@ -15,7 +15,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.lifetime import end_with_parent
 
 PATIENCE = 30.0  # seconds that a process of a killed recipe has to end
-_running: List[subprocess.Popen] = []
+_running: List["subprocess.Popen[bytes]"] = []
 
 logger = logging.getLogger(__name__)
 

@@ -83,7 +83,7 @@ def test_every_model_of_the_comparison_exists_and_gets_only_options_it_has():
 def test_budgets_of_the_parts():
     import comparison
 
-    synthetic, text = comparison.facts_of("synthetic"), comparison.facts_of("text")
+    synthetic, text = comparison.dataset_of("synthetic"), comparison.dataset_of("text")
     assert synthetic.prepare == {"subwords": "none"} and synthetic.training.updates == 1500
     assert text.training.updates == comparison.TEXT_TRAINING["updates"] and text.prepare["vocab_size"] == 4000
     assert "--share-all-embeddings" in text.training.options and text.training.options[-6:] == comparison.TEXT_PACE

@@ -1,9 +1,11 @@
-"""The facts of one data set, from a YAML file: where it is, its splits, its preparation, what was published on it."""
+"""The configuration of one data set, from YAML: where it is, its splits, its preparation, what was published on it."""
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar
 
+from docnmt_fairseq.corpus.config import config_of
+from docnmt_fairseq.corpus.readers import make_reader
 from docnmt_fairseq.errors import InputError
 
 T = TypeVar("T")
@@ -28,7 +30,7 @@ class Download:
 
 
 @dataclass(frozen=True)
-class SplitFacts:
+class SplitConfig:
     """One split: a format of ``docnmt prepare``, and the files of each corpus as that format takes them."""
 
     format: str
@@ -74,11 +76,11 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """All of them.
+class DatasetConfig:
+    """Everything that a recipe has to know about a data set.
 
     Attributes:
-        prepare: options of ``docnmt prepare`` by their names in ``PrepareConfig``.
+        prepare: options of ``docnmt prepare`` by name, see :func:`~docnmt_fairseq.corpus.config.config_of`.
         models: that are trained if nobody says which.
         post_edits_of: for automatic post-editing: the side with machine translations, which are scored, too.
     """
@@ -87,7 +89,7 @@ class Facts:
     source_lang: str
     target_lang: str
     page: str
-    splits: Dict[str, SplitFacts]
+    splits: Dict[str, SplitConfig]
     prepare: Dict[str, Any]
     training: Training
     downloads: List[Download] = field(default_factory=list)
@@ -102,8 +104,25 @@ class Facts:
         return [file for split in self.splits.values() for corpus in split.corpora for file in corpus]
 
 
-def read_facts(path: Path) -> Facts:
-    """Returns the facts of a file.
+def named_recipes() -> Dict[str, Path]:
+    """The data sets that come with the package, by name."""
+    return {path.stem: path for path in sorted((Path(__file__).parent / "configs").glob("*.yaml"))}
+
+
+def recipe_path(name: str) -> Path:
+    """The file of a recipe that comes with the package, or the file of that name.
+
+    Raises:
+        InputError: there is neither.
+    """
+    known = named_recipes()
+    if name not in known and not Path(name).is_file():
+        raise InputError(f"{name}: no such recipe, and no such file; there are {', '.join(known)}")
+    return known.get(name, Path(name))
+
+
+def read_dataset_config(path: Path) -> DatasetConfig:
+    """The configuration in a file.
 
     Raises:
         InputError: it cannot be read, or says something that nobody knows; names the key.
@@ -121,19 +140,30 @@ def read_facts(path: Path) -> Facts:
             values[name] = _made(kind, values[name], f"{path}: {name}")
     values["downloads"] = [_made(Download, one, f"{path}: downloads") for one in values.get("downloads") or []]
     splits = values.get("splits") or {}
-    values["splits"] = {name: _made(SplitFacts, one, f"{path}: splits: {name}") for name, one in splits.items()}
-    facts = _made(Facts, values, str(path))
-    held = facts.hold_out.splits if facts.hold_out else []
-    if {*facts.splits, *held} != {"train", "valid", "test"} or {*facts.splits} & {*held}:
+    values["splits"] = {name: _made(SplitConfig, one, f"{path}: splits: {name}") for name, one in splits.items()}
+    dataset = _made(DatasetConfig, values, str(path))
+    held = dataset.hold_out.splits if dataset.hold_out else []
+    if {*dataset.splits, *held} != {"train", "valid", "test"} or {*dataset.splits} & {*held}:
         raise InputError(f"{path}: splits: train, valid and test are needed, each once")
-    return facts
+    _check_prepare(path, dataset)
+    return dataset
+
+
+def _check_prepare(path: Path, dataset: DatasetConfig) -> None:
+    """Options of ``docnmt prepare`` that there are not, and values that the formats refuse."""
+    try:
+        reading = config_of({"source_lang": "", "target_lang": "", "output": "", **dataset.prepare}).reading
+        for split in dataset.splits.values():
+            make_reader(split.format, reading)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def _made(kind: Type[T], values: Any, where: str) -> T:
     """Returns the dataclass of these values; unknown and missing keys are errors."""
     if not isinstance(values, Mapping):
         raise InputError(f"{where}: expected keys and values, got {values!r}")
-    known = {one.name for one in fields(kind)}
+    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
     unknown = sorted(set(values) - known)
     if unknown:
         raise InputError(f"{where}: unknown {', '.join(map(str, unknown))}; there are {', '.join(sorted(known))}")
