@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,16 +6,9 @@ from fairseq.data.indexed_dataset import MMapIndexedDataset
 
 from docnmt_fairseq.data.index import DocumentIndex, Marks
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def importable(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-
 
 def test_synthetic_side_is_what_fairseq_reads(tmp_path, monkeypatch):
-    import indexing
+    from benchmarks.speed import indexing
 
     monkeypatch.setattr(indexing, "CHUNK_DOCUMENTS", 20)  # several pieces
     indexing.make_side(tmp_path / "side", 3000)
@@ -42,7 +34,7 @@ def _log(path, *runs):
 
 
 def test_report_reads_a_log_of_an_interrupted_training(tmp_path):
-    import real_text_report
+    from benchmarks.experiments import real_text_report
 
     def inner(update, nll, wall):
         return "train_inner", {"num_updates": str(update), "nll_loss": str(nll), "wall": str(wall)}
@@ -57,6 +49,6 @@ def test_report_reads_a_log_of_an_interrupted_training(tmp_path):
 
 @pytest.mark.parametrize("documents, line", [(1, 2), (2, 5), (3, None), (0, None), (9, None)])
 def test_test_set_is_split_between_documents(documents, line):
-    import real_text_report
+    from benchmarks.experiments import real_text_report
 
     assert real_text_report.split_line(["a", "", "b", "c", "", "d", ""], documents) == line
