@@ -1,7 +1,7 @@
 """Every context mechanism on the same budget: which reaches how far back, and what some bring on real text.
 
-    python -m benchmarks.experiments.comparison                      artificial documents: accuracy by kind and distance
-    python -m benchmarks.experiments.comparison text --raw FOLDER    English-German documents, {train,valid,test}.{en,de} in FOLDER
+    python -m benchmarks.experiments.comparison                      artificial documents: accuracy by distance
+    python -m benchmarks.experiments.comparison text --raw FOLDER    English-German documents
 
 Minutes a model on one core (OMP_NUM_THREADS=1). Run again, it goes on where it was; the report is written after every
 model, with what there is of both parts.

@@ -1,6 +1,6 @@
 """Does selection learn over long documents? Accuracy by distance, up to 100 sentences, with and without a schedule.
 
-    python -m benchmarks.experiments.long_range                    (hours on one core; run again, it goes on where it was)
+    python -m benchmarks.experiments.long_range     (hours on one core; run again, it goes on where it was)
 
 Every model first learns on short documents, then goes on over long ones. What they keep of a document:
 
@@ -80,25 +80,31 @@ def training_of(cell: Cell, budget: Budget, variant: Variant) -> Training:
         budget: updates.
         variant: of the model.
     """
-    mechanism = ["--arch", f"document_transformer_{cell.mechanism}_tiny", *variant.always]
-    everything = [*mechanism, "--context-top-t", "0"]
-    few = [*mechanism, *variant.selecting, "--context-top-t", str(cell.t)]
+    arch = f"document_transformer_{cell.mechanism}"
+    everything = [*variant.always, "--context-top-t", "0"]
+    few = [*variant.always, *variant.selecting, "--context-top-t", str(cell.t)]
     # Where everything is kept, how to select plays no part: variants that differ in nothing else share this.
     always = (word.strip("-") for word in variant.always)
     prefix = _folder(cell.mechanism, *always, f"s{cell.seed}", "short")
-    short = Training(f"{prefix}-all", "short", cell.seed, budget.short, everything)
+    short = Training(f"{prefix}-all", "short", cell.seed, budget.short, arch, everything)
     if cell.regime == "from start":
         name = _folder(cell.mechanism, cell.variant, f"s{cell.seed}", f"short-t{cell.t}")
-        short = Training(name, "short", cell.seed, budget.short, few)
+        short = Training(name, "short", cell.seed, budget.short, arch, few)
     if cell.regime != "schedule":
-        return Training(cell.name, "long", cell.seed, budget.long, few, begins_as=short)
+        return Training(cell.name, "long", cell.seed, budget.long, arch, few, begins_as=short)
     duration = budget.narrow_to - budget.narrow_from
     schedule = ["--context-narrow-from", str(budget.narrow_from), "--context-narrow-updates", str(duration)]
     # The state of the schedule is a function of the update: until narrowing begins, t plays no part.
     shared = Training(
-        f"{prefix}-then-long-all", "long", cell.seed, budget.narrow_from, [*everything, *schedule], begins_as=short
+        f"{prefix}-then-long-all",
+        "long",
+        cell.seed,
+        budget.narrow_from,
+        arch,
+        [*everything, *schedule],
+        begins_as=short,
     )
-    return Training(cell.name, "long", cell.seed, budget.long, [*few, *schedule], goes_on=shared)
+    return Training(cell.name, "long", cell.seed, budget.long, arch, [*few, *schedule], goes_on=shared)
 
 
 def run_cell(runner: Runner, cell: Cell, budget: Budget, variant: Variant) -> dict:
@@ -123,7 +129,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--regimes", nargs="+", default=REGIMES, choices=REGIMES)
     parser.add_argument("--variant", default="", metavar="NAME", help="the table's name for what follows, if anything")
-    parser.add_argument("--options", default="", help="extra options of the model, in one word")
+    parser.add_argument("--options", default="", help="more options of the model, in one word")
     parser.add_argument("--selecting-options", default="", help="the same, of options that only selection heeds")
     parser.add_argument("--train-documents", nargs=2, type=int, default=(8000, 800), metavar=("SHORT", "LONG"))
     parser.add_argument("--test-documents", type=int, default=100)
@@ -145,7 +151,6 @@ def main() -> None:
         cell = Cell(cell.mechanism, cell.regime, cell.t, cell.seed, args.variant)
         stored.add(cell.name, run_cell(runner, cell, budget, variant))
         print(report.line(stored.runs[cell.name]), flush=True)
-    stored.facts["commands"] = runner.commands()
     report.write(stored, args.results)
 
 

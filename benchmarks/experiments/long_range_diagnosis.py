@@ -1,6 +1,8 @@
 """Does a word's walk down the tree find the sentence that decides it, and if not, at which height is its path cut?
 
-    python -m benchmarks.experiments.long_range_diagnosis --work WORK TRAINING...     (trainings of long_range.py, of the tree)
+    python -m benchmarks.experiments.long_range_diagnosis --work WORK TRAINING...
+
+TRAINING is one of long_range.py, of the tree.
 
 For the words of the long test documents that only context decides, in every head of every layer with context: how much
 the word attends to its deciding sentence if everything is kept; whether that sentence is among the t whose cumulative
@@ -16,14 +18,15 @@ from typing import Dict, Iterator, List, Tuple
 import torch
 from torch import Tensor
 
-import docnmt_fairseq
 from benchmarks.experiments.long_range_report import SHARES, write
 from benchmarks.lib.machine import RESULTS, ROOT, command
 from benchmarks.lib.store import Store
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.conditional.tree import SentenceTrees, construct, path_sums
+from docnmt_fairseq.checkpoints import load_ensemble
+from docnmt_fairseq.context.conditional.tree import SentenceTrees, TreesOfBatch, construct, path_sums
 from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
 from docnmt_fairseq.corpus.synth.table import Case, read_cases
+from docnmt_fairseq.recipes.training import LAST
 
 Figures = Dict[str, List[Tensor]]  # of :func:`measure`, document by document
 
@@ -72,7 +75,7 @@ def measure(
         words: of every document: items of the batch, and the places of their deciding sentences in the document.
         t: sentences kept.
     """
-    trees, scale = SentenceTrees.of(layout), (attention.q_proj.out_features // attention.heads) ** -0.5
+    trees, scale = layout.plan(TreesOfBatch()), (attention.q_proj.out_features // attention.heads) ** -0.5
     projections = (attention.q_proj, attention.k_proj, attention.sentence_q_proj)
     q, k, q_s = (proj(x).unflatten(-1, (attention.heads, -1)) for proj in projections)
     nodes = construct(attention.sentence_encoder(x, layout.tokens), trees, attention.merge)
@@ -112,19 +115,18 @@ def _heights(values: Tensor, trees: SentenceTrees, document: int) -> List[Tensor
     return [values[first : first + count] for first, count in spans]
 
 
-def diagnose(checkpoint: Path, cases: List[Case], t: int, documents: int) -> Tuple[int, Dict[str, dict]]:
+def diagnose(checkpoint: Path, data: Path, cases: List[Case], t: int, documents: int) -> Tuple[int, Dict[str, dict]]:
     """Returns how many documents were read, and by kind the figures of the head that attends most to what decides.
 
     Args:
         checkpoint: of a model with the tree.
+        data: what it reads.
         cases: words to look at in the test split.
         t: sentences kept.
         documents: at least so many of the split are read, whole batches.
     """
-    from fairseq import checkpoint_utils
-
-    models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)])
-    model = models[0].eval()
+    ensemble = load_ensemble(checkpoint, data=data)
+    model, task = ensemble.model, ensemble.task
     mechanisms = [module for module in model.modules() if isinstance(module, TreeAttention)]
     given: Dict[TreeAttention, Tuple[Tensor, DocumentLayout]] = {}
     for mechanism in mechanisms:
@@ -193,14 +195,15 @@ def main() -> None:
     parser.add_argument("--kept", type=int, default=4, metavar="T")
     parser.add_argument("--documents", type=int, default=30)
     args = parser.parse_args()
-    docnmt_fairseq.register()
     stored = Store(args.results / "long_range.json")
     cases = read_cases(args.work / "corpus" / "long" / "test.phenomena.tsv")
     stored.called(command())
     stored.facts["diagnosis"] = {}
     for training in args.trainings:
         folder, _, name = training.partition("=")
-        documents, kinds = diagnose(args.work / folder / "checkpoint_last.pt", cases, args.kept, args.documents)
+        documents, kinds = diagnose(
+            args.work / folder / LAST, args.work / "data" / "long", cases, args.kept, args.documents
+        )
         stored.facts["diagnosis"][name or folder] = {"t": args.kept, "documents": documents, "kinds": kinds}
     stored.save()
     write(stored, args.results)

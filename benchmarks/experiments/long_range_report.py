@@ -167,7 +167,7 @@ def walk_tables(diagnosis: Dict[str, dict]) -> List[str]:
 
 
 def write(store: Store, folder: Path) -> None:
-    """Writes long_range.md, .png and .commands.txt; what is written by hand in an earlier report stays."""
+    """Writes long_range.md and .png; what is written by hand in an earlier report stays."""
     runs, facts, path = list(store.runs.values()), store.facts, folder / "long_range.md"
     earlier = path.read_text(encoding="utf-8") if path.exists() else ""
     findings = FINDINGS + earlier.partition(FINDINGS)[2].partition(COMMANDS)[0].rstrip()
@@ -178,7 +178,5 @@ def write(store: Store, folder: Path) -> None:
     sections += ["![Accuracy by distance](long_range.png)"]
     sections += walk_tables(facts["diagnosis"]) if "diagnosis" in facts else []
     sections += [findings, COMMANDS, "\n".join(["```", *facts["calls"], "```"])]
-    sections += ["What they ran in the project's folder is in `long_range.commands.txt`."]
-    (folder / "long_range.commands.txt").write_text("\n".join(facts["commands"]) + "\n", encoding="utf-8")
     draw(runs, facts["ceilings"], folder / "long_range.png")
     path.write_text("\n\n".join(filter(None, sections)) + "\n", encoding="utf-8")

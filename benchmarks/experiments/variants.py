@@ -1,7 +1,7 @@
 """Variants of a model on the same budget, as a file in variants/ lists them.
 
     python -m benchmarks.experiments.variants layers                             artificial documents
-    python -m benchmarks.experiments.variants layers --part text --raw FOLDER    real ones, {train,valid,test}.{en,de} in FOLDER
+    python -m benchmarks.experiments.variants layers --part text --raw FOLDER    English-German documents
 
 Minutes a variant on one core (OMP_NUM_THREADS=1). Run again, it goes on where it was; the report is written after every
 variant, with what there is of both parts.

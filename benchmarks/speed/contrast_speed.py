@@ -1,6 +1,6 @@
 """Speed of answering contrastive items in batches, documents encoded once, beside one candidate after another.
 
-    python -m benchmarks.speed.contrast_speed --items CORPUS/test.phenomena.tsv --data WORK --path CHECKPOINT [--every 20]
+    python -m benchmarks.speed.contrast_speed --items CORPUS/test.phenomena.tsv --data WORK --path CHECKPOINT
 
 All ways force-decode candidates of a corpus by docnmt synth and must give the same scores. They go by turns; the median
 ratio of the rounds is reported. In batches the whole set is asked (that is what batches are for), by themselves only

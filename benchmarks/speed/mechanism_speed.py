@@ -1,6 +1,6 @@
 """What every context mechanism and baseline costs in training, beside stock fairseq.
 
-    python -m benchmarks.speed.mechanism_speed DATA_BIN [--models conditional han …] [--rounds 7] [--steps 8] [--width 256] …
+    python -m benchmarks.speed.mechanism_speed DATA_BIN [--models conditional han …] [--rounds 7] [--width 256] …
 
 As training_speed.py, for any model of the recipes (`docnmt recipe --help`), for `ca-nn` and `ca-res`. All take the same
 number of sentences a batch, so what a model reads again (concatenation) shows in its speed.
