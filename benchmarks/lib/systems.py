@@ -82,6 +82,11 @@ def configuration(name: str, args: object, tiny: bool = False) -> object:
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
 
 
+def first_linear(layer: torch.nn.Module) -> torch.nn.Module:
+    """Returns W_1 of a layer's feed-forward, of stock fairseq's layers and of this package's."""
+    return getattr(layer, "feed_forward", layer).fc1
+
+
 class System:
     """A task with its train set, a model, a criterion and an optimiser; arguments as of :func:`configuration`."""
 

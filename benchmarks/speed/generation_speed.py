@@ -13,7 +13,7 @@ Writes benchmarks/results/generation_speed.md and .json.
 import argparse
 import logging
 import statistics
-from typing import Dict, Iterator, List, Tuple
+from typing import Callable, Dict, Iterator, List, Tuple
 
 import numpy as np
 import torch
@@ -23,8 +23,9 @@ from fairseq.dataclass.configs import GenerationConfig
 from tqdm import tqdm
 
 from benchmarks.lib.machine import clock, command, machine, table, threads, write, write_figures
-from benchmarks.lib.systems import add_model_options, configuration
+from benchmarks.lib.systems import add_model_options, configuration, first_linear
 from docnmt_fairseq.data.index import DocumentIndex, read_index
+from docnmt_fairseq.models.transformer.attention import SingleSourceAttention
 
 CONTEXT, BREAK = 3, "<p>"  # of a concatenation model: sentences before, the symbol between sentences
 SYSTEMS = {
@@ -149,14 +150,24 @@ class Counter:
         self.positions = self.pairs = 0
         layer = translator.model.encoder.layers[0]
         attention = translator.model.decoder.layers[0].encoder_attn
-        layer.fc1.register_forward_pre_hook(self._encoder)
-        attention.register_forward_pre_hook(self._attention, with_kwargs=True)
+        first_linear(layer).register_forward_pre_hook(self._encoder)
+        if isinstance(attention, SingleSourceAttention):
+            attention.of_padded = self._counting(attention.of_padded)
+        else:
+            attention.register_forward_pre_hook(self._attention, with_kwargs=True)
 
     def _encoder(self, _: object, inputs: tuple) -> None:
         self.positions += inputs[0].numel() // inputs[0].size(-1)
 
     def _attention(self, _: object, _inputs: tuple, given: dict) -> None:
         self.pairs += given["query"].size(1) * given["key"].size(0)
+
+    def _counting(self, attend: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        def counted(x: torch.Tensor, k: torch.Tensor, *others: object) -> torch.Tensor:
+            self.pairs += x.size(0) * x.size(1) * k.size(2)  # [rows, words, d], [rows, H, source words, d/H]
+            return attend(x, k, *others)
+
+        return counted
 
 
 def real(translator: Translator, beam: int) -> Tuple[int, int]:

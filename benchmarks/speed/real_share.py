@@ -8,11 +8,13 @@ from unittest.mock import patch
 import torch
 from tqdm import tqdm
 
-from benchmarks.lib.systems import System
+from benchmarks.lib.systems import System, first_linear
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.batch.plans import TargetsToSource, WithinSentences, WithinTargets
 from docnmt_fairseq.context.conditional import kernels
 from docnmt_fairseq.context.conditional.kernels.pytorch import grouped_attention, masked_documents
 from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import GroupedKernel
-from docnmt_fairseq.context.conditional.selection import Selection
+from docnmt_fairseq.context.conditional.selection import Selection, SelectionPlan
 
 PARTS = {
     "encoder fc1": "encoder feed-forward",
@@ -23,7 +25,7 @@ PARTS = {
     "cross": "decoder-encoder attention",
     "context": "context attention",
 }
-PLANS = {"words>words": "encoder self", "targets>targets": "decoder self", "targets>words": "cross"}
+PLANS = {WithinSentences: "encoder self", WithinTargets: "decoder self", TargetsToSource: "cross"}
 
 
 class Counter:
@@ -46,7 +48,8 @@ class Counter:
 def _hook_positions(system: System, counter: Counter) -> None:
     model = system.model
     output = model.decoder.output_projection
-    modules = {"encoder fc1": model.encoder.layers[0].fc1, "decoder fc1": model.decoder.layers[0].fc1, "output": output}
+    modules = {f"{side} fc1": first_linear(getattr(model, side).layers[0]) for side in ("encoder", "decoder")}
+    modules["output"] = output
     for part, module in modules.items():
         module.register_forward_pre_hook(
             lambda _, inputs, part=part: counter.add(part, inputs[0].numel() // inputs[0].size(-1))
@@ -81,14 +84,16 @@ def _count_real(system: System, sample: dict, counter: Counter) -> None:
         counter.add(part, 0, (queries * keys).sum())
 
 
-def _count_plans(layout: object, counter: Counter) -> None:
+def _count_plans(layout: DocumentLayout, counter: Counter) -> None:
     """Adds the pairs that the attention plans of a batch, made in its forward pass, compute."""
-    for name, plan in layout._plans.items():
-        if name in PLANS:
-            counter.add(PLANS[name], sum(block.query.numel() * block.key.size(1) for block in plan.blocks))
-        elif name.startswith("document>document"):  # short documents, of which every sentence is kept
+    for key, plan in layout._plans.items():
+        if type(key) in PLANS:
+            counter.add(PLANS[type(key)], sum(block.query.numel() * block.key.size(1) for block in plan.blocks))
+        elif (
+            isinstance(plan, SelectionPlan) and plan.dense is not None
+        ):  # short documents, whose sentences are all kept
             words = layout.document_tokens.lengths
-            for block in plan.blocks:
+            for block in plan.dense.blocks:
                 counter.add("context", block.query.numel() * block.key.size(1), (words[block.rows] ** 2).sum())
 
 
