@@ -12,7 +12,7 @@ fi
 say "ruff and shellcheck"
 ruff check .
 ruff format --check .
-shellcheck -x scripts/*.sh scripts/lib/*.sh benchmarks/experiments/*.sh .ci/run
+shellcheck -x scripts/*.sh scripts/lib/*.sh .ci/run
 say "pytest"
 # One thread a worker: two test processes that use two threads each are slower than two with one.
 export OMP_NUM_THREADS=1

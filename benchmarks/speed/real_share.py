@@ -89,9 +89,7 @@ def _count_plans(layout: DocumentLayout, counter: Counter) -> None:
     for key, plan in layout._plans.items():
         if type(key) in PLANS:
             counter.add(PLANS[type(key)], sum(block.query.numel() * block.key.size(1) for block in plan.blocks))
-        elif (
-            isinstance(plan, SelectionPlan) and plan.dense is not None
-        ):  # short documents, whose sentences are all kept
+        elif isinstance(plan, SelectionPlan) and plan.dense is not None:  # of short documents all is kept
             words = layout.document_tokens.lengths
             for block in plan.dense.blocks:
                 counter.add("context", block.query.numel() * block.key.size(1), (words[block.rows] ** 2).sum())

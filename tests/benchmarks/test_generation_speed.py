@@ -63,3 +63,16 @@ def test_every_model_trains_on_the_same_target_tokens(data_bin):
     result = training_speed.measure(args, ["stock", "han", "concatenation-2to2"])
     assert all(one["ratio"] > 0 for one in result.values())
     assert "concatenate-target" in mechanism_speed.speed_table(result)
+
+
+def test_real_shares_of_every_part(data_bin):
+    from benchmarks.speed.real_share import PARTS, real_shares
+
+    args = Namespace(data_bin=str(data_bin), max_tokens=60, device="cpu", share_batches=0, **SIZES)
+    shares = {name: real_shares(name, args) for name in ("stock", "sentence", "conditional")}
+    assert set(shares["stock"]) == set(shares["sentence"]) == set(PARTS) - {"context"}
+    assert set(shares["conditional"]) == set(PARTS)
+    assert all(0 < share <= 1 for of_system in shares.values() for share in of_system.values())
+    for name in ("sentence", "conditional"):  # packed
+        assert shares[name]["encoder fc1"] == shares[name]["decoder fc1"] == shares[name]["output"] == 1
+    assert shares["stock"]["encoder fc1"] < 1

@@ -16,10 +16,7 @@ from tests.support import toy
 
 SIZES = ["--width", "8", "--ffn", "8", "--heads", "2", "--layers", "2", "--max-tokens", "60"]
 RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corpus with a model
-    "speed.complexity": (
-        ["--heads", "2", "--head-dim", "4", "--most-sentences", "4"],
-        ["complexity.md", "complexity.png"],
-    ),
+    "speed.complexity": (["--heads", "2", "--head-dim", "4"], ["complexity.md", "complexity.png"]),
     "speed.conditional_attention": (["--t", "2", "--kernels", "torch"], ["conditional_attention.md"]),
     "speed.contrast_speed": (
         ["--items", "{work}/test.phenomena.tsv", "--data", "{work}/bin", "--path", "{work}/model/checkpoint_last.pt"],
@@ -32,7 +29,7 @@ RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corp
             "{bin}",
             "--models",
             "stock",
-            "conditional",
+            "han",
             "ca-nn",
             "--rounds",
             "1",
@@ -57,9 +54,23 @@ RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corp
     "experiments.context_aware_sanity": (["--seeds", "2"], ["context_aware_sanity.md"]),
     "experiments.recurrent_sanity": (["--seeds", "2"], ["recurrent_sanity.md"]),
 }
+NO_PROCESSES = {"peak_of": lambda *_: 1000}  # one for each point; see test_peak_memory
 SMALLER = {  # constants of the modules
-    "speed.complexity": {"SENTENCES": [2, 4], "WORDS": 2, "SENTENCE_WORDS": [2, 3], "AT_SENTENCES": 2, "STEPS": 1},
-    "speed.conditional_attention": {"SIZES": {4: 1}, "MEMORY_SIZES": (4,), "ERROR_SENTENCES": 4, "WORDS": 3},
+    "speed.complexity": {
+        "SENTENCES": [2, 4],
+        "WORDS": 2,
+        "SENTENCE_WORDS": [2, 3],
+        "AT_SENTENCES": 2,
+        "STEPS": 1,
+        **NO_PROCESSES,
+    },
+    "speed.conditional_attention": {
+        "SIZES": {4: 1},
+        "MEMORY_SIZES": (4,),
+        "ERROR_SENTENCES": 4,
+        "WORDS": 3,
+        **NO_PROCESSES,
+    },
     "experiments.context_aware_sanity": {"STEPS": 2},
     "experiments.recurrent_sanity": {"ITERATIONS": 2, "SETTINGS": [(4, "Adam", 0.01)]},
 }
@@ -95,6 +106,24 @@ def work(tmp_path_factory):
     return folder
 
 
+def run(module, monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", [module.__name__, *arguments])
+    threads = torch.get_num_threads()
+    try:
+        module.main()
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize(
+    "name, size",
+    [("complexity", ["tree", "4", "2"]), ("conditional_attention", ["torch", "8", "2", "fwd + bwd"])],
+)
+def test_peak_memory(name, size, monkeypatch, capsys):
+    run(importlib.import_module(f"benchmarks.speed.{name}"), monkeypatch, "--memory-of", *size)
+    assert int(capsys.readouterr().out) >= 0
+
+
 @pytest.mark.parametrize("name", sorted(RUNS))
 def test_it_runs(name, data_bin, request, tmp_path, monkeypatch):
     arguments, written = RUNS[name]
@@ -109,11 +138,6 @@ def test_it_runs(name, data_bin, request, tmp_path, monkeypatch):
             monkeypatch.setattr(one, "RESULTS", tmp_path)
     for key, value in machine.KEEPING.items():
         monkeypatch.setenv(key, value)  # or it would start this process anew
-    monkeypatch.setattr(sys, "argv", [name, *(word.format(**places) for word in arguments)])
-    threads = torch.get_num_threads()
-    try:
-        module.main()
-    finally:
-        torch.set_num_threads(threads)
+    run(module, monkeypatch, *(word.format(**places) for word in arguments))
     for file in written:
         assert (tmp_path / file).stat().st_size > 100
