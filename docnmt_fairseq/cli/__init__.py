@@ -1,7 +1,7 @@
 """The ``docnmt`` command: every other file of this folder is one subcommand, but for ``_….py``.
 
-A subcommand is a module with ``HELP`` (one line), ``add_arguments(parser)`` and ``run(args)``, named as its file; it may
-have ``QUIET``, the loggers of which only warnings are shown while it runs.
+A subcommand is a module with ``HELP`` (one line), ``add_arguments(parser)`` and ``run(args)``, named as its file. It
+may have ``QUIET``: loggers of which only warnings are shown while it runs.
 """
 
 import argparse

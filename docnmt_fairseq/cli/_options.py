@@ -20,7 +20,7 @@ FORMATS = ("text", "markdown", "json")
 class Report(Protocol):
     """A report that can be written."""
 
-    def to_json(self) -> object:
+    def to_json(self) -> Any:
         """Everything as plain dictionaries and lists."""
 
 
@@ -87,7 +87,7 @@ def add_options_of(group: argparse._ArgumentGroup, registry: Registry[Any], *, u
         group.add_argument(flag_of(known.name), **settings)
 
 
-def _declared(registry: Registry[Any]) -> "Dict[str, Tuple[Field[Any], List[str]]]":
+def _declared(registry: Registry[Any]) -> Dict[str, Tuple[Field[Any], List[str]]]:
     """The options of all that is registered by name, each with what has it."""
     found: Dict[str, Tuple[Field[Any], List[str]]] = {}
     for name in registry.names():

@@ -24,7 +24,7 @@ __all__ = [
 import_folder(__name__, __path__)
 
 
-def options_of_format(name: str) -> "Tuple[Field[Any], ...]":
+def options_of_format(name: str) -> Tuple[Field[Any], ...]:
     """The options that the reader of a format has.
 
     Raises:

@@ -177,6 +177,6 @@ def register(name: str) -> Callable[[Type[Reader]], Type[Reader]]:
     return decorate
 
 
-def all_options() -> "Dict[str, Field[Any]]":
+def all_options() -> Dict[str, Field[Any]]:
     """The fields of the options of all readers, by name."""
     return {known.name: known for name in READERS.names() for known in fields(READERS[name].Options)}
