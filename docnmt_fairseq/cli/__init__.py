@@ -1,8 +1,8 @@
 """The ``docnmt`` command: every other file of this folder is one subcommand, but for ``_….py``.
 
 A subcommand is a module with ``HELP`` (one line), ``add_arguments(parser)`` and ``run(args)``, named as its file; what
-``run`` gives back is the exit status, None stands for 0. It may have ``QUIET``: loggers of which only warnings are shown
-while it runs.
+``run`` gives back is the exit status, None stands for 0. It may have ``QUIET``: loggers of which only warnings are
+shown while it runs.
 """
 
 import argparse
