@@ -59,6 +59,7 @@ MODULES = {
     "modules.initialisation": "layers.initialisation",
     "modules.keep_schedule": "context.conditional.schedule",
     "modules.kernels": "context.conditional.kernels",
+    "modules.kernels.precision": "layers.precision",
     "modules.masked_attention": "layers.multi_head",
     "modules.memory_network": "context.selected.memory_network",
     "modules.multi_head": "layers.multi_head",

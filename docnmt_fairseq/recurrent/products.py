@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from docnmt_fairseq.context.conditional.kernels.precision import without_autocast
+from docnmt_fairseq.layers.precision import without_autocast
 
 
 class _OneDNN(NamedTuple):

@@ -8,8 +8,8 @@ from torch.nn import functional as F
 
 from docnmt_fairseq.batch.attention_plan import AttentionBlock
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.conditional.kernels.precision import computing_type, without_autocast
 from docnmt_fairseq.context.conditional.selection import Choosing, SelectionKey, keep_top_t
+from docnmt_fairseq.layers.precision import computing_type, without_autocast
 
 CHUNK = 2**18  # relevance scores held at a time
 PASSES = 2**10  # up to t·n of these, t passes for the maximum are faster than sorting

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from docnmt_fairseq.context.conditional.kernels.precision import computing_type, without_autocast
+from docnmt_fairseq.layers.precision import computing_type, without_autocast
 
 CHUNK = 2**18  # numbers of gathered keys held at a time
 

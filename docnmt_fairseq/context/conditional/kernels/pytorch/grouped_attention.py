@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.conditional.kernels.precision import computing_type, without_autocast
 from docnmt_fairseq.context.conditional.kernels.pytorch import pair_attention
 from docnmt_fairseq.context.conditional.kernels.pytorch.pair_blocks import SentenceBuckets, block_pairs
+from docnmt_fairseq.layers.precision import computing_type, without_autocast
 
 CHUNK = {"cpu": 2**20, "cuda": 2**26}  # numbers of the pairs' results held at a time: heads are taken accordingly
 

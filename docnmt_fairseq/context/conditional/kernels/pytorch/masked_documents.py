@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from docnmt_fairseq.batch.attention_plan import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.ragged import Ragged
-from docnmt_fairseq.context.conditional.kernels.precision import computing_type, without_autocast
+from docnmt_fairseq.layers.precision import computing_type, without_autocast
 from docnmt_fairseq.layers.ragged_attention import ragged_attention
 
 HIDDEN = -1e30  # weighs nothing after softmax; −∞ times the zeros of e_w would not be a number
