@@ -34,14 +34,14 @@ VARIANTS["two recurrent layers"] = ["--arch", "document_rnn_tiny", "--decoder-la
 VARIANTS["recurrent, flat sources"] = ["--arch", "document_rnn_tiny", *SOURCES, "--attention-combination", "flat"]
 
 
-@pytest.fixture(params=VARIANTS)
+@pytest.fixture(scope="module", params=VARIANTS)
 def step(request, data_bin):
     """A model in training and a batch as the data loader gives it."""
     options = VARIANTS[request.param]
     arch = options[1] if options[0] == "--arch" else "document_transformer"
     extra = options[2:] if options[0] == "--arch" else options
     _, task, model = toy.build(data_bin, *extra, arch=arch, tiny=toy.TINY if "transformer" in arch else toy.TINY_RNN)
-    return model.train(), toy.batch_of(task)
+    return model, toy.batch_of(task)
 
 
 def test_the_collater_makes_every_plan_of_a_training_step(step, monkeypatch):
@@ -55,7 +55,7 @@ def test_the_collater_makes_every_plan_of_a_training_step(step, monkeypatch):
         return layout._plans[key]
 
     monkeypatch.setattr(DocumentLayout, "plan", plan)
-    output, _ = model(**batch["net_input"])
+    output, _ = model.train()(**batch["net_input"])
     output.sin().sum().backward()
     assert not missing
 
