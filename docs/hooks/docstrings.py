@@ -1,0 +1,13 @@
+"""How docstrings, which are written for Sphinx's roles as well as for reading, come into the site: roles become code."""
+
+from griffe import Extension, Object
+from option_tables import as_markdown
+
+
+class RolesAsCode(Extension):
+    """Replaces ``:class:`x``` and the like, everywhere, by the name that it shows."""
+
+    def on_instance(self, *, obj: Object, **kwargs: object) -> None:
+        """Called by griffe for every object that it finds."""
+        if obj.docstring is not None:
+            obj.docstring.value = as_markdown(obj.docstring.value)
