@@ -1,10 +1,11 @@
 """The commands of documented blocks, run by bash as they are printed, at smoke size and without importing fairseq anew.
 
 A server imports the package and fairseq once. On the path stand files named ``docnmt``, ``fairseq-train``, …; each hands
-its arguments, folder and open files to the server, which forks and runs the command in the child. What makes it small is
-put behind the arguments, where it wins.
+its arguments, folder and open files to the server, which forks and runs the command in the child; a command that starts
+``python -m fairseq_cli.…`` comes back here, too. What makes a command small is put behind its arguments, where it wins.
 """
 
+import importlib
 import json
 import os
 import socket
@@ -47,8 +48,7 @@ def entry_point(command: str):
         from docnmt_fairseq.cli import main
 
         return main
-    module = __import__(f"fairseq_cli.{FAIRSEQ[command]}", fromlist=["cli_main"])
-    return module.cli_main
+    return importlib.import_module(f"fairseq_cli.{FAIRSEQ[command]}").cli_main
 
 
 def serve(address: str) -> None:
@@ -81,6 +81,12 @@ def answer(client: socket.socket) -> None:
         os.dup2(file, number)
     os.chdir(folder)
     small = SMALL.get(command) or SMALL.get(" ".join([command, *arguments[:1]]), [])
+    if command == "python":
+        module = arguments[1].rpartition(".")[2] if arguments[:1] == ["-m"] and len(arguments) > 1 else ""
+        command, arguments = f"fairseq-{module}", arguments[2:]
+        if command not in FAIRSEQ:
+            os.execv(sys.executable, [sys.executable, *json.loads(message)[1]])
+    sys.executable = str(Path(os.environ["PATH"].split(":")[0]) / "python")
     sys.argv = [command, *arguments, *small]
     status = 1
     try:
@@ -109,14 +115,14 @@ class Shell:
         tools = folder / ".tools"
         tools.mkdir()
         address = str(tools / "socket")
-        for command in ("docnmt", *FAIRSEQ):
+        for command in ("docnmt", "python", *FAIRSEQ):
             (tools / command).write_text(CLIENT.format(python=sys.executable, address=address), encoding="utf-8")
             (tools / command).chmod(0o755)
-        support = Path(__file__).resolve()
+        root = Path(__file__).resolve().parents[2]
         self.environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONWARNINGS": "ignore"}
-        self.environment["PYTHONPATH"] = str(folder)
+        self.environment["PYTHONPATH"] = f"{folder}:{root}"
         self.server = subprocess.Popen(
-            [sys.executable, str(support), address], cwd=folder, env=self.environment, stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-m", __name__, address], cwd=folder, env=self.environment, stdout=subprocess.PIPE, text=True,
             stderr=subprocess.PIPE,
         )  # fmt: skip
         assert self.server.stdout is not None and self.server.stdout.readline() == "ready\n", self.server.stderr.read()
