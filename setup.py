@@ -8,6 +8,7 @@ from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
 KERNEL = "docnmt_fairseq/context/conditional/kernels/cpu"
+DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.5", "mkdocstrings-python>=1.10"]  # the site
 here = Path(__file__).parent
 version = re.search(r'__version__ = "(.+)"', (here / "docnmt_fairseq/__init__.py").read_text()).group(1)
 
@@ -61,7 +62,9 @@ setup(
         "jieba": ["jieba>=0.42.1"],  # Chinese words
         "embed": ["scikit-learn>=1.1"],  # docnmt embed fit --method sif
         "comet": ["unbabel-comet>=2.2"],  # its versions of numpy and others are older than those of constraints.txt
+        "docs": DOCS,
         "dev": [
+            *DOCS,
             "jieba>=0.42.1",
             "scikit-learn>=1.1",
             "pytest>=7",

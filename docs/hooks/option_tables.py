@@ -153,8 +153,8 @@ def first_sentence(cls: type) -> str:
 
 
 def as_markdown(text: str) -> str:
-    """Text of a docstring, its references as code."""
-    return ROLE.sub(r"`\1`", text).replace("``", "`")
+    """Text of a docstring, its references as code; what is in brackets is no link."""
+    return ROLE.sub(r"`\1`", text).replace("``", "`").replace("] [", "] \\[")
 
 
 def command_help(name: str) -> str:

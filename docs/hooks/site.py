@@ -1,5 +1,6 @@
 """What MkDocs does for this site beyond its own: generated tables, and the reports of the benchmarks as pages."""
 
+import logging
 import re
 from pathlib import Path
 
@@ -12,6 +13,12 @@ ROOT = Path(__file__).resolve().parents[2]
 REPORTS = ROOT / "benchmarks" / "results"
 # Links work where the repository is read as files, too; in the site the reports stand beside the other pages.
 TO_REPORTS = re.compile(r"\]\((?:\.\./)+benchmarks/results/")
+
+
+def on_startup(command: str, dirty: bool) -> None:
+    """Keeps quiet what importing fairseq makes talkative."""
+    logging.getLogger("MARKDOWN").setLevel(logging.WARNING)
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
