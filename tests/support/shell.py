@@ -23,23 +23,31 @@ with socket.socket(socket.AF_UNIX) as server:
     socket.send_fds(server, [json.dumps([os.path.basename(sys.argv[0]), sys.argv[1:], os.getcwd()]).encode()], [0, 1, 2])
     sys.exit(int(server.recv(16) or 1))
 """
-SMALL_SEARCH = ["--cpu", "--max-len-b", "6"]
-# By command, or by command and subcommand.
+SLOW_TO_IMPORT = ("torch._dynamo", "sacrebleu", "sacremoses", "matplotlib.pyplot", "scipy.stats")
+SEARCH = ["--cpu", "--max-len-b", "6"]
+WIDTHS = ["encoder-embed-dim", "decoder-embed-dim", "encoder-ffn-embed-dim", "decoder-ffn-embed-dim"]
+# What is put behind the arguments, by command, or by command and subcommand.
 SMALL: Dict[str, List[str]] = {
-    "fairseq-train": ["--cpu", "--num-workers", "0", "--max-update", "2", "--max-tokens", "400"],
-    "fairseq-generate": [*SMALL_SEARCH, "--num-workers", "0"],
-    "fairseq-interactive": SMALL_SEARCH,
+    "fairseq-train": [
+        "--cpu", "--num-workers", "0", "--max-update", "2", "--max-tokens", "400",
+        *(part for width in WIDTHS for part in (f"--{width}", "16")),
+    ],
+    "fairseq-generate": [*SEARCH, "--num-workers", "0"],
+    "fairseq-interactive": SEARCH,
     "fairseq-validate": ["--cpu", "--num-workers", "0"],
     "fairseq-hydra-train": [
         "common.cpu=true", "dataset.num_workers=0", "optimization.max_update=2", "dataset.max_tokens=400",
-    ],  # fmt: skip
-    "docnmt synth": ["--train-documents", "12", "--valid-documents", "2", "--test-documents", "2"],
+        "model.encoder_embed_dim=16", "model.encoder_ffn_embed_dim=16",
+    ],
+    "docnmt synth": ["--train-documents", "6", "--valid-documents", "1", "--test-documents", "2"],
     "docnmt prepare": ["--workers", "1"],
-    "docnmt translate": SMALL_SEARCH,
+    "docnmt translate": SEARCH,
     "docnmt recipe": ["--smoke", "--workers", "1"],
     "docnmt contrast": ["--cpu"],
     "docnmt cxmi": ["--cpu"],
-}
+}  # fmt: skip
+# Values that are too large for the tests' corpora, wherever they are given.
+INSTEAD = {"--vocab-size": "34"}
 
 
 def entry_point(command: str):
@@ -53,16 +61,9 @@ def entry_point(command: str):
 
 def serve(address: str) -> None:
     """Runs commands until the parent is gone."""
-    import fairseq_cli.generate  # noqa: F401
-    import fairseq_cli.hydra_train
-    import fairseq_cli.interactive
-    import fairseq_cli.preprocess
-    import fairseq_cli.train
-    import fairseq_cli.validate  # noqa: F401
-
-    import docnmt_fairseq
-
-    docnmt_fairseq.register()
+    for module in (*(f"fairseq_cli.{name}" for name in FAIRSEQ.values()), *SLOW_TO_IMPORT):
+        importlib.import_module(module)
+    importlib.import_module("docnmt_fairseq").register()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)
         server.listen()
@@ -87,6 +88,13 @@ def answer(client: socket.socket) -> None:
         if command not in FAIRSEQ:
             os.execv(sys.executable, [sys.executable, *json.loads(message)[1]])
     sys.executable = str(Path(os.environ["PATH"].split(":")[0]) / "python")
+    for place, option in enumerate(arguments[:-1]):
+        arguments[place + 1] = INSTEAD.get(option, arguments[place + 1])
+    # fairseq knows the imported package by its path, and the folder may have a link to it.
+    package = os.path.join(folder, "docnmt_fairseq")
+    for given in ("docnmt_fairseq", f"common.user_dir={package}"):
+        real = given.replace(package, "docnmt_fairseq").replace("docnmt_fairseq", os.path.realpath(package))
+        arguments = [real if argument == given else argument for argument in arguments]
     sys.argv = [command, *arguments, *small]
     status = 1
     try:
@@ -104,33 +112,33 @@ def answer(client: socket.socket) -> None:
 
 
 class Shell:
-    """bash in a folder, with the commands of the package that stands there or in the repository.
+    """bash, with the commands of a package that need not import fairseq each time.
 
     Args:
-        folder: where blocks are run; holds ``docnmt_fairseq``.
+        folder: for the server and what stands for the commands.
+        package: the folder that the package is in.
     """
 
-    def __init__(self, folder: Path):
-        self.folder = folder
-        tools = folder / ".tools"
-        tools.mkdir()
-        address = str(tools / "socket")
+    def __init__(self, folder: Path, package: Path):
+        address = str(folder / "socket")
         for command in ("docnmt", "python", *FAIRSEQ):
-            (tools / command).write_text(CLIENT.format(python=sys.executable, address=address), encoding="utf-8")
-            (tools / command).chmod(0o755)
-        root = Path(__file__).resolve().parents[2]
-        self.environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONWARNINGS": "ignore"}
-        self.environment["PYTHONPATH"] = f"{folder}:{root}"
-        self.server = subprocess.Popen(
-            [sys.executable, "-m", __name__, address], cwd=folder, env=self.environment, stdout=subprocess.PIPE, text=True,
-            stderr=subprocess.PIPE,
-        )  # fmt: skip
-        assert self.server.stdout is not None and self.server.stdout.readline() == "ready\n", self.server.stderr.read()
+            (folder / command).write_text(CLIENT.format(python=sys.executable, address=address), encoding="utf-8")
+            (folder / command).chmod(0o755)
+        self.environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONWARNINGS": "ignore"}
+        self.environment["PYTHONPATH"] = f"{package}:{Path(__file__).resolve().parents[2]}"
+        log = folder / "log"  # a pipe that nobody reads would fill
+        with log.open("w", encoding="utf-8") as errors:
+            command = [sys.executable, "-m", __name__, address]
+            self.server = subprocess.Popen(
+                command, cwd=package, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=errors
+            )
+        assert self.server.stdout is not None
+        assert "ready\n" in iter(self.server.stdout.readline, ""), log.read_text(encoding="utf-8")
 
-    def run(self, script: str) -> subprocess.CompletedProcess:
+    def run(self, script: str, folder: Path) -> subprocess.CompletedProcess:
         """Runs a script of several commands, of which none may fail."""
         return subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", script], cwd=self.folder, env=self.environment, text=True,
+            ["bash", "-euo", "pipefail", "-c", script], cwd=folder, env=self.environment, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
