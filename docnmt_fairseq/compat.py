@@ -2,25 +2,33 @@
 
 import argparse
 import collections
+import importlib
 import os
+import re
 import typing
+from types import ModuleType
 
 import numpy as np
 import torch
 
 
-def _safe_globals() -> list:
-    """Returns what fairseq's own checkpoints hold beside tensors; nothing in it can execute anything."""
+def _version(module: ModuleType) -> typing.Tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", module.__version__)[:2])
+
+
+PYTORCH, NUMPY = _version(torch), _version(np)
+SAFE_LOADER = PYTORCH >= (2, 6)  # torch.load refuses what could execute something; older PyTorch executes what it loads
+
+
+def _safe_globals() -> typing.List[typing.Any]:
+    """What fairseq's own checkpoints hold beside tensors; nothing in it can execute anything."""
     from fairseq.distributed.utils import _TensorPlaceholder
     from omegaconf import DictConfig, ListConfig
     from omegaconf.base import ContainerMetadata, Metadata
     from omegaconf.nodes import AnyNode
 
-    try:
-        from numpy._core import multiarray
-    except ImportError:  # numpy 1
-        from numpy.core import multiarray
-    names: list = [argparse.Namespace]  # the options of models without a dataclass
+    multiarray = importlib.import_module("numpy.core.multiarray" if NUMPY < (2, 0) else "numpy._core.multiarray")
+    names: typing.List[typing.Any] = [argparse.Namespace]  # the options of models without a dataclass
     names += [np.ndarray, np.dtype]  # counts of --eval-bleu in the meters
     for module in ("numpy._core.multiarray", "numpy.core.multiarray"):
         names += [(multiarray._reconstruct, f"{module}._reconstruct"), (multiarray.scalar, f"{module}.scalar")]
@@ -31,8 +39,8 @@ def _safe_globals() -> list:
 
 
 def _allow_fairseq_checkpoints() -> None:
-    """Lets PyTorch's safe loader (2.6 and later) read fairseq's checkpoints. Older PyTorch executes what it loads."""
-    if tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 6):
+    """Lets PyTorch's safe loader read fairseq's checkpoints."""
+    if SAFE_LOADER:
         torch.serialization.add_safe_globals(_safe_globals())
 
 
@@ -40,11 +48,11 @@ def _switch_off_the_fast_path() -> None:
     """Lets fairseq 0.12.2's own models translate on PyTorch 2, where its encoder layers' fast path fails."""
     from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 
-    if "_load_from_state_dict" not in vars(TransformerEncoderLayerBase) or int(torch.__version__.split(".")[0]) < 2:
+    if "_load_from_state_dict" not in vars(TransformerEncoderLayerBase) or PYTORCH < (2, 0):
         return
     initialise = TransformerEncoderLayerBase.__init__
 
-    def without_fast_path(self: torch.nn.Module, *args, **kwargs) -> None:
+    def without_fast_path(self: typing.Any, *args: typing.Any, **kwargs: typing.Any) -> None:
         initialise(self, *args, **kwargs)
         self.can_use_fastpath = False
 
@@ -75,12 +83,12 @@ def _let_torchrun_start_processes() -> None:
         else:
             infer(cfg, force_distributed)
 
-    infer_init_method.docnmt = True
+    setattr(infer_init_method, "docnmt", True)  # noqa: B010  (functions of no declared type take it)
     distributed.infer_init_method = infer_init_method
     wrapper = wrapping.DistributedDataParallel
 
     def on_cpu_too(
-        module: torch.nn.Module, device_ids: object = None, output_device: object = None, **kwargs
+        module: torch.nn.Module, device_ids: object = None, output_device: object = None, **kwargs: typing.Any
     ) -> object:
         if not next(module.parameters()).is_cuda:
             device_ids = output_device = None

@@ -112,16 +112,14 @@ def options_of(cfg: Any, cls: Type[T]) -> T:
 
 def problems_of(cfg: Any, cls: type) -> Iterator[str]:
     """What is wrong with the values of a dataclass's options by itself, each by its flag."""
-    for known in fields(cls):
-        value, names, least = (
-            plain(getattr(cfg, known.name)),
-            known.metadata.get("names"),
-            known.metadata.get("minimum"),
-        )
-        if value is None:
-            continue
+    given = [(known, plain(getattr(cfg, known.name))) for known in fields(cls)]
+    given = [(known, value) for known, value in given if value is not None]
+    for known, value in given:
+        names = known.metadata.get("names")
         if names is not None and value not in names and value not in known.metadata["also"]:
             yield f"{flag_of(known.name)} {value}: must be one of {', '.join(allowed_names(known))}"
+    for known, value in given:
+        least = known.metadata.get("minimum")
         if least is not None and value < least:
             yield f"{flag_of(known.name)} {value}: must {'not be negative' if least == 0 else f'be at least {least:g}'}"
 

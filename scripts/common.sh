@@ -18,37 +18,47 @@ find_python() {
     die "no Python 3.11 or 3.12 with venv found; name one with PYTHON=/path/to/python bash $0"
 }
 
+# What .venv is made of: when it changes, set_up runs again.
+set_up_facts() { cat "$ROOT/constraints.txt" "$ROOT/pyproject.toml" "$ROOT/setup.py"; }
+
 # Creates .venv with the versions of constraints.txt; does nothing when they are there already.
 set_up() {
     local venv=$ROOT/.venv stamp python
     stamp=$venv/.set-up
-    if [ -f "$stamp" ] && cmp -s "$stamp" <(cat "$ROOT/constraints.txt" "$ROOT/setup.py"); then
+    if [ -f "$stamp" ] && cmp -s "$stamp" <(set_up_facts); then
         export PATH=$venv/bin:$PATH
         return
     fi
     python=$(find_python)
-    say "Setting up $venv with $("$python" --version) (once, some minutes)"
+    say "Setting up $venv with $("$python" --version): once, about 8 minutes on 2 cores, most of them for building fairseq"
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
     export PATH=$venv/bin:$PATH
     local install=(python -m pip install --disable-pip-version-check --progress-bar on -c "$ROOT/constraints.txt")
     say "1/3 PyTorch and what fairseq is built with"
     install_torch "${install[@]}"
     "${install[@]}" -q setuptools wheel cython numpy
-    say "2/3 fairseq (built from source: 2 to 4 minutes without output) and the other libraries"
+    say "2/3 fairseq (built from source: some minutes without output) and the other libraries"
     # Without build isolation fairseq is built against the PyTorch that is there, not against a second, newer one.
     "${install[@]}" -q --no-build-isolation -e "${ROOT}[dev]"
     say "3/3 Checking"
-    python -c 'import fairseq, torch, docnmt_fairseq; docnmt_fairseq.register(); print("PyTorch", torch.__version__)'
-    cat "$ROOT/constraints.txt" "$ROOT/setup.py" > "$stamp"
+    docnmt doctor
+    set_up_facts > "$stamp"
 }
 
-# The CPU build where there is no GPU: the default build brings several GB of CUDA libraries along.
-install_torch() {
+has_gpu() { [ -e /dev/nvidiactl ] || nvidia-smi -L > /dev/null 2>&1; }
+
+# The CPU build where there is no GPU: on Linux the default build brings several GB of CUDA libraries along.
+# DOCNMT_TORCH_INDEX names another index to take PyTorch from, whatever the machine.
+install_torch() { # PIP-INSTALL-COMMAND...
     local version index=()
     version=$(sed -n 's/^torch==//p' "$ROOT/constraints.txt")
     python -c "import torch; assert torch.__version__.split('+')[0] == '$version'" 2>/dev/null && return
     if [ -n "${DOCNMT_TORCH_INDEX:-}" ]; then
         index=(--index-url "$DOCNMT_TORCH_INDEX")
+    elif [ "$(uname -s)" = Linux ] && ! has_gpu; then
+        "$@" "torch==$version+cpu" 2>/dev/null && return
+        say "No GPU here, and no CPU build of PyTorch $version in pip's index: taking the default one, with several GB" \
+            "of CUDA libraries. To spare them, interrupt and set DOCNMT_TORCH_INDEX to PyTorch's index of CPU builds"
     fi
     "$@" "${index[@]}" "torch==$version"
 }

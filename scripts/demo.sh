@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # The whole way on a corpus made here, which cannot be translated right without its documents:
-# make it, prepare it, train a sentence-level and a conditional model on the same budget, translate, score.
+# make it, prepare it, train a sentence-level and a conditional model side by side on the same budget, translate, score.
 #
-#   bash scripts/demo.sh [FOLDER]        (default: demo; about 10 minutes on 2 cores; run again, it goes on where it was)
+#   bash scripts/demo.sh [FOLDER]        (default: demo; about 10 minutes on 2 cores once set up)
+#
+# Run again, it goes on where it was.
 #
 # UPDATES (default below) is the budget of each model; SEED fixes everything.
 # shellcheck source=scripts/common.sh
@@ -14,21 +16,67 @@ UPDATES=${UPDATES:-5000}  # with 4,000, what seed 1 has learnt at the end depend
 NARROW_FROM=$((UPDATES * 55 / 100))
 NARROW_UPDATES=$((UPDATES * 2 / 10))
 
-train() { # NAME OPTION...: trains once; a half-finished training goes on
+declare -A training=() # name → process
+trap '[ ${#training[@]} = 0 ] || kill "${training[@]}" 2>/dev/null || true' EXIT
+
+start_training() { # NAME OPTION...: in the background, on one thread; a half-finished training goes on
     local name=$1
     shift
     [ -f "$OUT/$name/finished" ] && { say "$name: trained already"; return; }
     say "Training $name ($UPDATES updates; the log is $OUT/$name/train.log)"
     mkdir -p "$OUT/$name"
-    fairseq-train "$OUT/data/data-bin" --user-dir "$ROOT/docnmt_fairseq" --task document_translation \
+    OMP_NUM_THREADS=1 fairseq-train "$OUT/data/data-bin" --user-dir "$ROOT/docnmt_fairseq" \
+        --task document_translation \
         --save-dir "$OUT/$name" --seed "$SEED" --num-workers 0 --max-tokens 1000 --max-update "$UPDATES" \
         --optimizer adam --adam-betas '(0.9, 0.98)' --lr 0.003 --lr-scheduler inverse_sqrt --warmup-updates 200 \
         --clip-norm 1.0 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --dropout 0.0 \
         --encoder-layers 3 --decoder-layers 1 --encoder-normalize-before --decoder-normalize-before \
-        --share-decoder-input-output-embed --no-epoch-checkpoints --log-format simple --log-interval 200 "$@" \
-        2>&1 | tee -a "$OUT/$name/train.log" | { grep --line-buffered -E 'train_inner|Error|error' || true; } | sed -u 's/.*| epoch/epoch/' >&2 \
-        || die "training $name failed; see $OUT/$name/train.log"
-    touch "$OUT/$name/finished"
+        --share-decoder-input-output-embed --no-epoch-checkpoints --log-format simple --log-interval 100 "$@" \
+        >> "$OUT/$name/train.log" 2>&1 &
+    training[$name]=$!
+}
+
+progress() { # NAME...: prints how far they are, in one line
+    local name facts shown=''
+    for name in "$@"; do
+        facts=$(sed -n 's/.*train_inner.* ppl=\([^,]*\),.* num_updates=\([0-9]*\),.*/\2 \1/p' "$OUT/$name/train.log" | tail -n 1)
+        if [ -f "$OUT/$name/finished" ]; then
+            facts='trained'
+        elif [ -z "${training[$name]:-}" ]; then
+            facts='FAILED'
+        elif [ -z "$facts" ]; then
+            facts='starting'
+        else
+            facts="${facts% *} of $UPDATES updates, perplexity ${facts#* }"
+        fi
+        shown+="${shown:+ | }$name: $facts"
+    done
+    printf '%s' "$shown"
+}
+
+await_trainings() { # NAME...: shows how far they are until all have ended
+    local name line shown='' failed=()
+    while [ ${#training[@]} -gt 0 ]; do
+        sleep 1
+        for name in "${!training[@]}"; do
+            kill -0 "${training[$name]}" 2>/dev/null && continue
+            if wait "${training[$name]}"; then touch "$OUT/$name/finished"; else failed+=("$name"); fi
+            unset "training[$name]"
+        done
+        line=$(progress "$@")
+        if [ "$line" != "$shown" ]; then
+            # On a terminal the line is written anew; in a file or a pipe each is one of its own.
+            if [ -t 2 ]; then printf '\r%s\033[K' "$line" >&2; else printf '%s\n' "$line" >&2; fi
+            shown=$line
+        fi
+    done
+    if [ -t 2 ] && [ -n "$shown" ]; then echo >&2; fi
+    [ ${#failed[@]} = 0 ] && return
+    for name in "${failed[@]}"; do
+        say "Training $name failed; $OUT/$name/train.log ends with"
+        tail -n 5 "$OUT/$name/train.log" >&2
+    done
+    die "no translations without trained models; run the same again when it is mended: it goes on where it was"
 }
 
 translate() { # NAME
@@ -36,7 +84,10 @@ translate() { # NAME
     say "Translating the test set with $1"
     fairseq-generate "$OUT/data/data-bin" --user-dir "$ROOT/docnmt_fairseq" --task document_translation \
         --path "$OUT/$1/checkpoint_last.pt" --beam 4 --max-tokens 8000 --num-workers 0 \
-        > "$OUT/$1/generate.log.part" || die "translating with $1 failed; see $OUT/$1/generate.log.part"
+        > "$OUT/$1/generate.log.part" 2> "$OUT/$1/generate.messages" || {
+        tail -n 5 "$OUT/$1/generate.messages" >&2
+        die "translating with $1 failed; see $OUT/$1/generate.messages"
+    }
     mv "$OUT/$1/generate.log.part" "$OUT/$1/generate.log"
 }
 
@@ -45,10 +96,11 @@ say "Making a corpus that needs its documents"
 say "Preparing it"
 docnmt prepare --source-lang src --target-lang tgt --subwords none --workers 2 --output "$OUT/data" \
     --train "$OUT/corpus/train" --valid "$OUT/corpus/valid" --test "$OUT/corpus/test"
-train sentence --arch document_transformer_tiny
-train conditional --arch document_transformer_conditional_tiny --context-layers 1,2 --context-top-t 4 \
+start_training sentence --arch document_transformer_tiny
+start_training conditional --arch document_transformer_conditional_tiny --context-layers 1,2 --context-top-t 4 \
     --context-narrow-from "$NARROW_FROM" --context-narrow-updates "$NARROW_UPDATES" \
     --sentence-positions learned --paragraph-positions sinusoidal
+await_trainings sentence conditional
 translate sentence
 translate conditional
 say "Scoring"

@@ -9,10 +9,13 @@ if [ "${1:-}" = --slow ]; then
     select=(-m "slow or not slow")
     shift
 fi
-say "ruff and shellcheck"
+say "ruff"
 ruff check .
 ruff format --check .
-shellcheck -x scripts/*.sh scripts/lib/*.sh benchmarks/*.sh .ci/run
+say "shellcheck"
+find scripts benchmarks .ci -type f '(' -name '*.sh' -o -path .ci/run ')' -exec shellcheck -x {} +
+say "mypy"
+mypy
 say "pytest"
 # One thread a worker: two test processes that use two threads each are slower than two with one.
 export OMP_NUM_THREADS=1

@@ -8,13 +8,21 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from docnmt_fairseq.batch import grouping as buckets
+from docnmt_fairseq.batch import grouping
 from tests.support.documents import DOCUMENTS, write_lines
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile("repeatable")
-buckets.LEAST_PRICE = 4.0  # the tests' small batches fall into several groups, too, as real ones do
+PRODUCTION_PRICE = grouping.LEAST_PRICE
+grouping.LEAST_PRICE = 4.0  # the tests' small batches fall into several groups, too, as real ones do
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
+
+
+@pytest.fixture
+def production_price(monkeypatch):
+    """Lets batches fall into groups as they do outside the tests."""
+    monkeypatch.setattr(grouping, "LEAST_PRICE", PRODUCTION_PRICE)
+    return PRODUCTION_PRICE
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,10 @@ class PlanKey(Generic[P]):
     of_targets = False
     of_lines = False
 
+    def asked_of(self, layout: "DocumentLayout") -> bool:
+        """Whether a model that names the plan will ask this batch for it."""
+        return layout.targets is not None or not self.of_targets
+
     def make(self, layout: "DocumentLayout") -> P:
         """The plan of a batch: dataclasses of arrays, and of tensors on the layout's device."""
         raise NotImplementedError
@@ -148,7 +152,7 @@ class DocumentLayout:
     def with_plans(self, keys: Iterable[PlanKey[Any]]) -> "DocumentLayout":
         """This layout, with plans made that will be asked for."""
         for key in keys:
-            if self.targets is not None or not key.of_targets:
+            if key.asked_of(self):
                 self.plan(key)
         return self
 
@@ -220,6 +224,10 @@ class DecodedPlan:
 @dataclass(frozen=True)
 class DecodedTokens(PlanKey[DecodedPlan]):
     """Which tokens are those of decoded rows, where some rows are context only."""
+
+    def asked_of(self, layout: DocumentLayout) -> bool:
+        """See :class:`PlanKey`."""
+        return layout.decoded is not None
 
     def make(self, layout: DocumentLayout) -> DecodedPlan:
         """See :class:`PlanKey`."""

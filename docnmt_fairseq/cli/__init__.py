@@ -1,6 +1,7 @@
 """The ``docnmt`` command: every other file of this folder is one subcommand, but for ``_….py``.
 
-A subcommand is a module with ``HELP`` (one line), ``add_arguments(parser)`` and ``run(args)``, named as its file.
+A subcommand is a module with ``HELP`` (one line), ``add_arguments(parser)`` and ``run(args)``, named as its file; what
+``run`` gives back is the exit status, None stands for 0.
 """
 
 import argparse
@@ -8,22 +9,25 @@ import importlib
 import logging
 import pkgutil
 import sys
+from types import ModuleType
 from typing import Dict, Iterable, List, Optional, Tuple
 
 from docnmt_fairseq import __version__
 from docnmt_fairseq.errors import InputError
 
 
+def command_modules() -> Dict[str, ModuleType]:
+    """The subcommands' modules by the names of the subcommands; files ``_….py`` are what several of them share."""
+    names = [found.name for found in pkgutil.iter_modules(__path__) if not found.name.startswith("_")]
+    return {name.replace("_", "-"): importlib.import_module(f"{__name__}.{name}") for name in names}
+
+
 def build_parser() -> argparse.ArgumentParser:
-    """Returns the parser of ``docnmt`` with one subparser a file of this folder."""
+    """The parser of ``docnmt`` with its subcommands."""
     parser = argparse.ArgumentParser(prog="docnmt", description="Document-level machine translation with fairseq.")
-    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("--version", action="version", version=f"docnmt_fairseq {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module_info in pkgutil.iter_modules(__path__):
-        if module_info.name.startswith("_"):
-            continue  # what several subcommands share
-        module = importlib.import_module(f"{__name__}.{module_info.name}")
-        name = module_info.name.replace("_", "-")
+    for name, module in command_modules().items():
         subparser = commands.add_parser(name, help=module.HELP, description=module.__doc__)
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)
@@ -57,8 +61,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     # Importing fairseq would log which packages it would like to have for tasks that nobody asked for.
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     try:
-        args.run(args)
+        return args.run(args) or 0
     except InputError as error:
         print(f"docnmt {args.command}: error: {error}", file=sys.stderr)
         return 2
-    return 0

@@ -12,7 +12,7 @@ from fairseq.models.transformer import Embedding
 from omegaconf import II, OmegaConf
 from torch import Tensor, nn
 
-from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.layout import DecodedTokens, DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import default_of, take_old_names
@@ -59,7 +59,7 @@ class DocumentModel:
 
     def plans(self) -> Iterable[PlanKey[Any]]:
         """The plans that a training step will ask a batch's layout for, each once."""
-        return dict.fromkeys([*self.encoder.plans(), *self.decoder.plans()])
+        return dict.fromkeys([DecodedTokens(), *self.encoder.plans(), *self.decoder.plans()])
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
         """Renames what a checkpoint of an earlier version, or of a stock model, has under other names."""

@@ -1,11 +1,12 @@
 """Options of models that read extra sources besides the sentence to be translated."""
 
 from dataclasses import dataclass, field
-from typing import Iterator, List, Optional
+from typing import Iterator, List, Optional, Tuple
 
 from omegaconf import II
 
 from docnmt_fairseq.data.extra_source_specs import SourceSpec, parse_specs
+from docnmt_fairseq.models.sources import SENTINEL
 from docnmt_fairseq.options import Choices, option
 
 SEPARATE, SHARED = "separate", "shared"
@@ -42,6 +43,11 @@ def extra_specs(cfg: ExtraSourceOptions) -> List[SourceSpec]:
 def source_names(cfg: ExtraSourceOptions) -> List[str]:
     """The names of the sources that target tokens attend to, the main one first."""
     return ["source", *map(str, extra_specs(cfg))]
+
+
+def attended_names(cfg: ExtraSourceOptions, sentinel: bool) -> Tuple[str, ...]:
+    """The names of what attention is divided over: the sources, perhaps a sentinel."""
+    return (*source_names(cfg), *([SENTINEL] if sentinel else []))
 
 
 def extra_problems(cfg: ExtraSourceOptions) -> Iterator[str]:

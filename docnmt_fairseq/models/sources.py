@@ -1,16 +1,18 @@
 """What a decoder may look at of a batch: :class:`Sources`, made by an encoder."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.multisource.source_states import SourceStates
 
 EncoderOut = Dict[str, List[Any]]  # fairseq's; ours holds a Sources under this name
 SOURCES = "sources"
+SENTINEL = "sentinel"  # the name of what attention is given that goes to no source
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,22 @@ class Sources:
     def left(self) -> int:
         """How many sentences are left."""
         return self.layout.decoded_tokens.rows if self.sentences is None else len(self.sentences)
+
+    def all_states(self, names: Sequence[str]) -> List[Tensor]:
+        """The states of every source, [M_k, d_k] each.
+
+        Args:
+            names: of the sources that the decoder was made for, the main one first, and perhaps a sentinel.
+
+        Raises:
+            InputError: the encoder gives fewer sources than the decoder was made for.
+        """
+        extra = [name for name in names[1:] if name != SENTINEL]
+        if len(self.of_sentences) != 1 + len(extra):
+            raise InputError(
+                f"--extra-sources {','.join(extra)}: the batch has {len(self.of_sentences) - 1} of {len(extra)}"
+            )
+        return [source.states for source in self.of_sentences]
 
     def per_batch(self, owner: nn.Module, make: Callable[[], Tensor]) -> Tensor:
         """What ``owner`` computes once a batch."""

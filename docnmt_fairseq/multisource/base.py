@@ -63,7 +63,7 @@ class AttentionCombination(nn.Module):
         """What cannot be built, by the options' flags."""
         name = config.combination_attention
         if name not in ATTENTION_SCORES:
-            return [f"--combination-attention: {name}: must be one of {', '.join(ATTENTION_SCORES.names())}"]
+            return [f"--combination-attention {name}: must be one of {', '.join(ATTENTION_SCORES.names())}"]
         found = []
         if ATTENTION_SCORES[name].multi_head and config.query_dim % config.heads:
             width = f"the width {config.query_dim} of the decoder"

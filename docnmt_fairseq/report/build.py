@@ -10,7 +10,7 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.extra_sources_config import source_names
+from docnmt_fairseq.models.extra_sources_config import attended_names
 from docnmt_fairseq.models.transformer.config import combination_name, feed_forward_of
 from docnmt_fairseq.report import agreement, context_free, results, scat, sources, training
 from docnmt_fairseq.report.documents import check_model, dataset_of_lines, load_split
@@ -114,7 +114,7 @@ def model_properties(ensemble: Ensemble, inspection: Inspection) -> Dict[str, st
             properties[f"{side} cell"] = getattr(cfg, f"{side}_cell")
         elif feed_forward_of(cfg, side) != "standard":
             properties[f"{side} feed-forward"] = feed_forward_of(cfg, side)
-    attended = [*source_names(cfg), *(["sentinel"] if cfg.attention_sentinel else [])]
+    attended = attended_names(cfg, cfg.attention_sentinel)
     if len(attended) > 1:
         properties["attention goes to"] = ", ".join(attended)
         properties["combined by"] = str(combination_name(cfg))

@@ -38,7 +38,7 @@ def test_rows_attend_in_exactly_one_group(queries, data):
 
 
 @pytest.mark.parametrize(("tokens", "real", "most"), [(4_000, 0.9, 32), (100_000, 0.75, 48)])
-def test_lengths_as_of_text_are_mostly_real_in_few_groups(tokens, real, most):
+def test_lengths_as_of_text_are_mostly_real_in_few_groups(tokens, real, most, production_price):
     rng = np.random.default_rng(1)
     source = np.clip(rng.lognormal(3.2, 0.6, tokens // 28), 1, 200).astype(int)
     target = np.maximum(1, (source * rng.lognormal(0.05, 0.2, len(source))).astype(int))

@@ -159,7 +159,7 @@ def test_dropout_is_of_embeddings_between_layers_and_before_the_output(data_bin)
     [
         (["--encoder-cell", "conditional-gru"], "--encoder-cell conditional-gru: must be one of ca-rnn, gru, lstm"),
         (["--decoder-cell", "grue"], "--decoder-cell grue: must be one of ca-rnn, conditional-gru, gru, lstm"),
-        (["--combination-attention", "x", "--decoder-layers", "0"], "--combination-attention: x.*--decoder-layers 0"),
+        (["--combination-attention", "x", "--decoder-layers", "0"], "--combination-attention x: .*--decoder-layers 0"),
         (["--attention-combination", "plain"], "--attention-combination plain: must be one of"),
         (["--attention-combination", "serial", "--attention-sentinel"], "--attention-sentinel"),
         (["--share-decoder-input-output-embed", "--decoder-out-embed-dim", "4"], "--decoder-out-embed-dim 4"),

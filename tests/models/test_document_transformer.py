@@ -23,7 +23,8 @@ TARGET_VARIANTS = {}
 for _name in TARGET_MECHANISMS.names():
     TARGET_VARIANTS[f"{_name}-target"] = ["--target-context-attention", _name]
     TARGET_VARIANTS[f"everywhere-and-{_name}-target"] = [
-        "--context-attention", _name, "--decoder-context-attention", "sentence-encodings", "--target-context-attention", _name
+        "--context-attention", _name, "--decoder-context-attention", "sentence-encodings",
+        "--target-context-attention", _name,
     ]  # fmt: skip
 VARIANTS.update(TARGET_VARIANTS)
 POSITIONS = ["--sentence-positions", "learned", "--paragraph-positions", "learned"]

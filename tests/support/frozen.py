@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from docnmt_fairseq import compat
 from tests.support import toy
 
 FOLDER = Path(__file__).parent.parent / "frozen"
@@ -60,7 +61,7 @@ def train(family, options, save_dir, updates=UPDATES):
 
 def copy_without_paths(checkpoint, target):
     """Copies a checkpoint; what its configuration says about folders of this machine is replaced."""
-    state = torch.load(checkpoint, weights_only=toy.SAFE_LOADER)
+    state = torch.load(checkpoint, weights_only=compat.SAFE_LOADER)
     here = {"data": "data-bin", "user_dir": "docnmt_fairseq", "save_dir": "checkpoints", "path": None}
     for part in (state["cfg"][name] for name in ("model", "task", "common", "checkpoint")):
         for name, value in here.items():

@@ -50,9 +50,6 @@ def batch_of(task, split="test", max_tokens=1000):
     return dataset.collater([dataset[int(number)] for number in numbers])
 
 
-SAFE_LOADER = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 6)
-
-
 def assert_same_gradients_when_recomputed(build):
     """Asserts that --checkpoint-activations changes no gradient of the model that ``build(*options)`` gives, third."""
 
@@ -70,7 +67,7 @@ def assert_same_gradients_when_recomputed(build):
 
 def state(checkpoint):
     """Returns the model's state in a checkpoint, without what fairseq 0.12.2 saves besides and never sets."""
-    saved = torch.load(checkpoint, weights_only=SAFE_LOADER)["model"]
+    saved = torch.load(checkpoint, weights_only=compat.SAFE_LOADER)["model"]
     compat.drop_fast_path_weights(saved)
     return {key: value for key, value in saved.items() if not key.endswith(("_float_tensor", ".version"))}
 

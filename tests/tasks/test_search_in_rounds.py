@@ -1,6 +1,7 @@
 """Target-side context: documents are translated sentence by sentence, in sight of what was written before."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from fairseq import options
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq_cli import preprocess
 
+from docnmt_fairseq.models.sources import SOURCES, Sources
 from docnmt_fairseq.search.rounds import translate_in_rounds
 from tests.support import toy
 from tests.support.documents import DOCUMENTS, write_lines
@@ -20,7 +22,8 @@ VARIANTS = {
     "target": ["--target-context-attention", "han", "--memory-contexts", "2"],
     "both": ["--target-context-attention", "han", "--context-attention", "han"],
     "everywhere": [
-        "--target-context-attention", "han", "--context-attention", "memory", "--decoder-context-attention", "sentence",
+        "--target-context-attention", "han", "--context-attention", "memory",
+        "--decoder-context-attention", "sentence-encodings",
         "--encoder-normalize-before", "--decoder-normalize-before",
     ],
 }  # fmt: skip
@@ -121,7 +124,7 @@ def test_what_was_written_before_matters(built):
         def search(batch, prefix_tokens):
             for output in batch["net_input"]["encoded"].values():
                 if forgetful:
-                    output.pop("previous_targets", None)
+                    output[SOURCES] = [replace(Sources.of(output), previous=None)]
             return generator.generate([model], batch)
 
         hypotheses = translate_in_rounds(search, [model], sample)
@@ -140,8 +143,6 @@ def test_an_ensemble_remembers_for_each_model(built):
     without = copy.deepcopy(model)
     without.decoder.target_context = None
     models = [model, other, without]
-    for each in models:
-        each.encoder.memories = each.decoder.memories
     alone = translate(task, models, [[0], [1], [2]], beam=3)
     assert_same(translate(task, models, [[0, 1, 2]], beam=3), alone)
     of_one = translate(task, [model], [[0], [1], [2]], beam=3)

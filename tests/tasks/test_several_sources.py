@@ -10,6 +10,7 @@ from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.samples import batches_of
+from docnmt_fairseq.models.sources import Sources
 from docnmt_fairseq.report.documents import dataset_of_lines, load_split
 from docnmt_fairseq.report.inspection import inspect
 from docnmt_fairseq.translate.translator import DocumentTranslator
@@ -131,8 +132,9 @@ def test_text_in_memory_is_refused_or_taken(extra_bin, all_sources, of_document)
     loaded = load_ensemble(of_document, data=extra_bin)
     (batch,) = batches_of(loaded, lines, [0, 1], 100)
     with torch.no_grad():
-        output = loaded.models[0].encoder(**batch.sample["net_input"])
-    assert [padding.tolist() for padding in output["source_paddings"][1:2]] == [[[True] * 3, [False] * 3]]
+        sources = Sources.of(loaded.models[0].encoder(**batch.sample["net_input"]))
+    _, padding = sources.of_sentences[1].padded(sources.layout)
+    assert padding.tolist() == [[True] * 3, [False] * 3]
     with pytest.raises(InputError, match=NEEDED):
         list(batches_of(load_ensemble(all_sources, data=extra_bin), lines, [0, 1], 100))
 

@@ -135,7 +135,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         """s_0 = tanh(W h̄ + b) [S, w] of all layers, and what is attended to of every source, [M_k, w_k]."""
         main = sources.of_sentences[0]
         of_sentence = summary(main.states, sources.layout.decoded_tokens, self.initial_from)
-        projected = self.attention.project_sources([source.states for source in sources.of_sentences])
+        projected = self.attention.project_sources(sources.all_states(self.names))
         return torch.tanh(self.bridge(of_sentence)), projected
 
     def split_state(self, state: Tensor) -> List[State]:

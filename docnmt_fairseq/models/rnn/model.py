@@ -10,7 +10,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.data.extra_sources import LineSource
 from docnmt_fairseq.models.alternating import alternate_updates
 from docnmt_fairseq.models.base import DocumentModel, NetOutput, completed, embeddings
-from docnmt_fairseq.models.extra_sources_config import extra_specs, source_names
+from docnmt_fairseq.models.extra_sources_config import attended_names, extra_specs
 from docnmt_fairseq.models.rnn.config import DocumentRNNConfig, check
 from docnmt_fairseq.models.rnn.decoder import RecurrentDecoder
 from docnmt_fairseq.models.rnn.encoder import RecurrentEncoder
@@ -34,7 +34,7 @@ class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
         inputs = task.extra_inputs(specs, cfg.extra_feature_dims) if specs else []
         encoder = RecurrentEncoder(cfg, task.source_dictionary, of_source, inputs)
         extra_rows = [] if encoder.extra_sources is None else encoder.extra_sources.rows
-        names = (*source_names(cfg), *(["sentinel"] if cfg.attention_sentinel else []))
+        names = attended_names(cfg, cfg.attention_sentinel)
         source_dims = (encoder.output_dim,) * (1 + len(inputs))
         decoder = RecurrentDecoder(cfg, task.target_dictionary, of_target, source_dims, extra_rows, names)
         model = cls(encoder, decoder)

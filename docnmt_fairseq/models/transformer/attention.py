@@ -176,7 +176,7 @@ class CombinedAttention(SourceAttention):
 
     def of_packed_targets(self, x: Tensor, sources: Sources) -> Tensor:
         """See :class:`SourceAttention`."""
-        projected = self.combination.project_sources([source.states for source in sources.of_sentences])
+        projected = self.combination.project_sources(sources.all_states(self.names))
         plan = sources.layout.plan(self.key)
         return self.show(*plan.combine(self.combination, x, projected, x if self.asks_evidence else None))
 
@@ -184,7 +184,7 @@ class CombinedAttention(SourceAttention):
         """See :class:`SourceAttention`; no weights, combinations keep those of tokens to themselves."""
 
         def projected_and_padding() -> List[Tensor]:
-            projected = self.combination.project_sources([source.states for source in sources.of_sentences])
+            projected = self.combination.project_sources(sources.all_states(self.names))
             padded, paddings = padded_sources(sources.of_sentences, projected, sources.layout)
             return [*padded, *paddings]
 

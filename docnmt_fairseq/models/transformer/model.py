@@ -20,7 +20,7 @@ from docnmt_fairseq.layers.positions import StructuralPositions
 from docnmt_fairseq.models.alternating import alternate_updates
 from docnmt_fairseq.models.base import DocumentModel, NetOutput, completed, embeddings
 from docnmt_fairseq.models.extra_sources import ExtraSources
-from docnmt_fairseq.models.extra_sources_config import extra_specs, source_names
+from docnmt_fairseq.models.extra_sources_config import attended_names, extra_specs
 from docnmt_fairseq.models.transformer.attention import CombinedAttention, SingleSourceAttention, SourceAttention
 from docnmt_fairseq.models.transformer.checks import check
 from docnmt_fairseq.models.transformer.config import (
@@ -173,5 +173,5 @@ def source_attention(cfg: DocumentTransformerOptions, extra_sources: Optional[Ex
         sizes = (cfg.decoder_embed_dim, cfg.encoder_embed_dim, cfg.decoder_attention_heads, cfg.attention_dropout)
         return SingleSourceAttention(*sizes)
     rows = [] if extra_sources is None else extra_sources.rows
-    names = (*source_names(cfg), *(["sentinel"] if cfg.attention_sentinel else []))
+    names = attended_names(cfg, cfg.attention_sentinel)
     return CombinedAttention(cfg, TargetsToSources((OfSentence(), *rows)), names)

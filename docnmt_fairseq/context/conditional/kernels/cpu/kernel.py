@@ -75,10 +75,11 @@ class ScoreChosen(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_scores: Tensor) -> Gradients:
         """The gradients of q and k."""
-        q, k, items, _ = ctx.saved_tensors
+        saved = ctx.saved_tensors  # once: recomputed activations can be had a single time
+        q, k, items, _ = saved
         grad_scores, grad_q, grad_k = grad_scores.contiguous(), gradient_for(q, items), torch.empty_like(k)
         tensors = {"grad_scores": grad_scores, "grad_q": grad_q, "grad_k": grad_k}
-        call("kernel_score_backward", ScoreChosen.arguments(*ctx.saved_tensors, ctx.dim, **tensors))
+        call("kernel_score_backward", ScoreChosen.arguments(*saved, ctx.dim, **tensors))
         return grad_q[..., : ctx.dim], grad_k[..., : ctx.dim], None, None
 
 
@@ -128,7 +129,8 @@ class AttendToChosen(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> Gradients:
         """The gradients of q, k, v and the scores."""
-        q, k, v, scores, _, _ = ctx.saved_tensors
+        saved = ctx.saved_tensors  # once: recomputed activations can be had a single time
+        q, k, v, scores, _, _ = saved
         gradients = {
             "grad_q": gradient_for(q, ctx.items),
             "grad_k": gradient_for(k, ctx.items),
@@ -136,9 +138,7 @@ class AttendToChosen(torch.autograd.Function):
             "grad_scores": torch.zeros_like(scores),
         }
         grad_out = prepared(grad_out)
-        call(
-            "kernel_attend_backward", AttendToChosen.arguments(*ctx.saved_tensors, ctx, grad_out=grad_out, **gradients)
-        )
+        call("kernel_attend_backward", AttendToChosen.arguments(*saved, ctx, grad_out=grad_out, **gradients))
         of_tokens = (gradients[name][..., : ctx.dim] for name in ("grad_q", "grad_k", "grad_v"))
         return *of_tokens, gradients["grad_scores"], None, None, None, None
 
