@@ -1,4 +1,4 @@
-"""How docstrings, which are written for Sphinx's roles as well as for reading, come into the site: roles become code."""
+"""How docstrings come into the site: what they name by Sphinx's roles becomes code."""
 
 from griffe import Extension, Object
 from option_tables import as_markdown

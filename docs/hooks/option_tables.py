@@ -49,25 +49,16 @@ def all_options(path: str) -> str:
 def own_options(path: str) -> str:
     """The table of the options that a dataclass declares itself."""
     cls = found_at(path)
-    declared = next(base for base in cls.__mro__ if base.__qualname__ == cls.__qualname__ and own_names(base))
-    return option_table([(known, []) for known in documented(cls) if known.name in own_names(declared)])
-
-
-def own_names(cls: type) -> List[str]:
-    """The names of the fields that a class declares itself and that are no former names of others."""
-    declared = cls.__dict__.get("__annotations__", {})
-    return [name for name in declared if name in cls.__dict__.get("__dataclass_fields__", {}) and not is_former(cls, name)]
-
-
-def is_former(cls: type, name: str) -> bool:
-    """Whether a field stands for a former name of another."""
-    return str(cls.__dict__["__dataclass_fields__"][name].metadata.get("help", "")).startswith("former name of ")
+    # A class that was given fields for former names stands before the one that was written, under the same name.
+    bases = [base for base in cls.__mro__ if is_dataclass(base) and base.__qualname__ != cls.__qualname__]
+    inherited = {known.name for base in bases for known in fields(base)}
+    return option_table([(known, []) for known in documented(cls) if known.name not in inherited])
 
 
 def options_of_registry(path: str) -> str:
     """The table of the options of everything that is registered, each once, with who has it."""
     registry: Registry[Any] = found_at(path)
-    owners: Dict[str, Tuple["Field[Any]", List[str]]] = {}
+    owners: Dict[str, Tuple[Field[Any], List[str]]] = {}
     for name in registry.names():
         for known in documented(registry[name].Options):  # type: ignore[attr-defined]
             owners.setdefault(known.name, (known, []))[1].append(name)
@@ -147,7 +138,7 @@ def also_serves(mechanism: type) -> Iterable[str]:
 
 
 def first_sentence(cls: type) -> str:
-    """The first paragraph of a class's description, in one line; without one, that of the class that it takes it from."""
+    """The first paragraph of a class's description, or of its nearest base that has one, in one line."""
     text = next((base.__doc__ for base in cls.__mro__ if base.__doc__), "")
     return as_markdown(" ".join(text.strip().split("\n\n")[0].split()))
 
@@ -175,7 +166,8 @@ def wide(formatter: type) -> Callable[..., None]:
 def table(header: List[str], rows: List[List[str]]) -> str:
     """A Markdown table; bars inside its cells are text."""
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines)
+    cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 MAKERS: Dict[str, Callable[[str], str]] = {

@@ -35,7 +35,8 @@ def corpora(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("corpora")
     for name in ("my", "ape", "books"):
         (folder / name).mkdir()
-    words = "amber basin cabin dozen ember fjord grove hotel ivory jelly kayak lemon mango nylon opera pizza".split()
+    words = ["amber", "basin", "cabin", "dozen", "ember", "fjord", "grove", "hotel"]
+    words += ["ivory", "jelly", "kayak", "lemon", "mango", "nylon", "opera", "pizza"]
     sides = {"en": ("{} is here .", "it is {} ."), "de": ("{} ist hier .", "es ist {} .")}
     for split, first, documents in (("train", 0, 16), ("valid", 3, 2), ("test", 5, 2)):
         for side, (here, it) in sides.items():

@@ -48,11 +48,11 @@ def flags():
     docnmt_fairseq.register()
     from fairseq import options
     from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
+    from fairseq.data.encoders.sentencepiece_bpe import SentencepieceConfig
     from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
     from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY
     from fairseq.optim.lr_scheduler import LR_SCHEDULER_DATACLASS_REGISTRY
     from fairseq.tasks import TASK_DATACLASS_REGISTRY
-    from fairseq.data.encoders.sentencepiece_bpe import SentencepieceConfig
 
     from docnmt_fairseq.cli import build_parser
 
@@ -98,7 +98,9 @@ def test_the_page_of_options_has_all_of_them():
     owners = [DocumentTransformerConfig, DocumentRNNConfig, DocumentTranslationConfig, ConcatenatedTranslationConfig]
     wanted = {known.name.replace("_", "-") for owner in owners for known in documented(owner)}
     wanted |= {known.name.replace("_", "-") for name in METRICS.names() for known in documented(METRICS[name].Options)}
-    assert criterion.DocumentLabelSmoothedCrossEntropyConfig.__dataclass_fields__["report_cxmi"].metadata["help"] in page
+    assert (
+        criterion.DocumentLabelSmoothedCrossEntropyConfig.__dataclass_fields__["report_cxmi"].metadata["help"] in page
+    )
     assert len(told) > 90 and set(told) == wanted | {"report-cxmi"}
 
 
@@ -117,7 +119,8 @@ def test_a_table_says_type_default_names_and_owners():
 def test_the_site_builds_strictly_and_fetches_nothing(tmp_path):
     pytest.importorskip("mkdocs")
     # No proxy and no network: whatever would be fetched fails.
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT), "https_proxy": "http://127.0.0.1:9"}
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
+    environment |= {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -7,9 +7,8 @@ import pytest
 from tests.support.pages import DOCS, PAGES, ROOT
 
 REFERENCES = DOCS / "references.md"
-SOURCES = sorted(
-    path for ending in ("py", "h", "cpp", "yaml", "css", "js") for path in (ROOT / "docnmt_fairseq").rglob(f"*.{ending}")
-)
+ENDINGS = (".py", ".h", ".cpp", ".yaml", ".css", ".js")
+SOURCES = sorted(path for path in (ROOT / "docnmt_fairseq").rglob("*") if path.suffix in ENDINGS)
 # A key before what is cited of it, or before the authors: a shape such as [S, d] or [N] is neither.
 PLACES = r"(?:,? (?:sec|eq|fig|figure|table|Table|alg|algorithm)\b|,? \d+\.\d|:? [A-Z]\w+ (?:and|et al)|:? [A-Z]\. )"
 KEY = re.compile(rf"\[([A-Z]{{1,3}})\](?:``)?(?={PLACES})")

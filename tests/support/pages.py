@@ -9,7 +9,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 FENCE = re.compile(
-    r"(?:^<!-- (?P<mark>.*?) -->\n+)?^(?P<indent> *)```(?P<language>\w*)(?: title=\"(?P<title>.*?)\")?\n(?P<text>.*?)^ *```$",
+    r"(?:^<!-- (?P<mark>.*?) -->\n+)?"
+    r"^```(?P<language>\w*)(?: title=\"(?P<title>.*?)\")?\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 

@@ -1,8 +1,9 @@
-"""The commands of documented blocks, run by bash as they are printed, at smoke size and without importing fairseq anew.
+"""The commands of documented blocks, run by bash as they are printed, small and without importing fairseq anew.
 
-A server imports the package and fairseq once. On the path stand files named ``docnmt``, ``fairseq-train``, …; each hands
-its arguments, folder and open files to the server, which forks and runs the command in the child; a command that starts
-``python -m fairseq_cli.…`` comes back here, too. What makes a command small is put behind its arguments, where it wins.
+A server imports the package and fairseq once. On the path stand files named ``docnmt``, ``fairseq-train``, …; each
+hands its arguments, folder and open files to the server, which forks and runs the command in the child; a command that
+starts ``python -m fairseq_cli.…`` comes back here, too. What makes a command small is put behind its arguments, where
+it wins.
 """
 
 import importlib
@@ -20,7 +21,8 @@ CLIENT = """#!{python} -SE
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
-    socket.send_fds(server, [json.dumps([os.path.basename(sys.argv[0]), sys.argv[1:], os.getcwd()]).encode()], [0, 1, 2])
+    command = [os.path.basename(sys.argv[0]), sys.argv[1:], os.getcwd()]
+    socket.send_fds(server, [json.dumps(command).encode()], [0, 1, 2])
     sys.exit(int(server.recv(16) or 1))
 """
 SLOW_TO_IMPORT = ("torch._dynamo", "sacrebleu", "sacremoses", "matplotlib.pyplot", "scipy.stats")
