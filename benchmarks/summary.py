@@ -1,6 +1,6 @@
 """Writes the section on speed of docs/benchmarks.md from the results of the benchmarks.
 
-    python benchmarks/summary.py [--check]
+    python -m benchmarks.summary [--check]
 
 With --check nothing is written; a section that is not what the results say is an error.
 """
@@ -11,7 +11,7 @@ import re
 import sys
 from typing import Callable, Dict, List
 
-from machine import RESULTS, ROOT, table
+from benchmarks.lib.machine import RESULTS, ROOT, table
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- begin of python benchmarks/summary.py -->\n", "<!-- end -->\n"
@@ -132,7 +132,7 @@ def main() -> None:
     if number != 1:
         sys.exit(f"{PAGE.name}: not one section between {BEGIN.strip()} and {END.strip()}")
     if args.check and new != text:
-        sys.exit(f"{PAGE.name}: not what benchmarks/results say; run python benchmarks/summary.py")
+        sys.exit(f"{PAGE.name}: not what benchmarks/results say; run python -m benchmarks.summary")
     if not args.check:
         PAGE.write_text(new, encoding="utf-8")
 

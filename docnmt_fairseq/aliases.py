@@ -80,6 +80,7 @@ MODULES = {
     "modules.source_states": "multisource.source_states",
     "modules.tree_attention": "context.conditional.tree_attention",
     "modules.tree_selection": "context.conditional.tree_search",
+    "recipes.facts": "recipes.dataset",
     "search.loading": "translate.task",
     "search.text_files": "translate.files",
     "search.translator": "translate.translator",

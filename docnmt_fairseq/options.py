@@ -8,7 +8,7 @@ page.
 import logging
 from dataclasses import MISSING, Field, field, fields, make_dataclass
 from enum import Enum
-from typing import Any, Iterator, List, Optional, Protocol, Sequence, Type, TypeVar
+from typing import Any, Iterator, List, Optional, Protocol, Sequence, Tuple, Type, TypeVar
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class Names(Protocol):
         """The name of today for a former one; any other as it is."""
 
 
-class Choices(tuple):
+class Choices(Tuple[str, ...]):
     """A fixed set of names."""
 
     def names(self) -> List[str]:

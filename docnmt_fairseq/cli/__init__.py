@@ -1,7 +1,8 @@
 """The ``docnmt`` command: every other file of this folder is one subcommand, but for ``_….py``.
 
 A subcommand is a module with ``HELP`` (one line), ``add_arguments(parser)`` and ``run(args)``, named as its file; what
-``run`` gives back is the exit status, None stands for 0.
+``run`` gives back is the exit status, None stands for 0. It may have ``QUIET``: loggers of which only warnings are
+shown while it runs.
 """
 
 import argparse
@@ -9,11 +10,15 @@ import importlib
 import logging
 import pkgutil
 import sys
+from contextlib import contextmanager
 from types import ModuleType
-from typing import Dict, Iterable, List, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 from docnmt_fairseq import __version__
 from docnmt_fairseq.errors import InputError
+
+# Importing fairseq would log which packages it would like to have for tasks that nobody asked for.
+QUIET = ("fairseq.tasks.text_to_speech",)
 
 
 def command_modules() -> Dict[str, ModuleType]:
@@ -30,7 +35,7 @@ def build_parser() -> argparse.ArgumentParser:
     for name, module in command_modules().items():
         subparser = commands.add_parser(name, help=module.HELP, description=module.__doc__)
         module.add_arguments(subparser)
-        subparser.set_defaults(run=module.run)
+        subparser.set_defaults(run=module.run, quiet=(*QUIET, *getattr(module, "QUIET", ())))
     return parser
 
 
@@ -54,14 +59,26 @@ def split_pairs(pairs: Iterable[Tuple[str, str]]) -> Dict[str, str]:
     return found
 
 
+@contextmanager
+def only_warnings(loggers: Iterable[str]) -> Iterator[None]:
+    """Inside the block, loggers tell warnings and what is worse; after it, what they told before."""
+    levels = {logging.getLogger(name): logging.getLogger(name).level for name in loggers}
+    for logger in levels:
+        logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for logger, level in levels.items():
+            logger.setLevel(level)
+
+
 def main(argv: Optional[List[str]] = None) -> int:
     """Runs one subcommand; bad input ends with exit status 2 and one line on standard error."""
     args = build_parser().parse_args(argv)
     logging.basicConfig(format="%(asctime)s | %(message)s", datefmt="%H:%M:%S", level=logging.INFO, stream=sys.stderr)
-    # Importing fairseq would log which packages it would like to have for tasks that nobody asked for.
-    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     try:
-        return args.run(args) or 0
+        with only_warnings(args.quiet):
+            return args.run(args) or 0
     except InputError as error:
         print(f"docnmt {args.command}: error: {error}", file=sys.stderr)
         return 2

@@ -2,10 +2,13 @@
 
 import argparse
 import json
+from dataclasses import Field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Protocol, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Protocol, Tuple, TypeVar, get_args
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.options import allowed_names, default_of, flag_of, help_of
+from docnmt_fairseq.registry import Registry
 
 if TYPE_CHECKING:
     from docnmt_fairseq.checkpoints import Ensemble
@@ -17,7 +20,7 @@ FORMATS = ("text", "markdown", "json")
 class Report(Protocol):
     """A report that can be written."""
 
-    def to_json(self) -> object:
+    def to_json(self) -> Any:
         """Everything as plain dictionaries and lists."""
 
 
@@ -56,6 +59,41 @@ def load_models(args: argparse.Namespace) -> "Tuple[Ensemble, TextCodec]":
         for model in ensemble.models:
             model.cuda()
     return ensemble, TextCodec(ensemble.data, args.tokenized)
+
+
+def add_options_of(group: argparse._ArgumentGroup, registry: Registry[Any], *, unset: bool = False) -> None:
+    """Adds every option that something registered declares in its ``Options``, with the names of what has it.
+
+    Args:
+        group: where to.
+        registry: metrics, readers, ….
+        unset: options that are not given are None, so that these can be told apart.
+    """
+    for known, owners in _declared(registry).values():
+        default, names = default_of(known), allowed_names(known)
+        settings: Dict[str, Any] = {
+            "help": f"{', '.join(owners)}: {help_of(known)}",
+            "default": None if unset else default,
+        }
+        if known.type is bool:
+            settings["action"] = "store_true"
+        else:
+            settings["type"] = next((kind for kind in (int, float) if kind in (known.type, *get_args(known.type))), str)
+            settings["choices"] = names or None
+            settings["metavar"] = None if names else known.metadata.get("metavar", "N")
+            if isinstance(default, (list, tuple)):
+                settings["nargs"], default = "+", " ".join(default)
+            settings["help"] += "" if default is None else f" (default: {default})"
+        group.add_argument(flag_of(known.name), **settings)
+
+
+def _declared(registry: Registry[Any]) -> Dict[str, Tuple[Field[Any], List[str]]]:
+    """The options of all that is registered by name, each with what has it."""
+    found: Dict[str, Tuple[Field[Any], List[str]]] = {}
+    for name in registry.names():
+        for known in fields(registry[name].Options):
+            found.setdefault(known.name, (known, []))[1].append(name)
+    return found
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,6 @@ data-bin/ what fairseq-train reads, manifest.json what was done. Run again, only
 """
 
 import argparse
-import logging
 import os
 import shlex
 import textwrap
@@ -14,9 +13,10 @@ from dataclasses import fields
 from pathlib import Path
 
 import docnmt_fairseq
+from docnmt_fairseq.cli._options import add_options_of
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.binarise import DATA_BIN
-from docnmt_fairseq.corpus.config import AND, MODEL_OPTIONS, PrepareConfig
+from docnmt_fairseq.corpus.config import AND, MODEL_OPTIONS, PrepareConfig, config_of
 from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.sides import LIKE_SOURCE, MODELS
 from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS
@@ -25,13 +25,15 @@ from docnmt_fairseq.corpus.tokenizers import TOKENIZERS
 from docnmt_fairseq.errors import InputError
 
 HELP = "corpora to a data-bin: read, normalise, split into subwords, binarise"
+QUIET = ("fairseq",)  # importing it logs what it would like to have installed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options; those left out take the defaults of ``PrepareConfig``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter  # keeps the lines of the list of formats
-    parser.epilog = "formats:\n" + "\n".join(map(_format_help, readers.formats()))
+    parser.epilog = "formats:\n" + "\n".join(map(_format_help, readers.READERS.names()))
     _add_inputs(parser.add_argument_group("input"))
+    add_options_of(parser.add_argument_group("options of formats"), readers.READERS, unset=True)
     _add_text(parser.add_argument_group("text"))
     _add_post_editing(parser.add_argument_group("automatic post-editing"))
     _add_subwords(parser.add_argument_group("subwords"))
@@ -41,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_inputs(group: argparse._ArgumentGroup) -> None:
-    names = readers.formats()
+    names = readers.READERS.names()
     group.add_argument(
         "--source-lang", "-s", required=True, metavar="LANG", help="source language, as in file suffixes"
     )
@@ -68,25 +70,13 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
             f"--{split}-format", choices=names, metavar="FORMAT", help=f"format of --{split}, where it differs"
         )
     group.add_argument(
-        "--reference", metavar="NAME", help="of several references: translator or index from 0 (default: 0)"
-    )
-    group.add_argument(
-        "--one-document-a-line", action="store_true", default=None, help="delimited: each line is a document"
-    )
-    group.add_argument(
-        "--columns",
-        nargs="+",
-        metavar="COLUMN",
-        help="tsv: SOURCE TARGET [DOCUMENT], by number from 1 or by name (default: 1 2)",
-    )
-    group.add_argument("--header", action="store_true", default=None, help="tsv: the first row names the columns")
-    group.add_argument(
         "--extra",
         "--further",
         nargs="+",
         metavar="SUFFIX",
-        help="extra text of every line, for --extra-sources text:SUFFIX: files PREFIX.SUFFIX of delimited or "
-        "wmt-ape text, or given after those of source and target; "
+        help="extra text of every line, for --extra-sources text:SUFFIX: files PREFIX.SUFFIX of "
+        f"{' or '.join(name for name in names if readers.READERS[name].line_aligned)} text, or given after those of "
+        f"source and target; "
         f"SUFFIX={'|'.join(MODELS)}: whose tokenizer, subwords and dictionary (default: {LIKE_SOURCE})",
     )
     group.add_argument(
@@ -96,8 +86,8 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
 
 def _format_help(name: str) -> str:
     """Returns what a format is and what ``--train``, ``--valid`` and ``--test`` take, as lines."""
-    reader = readers.reader(name)
-    lines = [*textwrap.wrap(reader.HELP, 76), *textwrap.wrap(f"takes {reader.FILES}", 76)]
+    reader = readers.READERS[name]
+    lines = [*textwrap.wrap(reader.help, 76), *textwrap.wrap(f"takes {reader.files}", 76)]
     return "\n".join([f"  {name}", *(f"    {line}" for line in lines)])
 
 
@@ -162,7 +152,7 @@ def config_from(args: argparse.Namespace) -> PrepareConfig:
     Raises:
         InputError: an option that ``--reuse`` settles was given too.
     """
-    names = {field.name for field in fields(PrepareConfig)}
+    names = {*(field.name for field in fields(PrepareConfig)), *readers.all_options()}
     given = {name: value for name, value in vars(args).items() if name in names and value is not None}
     settled = [
         f"--{'separate' if name == 'joint' else name.replace('_', '-')}" for name in MODEL_OPTIONS if name in given
@@ -175,12 +165,11 @@ def config_from(args: argparse.Namespace) -> PrepareConfig:
     given.setdefault(
         "workers", len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
-    return PrepareConfig(**given)
+    return config_of(given)
 
 
 def run(args: argparse.Namespace) -> None:
     """Prepares, and prints the data-bin's path and the command that trains on it."""
-    logging.getLogger("fairseq").setLevel(logging.WARNING)  # importing it logs what it would like to have installed
     config = config_from(args)
     manifest = prepare(config)
     for split, counts in manifest["counts"].items():

@@ -5,24 +5,26 @@ models/NAME-SEED holds a model, its log, its translation (test.txt) and its scor
 """
 
 import argparse
-import logging
 import os
 import shlex
 from pathlib import Path
 from typing import List
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.facts import DEFAULT_MODELS, read_facts
+from docnmt_fairseq.recipes.dataset import DEFAULT_MODELS, named_recipes, read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
 from docnmt_fairseq.recipes.run import STEPS, Options, Recipe
 from docnmt_fairseq.recipes.training import Machine
 
 HELP = "a data set's whole way: get, prepare, train, translate, score"
+QUIET = ("fairseq",)  # importing it logs what it would like to have installed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the recipe, the output, what to train, and on what."""
-    parser.add_argument("recipe", type=Path, metavar="FILE", help="facts of the data set, e.g. configs/recipes/*.yaml")
+    parser.add_argument(
+        "recipe", metavar="RECIPE", help=f"the data set: {', '.join(named_recipes())}; or a file of one, as theirs are"
+    )
     parser.add_argument(
         "--output", type=Path, metavar="DIR", help="folder to write (default: work/NAME, smoke runs work/NAME-smoke)"
     )
@@ -65,11 +67,11 @@ def run(args: argparse.Namespace) -> None:
     """Runs it, and prints the table."""
     if args.updates is not None and args.updates < 1:
         raise InputError(f"--updates {args.updates}: at least 1")
-    logging.getLogger("fairseq").setLevel(logging.WARNING)  # importing it logs what it would like to have installed
-    facts = read_facts(args.recipe)
+    path = recipe_path(args.recipe)
+    dataset = read_dataset_config(path)
     kinds = [kind for kind, chosen in (("words", args.words), ("smoke", args.smoke)) if chosen]
     options = Options(
-        output=args.output or Path("work") / "-".join([args.recipe.stem, *kinds]),
+        output=args.output or Path("work") / "-".join([path.stem, *kinds]),
         raw=args.raw,
         models=tuple(args.models.split()),
         seeds=tuple(_numbers(args.seeds)),
@@ -82,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
         workers=args.workers or _processors(),
         words=args.words,
     )
-    recipe = Recipe(facts, options)
+    recipe = Recipe(dataset, options)
     with alone_in(options.output), ending_on_signals():
         table = recipe.run()
     if table:

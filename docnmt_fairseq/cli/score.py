@@ -6,28 +6,27 @@ whose p-values are not corrected for the number of comparisons.
 """
 
 import argparse
-import logging
-from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple, get_args
+from typing import Callable, Dict, Tuple
 
 from docnmt_fairseq.cli import split_pairs
-from docnmt_fairseq.cli._options import add_output_arguments, write_report
+from docnmt_fairseq.cli._options import add_options_of, add_output_arguments, write_report
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS, MetricOptions
 from docnmt_fairseq.evaluation.score_report import DEFAULT_METRICS, ScoreOptions, build_report
 from docnmt_fairseq.evaluation.significance import SEED, TESTS
 from docnmt_fairseq.evaluation.texts import LEVELS, ON_EMPTY, read_log, read_references, read_text
-from docnmt_fairseq.options import allowed_names, default_of, flag_of, help_of, options_of
+from docnmt_fairseq.options import options_of
 
 HELP = "BLEU, chrF, TER, COMET over sentences and documents; significance"
+QUIET = ("sacrebleu",)  # a line for each test of each system
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the test set, the systems, the metrics, the tests and the output."""
     _add_texts(parser.add_argument_group("texts", "delimited text: a sentence a line, an empty line ends a document"))
     _add_metrics(parser.add_argument_group("metrics"))
-    _add_options_of_metrics(parser.add_argument_group("options of metrics"))
+    add_options_of(parser.add_argument_group("options of metrics"), METRICS)
     _add_tests(parser.add_argument_group("significance of differences from the first system"))
     add_output_arguments(parser)
 
@@ -67,30 +66,6 @@ def _add_metrics(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--level", choices=(*LEVELS, "both"), default="both", help="segments (default: both)")
 
 
-def _add_options_of_metrics(group: argparse._ArgumentGroup) -> None:
-    """Adds every option that some metric declares."""
-    for known, owners in _options_of_metrics().values():
-        default, names = default_of(known), allowed_names(known)
-        settings: Dict[str, Any] = {"help": f"{', '.join(owners)}: {help_of(known)}", "default": default}
-        if known.type is bool:
-            settings["action"] = "store_true"
-        else:
-            settings["type"] = next((kind for kind in (int, float) if kind in (known.type, *get_args(known.type))), str)
-            settings["choices"] = names or None
-            settings["metavar"] = None if names else known.metadata.get("metavar", "N")
-            settings["help"] += "" if default is None else f" (default: {default})"
-        group.add_argument(flag_of(known.name), **settings)
-
-
-def _options_of_metrics() -> Dict[str, Tuple[Field[Any], List[str]]]:
-    """The options of all metrics by name, each with the metrics that have it."""
-    found: Dict[str, Tuple[Field[Any], List[str]]] = {}
-    for metric in METRICS.names():
-        for known in fields(METRICS[metric].Options):
-            found.setdefault(known.name, (known, []))[1].append(metric)
-    return found
-
-
 def _add_tests(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--test",
@@ -110,7 +85,6 @@ def run(args: argparse.Namespace) -> None:
     """Prints or writes the report."""
     from docnmt_fairseq.evaluation.score_tables import as_markdown, as_text
 
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # a line for each test of each system
     if not args.systems:
         raise InputError("nothing to score: give --system NAME=FILE or --log NAME=FILE")
     names = split_pairs(args.systems)

@@ -3,6 +3,7 @@
 import argparse
 from dataclasses import fields
 from pathlib import Path
+from typing import Any, Dict
 
 HELP = "write an artificial corpus that needs document context"
 
@@ -14,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="folder to write to")
     for setting in fields(SynthOptions):
         shown = " ".join(map(str, setting.default)) if isinstance(setting.default, tuple) else setting.default
-        extra: dict = {"default": setting.default, "help": f"{setting.metadata['help']} (default: {shown})"}
+        extra: Dict[str, Any] = {"default": setting.default, "help": f"{setting.metadata['help']} (default: {shown})"}
         if setting.name == "kinds":
             extra.update(nargs="+", choices=KINDS, metavar="KIND")
         elif isinstance(setting.default, tuple):
@@ -31,7 +32,9 @@ def run(args: argparse.Namespace) -> None:
     from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
 
     given = {setting.name: getattr(args, setting.name) for setting in fields(SynthOptions)}
-    settings = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    settings: Dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
+    }
     report = write_corpus(SynthOptions(**settings), args.output)
     for split, held in report.statistics.items():
         words = ", ".join(f"{kind} {count}" for kind, count in sorted(held.words.items()))

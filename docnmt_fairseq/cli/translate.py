@@ -18,6 +18,7 @@ from docnmt_fairseq.translate.files import EMPTY_LINES, STANDARD, jobs_of, trans
 logger = logging.getLogger(__name__)
 
 HELP = "translate text: a document, a folder of them, or standard input"
+QUIET = ("fairseq",)  # importing it logs what it would like to have installed
 EXAMPLES = """examples:
   docnmt translate --path work/document/checkpoint_best.pt --data work --input talk.en --output talk.de
   docnmt translate --path work/document/checkpoint_best.pt --data work --input books/ --output translated/ --resume
@@ -95,7 +96,6 @@ def run(args: argparse.Namespace) -> None:
     jobs = jobs_of(args.input, args.output, args.pattern, args.force, args.resume)
     if not jobs:
         return
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
     from tqdm import tqdm
 
     from docnmt_fairseq.translate.task import DocumentView

@@ -1,9 +1,9 @@
 """What ``docnmt prepare`` is asked to do, checked before anything is read."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.files import PathLike
@@ -12,6 +12,7 @@ from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS, SubwordOptions
 from docnmt_fairseq.corpus.text import ON_EMPTY
 from docnmt_fairseq.corpus.tokenizers import CHINESE, TOKENIZERS, missing_library
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.options import flag_of
 
 MANIFEST = "manifest.json"
 AND = "+"  # between the files of corpora that make one split
@@ -59,7 +60,8 @@ class PrepareConfig:
 
     ``train`` is a prefix or the files of one corpus, as its format takes them, or several corpora with "+" between;
     ``valid`` and ``test`` are lists of these. Formats of single splits go before ``format``, tokenizers of one side
-    before ``tokenizer``. ``joint`` means one subword model and one dictionary for both languages. ``subword_model`` is
+    before ``tokenizer``. ``reader_options`` are those of the formats by name, such as ``columns``. ``joint`` means one
+    subword model and one dictionary for both languages. ``subword_model`` is
     one joint SentencePiece model, or two: source, target. ``reuse`` is an earlier output whose models and dictionaries
     are taken; then no training text is needed. ``extra`` are extra sides of the corpora, see
     :mod:`~docnmt_fairseq.corpus.sides`. ``edits_of`` is the side with machine translations: the target, their
@@ -76,10 +78,7 @@ class PrepareConfig:
     train_format: Optional[str] = None
     valid_format: Optional[str] = None
     test_format: Optional[str] = None
-    reference: Optional[str] = None
-    one_document_a_line: bool = False
-    columns: Sequence[str] = readers.ReadOptions.columns
-    header: bool = False
+    reader_options: Mapping[str, Any] = field(default_factory=dict)
     on_empty: str = "error"
     tokenizer: str = "none"
     source_tokenizer: Optional[str] = None
@@ -120,17 +119,15 @@ class PrepareConfig:
         return SubwordOptions(self.subwords, self.vocab_size, self.character_coverage, self.normalization, self.seed)
 
     @property
-    def read_options(self) -> readers.ReadOptions:
+    def reading(self) -> readers.Reading:
         """The part that the readers need."""
-        return readers.ReadOptions(
-            self.source_lang,
-            self.target_lang,
-            self.reference,
-            self.one_document_a_line,
-            self.on_empty == "drop",
-            tuple(self.columns),
-            self.header,
-        )
+        return readers.Reading(self.source_lang, self.target_lang, self.on_empty == "drop", self.reader_options)
+
+    @property
+    def formats(self) -> List[str]:
+        """The formats of the splits."""
+        own = ((self.train, self.train_format), (self.valid, self.valid_format), (self.test, self.test_format))
+        return list(dict.fromkeys(chosen or self.format for files, chosen in own if files))
 
     def splits(self) -> List[Split]:
         """Returns the splits with their files, train first.
@@ -148,7 +145,7 @@ class PrepareConfig:
             corpora = []
             for corpus in _corpora(arguments):
                 of_pair, extra = split_arguments(chosen, corpus, self.sides[2:])
-                corpora.append((*readers.resolve(chosen, of_pair, self.read_options), *extra))
+                corpora.append((*readers.resolve(chosen, of_pair, self.reading), *extra))
             found.append(Split(name, chosen, tuple(corpora)))
         return found
 
@@ -177,6 +174,7 @@ class PrepareConfig:
                 (output.exists() and not output.is_dir(), f"--output {output}: is not a folder"),
                 (reuse and output.resolve() == reuse.resolve(), "--reuse and --output must be different folders"),
                 (self.on_empty not in ON_EMPTY, f"--on-empty must be one of {', '.join(ON_EMPTY)}"),
+                *self._reader_problems(),
                 *self._tokenizer_problems(),
                 *self._edits_problems(),
                 (self.subwords not in KINDS, f"--subwords must be one of {', '.join(KINDS)}"),
@@ -192,6 +190,12 @@ class PrepareConfig:
             )
             if wrong
         ]
+
+    def _reader_problems(self) -> Iterator[Tuple[bool, str]]:
+        """Options that no format of a split has; their values are for the readers to check."""
+        known = {option.name for name in self.formats for option in readers.options_of_format(name)}
+        for name in self.reader_options:
+            yield name not in known, f"{flag_of(name)}: is no option of format {' or '.join(self.formats)}"
 
     def _tokenizer_problems(self) -> Iterator[Tuple[bool, str]]:
         yield not {*self.tokenizers} <= {*TOKENIZERS}, f"--tokenizer must be one of {', '.join(TOKENIZERS)}"
@@ -218,9 +222,29 @@ class PrepareConfig:
 
     def as_options(self) -> Dict[str, Any]:
         """Returns what the result depends on beside the files, as JSON values."""
-        left_out = {"output", "train", "valid", "test", "workers", "reuse", "subword_model"}
+        left_out = {"output", "train", "valid", "test", "workers", "reuse", "subword_model", "reader_options"}
         values = {key: value for key, value in asdict(self).items() if key not in left_out}
-        return {**values, "columns": list(self.columns), "extra": list(self.extra)}
+        return {
+            **values,
+            **{name: list(value) if isinstance(value, tuple) else value for name, value in self.reader_options.items()},
+            "extra": list(self.extra),
+        }
+
+
+def config_of(values: Mapping[str, Any]) -> PrepareConfig:
+    """The configuration of options of ``docnmt prepare`` by name, those of formats among them.
+
+    Raises:
+        InputError: an option that there is not.
+    """
+    own, of_readers = {known.name for known in fields(PrepareConfig)} - {"reader_options"}, readers.all_options()
+    unknown = [name for name in values if name not in own and name not in of_readers]
+    if unknown:
+        raise InputError(f"no such option of docnmt prepare: {', '.join(unknown)}")
+    return PrepareConfig(
+        **{name: value for name, value in values.items() if name in own},
+        reader_options={name: value for name, value in values.items() if name in of_readers},
+    )
 
 
 def _corpora(arguments: Sequence[str]) -> List[List[str]]:

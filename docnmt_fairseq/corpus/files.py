@@ -75,7 +75,7 @@ def atomic_files(*paths: PathLike) -> Iterator[List[TextIO]]:
     partials = [partial_path(path) for path in paths]
     try:
         with ExitStack() as stack:
-            streams = []
+            streams: List[TextIO] = []
             for path, partial in zip(paths, partials):
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
                 streams.append(stack.enter_context(open(partial, "w", encoding="utf-8", newline="\n")))

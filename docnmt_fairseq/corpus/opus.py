@@ -2,7 +2,7 @@
 
 import gzip
 from dataclasses import dataclass
-from io import BufferedReader
+from io import BufferedReader, RawIOBase
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Tuple, cast
 from zipfile import BadZipFile, ZipFile
@@ -92,7 +92,7 @@ class Archive:
             stream = self._zip.open(member)
         except (BadZipFile, NotImplementedError, RuntimeError) as error:
             raise InputError(f"{self.path}/{member}: cannot be unpacked: {error}") from error
-        unpacked = gzip.GzipFile(fileobj=stream) if member.endswith(".gz") else BufferedReader(stream)
+        unpacked = gzip.GzipFile(fileobj=stream) if member.endswith(".gz") else BufferedReader(cast(RawIOBase, stream))
         return f"{self.path}/{member}", cast(BinaryIO, unpacked)
 
     def _member(self, name: str) -> Optional[str]:
@@ -113,13 +113,13 @@ def _sentences(name: str, stream: BinaryIO) -> Dict[str, FilmSentence]:
     for element in xml.iterate_elements(name, "s", stream):
         identifier = xml.required(name, element, "id")
         if identifier in found:
-            raise InputError.at(name, element.sourceline, f"<s id={identifier!r}> occurs twice")
+            raise InputError.at(name, xml.line_of(element), f"<s id={identifier!r}> occurs twice")
         parent = element.getparent()
         if parent is not None and parent.tag == "p" and parent is not paragraph:
             paragraph, number = parent, number + 1
         words = [word.text.strip() for word in element.iter("w") if word.text]
         text = " ".join(words) if words else xml.text_of(name, element)
-        found[identifier] = FilmSentence(text, element.sourceline, number)
+        found[identifier] = FilmSentence(text, xml.line_of(element), number)
     return found
 
 

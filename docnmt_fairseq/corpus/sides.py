@@ -8,11 +8,11 @@ source's.
 from pathlib import Path
 from typing import Iterator, List, NamedTuple, Sequence, Tuple
 
+from docnmt_fairseq.corpus.readers import READERS
 from docnmt_fairseq.errors import InputError
 
 LIKE_SOURCE, LIKE_TARGET, OWN = "like-source", "like-target", "own"
 MODELS = (LIKE_SOURCE, LIKE_TARGET, OWN)
-LINE_ALIGNED = ("delimited", "wmt-ape")  # formats that can have extra sides
 
 
 class Side(NamedTuple):
@@ -74,10 +74,11 @@ def split_arguments(name: str, arguments: Sequence[str], extra: Sequence[Side]) 
     """
     if not extra:
         return arguments, ()
-    if name not in LINE_ALIGNED or len(arguments) not in (1, 2 + len(extra)):
+    line_aligned = [name for name in READERS.names() if READERS[name].line_aligned]
+    if name not in line_aligned or len(arguments) not in (1, 2 + len(extra)):
         given = " ".join(arguments)
         raise InputError(
-            f"--extra {extra[0].name}: needs format {' or '.join(LINE_ALIGNED)}, and a PREFIX or one file a side, "
+            f"--extra {extra[0].name}: needs format {' or '.join(line_aligned)}, and a PREFIX or one file a side, "
             f"not {name} {given}"
         )
     files = [Path(file) for file in arguments[2:]] or [Path(f"{arguments[0]}.{side.name}") for side in extra]

@@ -24,7 +24,8 @@ from docnmt_fairseq.corpus.truecasing import has_case, train_truecaser, truecase
 from docnmt_fairseq.errors import InputError
 
 Stage = Dict[str, Step]  # by split
-UNCHANGED = partial(nullcontext, list)  # the transform that copies
+Transform = Callable[[], ContextManager[BatchFunction]]
+Transforms = Mapping[str, Transform]  # by side
 
 
 class Stages:
@@ -55,17 +56,17 @@ class Stages:
         Raises:
             InputError: bad input; no sentence at all.
         """
-        options = self.config.read_options
+        reading = self.config.reading
 
         def action() -> Dict[str, Any]:
             counts = TextCounts()
-            documents = chain.from_iterable(readers.read(split.format, corpus, options) for corpus in split.corpora)
-            documents = tqdm(documents, desc=f"text/{split.name}", unit=" documents", disable=None)
+            native = chain.from_iterable(readers.read(split.format, corpus, reading) for corpus in split.corpora)
+            documents = tqdm(native, desc=f"text/{split.name}", unit=" documents", disable=None)
             normalised = normalise_documents(documents, self.config.on_empty, counts)
             write_documents(_at_least_one(normalised, split), self.paths("text", split.name))
             return asdict(counts)
 
-        inputs = {"files": digests, "format": split.format, "options": asdict(options), "empty": self.config.on_empty}
+        inputs = {"files": digests, "format": split.format, "options": asdict(reading), "empty": self.config.on_empty}
         step = self.steps.run(f"text/{split.name}", inputs, self.paths("text", split.name), action)
         self.counts[split.name] = TextCounts(**step.values)
         return step
@@ -91,7 +92,7 @@ class Stages:
             )
             for language, name in models.items()
         ]
-        transforms = {side.name: UNCHANGED for side in sides}
+        transforms: Dict[str, Transform] = {side.name: _unchanged for side in sides}
         for side in (side for side in sides if side.models_of in models):
             make = partial(truecaser, self.output / "models" / models[side.models_of])
             transforms[side.name] = partial(in_processes, make, self.config.workers)
@@ -101,7 +102,7 @@ class Stages:
         """Writes ``subword/``, and the subword models if they are not reused; text already split is copied."""
         config = self.config
         if config.subwords == "none":
-            unchanged = {side.name: UNCHANGED for side in config.sides}
+            unchanged: Transforms = {side.name: _unchanged for side in config.sides}
             return self._transform(stage, "subword", done, {"models": []}, unchanged)
         owners = list(dict.fromkeys(side.models_of for side in config.sides))
         if config.joint:
@@ -117,6 +118,7 @@ class Stages:
         """Writes ``edits/``: the target as operations on the side that holds machine translations."""
         sides = [side.name for side in self.config.sides]
         target, translation = self.config.target_lang, self.config.edits_of
+        assert translation is not None
 
         def action(split: str) -> Dict[str, Any]:
             tokens = dict(zip(sides, done[split].values["tokens"]))
@@ -146,11 +148,15 @@ class Stages:
         joint = self.config.joint and side in self.config.languages
         return [self.path(stage, "train", name) for name in (self.config.languages if joint else [side])]
 
-    def model(self, name: str, inputs: Mapping[str, Any], train: Callable[[], object]) -> Step:
+    def model(self, name: str, inputs: Mapping[str, Any], train: Callable[[], Any]) -> Step:
         """Runs the step that makes ``models/name``: copied from the output to be reused, if there is one."""
         path = self.output / "models" / name
         if not self.config.reuse:
-            return self.steps.run(f"models/{name}", inputs, [path], lambda: train() and None)
+
+            def action() -> None:
+                train()
+
+            return self.steps.run(f"models/{name}", inputs, [path], action)
         return self.copied(path, Path(self.config.reuse) / "models" / name)
 
     def copied(self, path: Path, original: Path) -> Step:
@@ -183,7 +189,7 @@ class Stages:
         target: str,
         done: Stage,
         inputs: Mapping[str, Any],
-        transforms: Mapping[str, Callable[[], ContextManager[BatchFunction]]],
+        transforms: Transforms,
     ) -> Stage:
         """Runs one step a split that takes each side from one folder to the next; values: tokens of each side."""
 
@@ -210,6 +216,10 @@ class Stages:
         """Returns the number of lines of a split: sentences, and a mark after every paragraph."""
         counts = self.counts[split]
         return counts.sentences + counts.paragraphs
+
+
+def _unchanged() -> ContextManager[BatchFunction]:
+    return nullcontext(list)
 
 
 def _encoding(model: Path, workers: int) -> ContextManager[BatchFunction]:

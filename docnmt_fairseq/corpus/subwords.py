@@ -4,7 +4,7 @@ import io
 import logging
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Iterator, Sequence
+from typing import TYPE_CHECKING, Iterator, List, Sequence
 
 from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes, read_lines
 from docnmt_fairseq.corpus.transform import BatchFunction
@@ -124,7 +124,7 @@ def subword_encoder(model: PathLike, workers: int = 1) -> BatchFunction:
     """
     processor = load_subword_model(model)
 
-    def encode(sentences: Sequence[str]) -> list:
+    def encode(sentences: Sequence[str]) -> List[str]:
         pieces = processor.encode(list(sentences), out_type=str, num_threads=workers) if sentences else []
         return [" ".join(sentence) for sentence in pieces]
 

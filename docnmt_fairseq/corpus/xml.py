@@ -1,7 +1,7 @@
 """XML without its dangers: no network, no outside entities, one document in memory, errors with file and line."""
 
 from contextlib import nullcontext
-from typing import BinaryIO, Dict, Iterator, Mapping, Optional
+from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Optional, cast
 
 from lxml import etree
 
@@ -9,7 +9,7 @@ from docnmt_fairseq.corpus.files import DAMAGED, PathLike, open_binary
 from docnmt_fairseq.errors import InputError
 
 # No DTD is loaded and no entity is expanded, so that a corpus file can neither read other files nor blow up.
-SAFE = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
+SAFE: Dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
 
 
 def iterate_elements(path: PathLike, tag: str, stream: Optional[BinaryIO] = None) -> Iterator[etree._Element]:
@@ -34,11 +34,17 @@ def iterate_elements(path: PathLike, tag: str, stream: Optional[BinaryIO] = None
             raise InputError(f"{path}: cannot be read: {error}") from error
 
 
+def line_of(element: etree._Element) -> int:
+    """The line of its file where an element begins; 0 where that is not known."""
+    return cast(int, element.sourceline or 0)
+
+
 def release(element: etree._Element) -> None:
     """Frees an element and what stands before it in its parent."""
     element.clear()
-    while element.getprevious() is not None:
-        del element.getparent()[0]
+    parent = element.getparent()
+    while parent is not None and element.getprevious() is not None:
+        del parent[0]
 
 
 def required(path: PathLike, element: etree._Element, attribute: str) -> str:
@@ -49,7 +55,7 @@ def required(path: PathLike, element: etree._Element, attribute: str) -> str:
     """
     value = element.get(attribute)
     if value is None or not value.strip():
-        raise InputError.at(path, element.sourceline, f"<{element.tag}> without {attribute}=")
+        raise InputError.at(path, line_of(element), f"<{element.tag}> without {attribute}=")
     return value.strip()
 
 
@@ -60,10 +66,8 @@ def text_of(path: PathLike, element: etree._Element) -> str:
         InputError: it holds an entity that XML does not define by itself.
     """
     for entity in element.iter(etree.Entity):
-        raise InputError.at(
-            path, element.sourceline, f"entity {entity.text} is not expanded; write the character itself"
-        )
-    return " ".join("".join(element.itertext()).split())
+        raise InputError.at(path, line_of(element), f"entity {entity.text} is not expanded; write the character itself")
+    return " ".join("".join(map(str, element.itertext())).split())
 
 
 def segments(path: PathLike, parent: etree._Element, name: str) -> Dict[str, etree._Element]:
@@ -76,7 +80,7 @@ def segments(path: PathLike, parent: etree._Element, name: str) -> Dict[str, etr
     for segment in parent.iter("seg"):
         identifier = required(path, segment, "id")
         if identifier in found:
-            raise InputError.at(path, segment.sourceline, f"{name}: <seg id={identifier!r}> occurs twice")
+            raise InputError.at(path, line_of(segment), f"{name}: <seg id={identifier!r}> occurs twice")
         found[identifier] = segment
     return found
 
@@ -100,6 +104,6 @@ def check_same_ids(
     )
 
 
-def _some(identifiers: list) -> str:
+def _some(identifiers: List[str]) -> str:
     shown = ", ".join(identifiers[:5])
     return shown if len(identifiers) <= 5 else f"{shown}, ... ({len(identifiers)} in all)"

@@ -3,7 +3,7 @@
 import math
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Dict, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import torch
 from fairseq.criterions import register_criterion
@@ -12,6 +12,8 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterionConfig,
 )
 from fairseq.logging import metrics
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from docnmt_fairseq.ca_layers.decomposition import ReportsChi
@@ -51,7 +53,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
 
     def __init__(
         self,
-        task: object,
+        task: FairseqTask,
         sentence_avg: bool,
         label_smoothing: float,
         ignore_prefix_size: int = 0,
@@ -61,7 +63,9 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
         self.report_cxmi = report_cxmi
 
-    def forward(self, model: torch.nn.Module, sample: Dict, reduce: bool = True) -> Tuple[Tensor, int, Dict]:
+    def forward(
+        self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
+    ) -> Tuple[Tensor, int, Dict[str, Any]]:
         """Returns the loss, the sample size and sums to log.
 
         Raises:
@@ -77,14 +81,16 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         return loss, sample_size, log
 
     def compute_loss(
-        self, model: torch.nn.Module, net_output: Tuple, sample: Dict, reduce: bool = True
+        self, model: BaseFairseqModel, net_output: Tuple[Any, ...], sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, Tensor]:
         """Returns loss and negative log-likelihood, summed or [real target tokens, 1]; keeps the latter by place."""
         loss, nll = super().compute_loss(model, net_output, sample, reduce=False)
         self._nll_by_place = self._by_place(model, net_output, sample, nll.detach())
         return (loss.sum(), nll.sum()) if reduce else (loss, nll)
 
-    def get_lprobs_and_target(self, model: torch.nn.Module, net_output: Tuple, sample: Dict) -> Tuple[Tensor, Tensor]:
+    def get_lprobs_and_target(
+        self, model: BaseFairseqModel, net_output: Tuple[Any, ...], sample: Dict[str, Any]
+    ) -> Tuple[Tensor, Tensor]:
         """Returns log-probabilities [real target tokens, V] and targets [real target tokens]."""
         target = model.get_targets(sample, net_output)
         if target.dim() == 1:  # packed already
@@ -99,7 +105,9 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         real[:, : self.ignore_prefix_size] = False
         return real
 
-    def _by_place(self, model: torch.nn.Module, net_output: Tuple, sample: Dict, nll: Tensor) -> Dict[str, Tensor]:
+    def _by_place(
+        self, model: BaseFairseqModel, net_output: Tuple[Any, ...], sample: Dict[str, Any], nll: Tensor
+    ) -> Dict[str, Tensor]:
         """Returns sums over the tokens of the sentences that open their documents, and of the others."""
         if "opens_document" not in sample:
             return {}
@@ -113,7 +121,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
             sums[f"{name}_ntokens"] = words.sum()
         return sums
 
-    def _without_context(self, model: torch.nn.Module, sample: Dict) -> Dict[str, Tensor]:
+    def _without_context(self, model: BaseFairseqModel, sample: Dict[str, Any]) -> Dict[str, Tensor]:
         """Returns the sums of the same sentences, each by itself."""
         if "layout" not in sample["net_input"]:
             raise InputError("--report-cxmi: needs --task document_translation and a model that sees documents")
@@ -123,7 +131,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         return {f"{HIDDEN}_loss": loss.detach(), f"{HIDDEN}_nll_loss": nll.detach()}
 
     @classmethod
-    def reduce_metrics(cls, logging_outputs: List[Dict]) -> None:
+    def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         """Logs means over the batches of all processes, whose sums these are."""
         super().reduce_metrics(logging_outputs)
 
@@ -157,7 +165,8 @@ def chi_by_layer(model: torch.nn.Module, recording: Recording) -> Dict[str, Tens
     for name, layer in model.named_modules():
         if isinstance(layer, ReportsChi):
             name = "_".join(part for part in name.split(".") if part not in ("module", "layers"))
-            chi = [evidence.chi[~evidence.chi.isnan()].double() for evidence in recording.of(layer)]
+            found = [evidence for evidence in recording.of(layer) if isinstance(evidence, ContextFreeIndicator)]
+            chi = [evidence.chi[~evidence.chi.isnan()].double() for evidence in found]
             sums[f"{name}{CHI_SUM}"] = sum((values.sum() for values in chi), torch.zeros(()))
             sums[f"{name}{CHI_COUNT}"] = torch.tensor(sum(len(values) for values in chi))
     return sums

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Collection, Dict, Iterable, List, Optional, Sequence, Set
 
 from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.transform import transform_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
 
@@ -77,7 +78,7 @@ def restore_document_order(log: Path, delimited: Path) -> List[str]:
         remedy = "generate the whole split, with --required-batch-size-multiple 1"
         raise InputError(f"{log}: ids of {delimited} without a hypothesis: {_first(missing)}; {remedy}")
     # Marks may have been "translated" too, by a task that does not know them.
-    return [line if is_mark(line) else hypotheses[i] for i, line in enumerate(lines)]
+    return transform_lines(lines, lambda _: [hypotheses[i] for i in sentence_ids(lines)])
 
 
 def sentence_ids(lines: Sequence[str]) -> List[int]:

@@ -8,9 +8,9 @@ from docnmt_fairseq.corpus.config import manifest_options
 from docnmt_fairseq.corpus.edits import OPERATIONS, edited_line
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.text_codec import joins_of, plain_text, tokenizers_of
+from docnmt_fairseq.corpus.transform import transform_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import PIECE, restore_document_order
-from docnmt_fairseq.marks import is_mark
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _beside_reference(data: Path, split: str, options: Mapping[str, Any], tokens
     restore = plain_text(target, tokenizer, options["truecase"])
     return Translation(
         tokens=tokens,
-        text=[line if is_mark(line) else restore(line) for line in tokens],
+        text=transform_lines(tokens, lambda sentences: list(map(restore, sentences))),
         reference_tokens=list(read_lines(data / _stage(options) / f"{split}.{target}")),
         reference_text=list(read_lines(data / "text" / f"{split}.{target}")),
         tokenizer=tokenizer,
@@ -100,4 +100,4 @@ def _edited(operations: List[str], translation: Path, log: Path, joins: Optional
     if joins and any(pair in line for line in operations for pair in joined):
         raise InputError(f"{log}: edit operations without spaces between; generate without --remove-bpe")
     edited = [edited_line(*texts) for texts in zip(read_lines(translation), operations)]
-    return [line if is_mark(line) else post_process(line, joins) for line in edited]
+    return transform_lines(edited, lambda sentences: [post_process(sentence, joins) for sentence in sentences])

@@ -10,12 +10,12 @@ import urllib.error
 import urllib.request
 import zipfile
 from pathlib import Path
-from typing import BinaryIO, Dict, Iterator, List, Optional, Tuple
+from typing import IO, Dict, Iterator, List, Optional, Tuple
 
 from docnmt_fairseq.corpus.files import DAMAGED, atomic_write_bytes, partial_path
 from docnmt_fairseq.corpus.steps import sha256
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.facts import Download, Facts
+from docnmt_fairseq.recipes.dataset import DatasetConfig, Download
 
 TIMEOUT = 60  # seconds without any data
 BLOCK = 1 << 20
@@ -27,15 +27,15 @@ class Source:
     """The files of a data set; a file that is there already is neither fetched nor unpacked again.
 
     Args:
-        facts: the data set's.
+        dataset: its configuration.
         folder: where downloads and unpacked files are kept.
         raw: a folder with the files, or with the archives that hold them; None: they are downloaded.
     """
 
-    def __init__(self, facts: Facts, folder: Path, raw: Optional[Path] = None):
+    def __init__(self, dataset: DatasetConfig, folder: Path, raw: Optional[Path] = None):
         if raw is not None and not raw.is_dir():
             raise InputError(f"--raw {raw}: no such folder")
-        self.facts, self.folder, self.raw = facts, folder, raw
+        self.dataset, self.folder, self.raw = dataset, folder, raw
         self._there: Dict[str, List[Path]] = {}
         if raw is not None:
             for path in sorted(raw.rglob("*"), key=lambda path: (len(path.parts), str(path))):
@@ -52,10 +52,10 @@ class Source:
         unpacked = self.folder / "unpacked" / name
         if unpacked.exists():
             return unpacked
-        for download in self.facts.downloads:
+        for download in self.dataset.downloads:
             if download.name == name and download.urls and self.raw is None:
                 return fetch(download, self.folder / "downloads" / name, self._advice(name))
-        holder = next((download for download in self.facts.downloads if name in download.holds), None)
+        holder = next((download for download in self.dataset.downloads if name in download.holds), None)
         if holder is None:
             raise InputError(f"{name}: not in --raw {self.raw or '(not given)'}. {self._advice(name)}")
         try:
@@ -70,12 +70,12 @@ class Source:
     def _advice(self, name: str) -> str:
         """Returns where a file comes from, for errors."""
         chain = [name]
-        for _ in self.facts.downloads:
-            holders = [download.name for download in self.facts.downloads if chain[-1] in download.holds]
+        for _ in self.dataset.downloads:
+            holders = [download.name for download in self.dataset.downloads if chain[-1] in download.holds]
             chain += holders[:1]
-        urls = [url for download in self.facts.downloads if download.name == chain[-1] for url in download.urls]
+        urls = [url for download in self.dataset.downloads if download.name == chain[-1] for url in download.urls]
         place = f"; it is {urls[0]}" if urls else ""
-        return f"Give --raw a folder that holds {' or '.join(chain)} ({self.facts.page}){place}"
+        return f"Give --raw a folder that holds {' or '.join(chain)} ({self.dataset.page}){place}"
 
 
 def fetch(download: Download, path: Path, advice: str) -> Path:
@@ -171,17 +171,17 @@ def unpack(archive: Path, names: List[str], folder: Path) -> None:
         raise InputError(f"{archive}: does not hold {', '.join(sorted(missing))}")
 
 
-def _members(archive: Path) -> Iterator[Tuple[str, BinaryIO]]:
+def _members(archive: Path) -> Iterator[Tuple[str, IO[bytes]]]:
     """Yields base name and content of every file; nothing is written where an archive says."""
     if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as packed:
-            for entry in packed.infolist():
+        with zipfile.ZipFile(archive) as zipped:
+            for entry in zipped.infolist():
                 if not entry.is_dir():
-                    with packed.open(entry) as stream:
+                    with zipped.open(entry) as stream:
                         yield Path(entry.filename).name, stream
         return
     with tarfile.open(archive) as packed:
         for member in packed:
-            stream = packed.extractfile(member) if member.isfile() else None
-            if stream is not None:
-                yield Path(member.name).name, stream
+            content = packed.extractfile(member) if member.isfile() else None
+            if content is not None:
+                yield Path(member.name).name, content

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Callable, Dict, List, Sequence, Tuple
 
-from docnmt_fairseq.recipes.facts import Download, Facts
+from docnmt_fairseq.recipes.dataset import DatasetConfig, Download
 
 DOCUMENTS = {"train": 30, "valid": 3, "test": 2}  # of each corpus
 WORDS = 30
@@ -33,12 +33,13 @@ def documents(count: int, languages: Sequence[str], seed: int) -> List[Pairs]:
     """Returns documents of 4 to 7 sentences of 3 to 6 words, translated word by word."""
     chance = random.Random(seed)
     vocabularies = [words_of(language) for language in languages]
-    made = []
+    made: List[Pairs] = []
     for _ in range(count):
-        document = []
+        document: Pairs = []
         for _ in range(chance.randint(4, 7)):
             numbers = [chance.randrange(WORDS) for _ in range(chance.randint(3, 6))]
-            document.append(tuple(_sentence(words, numbers) for words in vocabularies))
+            source, target = (_sentence(words, numbers) for words in vocabularies)
+            document.append((source, target))
         made.append(document)
     return made
 
@@ -49,21 +50,21 @@ def _sentence(words: List[str], numbers: List[int]) -> str:
     return " ".join(words[i] for i in numbers).capitalize() + "."
 
 
-def write_raw(facts: Facts, folder: Path, packed: bool = True) -> None:
+def write_raw(dataset: DatasetConfig, folder: Path, packed: bool = True) -> None:
     """Writes all files of a data set, filled with made-up text, into a folder.
 
     Args:
-        facts: which files, in which formats and archives.
+        dataset: which files, in which formats and archives.
         folder: to write to.
         packed: in the archives as they are downloaded; False: unpacked.
     """
     contents: Content = {}
-    languages = (facts.source_lang, facts.target_lang)
-    for split_number, (split, about) in enumerate(facts.splits.items()):
+    languages = (dataset.source_lang, dataset.target_lang)
+    for split_number, (split, about) in enumerate(dataset.splits.items()):
         for corpus_number, files in enumerate(about.corpora):
             made = documents(DOCUMENTS[split], languages, seed=100 * split_number + corpus_number)
             contents.update(WRITERS[about.format](files, made, languages))
-    pending = [download for download in facts.downloads if download.holds] if packed else []
+    pending = [download for download in dataset.downloads if download.holds] if packed else []
     while pending:  # the innermost archives first
         ready = next(one for one in pending if all(name in contents for name in one.holds))
         pending.remove(ready)

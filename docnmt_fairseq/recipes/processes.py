@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import FrameType
 from typing import Iterator, List, Optional, TextIO
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.lifetime import end_with_parent
 
 PATIENCE = 30.0  # seconds that a process of a killed recipe has to end
-_running: List[subprocess.Popen] = []
+_running: List[subprocess.Popen[bytes]] = []
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ def ending_on_signals() -> Iterator[None]:
     can be killed anyway.
     """
 
-    def end(number: int, frame: object) -> None:
+    def end(number: int, frame: Optional[FrameType]) -> None:
         for process in _running:
             process.terminate()
             with contextlib.suppress(ChildProcessError):

@@ -7,15 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from docnmt_fairseq.corpus.config import AND, PrepareConfig
+from docnmt_fairseq.corpus.config import AND, config_of
 from docnmt_fairseq.corpus.files import atomic_write_bytes, read_lines
 from docnmt_fairseq.corpus.prepare import prepare
+from docnmt_fairseq.corpus.readers import all_options
 from docnmt_fairseq.corpus.steps import Steps, sha256
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.postprocess import read_translation
 from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.recipes import fixtures
-from docnmt_fairseq.recipes.facts import Facts
+from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.fetch import Source
 from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.scoring import scores_of, scores_of_unchanged
@@ -54,7 +55,7 @@ class Recipe:
     """A data set, and where its files, models and scores go.
 
     Args:
-        facts: the data set's.
+        dataset: its configuration.
         options: what to do.
         known: more models that ``options`` may name.
 
@@ -62,15 +63,15 @@ class Recipe:
         InputError: models that do not exist; an output that belongs to another recipe.
     """
 
-    def __init__(self, facts: Facts, options: Options, known: Optional[Mapping[str, Model]] = None):
-        if options.words and not facts.post_edits_of:
+    def __init__(self, dataset: DatasetConfig, options: Options, known: Optional[Mapping[str, Model]] = None):
+        if options.words and not dataset.post_edits_of:
             raise InputError("--words: only for recipes of automatic post-editing")
-        self.facts, self.options, known = facts, options, known or {}
-        names = options.models or facts.models
+        self.dataset, self.options, known = dataset, options, known or {}
+        names = options.models or dataset.models
         self.models: Dict[str, Model] = {name: known.get(name) or model(name) for name in names}
         self.steps = Steps(options.output.absolute(), summary=options.output.absolute() / "table.md")
         self.output = self.steps.folder
-        training = facts.training
+        training = dataset.training
         self.budget = Budget(
             options.size or training.size,
             options.updates or training.updates,
@@ -79,13 +80,10 @@ class Recipe:
             [*training.options, *options.train_options],
         )
         if options.smoke:
-            smoke = {
-                "size": options.size or "tiny",
-                "updates": options.updates or 40,
-                "batch_tokens": 600,
-                "validate_every": 10,
-            }
-            self.budget = replace(self.budget, **smoke, smoke=True)
+            size, updates = options.size or "tiny", options.updates or 40
+            self.budget = replace(
+                self.budget, size=size, updates=updates, batch_tokens=600, validate_every=10, smoke=True
+            )
 
     def run(self) -> Optional[str]:
         """Does all steps, up to the last one asked for; returns the table if that is it.
@@ -110,7 +108,7 @@ class Recipe:
 
     def _claim(self) -> None:
         """Notes whose output this is."""
-        path, own = self.output / "recipe.json", {"recipe": self.facts.title, "smoke": self.options.smoke}
+        path, own = self.output / "recipe.json", {"recipe": self.dataset.title, "smoke": self.options.smoke}
         own.update({"words": True} if self.options.words else {})
         if path.exists() and json.loads(path.read_text(encoding="utf-8")) != own:
             raise InputError(f"--output {self.output}: belongs to another recipe, or another kind of run; give another")
@@ -121,32 +119,35 @@ class Recipe:
         raw = self.options.raw
         if self.options.smoke and raw is None:
             raw = self.output / "fixtures"
-            self.steps.run("fixtures", {"title": self.facts.title}, [raw], partial(fixtures.write_raw, self.facts, raw))
-        source = Source(self.facts, self.output, raw)
-        return {name: source.get(name) for name in self.facts.files}
+            self.steps.run(
+                "fixtures", {"title": self.dataset.title}, [raw], partial(fixtures.write_raw, self.dataset, raw)
+            )
+        source = Source(self.dataset, self.output, raw)
+        return {name: source.get(name) for name in self.dataset.files}
 
     def prepare(self, paths: Dict[str, Path]) -> Dict[str, Any]:
         """Returns the manifest of the prepared data, in ``data``."""
-        facts, splits = self.facts, self._native(paths)
-        settings = dict(facts.prepare, on_empty="drop")
+        dataset, splits = self.dataset, self._native(paths)
+        settings = dict(dataset.prepare, on_empty="drop")
         if not self.options.words:
-            settings["edits_of"] = facts.post_edits_of
-        if facts.hold_out or self.options.smoke:
+            settings["edits_of"] = dataset.post_edits_of
+        if dataset.hold_out or self.options.smoke:
             splits = self._selected(paths)
+            settings = {name: value for name, value in settings.items() if name not in all_options()}  # read by now
             if self.options.smoke and settings.get("subwords") != "none":
                 settings["vocab_size"] = self._few_subwords(splits, settings)
         train_split, valid, test = (splits[name] for name in ("train", "valid", "test"))
-        config = PrepareConfig(
-            facts.source_lang, facts.target_lang, self.output / "data", train=train_split[1], valid=[valid[1]],
-            test=[test[1]], train_format=train_split[0], valid_format=valid[0], test_format=test[0],
-            workers=self.options.workers, **settings,
+        settings.update(
+            source_lang=dataset.source_lang, target_lang=dataset.target_lang, output=self.output / "data",
+            train=train_split[1], valid=[valid[1]], test=[test[1]], train_format=train_split[0],
+            valid_format=valid[0], test_format=test[0], workers=self.options.workers,
         )  # fmt: skip
-        return prepare(config)
+        return prepare(config_of(settings))
 
     def _native(self, paths: Dict[str, Path]) -> Dict[str, Tuple[str, List[str]]]:
         """Returns format and arguments of ``docnmt prepare`` for each split that has files."""
         splits = {}
-        for name, split in self.facts.splits.items():
+        for name, split in self.dataset.splits.items():
             arguments: List[str] = []
             for corpus in split.corpora:
                 arguments += [*([AND] if arguments else []), *(str(paths[file]) for file in corpus)]
@@ -155,16 +156,17 @@ class Recipe:
 
     def _selected(self, paths: Dict[str, Path]) -> Dict[str, Tuple[str, List[str]]]:
         """Writes all sides of the splits as delimited text in ``selected``; returns what ``docnmt prepare`` takes."""
-        facts, smoke, folder = self.facts, self.options.smoke, self.output / "selected"
-        reading = PrepareConfig(facts.source_lang, facts.target_lang, self.output, on_empty="drop", **self._reading())
-        sides = [side.name for side in reading.sides]
+        dataset, smoke, folder = self.dataset, self.options.smoke, self.output / "selected"
+        languages = {"source_lang": dataset.source_lang, "target_lang": dataset.target_lang}
+        config = config_of({**dataset.prepare, **languages, "output": self.output, "on_empty": "drop"})
+        sides = [side.name for side in config.sides]
         files = {name: [folder / f"{name}.{side}" for side in sides] for name in ("train", "valid", "test")}
-        for name, split in facts.splits.items():
+        for name, split in dataset.splits.items():
             native = [[paths[file] for file in corpus] for corpus in split.corpora]
-            documents = native_documents(split, native, reading.read_options)
+            documents = native_documents(split, native, config.reading)
             inputs: Dict[str, Any] = {"files": [sha256(path) for corpus in native for path in corpus], "smoke": smoke}
-            if name == "train" and facts.hold_out:
-                cut = replace(facts.hold_out, sentences=SMOKE_HELD_OUT) if smoke else facts.hold_out
+            if name == "train" and dataset.hold_out:
+                cut = replace(dataset.hold_out, sentences=SMOKE_HELD_OUT) if smoke else dataset.hold_out
                 written = [path for several in files.values() for path in several]
                 inputs["hold_out"] = [cut.splits, cut.sentences, cut.seed]
                 self.steps.run("selected", inputs, written, partial(write_held_out, documents, cut, files))
@@ -173,11 +175,6 @@ class Recipe:
                 action = partial(write_first, documents, most, files[name])
                 self.steps.run(f"selected/{name}", {**inputs, "most": most}, files[name], action)
         return {name: ("delimited", [str(path) for path in several]) for name, several in files.items()}
-
-    def _reading(self) -> Dict[str, Any]:
-        """Returns the options of ``docnmt prepare`` that readers need."""
-        readers_options = ("reference", "one_document_a_line", "columns", "header", "extra")
-        return {name: value for name, value in self.facts.prepare.items() if name in readers_options}
 
     def _few_subwords(self, splits: Dict[str, Tuple[str, List[str]]], settings: Dict[str, Any]) -> int:
         """Returns a vocabulary size that suits a few documents."""
@@ -216,19 +213,19 @@ class Recipe:
 
     def _score(self, log: Path, text: Path, scores: Path) -> None:
         found = read_translation(self.output / "data", "test", log)
-        values = scores_of(found, post_editing=self.facts.post_edits_of is not None)
+        values = scores_of(found, post_editing=self.dataset.post_edits_of is not None)
         atomic_write_bytes(text, "".join(f"{line}\n" for line in found.text).encode())
         atomic_write_bytes(scores, (json.dumps(values, indent=1) + "\n").encode())
 
     def table(self, manifest: Dict[str, Any]) -> str:
         """Returns the table, which is written to ``table.md`` last."""
         scores: Dict[str, Seeds] = {}
-        if self.facts.post_edits_of:
-            scores[UNCHANGED] = {None: scores_of_unchanged(self.output / "data", self.facts.post_edits_of)}
+        if self.dataset.post_edits_of:
+            scores[UNCHANGED] = {None: scores_of_unchanged(self.output / "data", self.dataset.post_edits_of)}
         for name in self.models:
             paths = {seed: self._folder(name, seed) / "scores.json" for seed in self.options.seeds}
             scores[name] = {seed: json.loads(path.read_text(encoding="utf-8")) for seed, path in paths.items()}
         counts = {split: values["sentences"] for split, values in manifest["counts"].items()}
-        text = scores_table(self.facts, scores, counts, self.options.smoke)
+        text = scores_table(self.dataset, scores, counts, self.options.smoke)
         atomic_write_bytes(self.output / "table.md", (text + "\n").encode())
         return text

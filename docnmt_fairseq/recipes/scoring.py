@@ -1,12 +1,12 @@
 """The scores of a translated test set, as a recipe keeps and tabulates them."""
 
 from pathlib import Path
-from typing import Dict
+from typing import Any, Dict
 
 from docnmt_fairseq.evaluation.postprocess import Translation, read_text_as_translation
 from docnmt_fairseq.evaluation.scores import corpus_scores, human_targeted_error_rate, tokenized_bleu
 
-Scores = Dict[str, object]  # of one model and seed: bleu_tokens, bleu, chrf, perhaps hter, sentences, signatures
+Scores = Dict[str, Any]  # of one model and seed: bleu_tokens, bleu, chrf, perhaps hter, sentences, signatures
 
 
 def scores_of(found: Translation, post_editing: bool) -> Scores:

@@ -10,16 +10,16 @@ from docnmt_fairseq.corpus.delimited import write_documents
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.corpus.text import TextCounts, normalise_documents
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.facts import HoldOut, SplitFacts
+from docnmt_fairseq.recipes.dataset import HoldOut, SplitConfig
 
 Documents = Callable[[], Iterable[Document]]
 
 
-def native_documents(split: SplitFacts, paths: Sequence[Sequence[Path]], options: readers.ReadOptions) -> Documents:
+def native_documents(split: SplitConfig, paths: Sequence[Sequence[Path]], reading: readers.Reading) -> Documents:
     """Returns the function that reads a split anew: its documents, normalised, pairs with an empty side left out."""
 
     def read() -> Iterator[Document]:
-        corpora = (readers.read(split.format, corpus, options) for corpus in paths)
+        corpora = (readers.read(split.format, corpus, reading) for corpus in paths)
         return normalise_documents(chain.from_iterable(corpora), "drop", TextCounts())
 
     return read

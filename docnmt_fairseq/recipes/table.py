@@ -4,23 +4,23 @@ from statistics import mean, stdev
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from docnmt_fairseq.evaluation.tables import markdown
-from docnmt_fairseq.recipes.facts import Facts, Published
+from docnmt_fairseq.recipes.dataset import DatasetConfig, Published
 from docnmt_fairseq.recipes.scoring import Scores
 
 Seeds = Mapping[Optional[int], Scores]  # None: nothing was trained
 COLUMNS = {"bleu_tokens": "BLEU over tokens", "hter": "HTER over tokens↓", "bleu": "BLEU", "chrf": "chrF"}
 
 
-def scores_table(facts: Facts, scores: Mapping[str, Seeds], counts: Dict[str, int], smoke: bool) -> str:
+def scores_table(dataset: DatasetConfig, scores: Mapping[str, Seeds], counts: Dict[str, int], smoke: bool) -> str:
     """Returns the table as Markdown, with what the numbers are.
 
     Args:
-        facts: of the data set.
+        dataset: of the data set.
         scores: by model and seed.
         counts: sentences by split, as prepared.
         smoke: whether nobody should believe the numbers.
     """
-    published = facts.published or Published("")
+    published = dataset.published or Published("")
     runs = [run for seeds in scores.values() for run in seeds.values()]
     columns = {name: title for name, title in COLUMNS.items() if name in runs[0]}
     beside = [(COLUMNS[name], values) for name, values in _figures(published) if values]
@@ -33,7 +33,7 @@ def scores_table(facts: Facts, scores: Mapping[str, Seeds], counts: Dict[str, in
     for model in dict.fromkeys(model for _, values in beside for model in values if model not in scores):
         rows.append([model, *["–"] * (len(columns) + 1), *_published(model, beside)])
     signatures = sorted({str(run[name]) for run in runs for name in run if name.endswith("signature")})
-    lines = [f"# {facts.title}", ""]
+    lines = [f"# {dataset.title}", ""]
     if smoke:
         lines += ["**A smoke run: a few documents, tiny models. The scores mean nothing.**", ""]
     lines += [markdown([header, *rows]), ""]

@@ -7,9 +7,10 @@ import shutil
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List
+from typing import Any, Dict, List
 
 import docnmt_fairseq
+from docnmt_fairseq.checkpoints import read_checkpoint
 from docnmt_fairseq.corpus.files import atomic_write_bytes, partial_path
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.models import COMMON, SEARCH, SMOKE, Model
@@ -23,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Budget:
-    """What every model of a recipe gets; see :class:`~docnmt_fairseq.recipes.facts.Training`."""
+    """What every model of a recipe gets; see :class:`~docnmt_fairseq.recipes.dataset.Training`."""
 
     size: str
     updates: int
@@ -87,7 +88,7 @@ def train(data: Path, folder: Path, model: Model, budget: Budget, seed: int, mac
         logger.warning(f"{folder}: the training ended after {updates_of(folder / LAST):,} updates")
 
 
-def _check_record(path: Path, record: dict) -> None:
+def _check_record(path: Path, record: Dict[str, Any]) -> None:
     """Writes what is being trained, or compares it with what was."""
     if path.exists():
         before = json.loads(path.read_text(encoding="utf-8"))
@@ -124,12 +125,7 @@ def updates_of(checkpoint: Path) -> int:
     """
     if not checkpoint.exists():
         return 0
-    import torch
-
-    from docnmt_fairseq import compat  # noqa: F401  (the safe loader reads fairseq's checkpoints)
-
-    state = torch.load(checkpoint, map_location="cpu", weights_only=True)
-    return int(state["optimizer_history"][-1]["num_updates"])
+    return int(read_checkpoint(checkpoint)["optimizer_history"][-1]["num_updates"])
 
 
 def translate(data: Path, folder: Path, output: Path, model: Model, tokens: int, subwords: bool, cpu: bool) -> None:

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
-from typing import Dict, Iterable, List, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
 from docnmt_fairseq.report.inspection import Inspection, Sentence
 from docnmt_fairseq.report.views import RELEVANCE, View
@@ -139,7 +139,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str) ->
     )
 
 
-def as_script(data: object) -> str:
+def as_script(data: Any) -> str:
     """JSON that can stand in a script element whatever its strings hold."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -1,15 +1,6 @@
 import json
-from pathlib import Path
 
-import pytest
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 CEILINGS = {"ambiguous": 0.4, "pronoun": 0.3}
-
-
-@pytest.fixture(autouse=True)
-def importable(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 
 def run(name, seed, near, far):
@@ -26,19 +17,19 @@ def text_run(name, **losses):
 
 
 def store(path, *runs):
-    from long_range_report import Store
+    from benchmarks.lib.store import Store
 
     stored = Store(path / "comparison.json")
     stored.facts.update(machine="a machine", ceilings=CEILINGS, chained={"pronoun": {"1": [2, 2], "4": [1, 3]}})
     stored.facts.update(text_sentences=99)
-    stored.called("python benchmarks/comparison.py")
+    stored.called("python -m benchmarks.experiments.comparison")
     for one in runs:
         stored.add(f"{one['part']}-{one['model']}-{one['seed']}", one)
     return stored
 
 
 def test_accuracy_is_over_all_cases_of_a_range():
-    from comparison_report import share
+    from benchmarks.experiments.comparison_report import share
 
     assert share(run("han", 1, 9, 5), "pronoun", 1, 1) == 0.9
     assert share(run("han", 1, 9, 5), "pronoun", 4, 6) == 10 / 40
@@ -48,7 +39,7 @@ def test_accuracy_is_over_all_cases_of_a_range():
 
 
 def test_report_has_both_parts_seeds_side_by_side_and_keeps_what_was_written_by_hand(tmp_path):
-    from comparison_report import write
+    from benchmarks.experiments.comparison_report import write
 
     write(store(tmp_path, run("tree", 2, 10, 2), run("sentence", 1, 3, 3), run("tree", 1, 8, 6)), tmp_path)
     path = tmp_path / "comparison.md"
@@ -68,9 +59,8 @@ def test_report_has_both_parts_seeds_side_by_side_and_keeps_what_was_written_by_
 
 
 def test_every_model_of_the_comparison_exists_and_gets_only_options_it_has():
-    import comparison
-    from comparison_report import REACH
-
+    from benchmarks.experiments import comparison
+    from benchmarks.experiments.comparison_report import REACH
     from docnmt_fairseq.recipes.models import models
 
     assert set(REACH) <= set(models()) and set(comparison.TEXT_MODELS) <= set(REACH)
@@ -81,16 +71,16 @@ def test_every_model_of_the_comparison_exists_and_gets_only_options_it_has():
 
 
 def test_budgets_of_the_parts():
-    import comparison
+    from benchmarks.experiments import comparison
 
-    synthetic, text = comparison.facts_of("synthetic"), comparison.facts_of("text")
+    synthetic, text = comparison.dataset_of("synthetic"), comparison.dataset_of("text")
     assert synthetic.prepare == {"subwords": "none"} and synthetic.training.updates == 1500
     assert text.training.updates == comparison.TEXT_TRAINING["updates"] and text.prepare["vocab_size"] == 4000
     assert "--share-all-embeddings" in text.training.options and text.training.options[-6:] == comparison.TEXT_PACE
 
 
 def test_figures_are_read_from_a_models_folder(tmp_path):
-    import comparison
+    from benchmarks.experiments import comparison
 
     class Recipe:
         output = tmp_path
@@ -110,8 +100,7 @@ def test_figures_are_read_from_a_models_folder(tmp_path):
 
 
 def test_earlier_translations_carry_a_decision_on():
-    from comparison_chains import in_reach
-
+    from benchmarks.experiments.comparison_chains import in_reach
     from docnmt_fairseq.corpus.synth.table import Case
 
     def case(line, distance, kind="formality"):
@@ -125,14 +114,13 @@ def test_earlier_translations_carry_a_decision_on():
 
 
 def test_every_suite_of_variants_can_be_built_and_has_its_own_names():
-    import variants
-
+    from benchmarks.experiments import variants
     from docnmt_fairseq.models.transformer.presets import SIZES
 
     for file in sorted(variants.FOLDER.glob("*.yaml")):
         suite = variants.Suite.read(file.stem)
         for part in ("synthetic", "text"):
-            budget, models = suite.facts(part).training, suite.models(part)
+            budget, models = suite.dataset(part).training, suite.models(part)
             assert budget.size in SIZES and budget.updates % budget.validate_every == 0 and len(models) > 1
             for name, model in models.items():
                 options = [*budget.options, *model.options(budget.updates)]
@@ -154,7 +142,7 @@ def parse(arch, options):
 
 
 def test_report_of_variants(tmp_path):
-    import variants_report
+    from benchmarks.experiments import variants_report
 
     runs = [
         {**run("flat", seed, 5, 5), "curve": [(150, 3.0 + seed), (300, 2.0)], "bleu": 50.0, "chrf": 60.0}

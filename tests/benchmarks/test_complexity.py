@@ -1,21 +1,12 @@
 import math
 from argparse import Namespace
-from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def importable(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 
 def test_an_exponent_is_that_of_a_power():
-    from complexity import exponent
+    from benchmarks.speed.complexity import exponent
 
     points = [{"sentences": n, "core": 3 * n**1.7, "layer": None} for n in (32, 64, 512)]
     assert math.isclose(exponent(points, "sentences", "core"), 1.7)
@@ -23,7 +14,7 @@ def test_an_exponent_is_that_of_a_power():
 
 
 def test_every_layer_of_the_table_takes_a_step():
-    from layers import CORES, LAYERS, Document, module, step
+    from benchmarks.speed.layers import CORES, LAYERS, Document, module, step
 
     torch.manual_seed(0)
     document = Document(6, 3, 2, 4, "torch")
@@ -38,7 +29,7 @@ def test_every_layer_of_the_table_takes_a_step():
 
 
 def test_the_crossover_is_where_the_tree_stays_faster():
-    from tree_crossover import crossover
+    from benchmarks.speed.tree_crossover import crossover
 
     ratios = {16: 2.0, 32: 0.9, 64: 1.1, 128: 0.8, 256: 0.5}
     points = [{"sentences": n, "t": 4, "times": {"torch": {"ratio": ratio}}} for n, ratio in ratios.items()]
@@ -47,7 +38,7 @@ def test_the_crossover_is_where_the_tree_stays_faster():
 
 
 def test_a_walk_that_keeps_nearly_all_finds_nearly_all():
-    from tree_crossover import document, share_found
+    from benchmarks.speed.tree_crossover import document, share_found
 
     args = Namespace(kernels=["torch"], heads=2, head_dim=8)
     torch.manual_seed(0)
@@ -56,7 +47,7 @@ def test_a_walk_that_keeps_nearly_all_finds_nearly_all():
 
 
 def test_documents_have_the_words_asked_for():
-    from tree_crossover import document
+    from benchmarks.speed.tree_crossover import document
 
     layout = document(7, 30)
     assert layout.tokens.total == 30 and layout.tokens.rows == 7 and np.ptp(layout.tokens.lengths) == 1

@@ -1,16 +1,11 @@
 """The sanity tasks of context-aware layers, for a few steps."""
 
-from pathlib import Path
-
 import pytest
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture()
 def sanity(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import context_aware_sanity
+    from benchmarks.experiments import context_aware_sanity
 
     monkeypatch.setattr(context_aware_sanity, "STEPS", 3)
     return context_aware_sanity

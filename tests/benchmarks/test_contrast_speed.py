@@ -1,7 +1,6 @@
 """The ways of contrast_speed.py ask the same and get the same scores."""
 
 from argparse import Namespace
-from pathlib import Path
 
 from fairseq import options
 from fairseq_cli import preprocess
@@ -9,12 +8,9 @@ from fairseq_cli import preprocess
 from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
 from tests.support import toy
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-
 
 def test_all_ways_give_the_same_scores(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import contrast_speed
+    from benchmarks.speed import contrast_speed
 
     write_corpus(SynthOptions(train_documents=40, valid_documents=1, test_documents=2), tmp_path)
     arguments = ["-s", "src", "-t", "tgt", "--destdir", str(tmp_path / "bin"), "--joined-dictionary"]

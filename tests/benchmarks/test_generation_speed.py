@@ -1,26 +1,18 @@
 """The systems of generation_speed.py translate the same sentences, counted the same way."""
 
 from argparse import Namespace
-from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tests.support.documents import DOCUMENTS
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SIZES = {"layers": 2, "width": 8, "ffn": 8, "heads": 2, "dropout": 0.1, "seed": 1, "more": []}
 TOKENS = sum(len(s.split()) + 1 for document in DOCUMENTS["test"] for paragraph in document for s in paragraph)
 TRAINED = sum(len(s.split()) + 1 for document in DOCUMENTS["train"] for paragraph in document for s in paragraph)
 
 
-@pytest.fixture(autouse=True)
-def importable(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-
-
 def test_all_systems_give_the_same_translations(data_bin):
-    import generation_speed
+    from benchmarks.speed import generation_speed
 
     systems = list(generation_speed.SYSTEMS)
     options = {"data_bin": str(data_bin), "every": 1, "rounds": 1, "max_tokens": 60, "beam": 2, "systems": systems}
@@ -32,7 +24,7 @@ def test_all_systems_give_the_same_translations(data_bin):
 
 
 def test_windows_hold_up_to_three_sentences_before(data_bin):
-    import generation_speed
+    from benchmarks.speed import generation_speed
 
     options = {"data_bin": str(data_bin), "every": 1, "max_tokens": 60, "beam": 2}
     windows = generation_speed.Translator("4-to-4", Namespace(**options, **SIZES)).dataset
@@ -45,8 +37,8 @@ def test_windows_hold_up_to_three_sentences_before(data_bin):
 
 
 def test_time_is_split_by_kind_of_operation(data_bin):
-    import profile_steps
-    from systems import System
+    from benchmarks.lib.systems import System
+    from benchmarks.speed import profile_steps
 
     options = {"data_bin": str(data_bin), "max_tokens": 60, "device": "cpu"}
     system = System("conditional", Namespace(**options, **SIZES))
@@ -58,9 +50,8 @@ def test_time_is_split_by_kind_of_operation(data_bin):
 
 
 def test_every_model_trains_on_the_same_target_tokens(data_bin):
-    import mechanism_speed
-    import training_speed
-    from systems import System
+    from benchmarks.lib.systems import System
+    from benchmarks.speed import mechanism_speed, training_speed
 
     options = {"data_bin": str(data_bin), "max_tokens": 60, "device": "cpu", "warmup": 1, "rounds": 1, "steps": 1}
     args = Namespace(**options, **SIZES)
@@ -72,3 +63,16 @@ def test_every_model_trains_on_the_same_target_tokens(data_bin):
     result = training_speed.measure(args, ["stock", "han", "concatenation-2to2"])
     assert all(one["ratio"] > 0 for one in result.values())
     assert "concatenate-target" in mechanism_speed.speed_table(result)
+
+
+def test_real_shares_of_every_part(data_bin):
+    from benchmarks.speed.real_share import PARTS, real_shares
+
+    args = Namespace(data_bin=str(data_bin), max_tokens=60, device="cpu", share_batches=0, **SIZES)
+    shares = {name: real_shares(name, args) for name in ("stock", "sentence", "conditional")}
+    assert set(shares["stock"]) == set(shares["sentence"]) == set(PARTS) - {"context"}
+    assert set(shares["conditional"]) == set(PARTS)
+    assert all(0 < share <= 1 for of_system in shares.values() for share in of_system.values())
+    for name in ("sentence", "conditional"):  # packed
+        assert shares[name]["encoder fc1"] == shares[name]["decoder fc1"] == shares[name]["output"] == 1
+    assert shares["stock"]["encoder fc1"] < 1

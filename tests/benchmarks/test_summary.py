@@ -9,6 +9,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_page_says_what_the_results_say():
     done = subprocess.run(
-        [sys.executable, "benchmarks/summary.py", "--check"], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "benchmarks.summary", "--check"], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr

@@ -1,8 +1,10 @@
+import logging
+
 import pytest
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.cli import prepare as command
-from docnmt_fairseq.corpus.config import PrepareConfig
+from docnmt_fairseq.corpus.config import PrepareConfig, config_of
 from docnmt_fairseq.errors import InputError
 
 REQUIRED = ["--source-lang", "en", "--target-lang", "de", "--output", "out"]
@@ -25,8 +27,8 @@ def test_options_reach_the_config():
     )  # fmt: skip
     assert found == PrepareConfig(
         "en", "de", "out", train=["a", "b"], valid=[["v"]], test=[["t"], ["u.xml"]], test_format="wmt-xml", joint=False,
-        truecase=True, tokenizer="moses", subwords="bpe", vocab_size=9, reference="B", workers=2,
-        source_tokenizer="none", columns=["en", "de", "id"], header=True,
+        truecase=True, tokenizer="moses", subwords="bpe", vocab_size=9, workers=2,
+        source_tokenizer="none", reader_options={"reference": "B", "columns": ["en", "de", "id"], "header": True},
     )  # fmt: skip
 
 
@@ -54,6 +56,18 @@ def test_run_prints_data_bin_and_training_command(monkeypatch, capsys):
     train, data_bin, line = capsys.readouterr().out.splitlines()
     assert (train, data_bin) == ("train: 1 documents, 2 sentences, 3 en + 4 de words", "out/data-bin")
     assert line.startswith("fairseq-train out/data-bin --user-dir ") and "--task document_translation" in line
+
+
+def test_loggers_tell_afterwards_what_they_told_before(monkeypatch):
+    levels = []
+    loggers = [logging.getLogger(name) for name in ("fairseq", "fairseq.tasks.text_to_speech")]
+    before = [logger.level for logger in loggers]
+    monkeypatch.setattr(command, "prepare", lambda _: levels.extend(one.level for one in loggers) or {"counts": {}})
+    assert cli.main(["prepare", *REQUIRED, "--train", "t"]) == 0
+    assert levels == [logging.WARNING] * 2 and [logger.level for logger in loggers] == before
+    monkeypatch.setattr(command, "prepare", lambda _: config_of({"nonsense": 1}))
+    assert cli.main(["prepare", *REQUIRED, "--train", "t"]) == 2
+    assert [logger.level for logger in loggers] == before
 
 
 def test_bad_input_is_one_line(tmp_path, capsys):

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from docnmt_fairseq.corpus.readers import ReadOptions
+from docnmt_fairseq.corpus.readers import Reading
 from tests.support.reading import EN_DE, read, refused, text, write
 
 ALIGNMENT = """<?xml version="1.0" encoding="utf-8"?>
@@ -101,7 +101,7 @@ def test_links_are_counted_and_places_kept(corpus, caplog):
 
 def test_direction_follows_the_languages(corpus):
     alignment, english, german = corpus
-    swapped = read("opus-xml", [alignment, german, english], ReadOptions("de", "en"))
+    swapped = read("opus-xml", [alignment, german, english], Reading("de", "en"))
     assert text(swapped) == [[[row[::-1] for row in paragraph] for paragraph in FIRST], [[("B1", "b1")]]]
 
 
@@ -120,7 +120,7 @@ def test_regional_languages(tmp_path, names, languages, order):
     films = {renamed(name): film for name, film in FILMS.items()}
     archives = [zip_of(tmp_path, f"{name}/", False, films) for name in names]
     alignment = write(tmp_path, "x.xml", renamed(ALIGNMENT))
-    found = read("opus-xml", [alignment, *(archives[side] for side in order)], ReadOptions(*languages))
+    found = read("opus-xml", [alignment, *(archives[side] for side in order)], Reading(*languages))
     assert text(found)[1] == [[tuple(("B1", "b1")[side] for side in order)]]
 
 
@@ -185,7 +185,7 @@ def test_moses(tmp_path, caplog):
     assert "3 pairs, 1 of them joined" in caplog.text
     prefix = tmp_path / "OpenSubtitles.de-en"
     assert documents == read("opus-moses", [prefix], EN_DE)
-    assert text(read("opus-moses", [prefix], ReadOptions("de"))) == [[[("A",), ("B",)]], [[("C",)]]]
+    assert text(read("opus-moses", [prefix], Reading("de"))) == [[[("A",), ("B",)]], [[("C",)]]]
 
 
 @pytest.mark.parametrize(

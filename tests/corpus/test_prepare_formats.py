@@ -85,7 +85,8 @@ def test_films_in_a_folder_are_inputs(tmp_path, no_preprocess):
 
 def test_table_with_its_columns(tmp_path, no_preprocess):
     table = write(tmp_path, "t.tsv", "id\tde\ten\na\tA\ta\na\t\tb\nc\tC\tc\n")
-    given = {"train": [str(table)], "format": "tsv", "columns": ("en", "de", "id"), "header": True, "subwords": "none"}
+    given = {"train": [str(table)], "format": "tsv", "subwords": "none"}
+    given["reader_options"] = {"columns": ("en", "de", "id"), "header": True}
     with pytest.raises(InputError, match=r"t\.tsv:3: .*--on-empty drop"):
         prepare(PrepareConfig("en", "de", tmp_path / "out", **given))
     manifest = prepare(PrepareConfig("en", "de", tmp_path / "out", on_empty="drop", **given))

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from docnmt_fairseq.corpus import readers
-from docnmt_fairseq.corpus.readers import ReadOptions
+from docnmt_fairseq.corpus.readers import Reading
 from docnmt_fairseq.errors import InputError
 from tests.support.reading import EN_DE, read, refused, text, write
 
@@ -20,11 +20,11 @@ def shared(name):
 
 def test_registry():
     tables, opus, talks = ["news-commentary", "tsv"], ["opus-moses", "opus-xml"], ["ted-tags", "ted-xml"]
-    assert readers.formats() == sorted(["d-lines", "delimited", "wmt-ape", "wmt-xml", *tables, *opus, *talks])
-    for name in readers.formats():
-        assert readers.reader(name).HELP and readers.reader(name).FILES
+    names = readers.READERS.names()
+    assert names == sorted(["d-lines", "delimited", "wmt-ape", "wmt-xml", *tables, *opus, *talks])
+    assert all(readers.READERS[name].help and readers.READERS[name].files for name in names)
     with pytest.raises(InputError, match="--format sgm: no such format; choose from d-lines"):
-        readers.reader("sgm")
+        readers.make_reader("sgm", EN_DE)
 
 
 def test_files_are_checked(tmp_path):
@@ -39,8 +39,8 @@ def test_delimited_takes_prefix_or_files(tmp_path):
     assert (
         text(read("delimited", [tmp_path / "x"])) == [[[("a", "A")]], [[("b", "B")]]] == text(read("delimited", files))
     )
-    assert text(read("delimited", files[:1], ReadOptions("en"))) == [[[("a",)]], [[("b",)]]]
-    assert text(read("delimited", [tmp_path / "x"], ReadOptions("en"))) == [[[("a",)]], [[("b",)]]]
+    assert text(read("delimited", files[:1], Reading("en"))) == [[[("a",)]], [[("b",)]]]
+    assert text(read("delimited", [tmp_path / "x"], Reading("en"))) == [[[("a",)]], [[("b",)]]]
 
 
 def test_d_lines(tmp_path):
@@ -56,7 +56,7 @@ def test_wmt_ape_has_one_sentence_a_document(tmp_path):
     assert text(read("wmt-ape", [tmp_path / "x"])) == [[[("a", "A")]], [[("b", "B")]]]
     files = [tmp_path / "x.mt", tmp_path / "x.pe"]
     assert text(read("wmt-ape", files)) == [[[("X", "A")]], [[("Y", "B")]]]
-    assert text(read("wmt-ape", [tmp_path / "x"], ReadOptions("en"))) == [[[("a",)]], [[("b",)]]]
+    assert text(read("wmt-ape", [tmp_path / "x"], Reading("en"))) == [[[("a",)]], [[("b",)]]]
     write(tmp_path, "x.pe", "A\n\n")
     refused("wmt-ape", [tmp_path / "x"], "x.pe:2", "empty line here, but text in")
     write(tmp_path, "x.pe", "A\n")
@@ -107,9 +107,9 @@ def test_wmt_xml(tmp_path):
     documents = read("wmt-xml", [path])
     assert text(documents) == first
     assert documents[0].lines == [[(6, 11), (7, 11)], [(9, 11)]]
-    assert text(read("wmt-xml", [path], ReadOptions("en", "de", reference="B"))) == second
-    assert text(read("wmt-xml", [path], ReadOptions("en", "de", reference="1"))) == second
-    assert text(read("wmt-xml", [path], ReadOptions("en"))) == [[[("a & b",), ("c",)], [("d",)]], [[("e",)]]]
+    assert text(read("wmt-xml", [path], Reading("en", "de", options={"reference": "B"}))) == second
+    assert text(read("wmt-xml", [path], Reading("en", "de", options={"reference": "1"}))) == second
+    assert text(read("wmt-xml", [path], Reading("en"))) == [[[("a & b",), ("c",)], [("d",)]], [[("e",)]]]
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_wmt_xml(tmp_path):
         ('<seg id="2">C</seg>', "<seg>C</seg>", EN_DE, [":11", "<seg> without id="]),
         ('id="two"', 'id="one"', EN_DE, ["document one occurs twice"]),
         ('<seg id="2">c</seg>', '<seg id="2">c', EN_DE, ["wmt.xml:", "not well-formed XML"]),
-        ("", "", ReadOptions("en", "cs"), [":3", "document one", "no <ref lang='cs'>", "de, fr"]),
-        ("", "", ReadOptions("ha", "de"), ["no <src lang='ha'>", "en"]),
-        ("", "", ReadOptions("en", "de", reference="C"), ["no reference 'C'", "A, B"]),
+        ("", "", Reading("en", "cs"), [":3", "document one", "no <ref lang='cs'>", "de, fr"]),
+        ("", "", Reading("ha", "de"), ["no <src lang='ha'>", "en"]),
+        ("", "", Reading("en", "de", options={"reference": "C"}), ["no reference 'C'", "A, B"]),
     ],
 )
 def test_bad_wmt_xml(tmp_path, old, new, options, parts):
@@ -136,7 +136,7 @@ def test_xml_entities_are_not_followed(tmp_path):
     )
     refused("wmt-xml", [write(tmp_path, "wmt.xml", evil)], "&x;", "not expanded")
     talk = f'<!DOCTYPE mteval [<!ENTITY x SYSTEM "{secret.as_uri()}">]>\n' + TED.replace("Q&A", "&x;")
-    (document,) = read("ted-xml", [write(tmp_path, "ted.xml", talk)], ReadOptions("en"))[:1]
+    (document,) = read("ted-xml", [write(tmp_path, "ted.xml", talk)], Reading("en"))[:1]
     assert document.paragraphs[0][0] == ("A &x; with R&D & more",)
 
 
@@ -204,7 +204,7 @@ def test_ted_xml_reads_the_sgml_of_wmt(tmp_path):
 
 def test_entities_survive_an_error_before_them(tmp_path):
     path = write(tmp_path, "x.sgm", SGML.replace("<hl>", "<HL>").replace("1 < 2", "1 < 2 &amp; 3 &gt; 2 &#33;"))
-    assert text(read("ted-xml", [path], ReadOptions("en"))) == [[[('Q&A: "R&D"',), ("1 < 2 & 3 > 2 !",)]]]
+    assert text(read("ted-xml", [path], Reading("en"))) == [[[('Q&A: "R&D"',), ("1 < 2 & 3 > 2 !",)]]]
 
 
 def test_shared_delimited():
@@ -221,7 +221,7 @@ def test_shared_d_lines():
 
 
 def test_shared_wmt_xml():
-    documents = read("wmt-xml", shared("native/wmt-xml/*.xml"), ReadOptions("de", "fr"))
+    documents = read("wmt-xml", shared("native/wmt-xml/*.xml"), Reading("de", "fr"))
     assert (len(documents), sum(map(len, documents)), sum(len(d.paragraphs) for d in documents)) == (61, 1000, 386)
     assert documents[0].lines[1][0] == (9, 32)
 

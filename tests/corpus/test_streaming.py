@@ -1,12 +1,15 @@
-"""Memory does not grow with the corpus: a reader holds one document (of OPUS XML, one pair of films)."""
+"""A reader holds one document (of OPUS XML, one pair of films), and gives it before it has read on."""
 
+import re
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
 from docnmt_fairseq.corpus import readers, xml
 from docnmt_fairseq.corpus.opus import Archive
-from docnmt_fairseq.corpus.readers import ReadOptions
+from docnmt_fairseq.corpus.readers import Reading
+from docnmt_fairseq.errors import InputError
 from tests.support.reading import EN_DE, write
 
 SENTENCES = 50  # a document
@@ -36,6 +39,16 @@ def ted_xml(folder, documents):
     return two_files(folder, f"<mteval>\n{talks}</mteval>\n")
 
 
+def wmt_xml(folder, documents):
+    sides = []
+    for tag, language in (("src", "en"), ("ref", "de")):
+        body = "".join(f'<seg id="{s}">sentence {s}</seg>' for s in range(SENTENCES))
+        sides.append(f'<{tag} lang="{language}"><p>{body}</p></{tag}>')
+    content = "".join(f'<doc id="{d}">{"".join(sides)}</doc>\n' for d in range(documents))
+    return [write(folder, "x.xml", f"<dataset>\n{content}</dataset>\n")]
+
+
+# A corpus of every format; a reader without one fails the tests below.
 MAKE = {
     "delimited": lambda folder, n: two_files(folder, lines(n, tail="\n")),
     "d-lines": lambda folder, n: two_files(folder, lines(n, head="<d>\n")),
@@ -48,6 +61,8 @@ MAKE = {
     ],
     "opus-xml": opus_xml,
     "ted-xml": ted_xml,
+    "wmt-ape": lambda folder, n: two_files(folder, lines(n)),
+    "wmt-xml": wmt_xml,
 }
 
 
@@ -56,13 +71,26 @@ def peak(folder, name, documents):
     paths = readers.resolve(name, list(map(str, MAKE[name](folder, documents))), EN_DE)
     tracemalloc.start()
     try:
-        assert sum(map(len, readers.read(name, paths, EN_DE))) == documents * SENTENCES
+        found = readers.read(name, paths, EN_DE)
+        assert sum(map(len, found)) == documents * SENTENCES
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", sorted(MAKE))
+@pytest.mark.parametrize("name", readers.READERS.names())
+def test_documents_come_before_the_rest_is_read(tmp_path, name):
+    files = [Path(path) for path in MAKE[name](tmp_path, 40)]
+    text = next(path for path in files if path.is_file())
+    text.write_bytes(text.read_bytes() + b"\xff\n")  # neither UTF-8 nor XML
+    paths = readers.resolve(name, list(map(str, files)), EN_DE)
+    documents = readers.read(name, paths, EN_DE)
+    assert len(next(documents)) == (1 if name == "wmt-ape" else SENTENCES)
+    with pytest.raises(InputError, match=f"^{re.escape(str(text))}"):
+        list(documents)
+
+
+@pytest.mark.parametrize("name", readers.READERS.names())
 def test_peak_memory(tmp_path, name):
     peak(tmp_path / "warm", name, 2)  # imports and caches
     few, many = peak(tmp_path / "few", name, 25), peak(tmp_path / "many", name, 100)
@@ -73,7 +101,7 @@ def test_films_are_read_one_pair_at_a_time(tmp_path, monkeypatch):
     opened = []
     film = Archive.film
     monkeypatch.setattr(Archive, "film", lambda archive, name: opened.append(name) or film(archive, name))
-    documents = readers.read("opus-xml", opus_xml(tmp_path, 3), ReadOptions("de", "en"))
+    documents = readers.read("opus-xml", opus_xml(tmp_path, 3), Reading("de", "en"))
     for count in (1, 2, 3):
         next(documents)
         assert opened == ["de/1.xml.gz", "en/1.xml.gz"] * count

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from docnmt_fairseq.corpus.readers import ReadOptions
+from docnmt_fairseq.corpus.readers import Reading
 from tests.support.reading import EN_DE, read, refused, text, write
 
 NAMED = "document\tscore\tde\ten\na\t.9\tA1\ta1\na\t.8\tA2\ta2\n\nb\t.7\tB\tb\n"
@@ -13,15 +13,17 @@ NAMED = "document\tscore\tde\ten\na\t.9\tA1\ta1\na\t.8\tA2\ta2\n\nb\t.7\tB\tb\n"
 
 @pytest.mark.parametrize("columns", [("en", "de", "document"), ("4", "3", "1"), ("en", "3", "document")])
 def test_document_column(tmp_path, columns):
-    documents = read("tsv", [write(tmp_path, "t.tsv", NAMED)], ReadOptions("en", "de", columns=columns, header=True))
+    documents = read(
+        "tsv", [write(tmp_path, "t.tsv", NAMED)], Reading("en", "de", options={"columns": columns, "header": True})
+    )
     assert text(documents) == [[[("a1", "A1"), ("a2", "A2")]], [[("b", "B")]]]
     assert documents[1].lines == [[(5, 5)]]
-    with_source_only = ReadOptions("en", columns=columns, header=True)
+    with_source_only = Reading("en", options={"columns": columns, "header": True})
     assert text(read("tsv", [tmp_path / "t.tsv"], with_source_only)) == [[[("a1",), ("a2",)]], [[("b",)]]]
 
 
 def test_header_that_is_not_announced_is_text(tmp_path):
-    options = ReadOptions("en", "de", columns=("4", "3", "1"))
+    options = Reading("en", "de", options={"columns": ("4", "3", "1")})
     assert text(read("tsv", [write(tmp_path, "t.tsv", NAMED)], options))[0] == [[("en", "de")]]
 
 
@@ -53,7 +55,7 @@ def test_table_without_boundaries(tmp_path, caplog):
     ],
 )
 def test_bad_tables(tmp_path, content, columns, header, parts):
-    options = ReadOptions("en", "de", columns=columns, header=header)
+    options = Reading("en", "de", options={"columns": columns, "header": header})
     refused("tsv", [write(tmp_path, "t.tsv", content)], *parts, options=options)
 
 
@@ -75,8 +77,8 @@ def test_news_commentary_plain(tmp_path):
 def test_news_commentary_table(tmp_path):
     table = write(tmp_path, "news-commentary-v16.de-en.tsv", "A\ta\n\t\nB\tb\n")
     assert text(read("news-commentary", [table], EN_DE)) == [[[("a", "A")]], [[("b", "B")]]]
-    assert text(read("news-commentary", [table], ReadOptions("de", "en"))) == [[[("A", "a")]], [[("B", "b")]]]
-    assert text(read("news-commentary", [table], ReadOptions("en"))) == [[[("a",)]], [[("b",)]]]
-    refused("news-commentary", [table], "languages en and fr", "--columns", options=ReadOptions("en", "fr"))
+    assert text(read("news-commentary", [table], Reading("de", "en"))) == [[[("A", "a")]], [[("B", "b")]]]
+    assert text(read("news-commentary", [table], Reading("en"))) == [[[("a",)]], [[("b",)]]]
+    refused("news-commentary", [table], "languages en and fr", "--columns", options=Reading("en", "fr"))
     refused("news-commentary", [write(tmp_path, "nc.tsv", "")], "does not hold the languages en and de")
     refused("news-commentary", [table, table], "format news-commentary takes PREFIX")

@@ -1,6 +1,6 @@
 import pytest
 
-from docnmt_fairseq.corpus.readers import ReadOptions
+from docnmt_fairseq.corpus.readers import Reading
 from tests.support.reading import read, refused, text, write
 
 # As in the campaigns up to 2015; later ones have <doc> around a talk, and the names of reviewers after it.
@@ -65,7 +65,7 @@ def test_one_side_and_empty_lines(tmp_path):
     assert text(read("ted-tags", [source, target]))[0] == [
         [("Thank you & good night.",) * 2, ("I <3 it.", ""), ("b", "B")]
     ]
-    assert text(read("ted-tags", [source], ReadOptions("en")))[1] == [[("<i>Music</i>",)]]
+    assert text(read("ted-tags", [source], Reading("en")))[1] == [[("<i>Music</i>",)]]
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,7 @@ def test_the_page_of_options_has_all_of_them():
     docnmt_fairseq.register()
     from option_tables import documented, filled
 
+    from docnmt_fairseq.corpus.readers import READERS
     from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropyConfig
     from docnmt_fairseq.evaluation.metrics import METRICS
     from docnmt_fairseq.models.rnn.config import DocumentRNNConfig
@@ -98,6 +99,7 @@ def test_the_page_of_options_has_all_of_them():
     owners = [DocumentTransformerConfig, DocumentRNNConfig, DocumentTranslationConfig, ConcatenatedTranslationConfig]
     wanted = {known.name.replace("_", "-") for owner in owners for known in documented(owner)}
     wanted |= {known.name.replace("_", "-") for name in METRICS.names() for known in documented(METRICS[name].Options)}
+    wanted |= {known.name.replace("_", "-") for name in READERS.names() for known in documented(READERS[name].Options)}
     own = {"report-cxmi"}  # of a criterion that also has fairseq's
     assert own <= {known.name.replace("_", "-") for known in documented(DocumentLabelSmoothedCrossEntropyConfig)}
     assert len(told) > 90 and set(told) == wanted | own

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.facts import Download, Facts, SplitFacts, Training
+from docnmt_fairseq.recipes.dataset import DatasetConfig, Download, SplitConfig, Training
 from docnmt_fairseq.recipes.fetch import Source, fetch, unpack
 
 CONTENT = bytes(range(256)) * 40
@@ -102,9 +102,9 @@ def test_another_file_than_meant_is_removed(server, tmp_path, download, message)
     assert not list(tmp_path.iterdir())
 
 
-def facts(*downloads, files=("a", "b")):
-    return Facts(
-        "t", "s", "t", "PAGE", {"train": SplitFacts("delimited", [list(files)])}, {}, Training(), list(downloads)
+def dataset(*downloads, files=("a", "b")):
+    return DatasetConfig(
+        "t", "s", "t", "PAGE", {"train": SplitConfig("delimited", [list(files)])}, {}, Training(), list(downloads)
     )
 
 
@@ -112,7 +112,7 @@ def test_archives_in_archives_and_the_second_address(server, tmp_path):
     inner = archive(a=b"A", b=b"B", c=b"C")
     server.files["/outer"] = archive(**{"inner.tgz": inner, "other": b""})
     outer = Download("outer.tgz", [f"{server.url}/gone", f"{server.url}/outer"], holds=["inner.tgz"])
-    source = Source(facts(outer, Download("inner.tgz", holds=["a", "b"])), tmp_path)
+    source = Source(dataset(outer, Download("inner.tgz", holds=["a", "b"])), tmp_path)
     assert [source.get(name).read_bytes() for name in ("a", "b")] == [b"A", b"B"]
     assert sorted(path.name for path in (tmp_path / "unpacked").iterdir()) == ["a", "b", "inner.tgz"]
     server.requests.clear()
@@ -122,7 +122,7 @@ def test_archives_in_archives_and_the_second_address(server, tmp_path):
 
 def test_without_a_network_the_message_says_what_to_do(tmp_path):
     outer = Download("outer.tgz", ["http://127.0.0.1:9/outer"], holds=["inner.tgz"])
-    known = facts(outer, Download("inner.tgz", holds=["a", "b"]))
+    known = dataset(outer, Download("inner.tgz", holds=["a", "b"]))
     with pytest.raises(InputError, match=r"outer.tgz cannot be downloaded .*refused.* Give --raw a folder .*PAGE"):
         Source(known, tmp_path).get("a")
     (tmp_path / "raw").mkdir()
@@ -136,7 +136,7 @@ def test_with_raw_nothing_is_downloaded(server, tmp_path):
     raw = tmp_path / "raw" / "deep"
     raw.mkdir(parents=True)
     (raw / "a").write_bytes(b"mine")
-    source = Source(facts(Download("a", [f"{server.url}/a"])), tmp_path / "out", tmp_path / "raw")
+    source = Source(dataset(Download("a", [f"{server.url}/a"])), tmp_path / "out", tmp_path / "raw")
     assert source.get("a").read_bytes() == b"mine" and not server.requests
 
 

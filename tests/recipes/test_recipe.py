@@ -13,13 +13,13 @@ import pytest
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.recipes import fixtures
-from docnmt_fairseq.recipes.facts import read_facts
+from docnmt_fairseq.recipes.dataset import read_dataset_config
 from tests.support import toy
 
 ROOT = Path(__file__).parents[2]
-RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.yaml"))
-SMALL = ROOT / "configs" / "recipes" / "en_de_small.yaml"
-POST_EDITING = ROOT / "configs" / "recipes" / "ape.yaml"
+RECIPES = sorted((ROOT / "docnmt_fairseq" / "recipes" / "configs").glob("*.yaml"))
+SMALL = ROOT / "docnmt_fairseq" / "recipes" / "configs" / "en_de_small.yaml"
+POST_EDITING = ROOT / "docnmt_fairseq" / "recipes" / "configs" / "ape.yaml"
 
 
 def recipe(path, output, *options):
@@ -27,7 +27,7 @@ def recipe(path, output, *options):
 
 
 def test_the_whole_way(tmp_path, capsys):
-    fixtures.write_raw(read_facts(SMALL), tmp_path / "raw")
+    fixtures.write_raw(read_dataset_config(SMALL), tmp_path / "raw")
     options = ["--smoke", "--raw", str(tmp_path / "raw"), "--models", "sentence", "--updates", "5"]
     assert recipe(SMALL, tmp_path / "out", *options) == 0
     table = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
@@ -60,7 +60,7 @@ def test_bad_options_end_with_one_line(tmp_path, capsys, options, message):
 
 
 def test_an_output_belongs_to_one_recipe(tmp_path, capsys):
-    fixtures.write_raw(read_facts(SMALL), tmp_path / "raw")
+    fixtures.write_raw(read_dataset_config(SMALL), tmp_path / "raw")
     assert recipe(SMALL, tmp_path / "out", "--raw", str(tmp_path / "raw"), "--until", "get") == 0
     assert recipe(SMALL, tmp_path / "out", "--smoke", "--until", "get") == 2
     assert "belongs to another recipe" in capsys.readouterr().err

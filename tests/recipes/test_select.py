@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from docnmt_fairseq.corpus.delimited import read_documents
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.facts import HoldOut
+from docnmt_fairseq.recipes.dataset import HoldOut
 from docnmt_fairseq.recipes.select import held_out_runs, shortened, write_held_out
 
 

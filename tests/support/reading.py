@@ -3,10 +3,10 @@
 import pytest
 
 from docnmt_fairseq.corpus import readers
-from docnmt_fairseq.corpus.readers import ReadOptions
+from docnmt_fairseq.corpus.readers import Reading
 from docnmt_fairseq.errors import InputError
 
-EN_DE = ReadOptions("en", "de")
+EN_DE = Reading("en", "de")
 
 
 def read(name, arguments, options=EN_DE):

@@ -1,21 +1,41 @@
 """Delimited text: a sentence a line, an empty line ends a document, a line ``<p>`` ends a paragraph."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, List, Sequence
 
 from docnmt_fairseq.corpus.delimited import read_documents
 from docnmt_fairseq.corpus.document import Document
-from docnmt_fairseq.corpus.readers import ReadOptions, prefix_or_files
-
-HELP = "a sentence a line, an empty line ends a document, a line <p> ends a paragraph"
-FILES = "PREFIX (files PREFIX.SOURCE and PREFIX.TARGET), or one file a side"
+from docnmt_fairseq.corpus.readers.base import Reader, ReaderOptions, register
+from docnmt_fairseq.options import option
 
 
-def resolve(arguments: Sequence[str], options: ReadOptions) -> List[Path]:
-    """Returns the files of a prefix, or the files themselves."""
-    return prefix_or_files("delimited", arguments, options)
+@dataclass(frozen=True)
+class DelimitedOptions(ReaderOptions):
+    """What delimited text may lack."""
+
+    one_document_a_line: bool = option(False, "each line is a document")
 
 
-def read(paths: Sequence[Path], options: ReadOptions) -> Iterator[Document]:
-    """Yields the documents."""
-    return read_documents(paths, one_document_a_line=options.one_document_a_line, empty_sides=options.empty_sides)
+@register("delimited")
+class DelimitedReader(Reader):
+    """Delimited text."""
+
+    help = "a sentence a line, an empty line ends a document, a line <p> ends a paragraph"
+    files = "PREFIX (files PREFIX.SOURCE and PREFIX.TARGET), or one file a side"
+    Options = DelimitedOptions
+    line_aligned = True
+
+    options: DelimitedOptions
+
+    def resolve(self, arguments: Sequence[str]) -> List[Path]:
+        """The files of a prefix, or the files themselves."""
+        return self.prefix_or_files(arguments)
+
+    def read(self, paths: Sequence[Path]) -> Iterator[Document]:
+        """Yields the documents."""
+        return read_documents(
+            paths,
+            one_document_a_line=self.options.one_document_a_line,
+            empty_sides=self.reading.empty_sides,
+        )

@@ -7,33 +7,35 @@ from typing import Iterator, List, Sequence, Tuple
 from docnmt_fairseq.corpus.boundaries import split_at_names
 from docnmt_fairseq.corpus.delimited import parallel_lines
 from docnmt_fairseq.corpus.document import Document, Sentence
-from docnmt_fairseq.corpus.readers import ReadOptions
+from docnmt_fairseq.corpus.readers.base import Reader, register
 from docnmt_fairseq.errors import InputError
-
-HELP = "OPUS Moses text with .ids (OpenSubtitles), whose first two columns name the films"
-FILES = "PREFIX (files PREFIX.SOURCE, PREFIX.TARGET and PREFIX.ids), or the text of each side and then the .ids"
 
 logger = logging.getLogger(__name__)
 
 
-def resolve(arguments: Sequence[str], options: ReadOptions) -> List[Path]:
-    """Returns the text of each side, then the ids."""
-    if len(arguments) == 1:
-        languages = [options.source_lang, options.target_lang][: options.sides]
-        return [Path(f"{arguments[0]}.{suffix}") for suffix in [*languages, "ids"]]
-    if len(arguments) != options.sides + 1:
-        raise InputError(f"format opus-moses takes {FILES}, got {' '.join(arguments)}")
-    return [Path(argument) for argument in arguments]
+@register("opus-moses")
+class OpusMosesReader(Reader):
+    """Moses text of OPUS with the ids of its sentences."""
 
+    help = "OPUS Moses text with .ids (OpenSubtitles), whose first two columns name the films"
+    files = "PREFIX (files PREFIX.SOURCE, PREFIX.TARGET and PREFIX.ids), or the text of each side and then the .ids"
 
-def read(paths: Sequence[Path], options: ReadOptions) -> Iterator[Document]:
-    """Yields a document a pair of films; the pairs that OPUS joined from several sentences are counted in the log.
+    def resolve(self, arguments: Sequence[str]) -> List[Path]:
+        """The text of each side, then the ids."""
+        if len(arguments) == 1:
+            return [Path(f"{arguments[0]}.{suffix}") for suffix in [*self.reading.languages, "ids"]]
+        if len(arguments) != self.sides + 1:
+            raise InputError(f"format {self.name} takes {self.files}, got {' '.join(arguments)}")
+        return [Path(argument) for argument in arguments]
 
-    Raises:
-        InputError: unequal line counts, ids without two names of films, a film that goes on after another one.
-    """
-    *texts, ids = paths
-    return split_at_names(_rows(paths), tuple(str(path) for path in texts), str(ids))
+    def read(self, paths: Sequence[Path]) -> Iterator[Document]:
+        """Yields a document a pair of films; the pairs that OPUS joined of several sentences are counted in the log.
+
+        Raises:
+            InputError: unequal line counts, ids without two names of films, a film that goes on after another one.
+        """
+        *texts, ids = paths
+        return split_at_names(_rows(paths), tuple(str(path) for path in texts), str(ids))
 
 
 def _rows(paths: Sequence[Path]) -> Iterator[Tuple[int, str, Sentence]]:

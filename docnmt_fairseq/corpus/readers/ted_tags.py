@@ -8,12 +8,9 @@ from typing import Iterator, List, Sequence, Set, Tuple
 
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.readers import ReadOptions, prefix_or_files
+from docnmt_fairseq.corpus.readers.base import Reader, register
 from docnmt_fairseq.corpus.talks import same_talk
 from docnmt_fairseq.errors import InputError
-
-HELP = "WIT3/IWSLT training text (train.tags), a document a talk; titles and descriptions are left out"
-FILES = "PREFIX (such as train.tags.de-en), or one file a side"
 
 # Only these, so that a sentence in angle brackets stays a sentence; a missing closing tag makes none of a title.
 TAGS = "url|keywords|speaker|talkid|title|description|reviewer|translator"
@@ -29,31 +26,40 @@ class _Talk:
     sentences: List[Tuple[str, int]] = field(default_factory=list)  # text, line
 
 
-def resolve(arguments: Sequence[str], options: ReadOptions) -> List[Path]:
-    """Returns one file a side."""
-    return prefix_or_files("ted-tags", arguments, options)
+@register("ted-tags")
+class TedTagsReader(Reader):
+    """Training text of WIT3 and IWSLT."""
 
+    help = "WIT3/IWSLT training text (train.tags), a document a talk; titles and descriptions are left out"
+    files = "PREFIX (such as train.tags.de-en), or one file a side"
 
-def read(paths: Sequence[Path], options: ReadOptions) -> Iterator[Document]:
-    """Yields one document of one paragraph a talk that has sentences; a pair that is empty on all sides is left out.
+    def resolve(self, arguments: Sequence[str]) -> List[Path]:
+        """One file a side."""
+        return self.prefix_or_files(arguments)
 
-    Raises:
-        InputError: talks that differ between the sides or have unequal numbers of sentences, text before the first tag.
-    """
-    files = tuple(str(path) for path in paths)
-    for talks in zip_longest(*map(_talks, paths)):
-        first = same_talk(paths, talks)
-        for path, talk in zip(paths, talks):
-            if len(talk.sentences) != len(first.sentences):
-                message = f"{len(talk.sentences)} sentences in talk {talk.identifier}, {len(first.sentences)} of it in"
-                raise InputError.at(path, talk.line, f"{message} {paths[0]}; they must be as many")
-        builder = DocumentBuilder(files)
-        for row in zip(*(talk.sentences for talk in talks)):
-            texts, lines = zip(*row)
-            if any(texts):
-                builder.add(texts, lines)
-        if not builder.empty:
-            yield builder.end_document()
+    def read(self, paths: Sequence[Path]) -> Iterator[Document]:
+        """Yields one document of one paragraph a talk that has sentences; a pair without any text is left out.
+
+        Raises:
+            InputError: talks that differ between the sides or have unequal numbers of sentences, text before the first
+                tag.
+        """
+        files = tuple(str(path) for path in paths)
+        for talks in zip_longest(*map(_talks, paths)):
+            first = same_talk(paths, talks)
+            for path, talk in zip(paths, talks):
+                if len(talk.sentences) != len(first.sentences):
+                    message = (
+                        f"{len(talk.sentences)} sentences in talk {talk.identifier}, {len(first.sentences)} of it in"
+                    )
+                    raise InputError.at(path, talk.line, f"{message} {paths[0]}; they must be as many")
+            builder = DocumentBuilder(files)
+            for row in zip(*(talk.sentences for talk in talks)):
+                texts, lines = zip(*row)
+                if any(texts):
+                    builder.add(texts, lines)
+            if not builder.empty:
+                yield builder.end_document()
 
 
 def _talks(path: Path) -> Iterator[_Talk]:

@@ -12,12 +12,9 @@ from lxml import etree
 from docnmt_fairseq.corpus import xml
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.readers import ReadOptions, one_file_a_side
+from docnmt_fairseq.corpus.readers.base import Reader, register
 from docnmt_fairseq.corpus.talks import same_talk
 from docnmt_fairseq.errors import InputError
-
-HELP = "WIT3/IWSLT TED XML (dev and test sets) and the older SGML of WMT, sides matched by document and segment id"
-FILES = "one XML file a side"
 
 # The files hold bare "&" and "<"; a recovering parser would swallow the text after them, so they are escaped first. All
 # escapes are by number: after an error that it recovered from, the parser drops named ones, "&amp;" too.
@@ -37,24 +34,30 @@ class _Talk(NamedTuple):
     segments: Dict[str, Tuple[str, int]]  # segment id -> text, line
 
 
-def resolve(arguments: Sequence[str], options: ReadOptions) -> List[Path]:
-    """Returns one file a side."""
-    return one_file_a_side("ted-xml", arguments, options)
+@register("ted-xml")
+class TedXmlReader(Reader):
+    """Development and test sets of WIT3 and IWSLT."""
 
+    help = "WIT3/IWSLT TED XML (dev and test sets) and the older SGML of WMT, sides matched by document and segment id"
+    files = "one XML file a side"
 
-def read(paths: Sequence[Path], options: ReadOptions) -> Iterator[Document]:
-    """Yields one document of one paragraph a talk.
+    def resolve(self, arguments: Sequence[str]) -> List[Path]:
+        """One file a side."""
+        return self.one_file_a_side(arguments)
 
-    Raises:
-        InputError: talks or segments that differ between the sides, ids missing or repeated, a file beyond repair.
-    """
-    for talks in zip_longest(*(_talks(path) for path in paths)):
-        first = same_talk(paths, talks)
-        name = f"talk {first.identifier}"
-        for path, talk in zip(paths[1:], talks[1:]):
-            xml.check_same_ids(path, talk.line, name, first.segments, talk.segments, str(path))
-        if first.segments:
-            yield _document(paths, talks)
+    def read(self, paths: Sequence[Path]) -> Iterator[Document]:
+        """Yields one document of one paragraph a talk.
+
+        Raises:
+            InputError: talks or segments that differ between the sides, ids missing or repeated, a file beyond repair.
+        """
+        for talks in zip_longest(*(_talks(path) for path in paths)):
+            first = same_talk(paths, talks)
+            name = f"talk {first.identifier}"
+            for path, talk in zip(paths[1:], talks[1:]):
+                xml.check_same_ids(path, talk.line, name, first.segments, talk.segments, str(path))
+            if first.segments:
+                yield _document(paths, talks)
 
 
 def _document(paths: Sequence[Path], talks: Sequence[_Talk]) -> Document:
@@ -75,6 +78,7 @@ def _talks(path: Path) -> Iterator[_Talk]:
         expected += len(SEGMENT.findall(line))
         parser.feed(line + "\n")
         for _, element in parser.read_events():
+            assert isinstance(element, etree._Element)
             talk = _talk(path, element)
             if talk.identifier in seen:
                 raise InputError.at(path, talk.line, f"talk {talk.identifier} occurs twice")
@@ -108,7 +112,7 @@ def _named_entity(match: "re.Match[str]") -> str:
 def _talk(path: Path, element: etree._Element) -> _Talk:
     identifier = (element.get("docid") or element.findtext("talkid") or "").strip()
     if not identifier:
-        raise InputError.at(path, element.sourceline, "<doc> without docid= and without <talkid>")
+        raise InputError.at(path, xml.line_of(element), "<doc> without docid= and without <talkid>")
     segments = xml.segments(path, element, f"talk {identifier}")
-    texts = {key: (xml.text_of(path, segment), segment.sourceline) for key, segment in segments.items()}
-    return _Talk(identifier, element.sourceline, texts)
+    texts = {key: (xml.text_of(path, segment), xml.line_of(segment)) for key, segment in segments.items()}
+    return _Talk(identifier, xml.line_of(element), texts)

@@ -1,16 +1,15 @@
 """Tab-separated text: a sentence pair a row; documents from a column of names, or between empty rows."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from docnmt_fairseq.corpus.boundaries import split_at_empty_rows, split_at_names
 from docnmt_fairseq.corpus.document import Document, Sentence
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.readers import ReadOptions, one_file
+from docnmt_fairseq.corpus.readers.base import Reader, ReaderOptions, register
 from docnmt_fairseq.errors import InputError
-
-HELP = "tab-separated, --columns SOURCE TARGET [DOCUMENT], --header; without a document column empty rows end documents"
-FILES = "one file"
+from docnmt_fairseq.options import option
 
 
 class Columns(NamedTuple):
@@ -20,41 +19,56 @@ class Columns(NamedTuple):
     document: Optional[int]
 
 
-def resolve(arguments: Sequence[str], options: ReadOptions) -> List[Path]:
-    """Returns the one file."""
-    check_columns(options)
-    return one_file("tsv", arguments)
+@dataclass(frozen=True)
+class TsvOptions(ReaderOptions):
+    """Which columns hold what."""
+
+    columns: Sequence[str] = option(
+        ("1", "2"), "SOURCE TARGET [DOCUMENT], by number from 1 or by name", metavar="COLUMN"
+    )
+    header: bool = option(False, "the first row names the columns")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        shown = self.columns if isinstance(self.columns, str) else " ".join(map(str, self.columns))
+        if isinstance(self.columns, str) or len(self.columns) not in (2, 3):
+            raise InputError(f"--columns {shown}: expected SOURCE TARGET, or SOURCE TARGET DOCUMENT")
+        object.__setattr__(self, "columns", tuple(map(str, self.columns)))
+        for column in self.columns:
+            if not column.isdecimal() and not self.header:
+                raise InputError(f"--columns {column}: a column by name needs --header; else give its number, from 1")
+            if column.isdecimal() and int(column) == 0:
+                raise InputError("--columns 0: columns are counted from 1")
 
 
-def check_columns(options: ReadOptions) -> None:
-    """Does nothing if the columns can be those of a table.
+@register("tsv")
+class TsvReader(Reader):
+    """A table with a sentence pair a row."""
 
-    Raises:
-        InputError: a wrong number of columns, column 0, or a name without a header.
-    """
-    if len(options.columns) not in (2, 3):
-        raise InputError(f"--columns {' '.join(options.columns)}: expected SOURCE TARGET, or SOURCE TARGET DOCUMENT")
-    for column in options.columns:
-        if not column.isdecimal() and not options.header:
-            raise InputError(f"--columns {column}: a column by name needs --header; else give its number, from 1")
-        if column.isdecimal() and int(column) == 0:
-            raise InputError("--columns 0: columns are counted from 1")
+    help = "tab-separated, see --columns and --header; without a document column empty rows end documents"
+    files = "one file"
+    Options = TsvOptions
 
+    options: TsvOptions
 
-def read(paths: Sequence[Path], options: ReadOptions) -> Iterator[Document]:
-    """Yields the documents; an empty row is passed over where a column names the documents.
+    def resolve(self, arguments: Sequence[str]) -> List[Path]:
+        """The one file."""
+        return self.one_file(arguments)
 
-    Raises:
-        InputError: bad UTF-8, a row with too few columns, no such column, a document's name empty or coming back.
-    """
-    (path,) = paths
-    rows = enumerate(read_lines(path, strip="\r\n"), start=1)
-    names: List[str] = []
-    if options.header:
-        names = [name.strip() for name in next(rows, (1, ""))[1].split("\t")]
-    found = [_column(path, column, names) for column in options.columns]
-    columns = Columns(tuple(found[: options.sides]), found[2] if len(found) == 3 else None)
-    yield from read_table(path, rows, columns)
+    def read(self, paths: Sequence[Path]) -> Iterator[Document]:
+        """Yields the documents; an empty row is passed over where a column names the documents.
+
+        Raises:
+            InputError: bad UTF-8, a row with too few columns, no such column, a document's name empty or coming back.
+        """
+        (path,) = paths
+        rows = enumerate(read_lines(path, strip="\r\n"), start=1)
+        names: List[str] = []
+        if self.options.header:
+            names = [name.strip() for name in next(rows, (1, ""))[1].split("\t")]
+        found = [_column(path, column, names) for column in self.options.columns]
+        columns = Columns(tuple(found[: self.sides]), found[2] if len(found) == 3 else None)
+        yield from read_table(path, rows, columns)
 
 
 def _column(path: Path, column: str, names: List[str]) -> int:
@@ -69,7 +83,7 @@ def read_table(path: Path, rows: Iterator[Tuple[int, str]], columns: Columns) ->
     """Yields the documents of a table's rows, given with their line numbers.
 
     Raises:
-        InputError: as for :func:`read`.
+        InputError: as for :meth:`TsvReader.read`.
     """
     files = (str(path),) * len(columns.texts)
     if columns.document is None:

@@ -5,24 +5,27 @@ from typing import Iterator, List, Sequence
 
 from docnmt_fairseq.corpus.delimited import read_documents
 from docnmt_fairseq.corpus.document import Document
-from docnmt_fairseq.corpus.readers import ReadOptions, one_file_a_side
+from docnmt_fairseq.corpus.readers.base import Reader, register
 
-HELP = "automatic post-editing: a sentence a line, without documents: every sentence is one of its own"
-FILES = "PREFIX (files PREFIX.src and PREFIX.pe), or one file a side, e.g. PREFIX.mt PREFIX.pe"
 SIDES = ("src", "pe")
 
 
-def resolve(arguments: Sequence[str], options: ReadOptions) -> List[Path]:
-    """Returns the files of a prefix, or the files themselves."""
-    if len(arguments) == 1 and not (options.sides == 1 and Path(arguments[0]).is_file()):
-        return [Path(f"{arguments[0]}.{side}") for side in SIDES[: options.sides]]
-    return one_file_a_side("wmt-ape", arguments, options)
+@register("wmt-ape")
+class WmtApeReader(Reader):
+    """Sentences to be post-edited, without documents."""
 
+    help = "automatic post-editing: a sentence a line, without documents: every sentence is one of its own"
+    files = "PREFIX (files PREFIX.src and PREFIX.pe), or one file a side, e.g. PREFIX.mt PREFIX.pe"
+    line_aligned = True
 
-def read(paths: Sequence[Path], options: ReadOptions) -> Iterator[Document]:
-    """Yields the sentences; lines that are empty on all sides are passed over.
+    def resolve(self, arguments: Sequence[str]) -> List[Path]:
+        """The files of a prefix, or the files themselves."""
+        return self.prefix_or_files(arguments, SIDES)
 
-    Raises:
-        InputError: bad UTF-8, unequal line counts, a line that is empty on one side only.
-    """
-    return read_documents(paths, one_document_a_line=True, empty_sides=options.empty_sides)
+    def read(self, paths: Sequence[Path]) -> Iterator[Document]:
+        """Yields the sentences; lines that are empty on all sides are passed over.
+
+        Raises:
+            InputError: bad UTF-8, unequal line counts, a line that is empty on one side only.
+        """
+        return read_documents(paths, one_document_a_line=True, empty_sides=self.reading.empty_sides)

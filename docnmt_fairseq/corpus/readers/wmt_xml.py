@@ -1,6 +1,7 @@
 """WMT XML: ``<doc id>`` with ``<src lang>``, any number of ``<ref lang translator>``, paragraphs, numbered segments."""
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, List, Optional, Sequence
 
@@ -8,51 +9,69 @@ from lxml import etree
 
 from docnmt_fairseq.corpus import xml
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
-from docnmt_fairseq.corpus.readers import ReadOptions, one_file
+from docnmt_fairseq.corpus.readers.base import Reader, ReaderOptions, register
 from docnmt_fairseq.errors import InputError
-
-HELP = "WMT XML with paragraphs and one or more references"
-FILES = "one XML file"
+from docnmt_fairseq.options import option
 
 logger = logging.getLogger(__name__)
 
 
-def resolve(arguments: Sequence[str], options: ReadOptions) -> List[Path]:
-    """Returns the one file."""
-    return one_file("wmt-xml", arguments)
+@dataclass(frozen=True)
+class WmtXmlOptions(ReaderOptions):
+    """Which text is read."""
+
+    reference: Optional[str] = option(
+        None, "of several references: translator or index from 0; without it the first", metavar="NAME"
+    )
 
 
-def read(paths: Sequence[Path], options: ReadOptions) -> Iterator[Document]:
-    """Yields the documents; paragraphs are those of the source, ``<hyp>`` is passed over.
+@register("wmt-xml")
+class WmtXmlReader(Reader):
+    """XML of WMT's news tasks."""
 
-    Raises:
-        InputError: malformed XML, no such language or reference, ids missing, repeated or unequal between sides.
-    """
-    (path,) = paths
-    seen = set()
-    told = False
-    for element in xml.iterate_elements(path, "doc"):
-        identifier = xml.required(path, element, "id")
-        name = f"document {identifier}"
-        if identifier in seen:
-            raise InputError.at(path, element.sourceline, f"{name} occurs twice")
-        seen.add(identifier)
-        sides = [_source(path, element, name, options.source_lang)]
-        if options.target_lang is not None:
-            references = _in_language(path, element, name, "ref", options.target_lang)
-            if len(references) > 1 and options.reference is None and not told:
-                told = True
-                logger.info(f"{path}: several references ({_names(references)}), the first is used; see --reference")
-            sides.append(_choose(path, element, name, references, options.reference))
-        document = _document(path, name, sides)
-        if document is not None:
-            yield document
+    help = "WMT XML with paragraphs and one or more references"
+    files = "one XML file"
+    Options = WmtXmlOptions
+
+    options: WmtXmlOptions
+
+    def resolve(self, arguments: Sequence[str]) -> List[Path]:
+        """The one file."""
+        return self.one_file(arguments)
+
+    def read(self, paths: Sequence[Path]) -> Iterator[Document]:
+        """Yields the documents; paragraphs are those of the source, ``<hyp>`` is passed over.
+
+        Raises:
+            InputError: malformed XML, no such language or reference, ids missing, repeated or unequal between sides.
+        """
+        (path,) = paths
+        seen = set()
+        told = False
+        for element in xml.iterate_elements(path, "doc"):
+            identifier = xml.required(path, element, "id")
+            name = f"document {identifier}"
+            if identifier in seen:
+                raise InputError.at(path, xml.line_of(element), f"{name} occurs twice")
+            seen.add(identifier)
+            sides = [_source(path, element, name, self.reading.source_lang)]
+            if self.reading.target_lang is not None:
+                references = _in_language(path, element, name, "ref", self.reading.target_lang)
+                if len(references) > 1 and self.options.reference is None and not told:
+                    told = True
+                    logger.info(
+                        f"{path}: several references ({_names(references)}), the first is used; see --reference"
+                    )
+                sides.append(_choose(path, element, name, references, self.options.reference))
+            document = _document(path, name, sides)
+            if document is not None:
+                yield document
 
 
 def _source(path: Path, element: etree._Element, name: str, language: str) -> etree._Element:
     sources = _in_language(path, element, name, "src", language)
     if len(sources) > 1:
-        raise InputError.at(path, sources[1].sourceline, f"{name}: a second <src lang={language!r}>")
+        raise InputError.at(path, xml.line_of(sources[1]), f"{name}: a second <src lang={language!r}>")
     return sources[0]
 
 
@@ -62,7 +81,7 @@ def _in_language(path: Path, element: etree._Element, name: str, tag: str, langu
     chosen = [candidate for candidate in candidates if candidate.get("lang") == language]
     if not chosen:
         languages = ", ".join(sorted({candidate.get("lang", "?") for candidate in candidates})) or "none at all"
-        raise InputError.at(path, element.sourceline, f"{name}: no <{tag} lang={language!r}>; it has: {languages}")
+        raise InputError.at(path, xml.line_of(element), f"{name}: no <{tag} lang={language!r}>; it has: {languages}")
     return chosen
 
 
@@ -78,7 +97,7 @@ def _choose(
     if wanted.isdigit() and int(wanted) < len(references):
         return references[int(wanted)]
     raise InputError.at(
-        path, element.sourceline, f"{name}: no reference {wanted!r} (--reference); it has: {_names(references)}"
+        path, xml.line_of(element), f"{name}: no reference {wanted!r} (--reference); it has: {_names(references)}"
     )
 
 
@@ -91,7 +110,7 @@ def _document(path: Path, name: str, sides: List[etree._Element]) -> Optional[Do
     segments = [xml.segments(path, side, name) for side in sides]
     for side, found in zip(sides[1:], segments[1:]):
         xml.check_same_ids(
-            path, side.sourceline, name, segments[0], found, f"<ref> {side.get('translator', '')}".strip()
+            path, xml.line_of(side), name, segments[0], found, f"<ref> {side.get('translator', '')}".strip()
         )
     builder = DocumentBuilder((str(path),) * len(sides))
     paragraph = None
@@ -100,5 +119,5 @@ def _document(path: Path, name: str, sides: List[etree._Element]) -> Optional[Do
             paragraph = segment.getparent()
             builder.end_paragraph()
         row = [found[identifier] for found in segments]
-        builder.add(tuple(xml.text_of(path, seg) for seg in row), tuple(seg.sourceline for seg in row))
+        builder.add(tuple(xml.text_of(path, seg) for seg in row), tuple(xml.line_of(seg) for seg in row))
     return None if builder.empty else builder.end_document()

@@ -1,0 +1,1 @@
+"""What models learn: trainings on the same budget, scored."""

@@ -1,0 +1,122 @@
+"""The validation task of recurrent cells in [Z] sec. 4.4.1: LSTM, GRU and CA-RNN, beside what is printed there.
+
+    python -m benchmarks.experiments.recurrent_sanity [--seeds 10]
+
+Two sentences are learnt, "I am happy" → 1 and "You are very angry" → 0; tested is "I am very happy" → 1 and "You look
+angry" → 0. Writes benchmarks/results/recurrent_sanity.md and .json.
+"""
+
+import argparse
+import json
+import statistics
+from typing import Dict, List, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from tqdm import tqdm
+
+from benchmarks.lib.machine import RESULTS, command, machine, table, write
+from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
+
+PUBLISHED = {"lstm": 0.318, "gru": 0.172, "ca-rnn": 0.126}  # [Z] fig. 13 b
+TRAIN = [("I am happy", 1), ("You are very angry", 0)]
+TEST = [("I am very happy", 1), ("You look angry", 0)]
+WORDS = sorted({word for text, _ in (*TRAIN, *TEST) for word in text.split()})
+ITERATIONS = 100
+# What the text leaves open: width, optimiser, rate. Those with Adam were chosen before any result was seen, those with
+# SGD after, since Adam's errors are far from the printed ones.
+SETTINGS = [(32, "Adam", 0.01), (8, "Adam", 0.01), (128, "Adam", 0.01), (32, "Adam", 0.001), (32, "Adam", 0.1)]
+SETTINGS += [(32, "SGD", 0.1), (32, "SGD", 0.01)]
+
+READING = """\
+The text says: "the cell state embedding is further connected to a logistic regression", 100 iterations, 10 runs. It
+leaves open the sizes, the optimiser and its rate, how parameters begin, and what "prediction error" is. Of two
+sentences and 10 runs the share of wrong answers is a multiple of 0.05, which the printed 0.318, 0.172 and 0.126 are
+not; taken here is the mean of |p − y|, with the share of wrong answers (p > 0.5 means 1) beside it. An iteration is one
+step on both sentences; embeddings are as wide as states and N(0, 1); "look" is never trained. The cell state is
+c of LSTM and CA-RNN, h of the GRU. Cells are equally wide, not of equally many parameters.
+
+What comes out hangs on what the text leaves open. CA-RNN has the least error, as printed, where training is far from
+its end (SGD, 0.01; LSTM and GRU are then within two standard errors of each other). With Adam it memorises as fast as
+the others, but it is the one that errs in the test, unless it is wide or the rate is high: the printed order is not a
+property of the cells alone."""
+
+
+class Classifier(nn.Module):
+    """σ(wᵀ c_T + b) of the last cell state."""
+
+    def __init__(self, cell: str, width: int):
+        super().__init__()
+        self.embed = nn.Embedding(len(WORDS), width)
+        self.cell = RECURRENT_CELLS[cell](width, width)
+        self.output = nn.Linear(width, 1)
+
+    def forward(self, text: str) -> Tensor:
+        """Returns the logit, []."""
+        state = self.cell.initial(1, self.output.weight)
+        for word in text.split():
+            state = self.cell.step(self.embed(torch.tensor([WORDS.index(word)])), state)
+        return self.output(state[-1]).squeeze()
+
+
+def run(cell: str, width: int, optimiser: str, rate: float, seed: int) -> Tuple[float, float, float]:
+    """Returns the training loss at the end, the mean of |p − y| and the share of wrong answers in the test."""
+    torch.manual_seed(seed)
+    model = Classifier(cell, width)
+    steps = getattr(torch.optim, optimiser)(model.parameters(), lr=rate)
+    wanted = torch.tensor([float(label) for _, label in TRAIN])
+    for _ in range(ITERATIONS):
+        loss = F.binary_cross_entropy_with_logits(torch.stack([model(text) for text, _ in TRAIN]), wanted)
+        steps.zero_grad()
+        loss.backward()
+        steps.step()
+    with torch.no_grad():
+        errors = [abs(float(torch.sigmoid(model(text))) - label) for text, label in TEST]
+    return loss.item(), statistics.mean(errors), statistics.mean(error >= 0.5 for error in errors)
+
+
+def measure(width: int, optimiser: str, rate: float, seeds: int) -> Dict[str, Dict[str, List[float]]]:
+    """Returns what every run gave, by cell."""
+    result = {}
+    for cell in PUBLISHED:
+        numbers = tqdm(range(1, seeds + 1), desc=f"{cell} {width} {optimiser} {rate}")
+        runs = [run(cell, width, optimiser, rate, seed) for seed in numbers]
+        result[cell] = dict(zip(("loss", "error", "wrong"), map(list, zip(*runs))))
+    return result
+
+
+def spread(values: List[float]) -> str:
+    """Returns mean ± standard error."""
+    return f"{statistics.mean(values):.3f} ± {statistics.stdev(values) / len(values) ** 0.5:.3f}"
+
+
+def rows(results: List[Dict]) -> list:
+    lines = []
+    for one in results:
+        width = one["width"]
+        for cell, runs in one["cells"].items():
+            parameters = sum(tensor.numel() for tensor in RECURRENT_CELLS[cell](width, width).parameters())
+            figures = [spread(runs["error"]), spread(runs["wrong"]), f"{statistics.mean(runs['loss']):.4f}"]
+            lines.append(
+                [cell, width, f"{one['optimiser']} {one['rate']}", f"{parameters:,}", *figures, PUBLISHED[cell]]
+            )
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=10, help="runs of every cell, as in the text (default: 10)")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    names = ("width", "optimiser", "rate")
+    results = [{**dict(zip(names, one)), "cells": measure(*one, args.seeds)} for one in SETTINGS]
+    header = ["cell", "width", "optimiser", "parameters", "error", "wrong answers", "training loss", "published error"]
+    lines = ["# Validation task of recurrent cells ([Z] sec. 4.4.1)", "", f"`{command()}`; {machine()}.", "", READING]
+    lines += ["", f"{args.seeds} runs each, mean ± standard error:", "", table(header, rows(results))]
+    write("recurrent_sanity.md", "\n".join(lines))
+    (RESULTS / "recurrent_sanity.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

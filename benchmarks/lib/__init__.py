@@ -1,0 +1,1 @@
+"""What benchmarks share: the machine, stored runs, systems to train, peak memory."""

@@ -1,0 +1,1 @@
+"""Time and memory of layers, trainings and searches, as ratios within one process where that can be."""

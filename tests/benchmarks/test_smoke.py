@@ -1,0 +1,143 @@
+"""Every benchmark runs, at sizes at which its figures mean nothing."""
+
+import importlib
+import pkgutil
+import sys
+
+import pytest
+import torch
+from fairseq import options
+from fairseq_cli import preprocess
+
+import benchmarks
+from benchmarks.lib import machine
+from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
+from tests.support import toy
+
+SIZES = ["--width", "8", "--ffn", "8", "--heads", "2", "--layers", "2", "--max-tokens", "60"]
+RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corpus with a model
+    "speed.complexity": (["--heads", "2", "--head-dim", "4"], ["complexity.md", "complexity.png"]),
+    "speed.conditional_attention": (["--t", "2", "--kernels", "torch"], ["conditional_attention.md"]),
+    "speed.contrast_speed": (
+        ["--items", "{work}/test.phenomena.tsv", "--data", "{work}/bin", "--path", "{work}/model/checkpoint_last.pt"],
+        ["contrast_speed.md"],
+    ),
+    "speed.generation_speed": (["{bin}", "--every", "1", "--rounds", "1", *SIZES], ["generation_speed.md"]),
+    "speed.indexing": (["--lines", "2000"], ["indexing.md"]),
+    "speed.mechanism_speed": (
+        [
+            "{bin}",
+            "--models",
+            "stock",
+            "han",
+            "ca-nn",
+            "--rounds",
+            "1",
+            "--steps",
+            "1",
+            "--warmup",
+            "1",
+            *SIZES,
+        ],
+        ["mechanism_speed.md"],
+    ),
+    "speed.profile_steps": (["{bin}", "--steps", "1", "--every", "1", *SIZES], ["profile.md"]),
+    "speed.recurrent_speed": (["--width", "4", "--rows", "3", "--rounds", "1"], ["recurrent_speed.md"]),
+    "speed.training_speed": (
+        ["{bin}", "--rounds", "1", "--steps", "1", "--warmup", "1", *SIZES],
+        ["training_speed.md", "training_speed.json"],
+    ),
+    "speed.tree_crossover": (
+        ["--sentences", "4", "8", "--words", "16", "--t", "2", "--kernels", "torch", "--rounds", "1"],
+        ["tree_crossover.md"],
+    ),
+    "experiments.context_aware_sanity": (["--seeds", "2"], ["context_aware_sanity.md"]),
+    "experiments.recurrent_sanity": (["--seeds", "2"], ["recurrent_sanity.md"]),
+}
+NO_PROCESSES = {"peak_of": lambda *_: 1000}  # one for each point; see test_peak_memory
+SMALLER = {  # constants of the modules
+    "speed.complexity": {
+        "SENTENCES": [2, 4],
+        "WORDS": 2,
+        "SENTENCE_WORDS": [2, 3],
+        "AT_SENTENCES": 2,
+        "STEPS": 1,
+        **NO_PROCESSES,
+    },
+    "speed.conditional_attention": {
+        "SIZES": {4: 1},
+        "MEMORY_SIZES": (4,),
+        "ERROR_SENTENCES": 4,
+        "WORDS": 3,
+        **NO_PROCESSES,
+    },
+    "experiments.context_aware_sanity": {"STEPS": 2},
+    "experiments.recurrent_sanity": {"ITERATIONS": 2, "SETTINGS": [(4, "Adam", 0.01)]},
+}
+TOLD_ELSEWHERE = {
+    "speed.sentence_vectors": "its parts are those of docnmt embed",
+    "experiments.comparison": "test_comparison.py; it trains by recipes",
+    "experiments.variants": "test_comparison.py; it trains by recipes",
+    "experiments.long_range": "test_long_range.py runs it",
+    "experiments.long_range_diagnosis": "test_long_range.py",
+}
+
+
+def runnable():
+    """Yields the benchmarks that have a command line."""
+    for found in pkgutil.walk_packages(benchmarks.__path__, "benchmarks."):
+        if not found.ispkg and hasattr(importlib.import_module(found.name), "main"):
+            yield found.name.removeprefix("benchmarks.")
+
+
+def test_every_benchmark_is_importable_and_run_by_a_test():
+    assert sorted({*RUNS, *TOLD_ELSEWHERE, "summary"}) == sorted(runnable())
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("work")
+    write_corpus(SynthOptions(train_documents=20, valid_documents=1, test_documents=1), folder)
+    arguments = ["-s", "src", "-t", "tgt", "--destdir", str(folder / "bin"), "--joined-dictionary"]
+    arguments += [f"--{split}pref={folder / split}" for split in ("train", "test")]
+    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    context = ["--context-attention", "conditional", "--context-init", "xavier", "--max-update", "1"]
+    toy.train(folder / "bin", folder / "model", *context)
+    return folder
+
+
+def run(module, monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", [module.__name__, *arguments])
+    threads = torch.get_num_threads()
+    try:
+        module.main()
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize(
+    "name, size",
+    [("complexity", ["tree", "4", "2"]), ("conditional_attention", ["torch", "8", "2", "fwd + bwd"])],
+)
+def test_peak_memory(name, size, monkeypatch, capsys):
+    run(importlib.import_module(f"benchmarks.speed.{name}"), monkeypatch, "--memory-of", *size)
+    assert int(capsys.readouterr().out) >= 0
+
+
+@pytest.mark.parametrize("name", sorted(RUNS))
+def test_it_runs(name, data_bin, request, tmp_path, monkeypatch):
+    arguments, written = RUNS[name]
+    places = {"bin": str(data_bin)}
+    if any("{work}" in word for word in arguments):
+        places["work"] = str(request.getfixturevalue("work"))
+    module = importlib.import_module(f"benchmarks.{name}")
+    for constant, value in SMALLER.get(name, {}).items():
+        monkeypatch.setattr(module, constant, value)
+    for one in (machine, module):
+        if hasattr(one, "RESULTS"):
+            monkeypatch.setattr(one, "RESULTS", tmp_path)
+    for key, value in machine.KEEPING.items():
+        monkeypatch.setenv(key, value)  # or it would start this process anew
+    run(module, monkeypatch, *(word.format(**places) for word in arguments))
+    for file in written:
+        assert (tmp_path / file).stat().st_size > 100

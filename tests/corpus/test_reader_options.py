@@ -1,0 +1,115 @@
+"""One file makes a format: its options are flags of ``docnmt prepare``, checked, and keys of recipes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Iterator, List, Sequence
+
+import pytest
+
+from docnmt_fairseq import cli
+from docnmt_fairseq.cli.prepare import config_from
+from docnmt_fairseq.corpus.config import PrepareConfig, config_of
+from docnmt_fairseq.corpus.document import Document, DocumentBuilder
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.readers import READERS, Reader, ReaderOptions
+from docnmt_fairseq.corpus.readers.base import register
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.options import option
+from docnmt_fairseq.recipes.dataset import read_dataset_config
+from tests.support.reading import text, write
+
+RECIPE = """
+title: Toy
+source_lang: en
+target_lang: de
+page: nowhere
+splits:
+  train: {format: toy, corpora: [[a]]}
+  valid: {format: toy, corpora: [[a]]}
+  test: {format: toy, corpora: [[a]]}
+prepare: {toy_lines: %s}
+training: {}
+"""
+
+
+@dataclass(frozen=True)
+class ToyOptions(ReaderOptions):
+    toy_lines: int = option(2, "sentences of a document", minimum=1)
+    toy_separator: str = option("|", "between source and target", metavar="SIGN")
+
+
+class ToyReader(Reader):
+    """A sentence pair a line, so many of them a document."""
+
+    help = "toy lines"
+    files = "one toy"
+    Options = ToyOptions
+
+    def resolve(self, arguments: Sequence[str]) -> List[Path]:
+        return self.one_file(arguments)
+
+    def read(self, paths: Sequence[Path]) -> Iterator[Document]:
+        builder = DocumentBuilder((str(paths[0]),) * self.sides)
+        for number, line in enumerate(read_lines(paths[0]), start=1):
+            builder.add(tuple(line.split(self.options.toy_separator)), (number,) * self.sides)
+            if number % self.options.toy_lines == 0:
+                yield builder.end_document()
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    monkeypatch.setattr(READERS, "_classes", dict(READERS._classes))
+    return register("toy")(ToyReader)
+
+
+def parsed(*arguments):
+    required = ["-s", "en", "-t", "de", "--output", "out", "--train", "x", "--format", "toy", "--workers", "1"]
+    return config_from(cli.build_parser().parse_args(["prepare", *required, *arguments]))
+
+
+def test_one_file_makes_a_format(toy, tmp_path, capsys):
+    config = parsed("--toy-lines", "1", "--toy-separator", "/")
+    assert config.reader_options == {"toy_lines": 1, "toy_separator": "/"} and not parsed().reader_options
+    config.check()
+    reader = READERS["toy"](config.reading)
+    assert text(reader.read([write(tmp_path, "x", "a/A\nb/B\n")])) == [[[("a", "A")]], [[("b", "B")]]]
+    assert config.as_options()["toy_lines"] == 1
+    with pytest.raises(SystemExit):
+        cli.main(["prepare", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "--toy-lines N toy: sentences of a document (default: 2)" in shown and "toy toy lines takes one toy" in shown
+
+
+def test_recipes_know_the_options(toy, tmp_path):
+    path = write(tmp_path, "toy.yaml", RECIPE % 3)
+    assert read_dataset_config(path).prepare == {"toy_lines": 3}
+    with pytest.raises(InputError, match=r"toy\.yaml: --toy-lines 0: must be at least 1"):
+        read_dataset_config(write(tmp_path, "toy.yaml", RECIPE % 0))
+
+
+def test_options_that_do_nothing_are_refused(toy):
+    with pytest.raises(InputError, match="--toy-lines: is no option of format tsv or delimited"):
+        config_of(
+            {
+                "source_lang": "en",
+                "target_lang": "de",
+                "output": "o",
+                "train": "x",
+                "format": "delimited",
+                "train_format": "tsv",
+                "test": ["y"],
+                "toy_lines": 3,
+            }
+        ).check()
+    with pytest.raises(InputError, match="no such option of docnmt prepare: tiny_lines"):
+        config_of({"source_lang": "en", "target_lang": "de", "output": "o", "tiny_lines": 3})
+    assert PrepareConfig("en", "de", "o").reader_options == {}
+
+
+def test_formats_that_mean_different_things_by_one_option_are_refused(toy):
+    @dataclass(frozen=True)
+    class Other(ReaderOptions):
+        toy_lines: int = option(2, "lines of a page")
+
+    with pytest.raises(ValueError, match="toy-2 declares --toy-lines, which other formats have otherwise"):
+        register("toy-2")(type("OtherReader", (ToyReader,), {"Options": Other}))

@@ -1,0 +1,81 @@
+from pathlib import Path
+
+import pytest
+
+from docnmt_fairseq.corpus import readers
+from docnmt_fairseq.corpus.config import config_of
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes import fixtures
+from docnmt_fairseq.recipes.dataset import read_dataset_config, recipe_path
+from docnmt_fairseq.recipes.fetch import Source
+from docnmt_fairseq.recipes.select import native_documents
+
+ROOT = Path(__file__).parents[2]
+RECIPES = sorted((ROOT / "docnmt_fairseq" / "recipes" / "configs").glob("*.yaml"))
+SMALL = (ROOT / "docnmt_fairseq" / "recipes" / "configs" / "en_de_small.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_has_a_script_and_options_that_prepare_knows(path, tmp_path):
+    dataset = read_dataset_config(path)
+    assert f"recipe {path.stem} " in (ROOT / "scripts" / f"{path.stem}.sh").read_text(encoding="utf-8")
+    languages = {"source_lang": dataset.source_lang, "target_lang": dataset.target_lang}
+    config = config_of({**dataset.prepare, **languages, "output": tmp_path, "train": "x", "on_empty": "drop"})
+    config.check()
+    names = [download.name for download in dataset.downloads]
+    held = [name for download in dataset.downloads for name in download.holds]
+    assert len(set(names)) == len(names) and len(set(held)) == len(held)
+    if dataset.downloads:
+        assert all(download.urls or download.name in held for download in dataset.downloads)
+        assert set(dataset.files) <= {*names, *held}
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("packed", [True, False])
+def test_fixtures_are_read_as_the_native_files_they_stand_for(path, packed, tmp_path):
+    dataset = read_dataset_config(path)
+    fixtures.write_raw(dataset, tmp_path / "raw", packed)
+    source = Source(dataset, tmp_path / "out", tmp_path / "raw")
+    options = readers.Reading(dataset.source_lang, dataset.target_lang)
+    for number, (name, split) in enumerate(dataset.splits.items()):
+        paths = [[source.get(file) for file in corpus] for corpus in split.corpora]
+        documents = native_documents(split, paths, options)()
+        found = [[texts[:2] for texts in document.sentences()] for document in documents]
+        languages = (dataset.source_lang, dataset.target_lang)
+        counts = [fixtures.DOCUMENTS[name]] * len(split.corpora)
+        made = [fixtures.documents(count, languages, 100 * number + i) for i, count in enumerate(counts)]
+        expected = [document for corpus in made for document in corpus]
+        if split.format == "wmt-ape":
+            expected = [[pair] for document in expected for pair in document]
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("title: Small", "titel: Small", "unknown titel"),
+        ("title: Small English-German documents", "", "title"),
+        ("  size: small", "  sise: small", "training: unknown sise"),
+        ("  valid: {format", "  validation: {format", "train, valid and test"),
+        ("prepare: {", "prepare: {{", "no recipe"),
+        ("prepare: {", "prepare: {vocab_sise: 3, ", "no such option of docnmt prepare: vocab_sise"),
+        ("valid: {format: delimited", "valid: {format: sgm", "--format sgm: no such format"),
+    ],
+)
+def test_mistakes_are_named(tmp_path, old, new, message):
+    assert old in SMALL
+    path = tmp_path / "x.yaml"
+    path.write_text(SMALL.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_dataset_config(path)
+
+
+def test_recipes_are_found_by_name_and_by_file():
+    assert [recipe_path(path.stem) for path in RECIPES] == RECIPES == [recipe_path(str(path)) for path in RECIPES]
+    with pytest.raises(InputError, match=r"no_such: no such recipe, .* there are ape, en_de_small"):
+        recipe_path("no_such")
+
+
+def test_a_missing_recipe_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere\.yaml: no recipe"):
+        read_dataset_config(tmp_path / "nowhere.yaml")
