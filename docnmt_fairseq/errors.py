@@ -6,7 +6,7 @@ class InputError(ValueError):
 
     @classmethod
     def at(cls, path: object, line: int, message: str) -> "InputError":
-        """Returns the error for one line of a file.
+        """The error for one line of a file.
 
         Args:
             path: the file, as the user knows it.

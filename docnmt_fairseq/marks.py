@@ -5,5 +5,5 @@ DOCUMENT = ""  # ends a document
 
 
 def is_mark(line: str) -> bool:
-    """Returns whether a line, white space around it removed, is a boundary and no sentence."""
+    """Whether a line, white space around it removed, is a boundary and no sentence."""
     return line in (DOCUMENT, PARAGRAPH)

@@ -130,8 +130,8 @@ def with_old_names(cls: Type[T]) -> Type[T]:
     for known in fields(cls):  # type: ignore[arg-type]
         old, is_switch = known.metadata.get("old"), known.type is bool
         if old is not None:
-            told = {"help": f"former name of {flag_of(known.name)}"}
-            unset = field(default=False if is_switch else None, metadata=told)
+            metadata = {"help": f"former name of {flag_of(known.name)}"}
+            unset = field(default=False if is_switch else None, metadata=metadata)
             added.append((old, bool if is_switch else Optional[known.type], unset))
     grown = make_dataclass(cls.__name__, added, bases=(cls,))
     grown.__module__, grown.__qualname__, grown.__doc__ = cls.__module__, cls.__qualname__, cls.__doc__

@@ -1,7 +1,7 @@
 """The tensors of a whole structure moved to another device together: one copy instead of one a tensor."""
 
 from dataclasses import fields, is_dataclass
-from typing import Any, Dict, List, TypeVar
+from typing import Any, Dict, List, Set, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ ALIGNMENT = 16  # bytes: views of any type begin at a multiple of their size
 def to_device(structure: T, device: torch.device) -> T:
     """The same structure with all its tensors on ``device``.
 
-    Tensors are laid side by side into one buffer, which is copied once; what is reached twice stays shared. The
+    Tensors are laid side by side into one buffer, which is copied once; what stands in several places stays shared. The
     structure is made of dataclasses, lists, tuples, dictionaries and tensors; everything else stays as it is.
 
     Args:
@@ -56,7 +56,7 @@ def _parts(value: Any) -> Any:
     return None
 
 
-def _collect(value: Any, tensors: Dict[int, Tensor], seen: "set[int]") -> None:
+def _collect(value: Any, tensors: Dict[int, Tensor], seen: Set[int]) -> None:
     if isinstance(value, Tensor):
         tensors[id(value)] = value
         return

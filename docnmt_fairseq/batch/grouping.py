@@ -10,7 +10,7 @@ LEAST_PRICE = 512.0  # pairs of a query and a key
 
 
 def cheapest_groups(lengths: np.ndarray, area: np.ndarray, price: float) -> List[np.ndarray]:
-    """Returns places in ``lengths`` in groups, shortest first, whose padded areas and prices are least together.
+    """Places in ``lengths`` in groups, shortest first, whose padded areas and prices are least together.
 
     A group of b rows costs b · area[its longest row] + price. Exact, by dynamic programming over distinct lengths.
 
@@ -35,7 +35,7 @@ def cheapest_groups(lengths: np.ndarray, area: np.ndarray, price: float) -> List
 
 
 def attention_groups(queries: np.ndarray, keys: Optional[np.ndarray] = None) -> List[np.ndarray]:
-    """Returns rows in groups that attend together, of similar numbers of queries and, within those, of keys.
+    """Rows in groups that attend together, of similar numbers of queries and, within those, of keys.
 
     Args:
         queries: [rows] queries of each row.

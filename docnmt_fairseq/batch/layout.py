@@ -110,17 +110,19 @@ class DocumentLayout:
         if sentences.total != tokens.rows:
             raise ValueError(f"documents of {sentences.total} sentences in all, but {tokens.rows} sentences")
         return cls(
-            tokens,
-            sentences,
-            Ragged(np.add.reduceat(tokens.lengths, sentences.offsets[:-1]), device),
-            *(index_tensor(np.asarray(places), device) for places in (sentence_position, paragraph_position)),
-            *(int(np.max(places, initial=0)) for places in (sentence_position, paragraph_position)),
-            tokens if decoded is None else Ragged(tokens.lengths[decoded], device),
-            decoded,
-            None if target_lengths is None else Ragged(target_lengths, device),
-            context_tokens,
-            lines,
-            similar,
+            tokens=tokens,
+            sentences=sentences,
+            document_tokens=Ragged(np.add.reduceat(tokens.lengths, sentences.offsets[:-1]), device),
+            sentence_position=index_tensor(np.asarray(sentence_position), device),
+            paragraph_position=index_tensor(np.asarray(paragraph_position), device),
+            last_sentence=int(np.max(sentence_position, initial=0)),
+            last_paragraph=int(np.max(paragraph_position, initial=0)),
+            decoded_tokens=tokens if decoded is None else Ragged(tokens.lengths[decoded], device),
+            decoded=decoded,
+            targets=None if target_lengths is None else Ragged(target_lengths, device),
+            context_tokens=context_tokens,
+            lines=lines,
+            similar=similar,
         )
 
     @classmethod
@@ -177,6 +179,19 @@ class DocumentLayout:
         return replace(self, lines=lengths, _plans=kept)
 
     @property
+    def target_tokens(self) -> Ragged:
+        """Target tokens in decoded sentences; ``ValueError`` for a batch without targets."""
+        if self.targets is None:
+            raise ValueError("a batch without targets")
+        return self.targets
+
+    def line_lengths(self, number: int) -> np.ndarray:
+        """How many items of the source of that number each decoded sentence has, [S]; ``ValueError`` without it."""
+        if self.lines is None or number >= len(self.lines):
+            raise ValueError(f"the batch has no lines of source {number} beside its document")
+        return self.lines[number]
+
+    @property
     def token_sentence(self) -> Tensor:
         """The row of every token, [N]: the matrix M of [T] eq. 6, never built as a matrix."""
         return self.tokens.item_row
@@ -201,6 +216,8 @@ class DocumentLayout:
         packed = self.decoded_tokens.pack(src_tokens)
         if self.decoded is None:
             return packed
+        if self.context_tokens is None:
+            raise ValueError("a batch with sentences that are context only, but not their tokens")
         return torch.cat([packed, self.context_tokens]).index_select(0, self.plan(DecodedTokens()).place)
 
     def keep_decoded(self, packed: Tensor) -> Tensor:

@@ -150,7 +150,8 @@ class ToEachNeighbour(PlanKey[TwoLevelPlan]):
         each = GatheredPlan.make(tokens, rows, tokens.items_of(sentences), tokens.lengths[sentences])
         counts = np.repeat(contexts.counts, tokens.lengths)
         queries, keys = np.flatnonzero(counts), np.argsort(tokens.items_of(rows), kind="stable")
-        plan = AttentionPlan(*(Ragged(lengths, layout.device) for lengths in (np.ones_like(queries), counts[queries])))
+        each_alone = Ragged(np.ones_like(queries), layout.device)
+        plan = AttentionPlan(each_alone, Ragged(counts[queries], layout.device))
         over = GatheredPlan(layout.index(queries), layout.index(keys), plan)
         return TwoLevelPlan(each, layout.index(np.repeat(sentences, tokens.lengths[rows])), over)
 

@@ -42,8 +42,9 @@ class OfTargets(PlanKey[DocumentLayout]):
     def make(self, layout: DocumentLayout) -> DocumentLayout:
         """See :class:`PlanKey`."""
         _, first, lengths = np.unique(layout.decoded_document, return_index=True, return_counts=True)
-        place = np.arange(layout.targets.rows) - np.repeat(first, lengths)
-        targets = DocumentLayout.of(layout.targets.lengths, lengths, place, np.zeros_like(place), device=layout.device)
+        tokens = layout.target_tokens
+        place = np.arange(tokens.rows) - np.repeat(first, lengths)
+        targets = DocumentLayout.of(tokens.lengths, lengths, place, np.zeros_like(place), device=layout.device)
         return targets.with_plans(self.inner)
 
 
@@ -55,7 +56,7 @@ class WithinTargets(PlanKey[AttentionPlan]):
 
     def make(self, layout: DocumentLayout) -> AttentionPlan:
         """See :class:`PlanKey`."""
-        return AttentionPlan(layout.targets, layout.targets, causal=True)
+        return AttentionPlan(layout.target_tokens, layout.target_tokens, causal=True)
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class TargetsToSource(PlanKey[AttentionPlan]):
 
     def make(self, layout: DocumentLayout) -> AttentionPlan:
         """See :class:`PlanKey`."""
-        return AttentionPlan(layout.targets, layout.decoded_tokens)
+        return AttentionPlan(layout.target_tokens, layout.decoded_tokens)
 
 
 @dataclass(frozen=True)
@@ -78,5 +79,5 @@ class TargetsToSentences(PlanKey[AttentionPlan]):
     def make(self, layout: DocumentLayout) -> AttentionPlan:
         """See :class:`PlanKey`."""
         with_targets, first = np.unique(layout.decoded_document, return_index=True)
-        tokens = Ragged(np.add.reduceat(layout.targets.lengths, first), layout.device)
+        tokens = Ragged(np.add.reduceat(layout.target_tokens.lengths, first), layout.device)
         return AttentionPlan(tokens, layout.sentences, key_rows=with_targets)

@@ -66,7 +66,7 @@ class OfLine(SourceKey):
 
     def make(self, layout: DocumentLayout) -> SourceRows:
         """See :class:`PlanKey`."""
-        return SourceRows(layout.lines[self.number])
+        return SourceRows(layout.line_lengths(self.number))
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class LinesApart(PlanKey[Optional[DocumentLayout]]):
 
     def make(self, layout: DocumentLayout) -> Optional[DocumentLayout]:
         """See :class:`PlanKey`."""
-        lengths = layout.lines[self.number]
+        lengths = layout.line_lengths(self.number)
         if not lengths.any():
             return None
         return DocumentLayout.of_single_sentences(lengths, device=layout.device).with_plans(self.inner)

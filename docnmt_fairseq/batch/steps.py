@@ -83,4 +83,4 @@ class StepsOfTargets(PlanKey[StepOrder]):
 
     def make(self, layout: DocumentLayout) -> StepOrder:
         """See :class:`PlanKey`."""
-        return StepOrder(layout.targets)
+        return StepOrder(layout.target_tokens)

@@ -17,7 +17,7 @@ class AlternatingUpdates(nn.Module):
     the same, but in a deep model whole layers below would rest, too. It leaves open where v_0, v and w_0 belong: here
     to the vectors, the other block.)
 
-    The number of updates done, told by :meth:`set_num_updates`, decides alone: a resumed training is where it was.
+    The number of updates done, given by :meth:`set_num_updates`, decides alone: a resumed training is where it was.
 
     Args:
         model: holds the χ-gated layers.
@@ -45,7 +45,7 @@ class AlternatingUpdates(nn.Module):
 
     @property
     def resting(self) -> List[nn.Parameter]:
-        """Returns the parameters that are not trained now."""
+        """The parameters that are not trained now."""
         return self._blocks[1 - self._trained]
 
     @property

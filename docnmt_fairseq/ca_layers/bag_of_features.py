@@ -25,7 +25,7 @@ class BagOfFeatures(ChiGated):
         self.v_0 = nn.Parameter(torch.empty(dim).normal_(0, dim**-0.5))
 
     def add_up(self, w: Tensor, w_sigma: Tensor, rows: Ragged, unknown: Optional[Tensor] = None) -> Tensor:
-        """Returns s of every row, [R, n].
+        """s of every row, [R, n].
 
         Args:
             w: [N, n] of the packed symbols.
@@ -39,7 +39,7 @@ class BagOfFeatures(ChiGated):
         return rows.sum(compose(self.indicator(score)[:, None], self.v_0, w))
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """Gives θ; see :class:`ChiGated`."""
+        """θ; see :class:`ChiGated`."""
         yield self.theta
 
 
@@ -62,7 +62,7 @@ class SparseFeatures(BagOfFeatures):
         nn.init.normal_(self.words.weight, std=dim**-0.5)
 
     def forward(self, tokens: Tensor, rows: Ragged) -> Tensor:
-        """Returns [R, n] from packed tokens [N]."""
+        """[R, n] from packed tokens [N]."""
         unknown = (tokens < 0) | (tokens >= self.symbols)
         known = tokens.masked_fill(unknown, 0)
         if self.unknown is not None:
@@ -70,14 +70,14 @@ class SparseFeatures(BagOfFeatures):
         return self.add_up(self.words(known), self.words_for_chi(known), rows, unknown)
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """Gives θ and w_σ; see :class:`ChiGated`."""
+        """θ and w_σ; see :class:`ChiGated`."""
         yield self.theta
-        yield self.words_for_chi.weight
+        yield from self.words_for_chi.parameters()
 
 
 @SENTENCE_ENCODERS.register("ca-bsfe")
 class BagOfStates(BagOfFeatures, SentenceEncoder):
-    """:class:`BagOfFeatures` over word states: w is the state x, and w_σ = W_σ x + b, m the width of a head.
+    """:class:`BagOfFeatures` over token states: w is the state x, and w_σ = W_σ x + b, m the width of a head.
 
     ([Z] has an embedding of each symbol in both places; a state is not looked up, so a linear map makes w_σ of it.)
     A sum, as the equation has it: it grows with the sentence.
@@ -88,10 +88,10 @@ class BagOfStates(BagOfFeatures, SentenceEncoder):
         self.for_chi = projection(embed_dim, embed_dim // heads, zero_bias=True)  # W_σ, b
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
-        """Returns [R, d]; see :class:`SentenceEncoder`."""
+        """[R, d]; see :class:`SentenceEncoder`."""
         return self.add_up(x, self.for_chi(x), sentences)
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """Gives θ, W_σ and b; see :class:`ChiGated`."""
+        """θ, W_σ and b; see :class:`ChiGated`."""
         yield self.theta
         yield from self.for_chi.parameters()

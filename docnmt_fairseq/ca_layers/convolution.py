@@ -1,6 +1,6 @@
 """CA-CNN: the context-aware layer on every patch of an image, or on every window of tokens."""
 
-from typing import Iterator, Sequence
+from typing import Iterator, Sequence, Union
 
 import torch
 from torch import Tensor, nn
@@ -10,13 +10,17 @@ from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.ca_layers.decomposition import ChiGated, begin_constant, compose
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoder
 
-CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d}
+
+def convolution(inputs: int, outputs: int, kernel: Sequence[int]) -> Union[nn.Conv1d, nn.Conv2d]:
+    """PyTorch's convolution over tokens or images, as the patch has one size or two."""
+    if len(kernel) == 1:
+        return nn.Conv1d(inputs, outputs, (kernel[0],))
+    height, width = kernel
+    return nn.Conv2d(inputs, outputs, (height, width))
 
 
-class ContextAwareConvolution(ChiGated):
-    """w = χ(c) v(c) + (1 − χ(c)) w_0 on every patch c, v(c) = W c + b, χ(c) = σ(vᵀc + b) ([Z] eq. 38-40).
-
-    A place's patch is around it, half of it before; an even one has one place more behind. Outside is zero.
+class PatchMixture(ChiGated):
+    """The layer of :class:`ContextAwareConvolution`, for packed tokens.
 
     Args:
         inputs: depth of the input.
@@ -27,22 +31,13 @@ class ContextAwareConvolution(ChiGated):
 
     def __init__(self, inputs: int, outputs: int, kernel: Sequence[int], chi_bias: float = 0.0):
         super().__init__()
-        convolution = CONVOLUTIONS[len(kernel)]
         self.kernel = tuple(kernel)
         self.v = convolution(inputs, outputs, self.kernel)
         self.score = begin_constant(convolution(inputs, 1, self.kernel), chi_bias)
         self.default = nn.Parameter(torch.zeros(outputs))  # w_0
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Returns [B, outputs, *size] from x [B, inputs, *size]."""
-        # PyTorch counts the padding from the last dimension.
-        around = [places for k in reversed(self.kernel) for places in ((k - 1) // 2, k // 2)]
-        x = F.pad(x, around)
-        default = self.default.view(-1, *[1] * len(self.kernel))
-        return compose(self.indicator(self.score(x)), self.v(x), default)
-
     def of_tokens(self, x: Tensor, rows: Ragged) -> Tensor:
-        """Returns packed [N, outputs] from packed x [N, inputs]; no patch reaches from one row into another.
+        """Packed [N, outputs] from packed x [N, inputs]; no patch reaches from one row into another.
 
         All rows go through one convolution, with as many zeros between them as a patch has places behind its own.
         """
@@ -55,18 +50,34 @@ class ContextAwareConvolution(ChiGated):
         return compose(self.indicator(score), v, self.default)
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """Gives v and b of eq. 39; see :class:`ChiGated`."""
+        """v and b of eq. 39; see :class:`ChiGated`."""
         return self.score.parameters()
 
 
+class ContextAwareConvolution(PatchMixture):
+    """w = χ(c) v(c) + (1 − χ(c)) w_0 on every patch c, v(c) = W c + b, χ(c) = σ(vᵀc + b) ([Z] eq. 38-40).
+
+    A place's patch is around it, half of it before; an even one has one place more behind. Outside is zero. For the
+    arguments see :class:`PatchMixture`.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, outputs, *size] from x [B, inputs, *size]."""
+        # PyTorch counts the padding from the last dimension.
+        around = [places for k in reversed(self.kernel) for places in ((k - 1) // 2, k // 2)]
+        x = F.pad(x, around)
+        default = self.default.view(-1, *[1] * len(self.kernel))
+        return compose(self.indicator(self.score(x)), self.v(x), default)
+
+
 @SENTENCE_ENCODERS.register("ca-cnn")
-class ConvolutionalSentenceEncoder(ContextAwareConvolution, SentenceEncoder):
+class ConvolutionalSentenceEncoder(PatchMixture, SentenceEncoder):
     """s_j = (1/m_j) Σ_i w_i, w a context-aware convolution over three tokens. ([Z] leaves the pooling open.)"""
 
     def __init__(self, embed_dim: int, heads: int):
         super().__init__(embed_dim, embed_dim, (3,))
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
-        """Returns [R, d]; see :class:`SentenceEncoder`."""
+        """[R, d]; see :class:`SentenceEncoder`."""
         w = self.of_tokens(x, sentences)
         return sentences.mean(w)

@@ -4,16 +4,18 @@ w = χ v + (1 − χ) w′ with χ ∈ [0, 1], the context-free indicator of the
 with its own χ, v and w′: ``[Z]`` is Y. Zeng, Context Aware Machine Learning; sections and equations as numbered there.
 """
 
-from typing import Callable, Iterator, Optional
+from typing import Callable, Iterator, Optional, TypeVar, Union
 
 import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.layers.recording import ContextFreeIndicator, observer
 
+S = TypeVar("S", bound=Union[nn.Linear, nn.Conv1d, nn.Conv2d])
+
 
 def compose(chi: Tensor, v: Tensor, w: Tensor) -> Tensor:
-    """Returns χ v + (1 − χ) w; shapes broadcast.
+    """χ v + (1 − χ) w; shapes broadcast.
 
     Args:
         chi: χ, between 0 and 1.
@@ -24,7 +26,7 @@ def compose(chi: Tensor, v: Tensor, w: Tensor) -> Tensor:
 
 
 def compose_all(chi: Tensor, v: Tensor, w: Tensor, counted: Optional[Tensor] = None) -> Tensor:
-    """Returns v Σ_i χ_i + Σ_i (1 − χ_i) w_i ([Z] eq. 14, 23), [..., b, d]: as two sums, no token is mixed by itself.
+    """v Σ_i χ_i + Σ_i (1 − χ_i) w_i ([Z] eq. 14, 23), [..., b, d]: as two sums, no token is mixed by itself.
 
     Args:
         chi: χ_i, [..., b, n].
@@ -40,7 +42,7 @@ class ReportsChi(nn.Module):
     """A layer w = χ v + (1 − χ) w′ that reports its χ; see ``decomposition``."""
 
     def indicator(self, score: Tensor) -> Tensor:
-        """Returns χ = σ(score) ([Z] eq. 19, 39) of the same shape; shows it to who records, one number an input."""
+        """χ = σ(score) ([Z] eq. 19, 39) of the same shape; shows it to who records, one number an input."""
         chi = torch.sigmoid(score)
         self.show(lambda: chi)
         return chi
@@ -56,12 +58,13 @@ class ChiGated(ReportsChi):
     """One whose χ has parameters of its own, so that χ and the vectors can be trained in turn."""
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """Gives the parameters that decide χ; all others of the layer make the vectors."""
+        """The parameters that decide χ; all others of the layer make the vectors."""
         raise NotImplementedError
 
 
-def begin_constant(score: nn.Module, bias: float) -> nn.Module:
-    """Returns a linear layer or convolution to one score, made to begin with χ = σ(bias) whatever the input."""
+def begin_constant(score: S, bias: float) -> S:
+    """A linear layer or convolution to one score, made to begin with χ = σ(bias) whatever the input."""
     nn.init.zeros_(score.weight)
-    nn.init.constant_(score.bias, bias)
+    if score.bias is not None:
+        nn.init.constant_(score.bias, bias)
     return score

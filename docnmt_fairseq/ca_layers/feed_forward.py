@@ -31,15 +31,15 @@ class ContextAwareLayer(ChiGated):
         self.default = nn.Parameter(torch.zeros(outputs))  # w_0
 
     def forward(self, c: Tensor) -> Tensor:
-        """Returns w [..., outputs] from c [..., inputs]."""
+        """w [..., outputs] from c [..., inputs]."""
         return self.switch(c, self.v(c))
 
     def switch(self, c: Tensor, v: Tensor) -> Tensor:
-        """Returns w [..., outputs] from c [..., inputs] and v(c) [..., outputs]."""
+        """w [..., outputs] from c [..., inputs] and v(c) [..., outputs]."""
         return compose(self.indicator(self.score(c)), v, self.default)
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """Gives v and b of eq. 39; see :class:`ChiGated`."""
+        """v and b of eq. 39; see :class:`ChiGated`."""
         return self.score.parameters()
 
 

@@ -31,7 +31,7 @@ class ResidualBlock:
 
     @classmethod
     def parse(cls, text: str) -> "ResidualBlock":
-        """Returns the block of e.g. ``2,1,1,0``; with b = 1 the third may be ``-``. ``ValueError`` if it is none."""
+        """The block of e.g. ``2,1,1,0``; with b = 1 the third may be ``-``. ``ValueError`` if it is none."""
         parts = [part.strip() for part in text.split(",")]
         if len(parts) == 4 and parts[3] == "1" and parts[2] == "-":
             parts[2] = "1"
@@ -58,7 +58,7 @@ class JoinedLayer(nn.Module):
         self.activation = activation
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """Returns [..., outputs]."""
+        """[..., outputs]."""
         y = self.linear(torch.cat(inputs, dim=-1))
         return y if self.activation is None else self.activation(y)
 
@@ -88,11 +88,11 @@ class ContextAwareResidual(nn.Module):
             self.layers = nn.ModuleList(ContextAwareLayer(*layer, chi_bias=chi_bias) for layer in gated)
 
     def forward(self, c: Tensor) -> Tensor:
-        """Returns w_l [..., last width] from c [..., first width]."""
+        """w_l [..., last width] from c [..., first width]."""
         outputs: List[Tensor] = []  # the nearest first
         for layer in self.layers:
             seen = (c, *outputs[: self.block.seen_by_v])
-            if self.block.always_on:
+            if self.block.always_on or not isinstance(layer, ContextAwareLayer):
                 w = layer(*seen)
             else:
                 w = layer.switch(torch.cat([c, *outputs[: self.block.seen_by_chi]], dim=-1), layer.v(*seen))
@@ -101,7 +101,7 @@ class ContextAwareResidual(nn.Module):
 
 
 def seen_widths(widths: Sequence[int], layer: int, seen: int) -> List[int]:
-    """Returns the widths of what a layer, from 0, sees: c and the ``seen`` layers before it, the nearest first."""
+    """The widths of what a layer, from 0, sees: c and the ``seen`` layers before it, the nearest first."""
     return [widths[0], *[widths[i] for i in range(layer, max(0, layer - seen), -1)]]
 
 

@@ -21,7 +21,7 @@ is all there is to it: ``--context-attention nearest --nearest-window 3`` and th
 """
 
 from dataclasses import dataclass
-from typing import Any, Iterator, List, Optional, Tuple, Type
+from typing import Any, Generic, Iterator, List, Optional, Tuple, Type, TypeVar
 
 from torch import Tensor, nn
 
@@ -155,17 +155,24 @@ class TargetContextMechanism(ContextMechanism):
 
 
 CONTEXT_MECHANISMS: Registry[ContextMechanism] = Registry("context mechanism")
+C = TypeVar("C", bound=ContextMechanism)
 
 
-class Serving:
-    """The names of the mechanisms that fulfil a contract, as options are checked by.
+class Serving(Generic[C]):
+    """The mechanisms that fulfil a contract, by name, as options are checked by.
 
     Args:
         contract: the class that they derive from.
     """
 
-    def __init__(self, contract: Type[ContextMechanism]):
+    def __init__(self, contract: Type[C]):
         self.contract = contract
+
+    def __getitem__(self, name: str) -> Type[C]:
+        mechanism = CONTEXT_MECHANISMS[name]
+        if not issubclass(mechanism, self.contract):
+            raise ValueError(f"{name!r} is no {self.contract.__name__}; there are: {', '.join(self.names())}")
+        return mechanism
 
     def names(self) -> List[str]:
         """The names, sorted."""

@@ -1,4 +1,4 @@
-"""fairseq's label-smoothed cross-entropy that also tells, while a model trains, what context is worth to it."""
+"""fairseq's label-smoothed cross-entropy that also logs, while a model trains, what context is worth to it."""
 
 import math
 from contextlib import nullcontext
@@ -23,6 +23,7 @@ from docnmt_fairseq.options import option
 
 FIRST, LATER = "first", "later"  # sentences of their documents
 HIDDEN = "no_context"
+NetOutput = Tuple[Any, ...]  # of fairseq's models: logits first
 CHI_SUM, CHI_COUNT = "_chi_sum", "_chi_count"
 
 
@@ -44,7 +45,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     Logged in bits a token: ``first_nll_loss`` and ``later_nll_loss`` of the sentences that open their documents and of
     all others, of samples that say which are which (``document_translation``); with ``report_cxmi``, in validation
     only, ``no_context_loss``, ``no_context_nll_loss`` and ``cxmi``. Of a model with χ-gated layers, in validation only:
-    ``chi_LAYER``, the mean χ over the words, by the layer's name without ``layers``.
+    ``chi_LAYER``, the mean χ over the tokens, by the layer's name without ``layers``.
 
     Conditional cross-mutual information ([F] Fernandes et al., Measuring and Increasing Context Usage in Context-Aware
     Machine Translation, ACL 2021) is the mean of log2 p(y|x, C) − log2 p(y|x), both by this model, here over
@@ -66,7 +67,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     def forward(
         self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, int, Dict[str, Any]]:
-        """Returns the loss, the sample size and sums to log.
+        """The loss, the sample size and sums to log.
 
         Raises:
             InputError: with ``report_cxmi``, a model or a task that has no document context to hide.
@@ -81,17 +82,17 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         return loss, sample_size, log
 
     def compute_loss(
-        self, model: BaseFairseqModel, net_output: Tuple[Any, ...], sample: Dict[str, Any], reduce: bool = True
+        self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, Tensor]:
-        """Returns loss and negative log-likelihood, summed or [real target tokens, 1]; keeps the latter by place."""
+        """Loss and negative log-likelihood, summed or [real target tokens, 1]; keeps the latter by place."""
         loss, nll = super().compute_loss(model, net_output, sample, reduce=False)
         self._nll_by_place = self._by_place(model, net_output, sample, nll.detach())
         return (loss.sum(), nll.sum()) if reduce else (loss, nll)
 
     def get_lprobs_and_target(
-        self, model: BaseFairseqModel, net_output: Tuple[Any, ...], sample: Dict[str, Any]
+        self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any]
     ) -> Tuple[Tensor, Tensor]:
-        """Returns log-probabilities [real target tokens, V] and targets [real target tokens]."""
+        """Log-probabilities [real target tokens, V] and targets [real target tokens]."""
         target = model.get_targets(sample, net_output)
         if target.dim() == 1:  # packed already
             return model.get_normalized_probs(net_output, log_probs=True), target
@@ -100,15 +101,15 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         return model.get_normalized_probs(packed, log_probs=True), target[real]
 
     def _real(self, target: Tensor) -> Tensor:
-        """Returns which of padded targets [S, m_t] count."""
+        """Which of padded targets [S, m_t] count."""
         real = target.ne(self.padding_idx)
         real[:, : self.ignore_prefix_size] = False
         return real
 
     def _by_place(
-        self, model: BaseFairseqModel, net_output: Tuple[Any, ...], sample: Dict[str, Any], nll: Tensor
+        self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any], nll: Tensor
     ) -> Dict[str, Tensor]:
-        """Returns sums over the tokens of the sentences that open their documents, and of the others."""
+        """Sums over the tokens of the sentences that open their documents, and of the others."""
         if "opens_document" not in sample:
             return {}
         opens = sample["opens_document"][:, None].expand_as(sample["target"])  # [S, m_t]
@@ -116,13 +117,13 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         if first.dim() == 2:
             first = first[self._real(sample["target"])]
         sums = {}
-        for name, words in ((FIRST, first), (LATER, ~first)):
-            sums[f"{name}_nll_loss"] = nll.squeeze(1).mul(words).sum()
-            sums[f"{name}_ntokens"] = words.sum()
+        for name, tokens in ((FIRST, first), (LATER, ~first)):
+            sums[f"{name}_nll_loss"] = nll.squeeze(1).mul(tokens).sum()
+            sums[f"{name}_ntokens"] = tokens.sum()
         return sums
 
     def _without_context(self, model: BaseFairseqModel, sample: Dict[str, Any]) -> Dict[str, Tensor]:
-        """Returns the sums of the same sentences, each by itself."""
+        """The sums of the same sentences, each by itself."""
         if "layout" not in sample["net_input"]:
             raise InputError("--report-cxmi: needs --task document_translation and a model that sees documents")
         alone = sample["net_input"]["layout"].without_context()
@@ -142,22 +143,22 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
             metrics.log_scalar(name, nats / count / math.log(2), count, round=3)
 
         for place in (FIRST, LATER):
-            words = total(f"{place}_ntokens")
-            if words > 0:
-                mean(f"{place}_nll_loss", total(f"{place}_nll_loss"), words)
+            tokens = total(f"{place}_ntokens")
+            if tokens > 0:
+                mean(f"{place}_nll_loss", total(f"{place}_nll_loss"), tokens)
         if any(f"{HIDDEN}_loss" in log for log in logging_outputs):
-            words, hidden = total("ntokens"), total(f"{HIDDEN}_nll_loss")
+            tokens, hidden = total("ntokens"), total(f"{HIDDEN}_nll_loss")
             mean(f"{HIDDEN}_loss", total(f"{HIDDEN}_loss"), total("sample_size"))
-            mean(f"{HIDDEN}_nll_loss", hidden, words)
-            mean("cxmi", hidden - total("nll_loss"), words)
+            mean(f"{HIDDEN}_nll_loss", hidden, tokens)
+            mean("cxmi", hidden - total("nll_loss"), tokens)
         for key in sorted({key for log in logging_outputs for key in log if key.endswith(CHI_COUNT)}):
             layer, inputs = key[: -len(CHI_COUNT)], total(key)
             if inputs > 0:
                 metrics.log_scalar(f"chi_{layer}", total(f"{layer}{CHI_SUM}") / inputs, inputs, round=4)
 
 
-def chi_by_layer(model: torch.nn.Module, recording: Recording) -> Dict[str, Tensor]:
-    """Returns sum and number of the recorded χ of every χ-gated layer, zeros of one that nothing came to.
+def chi_by_layer(model: BaseFairseqModel, recording: Recording) -> Dict[str, Tensor]:
+    """Sum and number of the recorded χ of every χ-gated layer, zeros of one that nothing came to.
 
     The same keys for every batch of a model, as processes need that add up what they log.
     """
@@ -165,8 +166,8 @@ def chi_by_layer(model: torch.nn.Module, recording: Recording) -> Dict[str, Tens
     for name, layer in model.named_modules():
         if isinstance(layer, ReportsChi):
             name = "_".join(part for part in name.split(".") if part not in ("module", "layers"))
-            found = [evidence for evidence in recording.of(layer) if isinstance(evidence, ContextFreeIndicator)]
-            chi = [evidence.chi[~evidence.chi.isnan()].double() for evidence in found]
+            indicators = [evidence for evidence in recording.of(layer) if isinstance(evidence, ContextFreeIndicator)]
+            chi = [indicator.chi[~indicator.chi.isnan()].double() for indicator in indicators]
             sums[f"{name}{CHI_SUM}"] = sum((values.sum() for values in chi), torch.zeros(()))
             sums[f"{name}{CHI_COUNT}"] = torch.tensor(sum(len(values) for values in chi))
     return sums

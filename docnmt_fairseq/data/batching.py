@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 def pack_batches(
     order: np.ndarray, costs: np.ndarray, max_tokens: Optional[int], max_pieces: Optional[int]
 ) -> List[np.ndarray]:
-    """Returns batches of pieces, in order; every piece is in exactly one, also the last few.
+    """Batches of pieces, in order; every piece is in exactly one, also the last few.
 
     Args:
         order: pieces in the order in which to take them.

@@ -4,20 +4,22 @@ Source: [TS] J. Tiedemann and Y. Scherrer, Neural Machine Translation with Exten
 extended source (2+1, 2-to-1 here) and extended translation units (2+2, 2-to-2).
 """
 
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
-from fairseq.data import LanguagePairDataset
+from fairseq.data import Dictionary, LanguagePairDataset
 from torch import Tensor
 
 from docnmt_fairseq.data.dataset import sentence_sizes
-from docnmt_fairseq.data.index import DocumentIndex
+from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.pieces import running_total
 
+Hypothesis = Dict[str, Any]  # of fairseq's search
 
-def context_counts(documents: np.ndarray, tokens: np.ndarray, most: np.ndarray, longest: int) -> np.ndarray:
-    """Returns how many sentences of the same document stand before each in its window, [S].
+
+def context_counts(documents: np.ndarray, tokens: np.ndarray, most: Union[int, np.ndarray], longest: int) -> np.ndarray:
+    """How many sentences of the same document stand before each in its window, [S].
 
     Args:
         documents: [D + 1] first sentence of every document, and their total.
@@ -46,18 +48,18 @@ class Windows:
         first: sentences before it are context only.
     """
 
-    def __init__(self, lines: object, index: DocumentIndex, break_symbol: int, first: int = 0):
+    def __init__(self, lines: Lines, index: DocumentIndex, break_symbol: int, first: int = 0):
         self.lines, self.index, self.break_symbol, self.first = lines, index, break_symbol, first
         self.tokens = sentence_sizes(lines, index)  # [S]
         self.counts = np.zeros(len(index.items), dtype=np.int64)  # [S] sentences of context
 
-    def fill(self, most: np.ndarray, longest: int) -> None:
+    def fill(self, most: Union[int, np.ndarray], longest: int) -> None:
         """Sets the windows to ``most`` sentences of context, fewer where there are not so many or too long ones."""
         self.counts = context_counts(self.index.documents, self.tokens, most, longest)
 
     @property
     def sizes(self) -> np.ndarray:
-        """Returns the tokens of every window, [items]."""
+        """The tokens of every window, [items]."""
         total, end = running_total(self.tokens), np.arange(self.first, len(self.tokens)) + 1
         return total[end] - total[end - 1 - self.counts[self.first :]]
 
@@ -88,10 +90,10 @@ class ConcatenationDataset(LanguagePairDataset):
 
     def __init__(
         self,
-        source: object,
-        target: Optional[object],
+        source: Lines,
+        target: Optional[Lines],
         index: DocumentIndex,
-        dictionaries: Sequence[object],
+        dictionaries: Sequence[Dictionary],
         break_symbol: str,
         sentences: Tuple[int, int],
         longest: Tuple[int, int],
@@ -100,19 +102,18 @@ class ConcatenationDataset(LanguagePairDataset):
     ):
         self.index, self.sentences, self.carried = index, sentences, carried
         first = int(np.searchsorted(index.items, carried))
-        sides = [
-            None if lines is None else Windows(lines, index, dictionary.index(break_symbol), first)
-            for lines, dictionary in zip((source, target), dictionaries)
-        ]
+        source_dict, target_dict = dictionaries
+        windows = Windows(source, index, source_dict.index(break_symbol), first)
+        translations = None
+        if target is not None:
+            translations = Windows(target, index, target_dict.index(break_symbol), first)
         self.longest = longest
-        self._fill(sides)
-        sizes = [None if side is None else side.sizes for side in sides]
-        (source_dict, target_dict), (windows, translations) = dictionaries, sides
-        super().__init__(windows, sizes[0], source_dict, translations, sizes[1], target_dict, shuffle=shuffle)
+        self._fill(windows, translations)
+        target_sizes = None if translations is None else translations.sizes
+        super().__init__(windows, windows.sizes, source_dict, translations, target_sizes, target_dict, shuffle=shuffle)
 
-    def _fill(self, sides: List[Optional[Windows]]) -> None:
+    def _fill(self, source: Windows, target: Optional[Windows]) -> None:
         """Sets the windows. Those of the source never depend on the target, which is unknown in translation."""
-        source, target = sides
         source.fill(self.sentences[0] - 1, self.longest[0])
         if target is not None:
             target.fill(np.minimum(source.counts, self.sentences[1] - 1), self.longest[1])
@@ -123,18 +124,18 @@ class ConcatenationDataset(LanguagePairDataset):
         if longest == self.longest:
             return
         self.longest = longest
-        self._fill([self.src, self.tgt])
+        self._fill(self.src, self.tgt)
         self.src_sizes = self.sizes = self.src.sizes
         if self.tgt is not None:
             self.tgt_sizes = self.tgt.sizes
             self.sizes = np.stack([self.src_sizes, self.tgt_sizes], axis=1)
 
-    def __getitem__(self, number: int) -> Dict[str, object]:
+    def __getitem__(self, number: int) -> Dict[str, Any]:
         item = int(self.index.items[self.src.first + number])
         return {**super().__getitem__(int(number)), "id": item - self.carried}
 
-    def batch_by_size(self, indices: np.ndarray, *args, **kwargs) -> List[np.ndarray]:
-        """Returns fairseq's batches, and the last one, too, where its rows are no multiple of what was asked for."""
+    def batch_by_size(self, indices: np.ndarray, *args: Any, **kwargs: Any) -> List[np.ndarray]:
+        """fairseq's batches, and the last one, too, where its rows are no multiple of what was asked for."""
         if not len(indices):
             return []
         batches = super().batch_by_size(indices, *args, **kwargs)
@@ -143,13 +144,13 @@ class ConcatenationDataset(LanguagePairDataset):
 
 
 def last_sentence_start(tokens: Tensor, break_symbol: int) -> int:
-    """Returns where the sentence after the last break begins; 0 without a break."""
+    """Where the sentence after the last break begins; 0 without a break."""
     breaks = tokens.eq(break_symbol).nonzero()
     return int(breaks[-1]) + 1 if len(breaks) else 0
 
 
-def keep_last_sentence(hypothesis: Dict[str, object], break_symbol: int, len_penalty: Optional[float]) -> Dict:
-    """Returns what a hypothesis says after its last break: tokens, their scores, and the score of these alone.
+def keep_last_sentence(hypothesis: Hypothesis, break_symbol: int, len_penalty: Optional[float]) -> Hypothesis:
+    """What a hypothesis says after its last break: tokens, their scores, and the score of these alone.
 
     Args:
         hypothesis: of fairseq's search; without a break it is returned as it is.

@@ -12,7 +12,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.data.batching import pack_batches
 from docnmt_fairseq.data.extra_sources import LineSource, lengths_of
-from docnmt_fairseq.data.index import DocumentIndex
+from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.pieces import cut, running_total
 from docnmt_fairseq.data.similar import within_piece
 
@@ -32,7 +32,7 @@ class DocumentDataset(FairseqDataset):
         shuffle: visit the pieces in random order.
         seed: of the order and the context dropout.
         name: for messages.
-        extra: datasets of the same items, texts or features of the sentences; None for a extra source that the
+        extra: datasets of the same items, texts or features of the sentences; None for an extra source that the
             document holds.
         similar: [items, K] how many sentences back the most similar ones stand, see ``data/similar.py``.
 
@@ -42,8 +42,8 @@ class DocumentDataset(FairseqDataset):
 
     def __init__(
         self,
-        source: object,
-        target: Optional[object],
+        source: Lines,
+        target: Optional[Lines],
         index: DocumentIndex,
         pad: int,
         eos: int,
@@ -55,7 +55,7 @@ class DocumentDataset(FairseqDataset):
         shuffle: bool = False,
         seed: int = 1,
         name: str = "corpus",
-        extra: Sequence[Optional[object]] = (),
+        extra: Sequence[Optional[Lines]] = (),
         similar: Optional[np.ndarray] = None,
     ):
         self.src, self.tgt = source, target  # the names that fairseq-generate asks for
@@ -73,7 +73,7 @@ class DocumentDataset(FairseqDataset):
         self.target_sizes = None if target is None else sentence_sizes(target, index)
         self.extra_sources = extra
         self.extra_sizes = [sentence_sizes(lines, index) for lines in extra if lines is not None]
-        longer = self.source_sizes if target is None else np.maximum(self.source_sizes, self.target_sizes)
+        longer = self.source_sizes if self.target_sizes is None else np.maximum(self.source_sizes, self.target_sizes)
         self.pieces = cut(index.documents, longer, max_sentences, max_tokens, *overlap)
         self.skipped = np.zeros(0, dtype=np.int64)  # sentences that are too long for the model, ascending
         self.sizes = self._costs().max(axis=1)
@@ -136,21 +136,24 @@ class DocumentDataset(FairseqDataset):
         lines = self._lines(samples)
         layout = self._layout(samples, source, decoded, targets, lines).with_plans(self.plans)
         src_tokens = layout.decoded_tokens.pad(torch.cat([source[row] for row in np.flatnonzero(decoded)]), self.pad)
-        batch = {
+        net_input: Dict[str, Any] = {
+            "src_tokens": src_tokens,
+            "src_lengths": layout.decoded_tokens.lengths_tensor,
+            "layout": layout,
+        }
+        if self.extra_sources:
+            net_input["extra_sources"] = lines
+        target = None
+        if targets is not None:
+            target, net_input["prev_output_tokens"] = self._targets(targets, layout.target_tokens)
+        return {
             "id": torch.from_numpy(np.concatenate([sample["ids"] for sample in samples])),
             "opens_document": torch.from_numpy(opens),
             "nsentences": int(decoded.sum()),
-            "ntokens": (layout.decoded_tokens if targets is None else layout.targets).total,
-            "net_input": {"src_tokens": src_tokens, "src_lengths": layout.decoded_tokens.lengths_tensor},
-            "target": None,
+            "ntokens": (layout.decoded_tokens if targets is None else layout.target_tokens).total,
+            "net_input": net_input,
+            "target": target,
         }
-        batch["net_input"]["layout"] = layout
-        if self.extra_sources:
-            batch["net_input"]["extra_sources"] = lines
-        if targets is not None:
-            batch["target"], previous = self._targets(targets, layout.targets)
-            batch["net_input"]["prev_output_tokens"] = previous
-        return batch
 
     def _lines(self, samples: List[Sample]) -> List[Optional[LineSource]]:
         """The batch's data of every extra source, None where the document holds it."""
@@ -265,6 +268,6 @@ class DocumentDataset(FairseqDataset):
         return False
 
 
-def sentence_sizes(dataset: object, index: DocumentIndex) -> np.ndarray:
+def sentence_sizes(dataset: Lines, index: DocumentIndex) -> np.ndarray:
     """The tokens of every sentence, a copy: fairseq's sizes are a view that dies with its dataset."""
     return np.asarray(dataset.sizes)[index.items].astype(np.int32, copy=False)

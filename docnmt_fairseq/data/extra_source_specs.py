@@ -27,7 +27,7 @@ class SourceSpec:
 
     @property
     def of_document(self) -> bool:
-        """Returns whether the document holds it; all else is data of its own."""
+        """Whether the document holds it; all else is data of its own."""
         return self.kind in CONTEXT_SELECTIONS
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class SourceSpec:
 
 
 def parse_specs(text: Optional[str]) -> List[SourceSpec]:
-    """Returns the extra sources that an option names, in its order; none of None and "none".
+    """The extra sources that an option names, in its order; none of None and "none".
 
     Raises:
         InputError: an unknown kind, a missing name, a number of sentences below 1, one source twice.

@@ -12,8 +12,8 @@ from fairseq.data.data_utils import load_indexed_dataset
 from torch import Tensor
 
 from docnmt_fairseq.data.extra_source_specs import OPTION, SourceSpec
-from docnmt_fairseq.data.features import FeatureFile, FeatureLines, find_features, same_width
-from docnmt_fairseq.data.index import Marks, check_parallel
+from docnmt_fairseq.data.features import FeatureLines, find_features, same_width
+from docnmt_fairseq.data.index import Lines, Marks, check_parallel
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH
 
@@ -24,8 +24,8 @@ class ExtraSourceInput:
 
     Attributes:
         spec: the source.
-        dictionary: of its words; None of features.
-        width: of features, d_f; 0 of words.
+        dictionary: of a text; None of features.
+        width: of features, d_f; 0 of a text.
     """
 
     spec: SourceSpec
@@ -58,7 +58,7 @@ class ExtraSourceData:
         self.widths: Dict[str, Tuple[int, str]] = {}  # of features, and where they were found
 
     def inputs(self, specs: Sequence[SourceSpec], widths: Sequence[int], split: str) -> List[ExtraSourceInput]:
-        """Returns what a model must know of its extra sources.
+        """What a model must know of its extra sources.
 
         Args:
             specs: the sources.
@@ -82,7 +82,7 @@ class ExtraSourceData:
         return found
 
     def dictionary(self, suffix: str) -> Dictionary:
-        """Returns the dictionary of a text.
+        """The dictionary of a text.
 
         Raises:
             InputError: there is none, or it lacks ``<p>``, which the source's has.
@@ -101,9 +101,9 @@ class ExtraSourceData:
         return self.dictionaries[suffix]
 
     def lines(
-        self, specs: Sequence[SourceSpec], data_bin: Path, split: str, source: object, upsample: int
-    ) -> List[Optional[object]]:
-        """Returns the indexed dataset of every extra source; None for those that the document holds.
+        self, specs: Sequence[SourceSpec], data_bin: Path, split: str, source: Lines, upsample: int
+    ) -> List[Optional[Lines]]:
+        """The indexed dataset of every extra source; None for those that the document holds.
 
         Args:
             specs: the sources.
@@ -120,18 +120,18 @@ class ExtraSourceData:
         parts = getattr(source, "datasets", [source])
         names = [f"{split}{number or ''}" for number in range(len(parts))]
         marks = [Marks.read(part, _symbol(self.source_dictionary)) for part in parts]
-        found: List[Optional[object]] = []
+        found: List[Optional[Lines]] = []
         for spec in specs:
             if spec.of_document:
                 found.append(None)
                 continue
-            read = self._text if spec.kind == "text" else self._features
+            read: Callable[[str, Path, str, Marks], Lines] = self._text if spec.kind == "text" else self._features
             of_parts = [read(spec.name, data_bin, name, of_part) for name, of_part in zip(names, marks)]
             ratios = [upsample, *[1] * (len(parts) - 1)]
             found.append(of_parts[0] if len(of_parts) == 1 else ConcatDataset(of_parts, ratios))
         return found
 
-    def _text(self, suffix: str, data_bin: Path, split: str, marks: Marks) -> object:
+    def _text(self, suffix: str, data_bin: Path, split: str, marks: Marks) -> Lines:
         source, target = self.languages
         prefixes = [data_bin / f"{split}.{pair}.{suffix}" for pair in (f"{source}-{target}", f"{target}-{source}")]
         dictionary = self.dictionary(suffix)
@@ -146,7 +146,7 @@ class ExtraSourceData:
         return dataset
 
     def _features(self, name: str, data_bin: Path, split: str, marks: Marks) -> FeatureLines:
-        file: FeatureFile = find_features(data_bin, split, name)
+        file = find_features(data_bin, split, name)
         same_width(self.widths, name, file)
         return FeatureLines(file, marks)
 
@@ -169,11 +169,11 @@ class LineSource:
 
     @classmethod
     def join(cls, of_sentences: List[Tensor]) -> "LineSource":
-        """Returns the source of a batch from the items of each sentence."""
+        """The source of a batch from the items of each sentence."""
         return cls(torch.cat(of_sentences), np.array([len(items) for items in of_sentences]))
 
     def to(self, device: torch.device) -> "LineSource":
-        """Returns the same with its tensor on ``device``."""
+        """The same with its tensor on ``device``."""
         return replace(self, values=self.values.to(device))
 
 

@@ -3,7 +3,7 @@
 import zipfile
 from functools import cached_property
 from pathlib import Path
-from typing import Dict, Optional, Tuple
+from typing import Dict, Literal, Optional, Tuple
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ class FeatureFile:
 
     An ``.npy`` holds [lines, d], one row a line, or [lines, n, d]. An ``.npz`` holds ``values`` [total, d] and
     ``offsets`` [lines + 1], where each line's rows begin, and their total. Lines are either those of the delimited
-    text, what stands at its marks being ignored, or its sentences alone: their number tells.
+    text, what stands at its marks being ignored, or its sentences alone, as their number says.
 
     Args:
         path: the file.
@@ -51,7 +51,7 @@ class FeatureFile:
 
     @cached_property
     def offsets(self) -> Optional[np.ndarray]:
-        """Returns where each line's rows begin, and their total, [lines + 1]; None where all have the same number."""
+        """Where each line's rows begin, and their total, [lines + 1]; None where all have the same number."""
         if self.path.suffix == ".npy":
             return None
         with np.load(self.path) as archive:
@@ -59,7 +59,7 @@ class FeatureFile:
 
     @cached_property
     def values(self) -> np.ndarray:
-        """Returns the features, mapped from disk; those of a compressed archive are read."""
+        """The features, mapped from disk; those of a compressed archive are read."""
         if self.path.suffix == ".npy":
             return np.load(self.path, mmap_mode="r")
         with zipfile.ZipFile(self.path) as archive:
@@ -75,15 +75,15 @@ class FeatureFile:
             version = np.lib.format.read_magic(stream)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, in_columns, dtype = read(stream)
-            order = "F" if in_columns else "C"
+            order: Literal["F", "C"] = "F" if in_columns else "C"
             return np.memmap(self.path, dtype, mode="r", offset=stream.tell(), shape=shape, order=order)
 
     def __getstate__(self) -> Dict[str, object]:
-        """Returns what another process opens the file by."""
+        """The state that another process opens the file by."""
         return {name: value for name, value in vars(self).items() if name not in ("values", "offsets")}
 
     def rows(self, line: int) -> np.ndarray:
-        """Returns the features of a line, [n, d] float32.
+        """The features of a line, [n, d] float32.
 
         Raises:
             InputError: NaN or infinity among them: only now are they read from disk.
@@ -100,7 +100,7 @@ class FeatureFile:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Returns how many rows each line has, [lines]."""
+        """How many rows each line has, [lines]."""
         if self.offsets is not None:
             return np.diff(self.offsets)
         return np.full(self.lines, 1 if self.values.ndim == 2 else self.values.shape[1])
@@ -137,7 +137,7 @@ class FeatureLines:
 
 
 def find_features(data_bin: Path, split: str, name: str) -> FeatureFile:
-    """Returns the features of a split, in the data-bin or in the folder around it.
+    """The features of a split, in the data-bin or in the folder around it.
 
     Raises:
         InputError: there are none, or several.

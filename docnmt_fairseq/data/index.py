@@ -2,13 +2,26 @@
 
 import logging
 from dataclasses import dataclass
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
+from torch import Tensor
 
 from docnmt_fairseq.errors import InputError
 
 logger = logging.getLogger(__name__)
+
+
+class Lines(Protocol):
+    """Lines as tensors, of token numbers or features: an indexed dataset of fairseq, or one in memory."""
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many items each line has, [lines]."""
+
+    def __getitem__(self, item: int) -> Tensor: ...
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -24,8 +37,8 @@ class Marks:
     paragraph_end: np.ndarray
 
     @classmethod
-    def read(cls, dataset: object, paragraph_symbol: Optional[int]) -> "Marks":
-        """Returns the marks of a fairseq dataset.
+    def read(cls, dataset: Lines, paragraph_symbol: Optional[int]) -> "Marks":
+        """The marks of a fairseq dataset.
 
         Args:
             dataset: an indexed dataset; its sizes are read, and the first tokens of its two-token items.
@@ -39,11 +52,11 @@ class Marks:
         return cls(sizes == 1, paragraph_end)
 
 
-def first_tokens(dataset: object, items: np.ndarray) -> np.ndarray:
-    """Returns the first token of the given items, straight from the memory map where there is one."""
-    index = getattr(dataset, "_index", None)
-    if hasattr(index, "_pointers") and hasattr(dataset, "_bin_buffer"):
-        tokens = np.frombuffer(dataset._bin_buffer, dtype=index.dtype)
+def first_tokens(dataset: Lines, items: np.ndarray) -> np.ndarray:
+    """The first token of the given items, straight from the memory map where there is one."""
+    index, buffer = getattr(dataset, "_index", None), getattr(dataset, "_bin_buffer", None)
+    if buffer is not None and index is not None and hasattr(index, "_pointers"):
+        tokens = np.frombuffer(buffer, dtype=index.dtype)
         return tokens[np.asarray(index._pointers)[items] // tokens.itemsize]
     return np.fromiter((int(dataset[int(item)][0]) for item in items), dtype=np.int64, count=len(items))
 
@@ -82,7 +95,7 @@ class DocumentIndex:
     def build(
         cls, marks: Marks, name: str, unmarked: str = "document", parts: Sequence[int] = (), strict: bool = True
     ) -> "DocumentIndex":
-        """Returns the index of a corpus.
+        """The index of a corpus.
 
         Args:
             marks: of either side, they are equal.
@@ -117,14 +130,14 @@ class DocumentIndex:
         return len(self.documents) - 1
 
     def paragraph_positions(self, document: int, start: int, end: int) -> np.ndarray:
-        """Returns the place in the document of the paragraph of sentences start..end-1, from 0."""
+        """The place in the document of the paragraph of sentences start..end-1, from 0."""
         sentences = np.arange(start, end, dtype=self.paragraphs.dtype)  # of another type numpy would copy the table
         first = np.searchsorted(self.paragraphs, self.documents[document], side="right")
         return np.searchsorted(self.paragraphs, sentences, side="right") - first
 
 
 def _starts(items: np.ndarray, ends: np.ndarray, total: int) -> np.ndarray:
-    """Returns the first sentences of documents, and the total; documents without a sentence are left out."""
+    """The first sentences of documents, and the total; documents without a sentence are left out."""
     return np.unique(np.concatenate([[0], np.searchsorted(items, ends), [total]]))
 
 
@@ -139,9 +152,9 @@ def _check_paragraphs(marks: Marks, ends: np.ndarray, name: str) -> None:
 
 
 def read_index(
-    source: object, target: Optional[object], symbols: Tuple[Optional[int], Optional[int]], name: str, unmarked: str
+    source: Lines, target: Optional[Lines], symbols: Tuple[Optional[int], Optional[int]], name: str, unmarked: str
 ) -> DocumentIndex:
-    """Returns the index of a parallel corpus after checking that both sides have the same marks.
+    """The index of a parallel corpus after checking that both sides have the same marks.
 
     Args:
         source, target: fairseq datasets; no target in translation.
@@ -155,9 +168,10 @@ def read_index(
     return DocumentIndex.build(marks, name, unmarked, part_starts(source))
 
 
-def part_starts(dataset: object) -> List[int]:
-    """Returns where the files of a combined dataset begin (train, train1, ...), each as often as it is repeated."""
-    starts, begin = [], 0
+def part_starts(dataset: Lines) -> List[int]:
+    """Where the files of a combined dataset begin (train, train1, ...), each as often as it is repeated."""
+    starts: List[int] = []
+    begin = 0
     for length, end in zip(getattr(dataset, "real_sizes", []), getattr(dataset, "cumulative_sizes", [])):
         starts += range(begin, end, length)
         begin = end

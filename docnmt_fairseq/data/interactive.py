@@ -2,15 +2,17 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Callable, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 import numpy as np
 from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.data.dataset import DocumentDataset
+from docnmt_fairseq.data.dataset import DocumentDataset, Sample
 from docnmt_fairseq.data.index import DocumentIndex, Marks
 from docnmt_fairseq.errors import InputError
+
+History = List[List[Tensor]]  # of the translations of a document: of each sentence [m_t, w] a model
 
 
 class LinesInMemory:
@@ -28,7 +30,7 @@ class LinesInMemory:
 
 
 def index_of(lines: LinesInMemory, paragraph_symbol: Optional[int]) -> DocumentIndex:
-    """Returns the documents among typed lines, of which the last may be unfinished; none if there are only marks."""
+    """The documents among typed lines, of which the last may be unfinished; none if there are only marks."""
     marks = Marks.read(lines, paragraph_symbol)
     if (marks.document_end | marks.paragraph_end).all():
         empty = np.zeros(0, dtype=np.int32)
@@ -48,7 +50,7 @@ class OpenBatch:
     """
 
     layout: DocumentLayout
-    histories: Dict[int, List] = field(default_factory=dict)
+    histories: Dict[int, History] = field(default_factory=dict)
     stays_open: Optional[int] = None
 
 
@@ -65,13 +67,13 @@ class InteractiveDataset(DocumentDataset):
 
     def __init__(
         self,
-        *args,
+        *args: Any,
         batches: Deque[OpenBatch],
         carried: int,
         before: Tuple[int, int],
-        history: List,
+        history: History,
         stays_open: bool,
-        **kwargs,
+        **kwargs: Any,
     ):
         super().__init__(*args, **kwargs)
         self.batches = batches
@@ -80,7 +82,7 @@ class InteractiveDataset(DocumentDataset):
         self.history = history
         self.stays_open = stays_open
 
-    def __getitem__(self, number: int) -> Dict[str, object]:
+    def __getitem__(self, number: int) -> Sample:
         sample = super().__getitem__(number)
         old = sample["ids"] < self.carried
         decoded = sample["decoded"].copy()
@@ -96,15 +98,15 @@ class InteractiveDataset(DocumentDataset):
         }
 
     def decoded_sentences(self) -> np.ndarray:
-        """Returns how many new sentences every piece holds, [P]."""
+        """How many new sentences every piece holds, [P]."""
         skipped, old = self.skipped, np.flatnonzero(self.index.items < self.carried)
         self.skipped = np.union1d(skipped, old)
         counts = super().decoded_sentences()
         self.skipped = skipped
         return counts
 
-    def collater(self, samples: List[Dict[str, object]]) -> Dict[str, object]:
-        """Returns the batch, remembering its documents."""
+    def collater(self, samples: List[Sample]) -> Sample:
+        """The batch, remembering its documents."""
         batch = super().collater(samples)
         if batch:
             numbers = [sample["number"] for sample in samples if len(sample["ids"])]
@@ -116,7 +118,7 @@ class InteractiveDataset(DocumentDataset):
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        """Returns False, or fairseq would keep every buffer that was ever typed."""
+        """False: fairseq would keep every buffer that was ever typed."""
         return False
 
 
@@ -141,7 +143,7 @@ class OpenDocument:
         self.lines: List[Tensor] = []  # of the open document, marks included
         self.before = (0, 0)  # its sentences and paragraphs that are no longer among the lines
         self.batches: Deque[OpenBatch] = deque()
-        self.history: List = []  # of the translations of its sentences, at the end of the last batch
+        self.history: History = []  # of the translations of its sentences, at the end of the last batch
 
     def extend(
         self,
@@ -151,7 +153,7 @@ class OpenDocument:
         max_tokens: int,
         overlap: Tuple[int, int] = (0, 0),
     ) -> InteractiveDataset:
-        """Returns the new lines as documents; an empty line (one token) ends one, ``<p>`` ends a paragraph.
+        """The new lines as documents; an empty line (one token) ends one, ``<p>`` ends a paragraph.
 
         Args:
             lines: token tensors, each ending in end of sentence.
@@ -200,7 +202,7 @@ class OpenDocument:
         return len(line) == 2 and int(line[0]) == self.paragraph_symbol
 
     def batch_of(self, src_lengths: Tensor) -> OpenBatch:
-        """Returns the documents of the batch in hand, which must have the given lengths of sentences."""
+        """The documents of the batch in hand, which must have the given lengths of sentences."""
         lengths = src_lengths.cpu().numpy()
         if not self.batches or not np.array_equal(self.batches[0].layout.decoded_tokens.lengths, lengths):
             raise InputError("a batch without its documents: use --num-workers 0 and --data-buffer-size 0 here")

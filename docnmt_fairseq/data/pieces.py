@@ -26,7 +26,7 @@ class Pieces:
 
 
 def running_total(sizes: np.ndarray) -> np.ndarray:
-    """Returns [0, sizes[0], sizes[0] + sizes[1], …], [S + 1] from [S], without a copy in between."""
+    """[0, sizes[0], sizes[0] + sizes[1], …], [S + 1] from [S], without a copy in between."""
     total = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=total[1:])
     return total
@@ -35,7 +35,7 @@ def running_total(sizes: np.ndarray) -> np.ndarray:
 def cut(
     documents: np.ndarray, tokens: np.ndarray, max_sentences: int, max_tokens: int, before: int = 0, after: int = 0
 ) -> Pieces:
-    """Returns the pieces of all documents; no sentence is in two pieces, none is left out.
+    """The pieces of all documents; no sentence is in two pieces, none is left out.
 
     A long document is cut into the fewest pieces that keep to the limits, of about the same number of sentences. One
     sentence longer than ``max_tokens`` is a piece by itself.
@@ -67,7 +67,7 @@ def cut(
 
 
 def _cut_one(first: int, last: int, total: np.ndarray, max_sentences: int, max_tokens: int) -> np.ndarray:
-    """Returns the first sentences of the pieces of one document: the fewest, then as even as the limits allow."""
+    """The first sentences of the pieces of one document: the fewest, then as even as the limits allow."""
     greedy = [first]
     while greedy[-1] < last:
         greedy.append(_furthest(greedy[-1], last, total, max_sentences, max_tokens))
@@ -83,7 +83,7 @@ def _cut_one(first: int, last: int, total: np.ndarray, max_sentences: int, max_t
 
 
 def _furthest(start: int, last: int, total: np.ndarray, max_sentences: int, max_tokens: int) -> int:
-    """Returns where a piece that begins at ``start`` must end at the latest."""
+    """Where a piece that begins at ``start`` must end at the latest."""
     end = min(last, start + max_sentences) if max_sentences else last
     if max_tokens:
         end = min(end, np.searchsorted(total, total[start] + max_tokens, side="right") - 1)

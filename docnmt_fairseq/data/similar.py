@@ -10,26 +10,27 @@ from typing import Tuple
 
 import numpy as np
 
+from docnmt_fairseq.data.index import Lines
 from docnmt_fairseq.errors import InputError
 
 
 def similar_file(prefix: Path) -> Path:
-    """Returns the file of a side of a split, e.g. of ``data-bin/train.de-en.de``."""
+    """The file of a side of a split, e.g. of ``data-bin/train.de-en.de``."""
     return prefix.with_name(prefix.name + ".similar.npy")
 
 
 def vectors_file(data_bin: Path, language: str) -> Path:
-    """Returns the file of a language's sentence vectors."""
+    """The file of a language's sentence vectors."""
     return data_bin / f"similar.{language}.npz"
 
 
 def how_to_make(data_bin: Path, language: str, sentences: int) -> str:
-    """Returns the command that writes the files."""
+    """The command that writes the files."""
     return f"docnmt embed neighbours {data_bin} --language {language} --sentences {sentences} --model MODEL"
 
 
-def read_similar(data_bin: Path, split: str, pair: Tuple[str, str], lines: object, needed: int) -> np.ndarray:
-    """Returns a split's table, [lines, K] int16, memory-mapped where it is one file.
+def read_similar(data_bin: Path, split: str, pair: Tuple[str, str], lines: Lines, needed: int) -> np.ndarray:
+    """A split's table, [lines, K] int16, memory-mapped where it is one file.
 
     Args:
         data_bin: its folder.
@@ -74,7 +75,7 @@ def _read(path: Path, lines: int, needed: int, command: str) -> np.ndarray:
 
 
 def within_piece(back: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Returns how many rows of a piece back similar sentences stand, [n, K], 0 where they are not in the piece.
+    """How many rows of a piece back similar sentences stand, [n, K], 0 where they are not in the piece.
 
     Args:
         back: [n, K] how many sentences back in the document.

@@ -1,26 +1,17 @@
 """For each sentence, the earlier ones of its document that are most similar to it."""
 
 from itertools import pairwise
-from typing import Iterator, Protocol, Sequence, Tuple
+from typing import Iterator, Sequence, Tuple
 
 import numpy as np
-from torch import Tensor
 
-from docnmt_fairseq.data.index import DocumentIndex
+from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 
 FURTHEST = np.iinfo(np.int16).max  # sentences back, the most that can be written
 ROWS = 512  # sentences of a document whose similarities are computed together
 TOGETHER = 10_000  # sentences whose vectors are made together
 STEP = 2.0**-20  # similarities closer than this are equal: sums come out a little differently by place
-
-
-class Lines(Protocol):
-    """Sentences as token numbers: an indexed dataset of fairseq, or one in memory."""
-
-    def __getitem__(self, item: int) -> Tensor: ...
-
-    def __len__(self) -> int: ...
 
 
 def most_similar(vectors: np.ndarray, most: int) -> np.ndarray:

@@ -8,10 +8,10 @@ import numpy as np
 from torch import nn
 
 from docnmt_fairseq.context.selected.base import similar_contexts
-from docnmt_fairseq.data.index import DocumentIndex
+from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.similar import how_to_make, read_similar, vectors_file
 from docnmt_fairseq.embedding.model import SentenceEmbedding
-from docnmt_fairseq.embedding.neighbours import Lines, neighbours_in_memory
+from docnmt_fairseq.embedding.neighbours import neighbours_in_memory
 from docnmt_fairseq.errors import InputError
 
 

@@ -49,11 +49,11 @@ class MultiHeadAttention(nn.Module):
                 these are not all in their order: a state may be several queries or keys, and is projected once.
             observe: who wants to see the weights, [N_q, N_k, H].
         """
-        sides = (self.q_proj(x), self.k_proj(source), self.v_proj(source))
+        q, k, v = self.q_proj(x), self.k_proj(source), self.v_proj(source)
         if gather is not None:
             of_x, of_source = gather
-            sides = (side.index_select(0, items) for side, items in zip(sides, (of_x, of_source, of_source)))
-        q, k, v = (side.unflatten(-1, (self.heads, -1)) for side in sides)
+            q, k, v = q.index_select(0, of_x), k.index_select(0, of_source), v.index_select(0, of_source)
+        q, k, v = (side.unflatten(-1, (self.heads, -1)) for side in (q, k, v))
         if observe is not None:
             observe(weights_of_plan(q, k, plan, gather, (len(x), len(source))).detach())
         return self.out_proj(ragged_attention(q, k, v, plan, self.dropout if self.training else 0.0).flatten(1))

@@ -1,8 +1,8 @@
-"""Structural positions: one embedding a level (word, sentence, paragraph), summed ([T] sec. 1.2)."""
+"""Structural positions: one embedding a level (token, sentence, paragraph), summed ([T] sec. 1.2)."""
 
 import logging
 import math
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ WORD_SCOPES = ("sentence", "document")
 
 
 def sinusoid(positions: Tensor, embed_dim: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Returns sinusoidal embeddings [..., embed_dim] of positions [...], sines first, as fairseq lays them out."""
+    """Sinusoidal embeddings [..., embed_dim] of positions [...], sines first, as fairseq lays them out."""
     half = embed_dim // 2
     rates = torch.exp(torch.arange(half, device=positions.device) * (-math.log(10000) / max(half - 1, 1)))
     angles = positions[..., None].float() * rates
@@ -45,7 +45,7 @@ class LearnedPositions(nn.Embedding):
         if offset:
             nn.init.zeros_(self.weight[offset - 1])
 
-    def forward(self, positions: Tensor, highest: Optional[int] = None) -> Tensor:  # type: ignore[override]
+    def forward(self, positions: Tensor, highest: Optional[int] = None) -> Tensor:
         """Embeddings [..., d] of positions [...].
 
         Args:
@@ -74,7 +74,7 @@ class SinusoidalPositions(nn.Module):
 def build_level(
     kind: str, size: int, embed_dim: int, name: str, offset: int = 0, zero: bool = False
 ) -> Optional[nn.Module]:
-    """Returns the embedding of one level, None for ``none``; ``ValueError`` for an unknown kind."""
+    """The embedding of one level, None for ``none``; ``ValueError`` for an unknown kind."""
     if kind not in KINDS:
         raise ValueError(f"{name} positions {kind!r}: must be one of {', '.join(KINDS)}")
     if kind == "none":
@@ -85,19 +85,19 @@ def build_level(
 
 
 class StructuralPositions(nn.Module):
-    """E_word[p_w] + E_sentence[p_s] + E_paragraph[p_p] for every packed word.
+    """E_word[p_w] + E_sentence[p_s] + E_paragraph[p_p] for every packed token.
 
-    Sentences and paragraphs are counted from the start of the document, from 0. Words are counted from the start of
-    the sentence, or of the document ("the 135th word of the text"): a learned table then sees few examples of high
-    positions, which is why ``sentence`` is the default. In a later piece of a long document, they count from where
-    the piece begins.
+    Sentences and paragraphs are counted from the start of the document, from 0. Tokens, which [T] calls words, are
+    counted from the start of the sentence, or of the document ("the 135th word of the text"): a learned table then
+    sees few examples of high positions, which is why ``sentence`` is the default. In a later piece of a long document,
+    they count from where the piece begins.
 
     Args:
         embed_dim: d.
         word, sentence, paragraph: the kind of each level, of ``KINDS``.
-        word_scope: where words are counted from, of ``WORD_SCOPES``.
+        word_scope: where tokens are counted from, of ``WORD_SCOPES``.
         max_words, max_sentences, max_paragraphs: sizes of learned tables.
-        word_offset: fairseq's padding index + 1, so that words get exactly fairseq's own embeddings.
+        word_offset: fairseq's padding index + 1, so that tokens get exactly fairseq's own embeddings.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class StructuralPositions(nn.Module):
         self.paragraph = build_level(paragraph, max_paragraphs, embed_dim, "paragraph", zero=True)
 
     def forward(self, layout: DocumentLayout) -> Tensor:
-        """Returns [N, d], or a scalar zero where no level is on."""
+        """[N, d], or a scalar zero where no level is on."""
         total = torch.zeros((), device=layout.device)
         if self.word is not None:
             rows = layout.tokens if self.word_scope == "sentence" else layout.document_tokens
@@ -138,19 +138,19 @@ class StructuralPositions(nn.Module):
 
 
 def segment_distance(tokens: Tensor, break_symbol: int) -> Tensor:
-    """Returns the breaks from each word on, [B, m]: 0 in the last sentence; a break belongs to what it ends."""
+    """The breaks from each token on, [B, m]: 0 in the last sentence; a break belongs to what it ends."""
     return tokens.eq(break_symbol).flip(1).cumsum(1).flip(1)
 
 
 class PositionsWithSegments(nn.Module):
-    """Word positions of a stock encoder plus a learned embedding by distance, which begins at zero.
+    """Token positions of a stock encoder plus a learned embedding by distance, which begins at zero.
 
-    [TS] sec. 3 marks words of context with a prefix, i.e. gives each its own embedding; here a word's embedding is
+    [TS] sec. 3 marks words of context with a prefix, i.e. gives each its own embedding; here a token's embedding is
     shared and what context adds to it is learned once for each distance.
 
     Args:
         words: the encoder's positions, [B, m] tokens to [B, m, d].
-        segments: sentences of a window; extra ones share the last row.
+        segments: sentences of a window; those beyond share the last row.
         embed_dim: d.
         break_symbol: number of the break.
     """
@@ -163,9 +163,10 @@ class PositionsWithSegments(nn.Module):
 
     @property
     def max_positions(self) -> int:
-        """Returns what the word positions allow."""
-        return self.words.max_positions
+        """The most tokens that the encoder's positions allow."""
+        allowed: Any = self.words.max_positions  # an attribute of fairseq's embeddings
+        return int(allowed)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Returns [B, m, d] of tokens [B, m], padded on either side."""
+        """[B, m, d] of tokens [B, m], padded on either side."""
         return self.words(tokens) + self.segments(segment_distance(tokens, self.break_symbol))

@@ -1,12 +1,18 @@
 """Scaled dot-product attention between packed rows, padded only here, in groups of similar length."""
 
-from typing import Optional, Tuple
+from typing import Optional, Protocol, Tuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from docnmt_fairseq.batch.attention_plan import AttentionPlan, Slots
+
+
+class _WithSlots(Protocol):
+    """What the backward pass is given."""
+
+    slots: Slots
 
 
 class _ToSlots(torch.autograd.Function):
@@ -17,12 +23,12 @@ class _ToSlots(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: object, packed: Tensor, slots: Slots) -> Tensor:
+    def forward(ctx: _WithSlots, packed: Tensor, slots: Slots) -> Tensor:
         ctx.slots = slots
         return packed.index_select(0, slots.index)
 
     @staticmethod
-    def backward(ctx: object, gradient: Tensor) -> Tuple[Tensor, None]:
+    def backward(ctx: _WithSlots, gradient: Tensor) -> Tuple[Tensor, None]:
         slots = ctx.slots
         of_items = gradient.index_select(0, slots.slots)
         if len(slots.items) < slots.total:
@@ -34,12 +40,12 @@ class _FromSlots(torch.autograd.Function):
     """Padded slots [slots, ...] to the items that have one, [k, ...]."""
 
     @staticmethod
-    def forward(ctx: object, padded: Tensor, slots: Slots) -> Tensor:
+    def forward(ctx: _WithSlots, padded: Tensor, slots: Slots) -> Tensor:
         ctx.slots = slots
         return padded.index_select(0, slots.slots)
 
     @staticmethod
-    def backward(ctx: object, gradient: Tensor) -> Tuple[Tensor, None]:
+    def backward(ctx: _WithSlots, gradient: Tensor) -> Tuple[Tensor, None]:
         slots = ctx.slots
         of_slots = gradient.new_zeros(len(slots.index), *gradient.shape[1:])
         return of_slots.index_copy_(0, slots.slots, gradient), None
@@ -53,7 +59,7 @@ def ragged_attention(
     dropout: float = 0.0,
     scale: Optional[float] = None,
 ) -> Tensor:
-    """Returns softmax(q kᵀ · scale) v of every row by itself, [T] eq. 1: [queries of the plan, H, d_v].
+    """softmax(q kᵀ · scale) v of every row by itself, [T] eq. 1: [queries of the plan, H, d_v].
 
     Args:
         q: [N_q, H, d_k] packed queries.

@@ -95,7 +95,7 @@ class Recording:
     entries: List[Tuple[nn.Module, Evidence]] = field(default_factory=list)
 
     def of(self, module: nn.Module) -> List[Evidence]:
-        """Returns what that module recorded."""
+        """The evidence of that module."""
         return [evidence for owner, evidence in self.entries if owner is module]
 
 
@@ -104,7 +104,7 @@ _current: ContextVar[Optional[Recording]] = ContextVar("recording", default=None
 
 @contextmanager
 def record(only: Optional[type] = None) -> Iterator[Recording]:
-    """Gives the recording of everything that is computed inside the block, or only of one kind of evidence."""
+    """The recording of everything that is computed inside the block, or only of one kind of evidence."""
     recording = Recording(only)
     token = _current.set(recording)
     try:
@@ -137,7 +137,7 @@ def joined(arrange: Callable[[Tensor], Tensor]) -> Iterator[None]:
 
 
 def observer(module: nn.Module, kind: Optional[type] = None) -> Optional[Observe]:
-    """Returns what takes the evidence of ``module``; None if nobody records it.
+    """The function that takes the evidence of ``module``; None if nobody records it.
 
     Args:
         module: whose evidence it is.
@@ -150,7 +150,7 @@ def observer(module: nn.Module, kind: Optional[type] = None) -> Optional[Observe
 
 
 def weights_observer(module: nn.Module, name: str, over: str) -> Optional[Callable[[Tensor], None]]:
-    """Returns what takes attention weights of ``module`` as :class:`Weights`; None if nobody records."""
+    """The function that takes attention weights of ``module`` as :class:`Weights`; None if nobody records."""
     observe = observer(module)
     return None if observe is None else lambda weights: observe(Weights(name, over, weights))
 
@@ -168,7 +168,7 @@ def weights_of_plan(
     gather: Optional[Tuple[Tensor, Tensor]] = None,
     states: Optional[Tuple[int, int]] = None,
 ) -> Tensor:
-    """Returns softmax(q kᵀ/√d_k) of every row of a plan, [M, K, H]: what ``ragged_attention`` weighs values by.
+    """softmax(q kᵀ/√d_k) of every row of a plan, [M, K, H]: what ``ragged_attention`` weighs values by.
 
     Args:
         q: [N_q, H, d_k] packed queries.

@@ -20,7 +20,7 @@ class SentenceEncoder(nn.Module):
     """Contract of sentence encoders: ``cls(embed_dim, heads)``; one sentence at a time, whatever its neighbours."""
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
-        """Returns sentence encodings S [R, d] from packed states x [N, d] of the tokens in ``sentences``."""
+        """Sentence encodings S [R, d] from packed states x [N, d] of the tokens in ``sentences``."""
         raise NotImplementedError
 
 
@@ -48,7 +48,7 @@ class Source2Token(SentenceEncoder):
         nn.init.xavier_uniform_(self.query)
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
-        """Returns [R, d]; see :class:`SentenceEncoder`."""
+        """[R, d]; see :class:`SentenceEncoder`."""
         keys = self.k_proj(x).unflatten(-1, (self.heads, -1))  # [N, H, d_k]
         values = self.v_proj(x).unflatten(-1, (self.heads, -1))
         scores = (keys * self.query).sum(-1) / math.sqrt(keys.size(-1))  # [N, H]
@@ -66,7 +66,7 @@ class MultiDimSource2Token(SentenceEncoder):
         self.score = projection(embed_dim, embed_dim)  # W_2, b_2
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
-        """Returns [R, d]; see :class:`SentenceEncoder`."""
+        """[R, d]; see :class:`SentenceEncoder`."""
         return sentences.sum(sentences.softmax(self.score(F.elu(self.hidden(x)))) * x)
 
 
@@ -78,7 +78,7 @@ class MeanOfTokens(SentenceEncoder):
         super().__init__()
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
-        """Returns [R, d]; see :class:`SentenceEncoder`."""
+        """[R, d]; see :class:`SentenceEncoder`."""
         return sentences.mean(x)
 
 

@@ -3,17 +3,17 @@
 import re
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, fields
-from typing import Any, Dict, Iterable, Iterator, Optional, Set, Tuple, Type
+from typing import Any, Dict, Iterable, Iterator, Optional, Protocol, Set, Tuple, Type, cast, runtime_checkable
 
 import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models.transformer import Embedding
+from fairseq.tasks import FairseqTask
 from omegaconf import II, OmegaConf
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DecodedTokens, DocumentLayout, PlanKey
-from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import default_of, take_old_names
 
@@ -50,7 +50,7 @@ class DocumentModel:
     def complete(cls, cfg: Any) -> Any:
         """A plain configuration with every option; one newer than the checkpoint is how it was before."""
         if OmegaConf.is_config(cfg):
-            cfg = Namespace(**OmegaConf.to_container(cfg, resolve=True, enum_to_str=True))
+            cfg = Namespace(**cast(Dict[str, Any], OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)))
         take_old_names(cfg, cls.options)
         for known in fields(cls.options):
             if not hasattr(cfg, known.name):
@@ -81,7 +81,7 @@ class DocumentModel:
         """What ``forward`` gives: in training packed [target tokens, …], else [S, width, …]; and extras."""
         if self.training:
             return packed, {**extra, "targets": layout.targets}
-        return targets_of(layout).pad(packed, width=width), extra
+        return layout.target_tokens.pad(packed, width=width), extra
 
     def get_targets(self, sample: Dict[str, Any], net_output: NetOutput) -> Tensor:
         """The targets, packed [target tokens] if the output is: the loss is computed on real tokens only."""
@@ -103,13 +103,6 @@ class TrainedView:
     context_overlap_after: Optional[int] = II("task.context_overlap_after")
 
 
-def targets_of(layout: DocumentLayout) -> Ragged:
-    """The target tokens of a batch that has targets."""
-    if layout.targets is None:
-        raise ValueError("a batch without targets")
-    return layout.targets
-
-
 def completed(src_tokens: Tensor, layout: Optional[DocumentLayout], padding: int) -> Tuple[Tensor, DocumentLayout]:
     """Right-padded tokens [S, m] and a layout on their device, whatever the task gives."""
     if layout is not None:
@@ -120,7 +113,7 @@ def completed(src_tokens: Tensor, layout: Optional[DocumentLayout], padding: int
     return src_tokens.gather(1, order), DocumentLayout.of_single_sentences(lengths).to(src_tokens.device)
 
 
-def embeddings(task: Any, widths: Tuple[int, int], share_all: bool) -> Tuple[nn.Embedding, nn.Embedding]:
+def embeddings(task: FairseqTask, widths: Tuple[int, int], share_all: bool) -> Tuple[nn.Embedding, nn.Embedding]:
     """The embeddings of source and target.
 
     Args:
@@ -140,11 +133,19 @@ def embeddings(task: Any, widths: Tuple[int, int], share_all: bool) -> Tuple[nn.
     return of_source, of_source if share_all else Embedding(len(target), widths[1], target.pad())
 
 
+@runtime_checkable
+class AsksForPlans(Protocol):
+    """A part that says which plans it will ask a layout for."""
+
+    def plans(self) -> Iterable[PlanKey[Any]]:
+        """The plans."""
+
+
 def plans_of(modules: Iterable[nn.Module]) -> Iterator[PlanKey[Any]]:
     """The plans that the parts of some modules will ask for; parts say so by a method ``plans``."""
     for module in modules:
         for part in module.modules():
-            if hasattr(part, "plans"):
+            if isinstance(part, AsksForPlans):
                 yield from part.plans()
 
 

@@ -5,6 +5,7 @@ from typing import Dict
 
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerModel, base_architecture
+from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from docnmt_fairseq.errors import InputError
@@ -28,8 +29,8 @@ class ConcatenationTransformer(TransformerModel):
         )
 
     @classmethod
-    def build_model(cls, args: Namespace, task: object) -> "ConcatenationTransformer":
-        """Returns the model; ``InputError`` for segments that nobody divides."""
+    def build_model(cls, args: Namespace, task: FairseqTask) -> "ConcatenationTransformer":
+        """The model; ``InputError`` for segments that nobody divides."""
         model = super().build_model(args, task)
         if getattr(args, "segment_embeddings", False):
             if "concatenate_source" not in getattr(task, "view_defaults", {}):

@@ -2,6 +2,7 @@
 
 from typing import Any, Callable, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
 
+from fairseq.data import Dictionary
 from fairseq.models.transformer import Embedding
 from torch import Tensor, nn
 
@@ -94,7 +95,7 @@ class FeatureEncoder(SourceEncoder):
 
 def source_encoder(
     cfg: ExtraSourceOptions,
-    dictionary: Any,
+    dictionary: Dictionary,
     sizes: Tuple[int, int],
     dropout: float,
     make_separate: Callable[[Optional[nn.Embedding]], SourceEncoder],
@@ -115,7 +116,7 @@ def source_encoder(
     """
     embed_dim, width = sizes
     shared = str(cfg.extra_encoder) == SHARED
-    if given.width:
+    if given.dictionary is None:
         return FeatureEncoder(given.width, width, dropout)
     if shared and given.spec.of_document:
         return None
@@ -205,6 +206,7 @@ class ExtraSources(nn.Module):
             if encoder is None:
                 found.append(SourceStates(states, self.rows[number]))
                 continue
+            given: Optional[Tuple[Tensor, Optional[DocumentLayout]]]
             if spec.of_document:
                 apart = layout.plan(NeighboursApart(self.neighbours[number]))
                 given = None if apart is None else (tokens.index_select(0, apart.tokens), apart.layout)

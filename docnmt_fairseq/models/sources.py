@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.errors import InputError
@@ -35,6 +36,16 @@ class PreviousTargets:
 
     projected: Tensor
     padding: Tensor
+
+    @classmethod
+    def of_sentences(cls, previous: List[List[Tensor]]) -> "PreviousTargets":
+        """Those of sentences, each with the [m_t, w] of the target sentences before it; at least one has some."""
+        most = max(map(len, previous))
+        absent = next(before[0] for before in previous if before)[:0]
+        every = [sentence for before in previous for sentence in [*before, *[absent] * (most - len(before))]]
+        projected = pad_sequence(every, batch_first=True).unflatten(0, (-1, most))
+        lengths = torch.tensor([len(sentence) for sentence in every], device=absent.device).view(-1, most, 1)
+        return cls(projected, torch.arange(projected.size(2), device=absent.device) >= lengths)
 
     def of(self, sentences: Tensor) -> "PreviousTargets":
         """Those of some of the sentences."""

@@ -44,7 +44,7 @@ class FlatCombination(AttentionCombination):
 
     @classmethod
     def problems(cls, config: CombinationConfig) -> List[str]:
-        """Returns what cannot be built; see :class:`AttentionCombination`."""
+        """What cannot be built; see :class:`AttentionCombination`."""
         found = super().problems(config)
         if found:
             return found
@@ -55,7 +55,7 @@ class FlatCombination(AttentionCombination):
         return found
 
     def project_sources(self, states: List[Tensor]) -> List[Tensor]:
-        """Returns keys and values of every source, [..., key_dim + d_v], or what is both, [..., key_dim]."""
+        """Keys and values of every source, [..., key_dim + d_v], or what is both, [..., key_dim]."""
         return [self.project_source(of_source, number) for number, of_source in enumerate(states)]
 
     def project_source(self, states: Tensor, number: int) -> Tensor:
@@ -64,7 +64,7 @@ class FlatCombination(AttentionCombination):
         return keys if self.values is None else torch.cat([keys, self.values[number](states)], dim=-1)
 
     def split(self, one: Tensor) -> Tuple[Tensor, Tensor]:
-        """Returns keys and values."""
+        """Keys and values."""
         if self.values is None:
             return one, one
         return one.split([self.score.key_dim, one.size(-1) - self.score.key_dim], dim=-1)
@@ -72,11 +72,12 @@ class FlatCombination(AttentionCombination):
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """Returns [S, b, d_c] and [S, b, K], with sentinel K + 1; see :class:`AttentionCombination`."""
+        """[S, b, d_c] and [S, b, K], with sentinel K + 1; see :class:`AttentionCombination`."""
         padding = torch.cat(paddings, dim=-1)
         keys, values = self.split(torch.cat(projected, dim=1))
-        energies, lengths, own = self.score(x, keys), [one.size(1) for one in projected], None  # [S, H, b, Σ n]
-        hidden = absent(padding)[..., None]
+        energies, lengths = self.score(x, keys), [one.size(1) for one in projected]  # [S, H, b, Σ n]
+        own: Optional[Tensor] = None
+        hidden: Optional[Tensor] = absent(padding)[..., None]
         if self.sentinel is not None:
             key, own = self.split(self.project_source(self.sentinel(x, evidence), len(projected)))
             of_own = self.score(x.flatten(0, 1)[:, None], key.flatten(0, 1)[:, None])  # [S · b, H, 1, 1]
@@ -88,14 +89,14 @@ class FlatCombination(AttentionCombination):
         return context if hidden is None else context.masked_fill(hidden, 0), torch.stack(shares, dim=-1)
 
     def main_source(self) -> Dict[str, str]:
-        """Returns the names of what an attention to the first source has; see :class:`AttentionCombination`."""
+        """The names of what an attention to the first source has; see :class:`AttentionCombination`."""
         if not self.score.multi_head or self.values is None:
             return {}
         return {"q_proj": "score.query", "k_proj": "score.keys.0", "v_proj": "values.0", "out_proj": "project"}
 
 
 def value_projections(score: Type[AttentionScore], widths: Tuple[int, ...], value_dim: int) -> nn.ModuleList:
-    """Returns U_c^{(k)} of every source, from its width to ``value_dim``, initialised as its kind of score has it.
+    """U_c^{(k)} of every source, from its width to ``value_dim``, initialised as its kind of score has it.
 
     CA-ATT's are small: it adds up what they give, and the sum of a hundred unlike vectors is ten times as large.
     """

@@ -42,15 +42,15 @@ class HierarchicalCombination(SeparateAttentions):
 
     @classmethod
     def problems(cls, config: CombinationConfig) -> List[str]:
-        """Returns what cannot be built; see :class:`AttentionCombination`."""
+        """What cannot be built; see :class:`AttentionCombination`."""
         found = super().problems(config)
         return found or sharing_problems(ATTENTION_SCORES[config.combination_attention].over_contexts, config)
 
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """Returns [S, b, d_c] and β [S, b, K], with sentinel K + 1; see :class:`AttentionCombination`."""
-        contexts = list(self.attend(x, projected, paddings)[0])
+        """[S, b, d_c] and β [S, b, K], with sentinel K + 1; see :class:`AttentionCombination`."""
+        contexts, _ = self.attend(x, projected, paddings)
         hidden = [absent(padding).expand(x.shape[:2]) for padding in paddings]
         if self.sentinel is not None:
             contexts.append(self.sentinel(x, evidence))

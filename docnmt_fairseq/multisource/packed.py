@@ -98,4 +98,4 @@ class TargetsToSources(PlanKey[CombinationPlan]):
 
     def make(self, layout: DocumentLayout) -> CombinationPlan:
         """See :class:`PlanKey`."""
-        return CombinationPlan.make(layout.targets, [layout.plan(source) for source in self.sources])
+        return CombinationPlan.make(layout.target_tokens, [layout.plan(source) for source in self.sources])

@@ -6,6 +6,7 @@ is χ, how little the state depends on the query ([Z] eq. 26, or one of the form
 """
 
 import math
+from typing import Tuple
 
 import torch
 from torch import Tensor, nn
@@ -35,15 +36,15 @@ class AttentionScore(nn.Module):
 
     @classmethod
     def width_of_keys(cls, query_dim: int, score_dim: int) -> int:
-        """Returns ``key_dim`` of a score of these sizes: that of queries, where a score has no space of its own."""
+        """``key_dim`` of a score of these sizes: that of queries, where a score has no space of its own."""
         return query_dim
 
     def key(self, states: Tensor, source: int) -> Tensor:
-        """Returns keys [..., key_dim] of states [..., d_k] of the source of that number."""
+        """Keys [..., key_dim] of states [..., d_k] of the source of that number."""
         return self.keys[source](states)
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
-        """Returns energies e [S, H, b, n] of queries x [S, b, d_q] and keys [S, n, key_dim] of any source."""
+        """Energies e [S, H, b, n] of queries x [S, b, d_q] and keys [S, n, key_dim] of any source."""
         raise NotImplementedError
 
 
@@ -58,7 +59,7 @@ class AdditiveScore(AttentionScore):
     U^{(k)} a source can be preferred whatever its states are.
     """
 
-    def __init__(self, query_dim: int, source_dims: "tuple[int, ...]", score_dim: int, heads: int = 1):
+    def __init__(self, query_dim: int, source_dims: Tuple[int, ...], score_dim: int, heads: int = 1):
         super().__init__()
         self.key_dim = self.width_of_keys(query_dim, score_dim)
         self.query = projection(query_dim, score_dim, zero_bias=True)  # W
@@ -67,11 +68,11 @@ class AdditiveScore(AttentionScore):
 
     @classmethod
     def width_of_keys(cls, query_dim: int, score_dim: int) -> int:
-        """Returns ``score_dim``."""
+        """``score_dim``: the space that scores are computed in."""
         return score_dim
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
-        """Returns [S, 1, b, n]."""
+        """[S, 1, b, n]."""
         return self.energy(torch.tanh(self.query(x)[:, :, None] + keys[:, None])).squeeze(-1)[:, None]
 
 
@@ -81,13 +82,13 @@ class GeneralScore(AttentionScore):
 
     over_contexts = "luong"
 
-    def __init__(self, query_dim: int, source_dims: "tuple[int, ...]", score_dim: int, heads: int = 1):
+    def __init__(self, query_dim: int, source_dims: Tuple[int, ...], score_dim: int, heads: int = 1):
         super().__init__()
         self.key_dim = self.width_of_keys(query_dim, score_dim)
         self.keys = nn.ModuleList(projection(width, query_dim, bias=False) for width in source_dims)  # W^{(k)}
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
-        """Returns [S, 1, b, n]."""
+        """[S, 1, b, n]."""
         return (x @ keys.transpose(1, 2))[:, None]
 
 
@@ -98,7 +99,7 @@ class DotProductScore(AttentionScore):
     multi_head = True
     over_contexts = "dot-product"
 
-    def __init__(self, query_dim: int, source_dims: "tuple[int, ...]", score_dim: int, heads: int = 1):
+    def __init__(self, query_dim: int, source_dims: Tuple[int, ...], score_dim: int, heads: int = 1):
         super().__init__()
         self.key_dim = self.width_of_keys(query_dim, score_dim)
         self.heads = heads
@@ -106,7 +107,7 @@ class DotProductScore(AttentionScore):
         self.keys = nn.ModuleList(projection(width, query_dim, gain=2**-0.5) for width in source_dims)  # U^{(k)}
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
-        """Returns [S, H, b, n]."""
+        """[S, H, b, n]."""
         q, k = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in (self.query(x), keys))  # [S, H, ·, d_q/H]
         return (q / math.sqrt(q.size(-1))) @ k.transpose(-1, -2)
 
@@ -117,7 +118,7 @@ class LinearScore(AttentionScore):
 
     context_free = True
 
-    def __init__(self, query_dim: int, source_dims: "tuple[int, ...]", score_dim: int, heads: int = 1):
+    def __init__(self, query_dim: int, source_dims: Tuple[int, ...], score_dim: int, heads: int = 1):
         super().__init__()
         self.key_dim = self.width_of_keys(query_dim, score_dim)
         self.query = projection(query_dim, 1, zero_bias=True)  # u, b
@@ -125,11 +126,11 @@ class LinearScore(AttentionScore):
 
     @classmethod
     def width_of_keys(cls, query_dim: int, score_dim: int) -> int:
-        """Returns 1."""
+        """1: what a state adds to its energy is a number."""
         return 1
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
-        """Returns [S, 1, b, n]."""
+        """[S, 1, b, n]."""
         return (self.query(x) + keys.transpose(1, 2))[:, None]
 
 

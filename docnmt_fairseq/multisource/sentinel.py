@@ -19,5 +19,5 @@ class Sentinel(nn.Module):
         self.gate = projection(evidence_dim, query_dim, zero_bias=True)  # [W_y W_s], b
 
     def forward(self, x: Tensor, evidence: Tensor) -> Tensor:
-        """Returns [S, b, d_q] from s_i [S, b, d_q] and evidence [S, b, d_e]."""
+        """[S, b, d_q] from s_i [S, b, d_q] and evidence [S, b, d_e]."""
         return torch.sigmoid(self.gate(evidence)) * x

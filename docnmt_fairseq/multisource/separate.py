@@ -22,7 +22,7 @@ class Concatenation(SeparateAttentions):
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """Returns [S, b, d_c] and [S, b, K]; see :class:`AttentionCombination`."""
+        """[S, b, d_c] and [S, b, K]; see :class:`AttentionCombination`."""
         contexts, shares = self.attend(x, projected, paddings)
         return self.project(torch.cat(contexts, dim=-1)), torch.stack(shares, dim=-1)
 
@@ -37,7 +37,7 @@ class Parallel(SeparateAttentions):
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """Returns [S, b, d_c] and [S, b, K]; see :class:`AttentionCombination`."""
+        """[S, b, d_c] and [S, b, K]; see :class:`AttentionCombination`."""
         contexts, shares = self.attend(x, projected, paddings)
         return torch.stack(contexts).sum(0), torch.stack(shares, dim=-1)
 
@@ -57,7 +57,7 @@ class Serial(SeparateAttentions):
 
     @classmethod
     def problems(cls, config: CombinationConfig) -> List[str]:
-        """Returns what cannot be built; see :class:`AttentionCombination`."""
+        """What cannot be built; see :class:`AttentionCombination`."""
         found = super().problems(config)
         if config.query_dim != config.output_dim:
             widths = f"{config.output_dim} and {config.query_dim}"
@@ -68,7 +68,7 @@ class Serial(SeparateAttentions):
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """Returns [S, b, d_c] and [S, b, K]; see :class:`AttentionCombination`."""
+        """[S, b, d_c] and [S, b, K]; see :class:`AttentionCombination`."""
         total, shares = torch.zeros_like(x), []
         for number, (attend, one, padding) in enumerate(zip(self.attentions, projected, paddings)):
             query = x if number == 0 else self.norms[number - 1](x + total)

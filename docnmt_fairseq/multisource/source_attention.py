@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.layers.initialisation import projection
+from docnmt_fairseq.layers.modules import ModulesOf
 from docnmt_fairseq.multisource.base import AttentionCombination, CombinationConfig
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
 from docnmt_fairseq.multisource.state_sums import state_sum_of
@@ -38,21 +39,21 @@ class SourceAttention(nn.Module):
         self.project = projection(values, self.width, zero_bias=True) if projects else nn.Identity()
 
     def project_source(self, states: Tensor) -> Tensor:
-        """Returns keys and values [..., key_dim + d_v] of states [..., d_k]."""
+        """Keys and values [..., key_dim + d_v] of states [..., d_k]."""
         return torch.cat([self.score.key(states, 0), self.values(states)], dim=-1)
 
     def parts(self, x: Tensor, one: Tensor, padding: Tensor) -> Tuple[Tensor, Tensor]:
-        """Returns what is read, [S, b, d_v], and which part of it comes from which state, [S, H, b, n]."""
+        """What is read, [S, b, d_v], and which part of it comes from which state, [S, H, b, n]."""
         keys, values = one.split([self.score.key_dim, one.size(-1) - self.score.key_dim], dim=-1)
         return self.state_sum(x, self.score(x, keys), values, padding)
 
     def forward(self, x: Tensor, one: Tensor, padding: Tensor) -> Tuple[Tensor, Tensor]:
-        """Returns c^{(k)} [S, b, width], zero where there is no state, and the part that comes from states, [S, b]."""
+        """c^{(k)} [S, b, width], zero where there is no state, and the part that comes from states, [S, b]."""
         read, parts = self.parts(x, one, padding)
         return self.project(read).masked_fill(absent(padding)[..., None], 0), parts.sum(-1).mean(1)
 
     def names(self, prefix: str) -> Dict[str, str]:
-        """Returns the parameters by fairseq's names; see :meth:`AttentionCombination.main_source`."""
+        """The parameters by fairseq's names; see :meth:`AttentionCombination.main_source`."""
         if not self.score.multi_head:
             return {}
         own = {"q_proj": "score.query", "k_proj": "score.keys.0", "v_proj": "values", "out_proj": "project"}
@@ -60,7 +61,7 @@ class SourceAttention(nn.Module):
 
 
 def absent(padding: Tensor) -> Tensor:
-    """Returns which queries see no state at all, [S, 1 or b], from padding [S, n] or [S, b, n]."""
+    """Which queries see no state at all, [S, 1 or b], from padding [S, n] or [S, b, n]."""
     return padding.all(-1) if padding.dim() == 3 else padding.all(-1, keepdim=True)
 
 
@@ -75,16 +76,17 @@ class SeparateAttentions(AttentionCombination):
     def __init__(self, config: CombinationConfig, output_dim: Optional[int] = None):
         super().__init__(config)
         numbers = range(len(config.source_dims))
-        self.attentions = nn.ModuleList(SourceAttention(config, number, output_dim) for number in numbers)
+        self.attentions = ModulesOf(SourceAttention(config, number, output_dim) for number in numbers)
 
     def project_sources(self, states: List[Tensor]) -> List[Tensor]:
-        """Returns keys and values of every source; see :class:`AttentionCombination`."""
+        """Keys and values of every source; see :class:`AttentionCombination`."""
         return [attention.project_source(of_source) for attention, of_source in zip(self.attentions, states)]
 
     def attend(self, x: Tensor, projected: List[Tensor], paddings: List[Tensor]) -> Tuple[List[Tensor], List[Tensor]]:
-        """Returns c^{(k)} [S, b, width] and the part of it that comes from states [S, b], of every source."""
-        return tuple(zip(*(attend(x, *source) for attend, *source in zip(self.attentions, projected, paddings))))
+        """c^{(k)} [S, b, width] and the part of it that comes from states [S, b], of every source."""
+        found = [attend(x, *source) for attend, *source in zip(self.attentions, projected, paddings)]
+        return [context for context, _ in found], [share for _, share in found]
 
     def main_source(self) -> Dict[str, str]:
-        """Returns the names of the first attention's parameters; see :class:`AttentionCombination`."""
+        """The names of the first attention's parameters; see :class:`AttentionCombination`."""
         return self.attentions[0].names("attentions.0")

@@ -11,12 +11,12 @@ from docnmt_fairseq.multisource.scores import AttentionScore
 
 
 def over_heads(padding: Tensor) -> Tensor:
-    """Returns padding [S, n] or [S, b, n] in the shape of energies: [S, 1, 1 or b, n]."""
+    """Padding [S, n] or [S, b, n] in the shape of energies: [S, 1, 1 or b, n]."""
     return padding[:, None] if padding.dim() == 3 else padding[:, None, None]
 
 
 def masked_softmax(energies: Tensor, padding: Tensor) -> Tensor:
-    """Returns the softmax over the last dimension of [S, H, b, n]; zero at padding, and where all of it is padding."""
+    """The softmax over the last dimension of [S, H, b, n]; zero at padding, and where all of it is padding."""
     hidden = over_heads(padding)
     weights = energies.masked_fill(hidden, torch.finfo(energies.dtype).min).softmax(-1)
     return weights.masked_fill(hidden, 0)
@@ -32,7 +32,7 @@ class StateSum(nn.Module):
     def forward(
         self, x: Tensor, energies: Tensor, values: Tensor, padding: Tensor, own: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """Returns vectors [S, b, d_v], and which part of each comes from which state, [S, H, b, n].
+        """Vectors [S, b, d_v], and which part of each comes from which state, [S, H, b, n].
 
         Args:
             x: [S, b, d_q] queries.
@@ -51,7 +51,7 @@ class SoftmaxSum(StateSum):
     def forward(
         self, x: Tensor, energies: Tensor, values: Tensor, padding: Tensor, own: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """Returns [S, b, d_v] and α [S, H, b, n]; see :class:`StateSum`."""
+        """[S, b, d_v] and α [S, H, b, n]; see :class:`StateSum`."""
         weights = masked_softmax(energies, padding)
         used, parts = self.dropout(weights), (energies.size(1), -1)
         of_states = used[..., : values.size(1)] @ values.unflatten(-1, parts).transpose(1, 2)  # [S, H, b, d_v/H]
@@ -86,7 +86,7 @@ class ContextFreeSum(StateSum, ChiGated):
     def forward(
         self, x: Tensor, energies: Tensor, values: Tensor, padding: Tensor, own: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """Returns [S, b, d_v] and (1 − χ)/n [S, 1, b, n]; see :class:`StateSum`."""
+        """[S, b, d_v] and (1 − χ)/n [S, 1, b, n]; see :class:`StateSum`."""
         chi = energies.sigmoid()
         present = (~over_heads(padding)).to(chi.dtype).expand_as(chi)
         self.show(lambda: (present * chi).sum(-1) / present.sum(-1))
@@ -95,10 +95,10 @@ class ContextFreeSum(StateSum, ChiGated):
         return vectors, present * (1 - chi) / present.sum(-1, keepdim=True).clamp_min(1)
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """Gives the parameters of the score; see :class:`ChiGated`. The vectors are v(c): s_i come from elsewhere."""
+        """The parameters of the score; see :class:`ChiGated`. The vectors are v(c): s_i come from elsewhere."""
         return self._score[0].parameters()
 
 
 def state_sum_of(score: AttentionScore, query_dim: int, value_dim: int, dropout: float) -> StateSum:
-    """Returns the sum of states by that score; see :class:`ContextFreeSum` for the widths."""
+    """The sum of states by that score; see :class:`ContextFreeSum` for the widths."""
     return ContextFreeSum(score, query_dim, value_dim, dropout) if score.context_free else SoftmaxSum(dropout)

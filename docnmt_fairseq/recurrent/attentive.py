@@ -21,7 +21,7 @@ class AttentiveCell(nn.Module):
     cell: RecurrentCell
 
     def forward(self, y: Tensor, state: State, attend: Attend) -> Tuple[State, Tensor, Tensor]:
-        """Returns the next state s_i, the context vector c_i [B, d_c] and its shares.
+        """The next state s_i, the context vector c_i [B, d_c] and its shares.
 
         Args:
             y: [B, d_y] the embedded tokens y_{i−1}.
@@ -46,7 +46,7 @@ class AttendFirst(AttentiveCell):
         self.cell = RECURRENT_CELLS[cell](input_dim + context_dim, state_dim)
 
     def forward(self, y: Tensor, state: State, attend: Attend) -> Tuple[State, Tensor, Tensor]:
-        """Returns s_i, c_i and its shares; see :class:`AttentiveCell`."""
+        """s_i, c_i and its shares; see :class:`AttentiveCell`."""
         context, shares = attend(state[0])
         return self.cell.step(torch.cat([y, context], dim=-1), state), context, shares
 
@@ -60,7 +60,7 @@ class ConditionalGRU(AttentiveCell):
         self.cell = RECURRENT_CELLS["gru"](context_dim, state_dim)
 
     def forward(self, y: Tensor, state: State, attend: Attend) -> Tuple[State, Tensor, Tensor]:
-        """Returns s_i, c_i and its shares; see :class:`AttentiveCell`."""
+        """s_i, c_i and its shares; see :class:`AttentiveCell`."""
         state = self.before.step(y, state)
         context, shares = attend(state[0])
         return self.cell.step(context, state), context, shares
@@ -88,12 +88,12 @@ DECODER_CELLS = DecoderCells()
 
 
 def attentive_cell(name: str, input_dim: int, context_dim: int, state_dim: int) -> AttentiveCell:
-    """Returns the attending cell of a name in ``DECODER_CELLS``; see :class:`AttendFirst` for the widths."""
+    """The attending cell of a name in ``DECODER_CELLS``; see :class:`AttendFirst` for the widths."""
     if name in CONDITIONAL:
         return CONDITIONAL[name][0](input_dim, context_dim, state_dim)
     return AttendFirst(name, input_dim, context_dim, state_dim)
 
 
 def plain_cell(name: str) -> str:
-    """Returns the cell of a decoder's layers above the one that attends, a name in ``RECURRENT_CELLS``."""
+    """The cell of a decoder's layers above the one that attends, a name in ``RECURRENT_CELLS``."""
     return CONDITIONAL[name][1] if name in CONDITIONAL else name

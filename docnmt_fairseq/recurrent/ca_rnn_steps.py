@@ -4,7 +4,7 @@ The inputs' part of all sums comes before, in one product; the weights' gradient
 Between them a step is three products and few passes over its rows, in place.
 """
 
-from typing import List, Tuple
+from typing import List, Optional, Protocol, Tuple
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ tanh_backward = torch.ops.aten.tanh_backward
 
 
 def step_slices(order: StepOrder) -> List[slice]:
-    """Returns the places of every step."""
+    """The places of every step."""
     slices, start = [], 0
     for size in order.sizes:
         slices.append(slice(start, start + size))
@@ -25,12 +25,24 @@ def step_slices(order: StepOrder) -> List[slice]:
     return slices
 
 
+class _StepsContext(Protocol):
+    """What the forward pass leaves to the backward pass."""
+
+    order: StepOrder
+    saved_tensors: Tuple[Tensor, ...]
+    needs_input_grad: Tuple[bool, ...]
+
+    def save_for_backward(self, *tensors: Tensor) -> None: ...
+
+    def mark_non_differentiable(self, *outputs: Tensor) -> None: ...
+
+
 class ContextAwareSteps(torch.autograd.Function):
     """The outputs y of [Z] eq. 34 and 36, with weights stacked as in ``ContextAwareRNN``."""
 
     @staticmethod
     def forward(
-        ctx: object,
+        ctx: _StepsContext,
         x: Tensor,
         y: Tensor,
         c: Tensor,
@@ -42,7 +54,7 @@ class ContextAwareSteps(torch.autograd.Function):
         peephole: Tensor,
         order: StepOrder,
     ) -> Tuple[Tensor, Tensor]:
-        """Returns y [N, d] and, without a gradient, f [N]; in the order of steps as everything here.
+        """y [N, d] and, without a gradient, f [N]; in the order of steps as everything here.
 
         Args:
             ctx: what backward needs.
@@ -79,8 +91,8 @@ class ContextAwareSteps(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: object, of_outputs: Tensor, *of_gates: Tensor) -> Tuple:
-        """Returns the gradients of what :meth:`forward` takes."""
+    def backward(ctx: _StepsContext, of_outputs: Tensor, *of_gates: Tensor) -> Tuple[Optional[Tensor], ...]:
+        """The gradients of what :meth:`forward` takes."""
         values, cells, outputs, x, y0, c0, of_input, *weights, peephole = ctx.saved_tensors
         before, d = ctx.order.before, y0.size(1)
         last_cells = torch.cat([c0, cells.index_select(0, before)])

@@ -1,6 +1,6 @@
 """The contract of recurrent cells, and their registry."""
 
-from typing import Optional, Tuple
+from typing import Optional, Tuple, Type, Union
 
 import torch
 from torch import Tensor, nn
@@ -29,15 +29,15 @@ class RecurrentCell(nn.Module):
         self.input_dim, self.state_dim = input_dim, state_dim
 
     def initial(self, rows: int, like: Tensor) -> State:
-        """Returns a state of zeros, [rows, d] each, of the kind and on the device of ``like``."""
+        """A state of zeros, [rows, d] each, of the kind and on the device of ``like``."""
         return tuple(like.new_zeros(rows, self.state_dim) for _ in range(self.parts))
 
     def step(self, x: Tensor, state: State) -> State:
-        """Returns the next state of rows with inputs x [B, input_dim]."""
+        """The next state of rows with inputs x [B, input_dim]."""
         raise NotImplementedError
 
     def sequence(self, x: Tensor, order: StepOrder, initial: Optional[State] = None) -> Tensor:
-        """Returns the outputs [N, d] of all steps of the rows, item by item as in x.
+        """The outputs [N, d] of all steps of the rows, item by item as in x.
 
         Args:
             x: packed inputs [N, input_dim].
@@ -50,7 +50,7 @@ class RecurrentCell(nn.Module):
         return self.run(x.index_select(0, order.items), first, order).index_select(0, order.places)
 
     def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
-        """Returns :meth:`sequence`, inputs, states and outputs being in the order of steps."""
+        """:meth:`sequence`, inputs, states and outputs being in the order of steps."""
         raise NotImplementedError
 
 
@@ -60,16 +60,15 @@ RECURRENT_CELLS: Registry[RecurrentCell] = Registry("recurrent cell")
 class TorchCell(RecurrentCell):
     """A cell whose rows go through one of PyTorch's recurrent layers at once."""
 
-    layer: type
+    layer: Type[Union[nn.GRU, nn.LSTM]]
 
     def __init__(self, input_dim: int, state_dim: int):
         super().__init__(input_dim, state_dim)
         self.rnn = self.layer(input_dim, state_dim)
 
-    def parameters_of_step(self) -> "tuple[Tensor, ...]":
-        """Returns the weights and biases, of the input and of the state."""
-        rnn = self.rnn
-        return rnn.weight_ih_l0, rnn.weight_hh_l0, rnn.bias_ih_l0, rnn.bias_hh_l0
+    def parameters_of_step(self) -> Tuple[Tensor, ...]:
+        """The weights and biases, of the input and of the state."""
+        return tuple(self.rnn.all_weights[0])
 
 
 @RECURRENT_CELLS.register("gru")
@@ -79,11 +78,11 @@ class GRU(TorchCell):
     layer = nn.GRU
 
     def step(self, x: Tensor, state: State) -> State:
-        """Returns (h,); see :class:`RecurrentCell`."""
+        """(h,); see :class:`RecurrentCell`."""
         return (torch.gru_cell(x, state[0], *self.parameters_of_step()),)
 
     def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
-        """Returns [N, d]; see :class:`RecurrentCell`."""
+        """[N, d]; see :class:`RecurrentCell`."""
         return self.rnn(PackedSequence(x, order.batch_sizes), initial[0][None])[0].data
 
 
@@ -95,10 +94,10 @@ class LSTM(TorchCell):
     layer = nn.LSTM
 
     def step(self, x: Tensor, state: State) -> State:
-        """Returns (h, c); see :class:`RecurrentCell`."""
+        """(h, c); see :class:`RecurrentCell`."""
         return tuple(torch.lstm_cell(x, state, *self.parameters_of_step()))
 
     def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
-        """Returns [N, d]; see :class:`RecurrentCell`."""
+        """[N, d]; see :class:`RecurrentCell`."""
         first = tuple(part[None] for part in initial)
         return self.rnn(PackedSequence(x, order.batch_sizes), first)[0].data

@@ -9,6 +9,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.batch.steps import StepOrder, StepsOfTokens
 from docnmt_fairseq.layers.initialisation import projection
+from docnmt_fairseq.layers.modules import ModulesOf
 from docnmt_fairseq.options import Choices
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
 
@@ -28,8 +29,8 @@ class BidirectionalLayers(nn.Module):
         super().__init__()
         widths = [input_dim, *[2 * state_dim] * (layers - 1)]
         kind = RECURRENT_CELLS[cell]
-        self.forwards = nn.ModuleList(kind(width, state_dim) for width in widths)
-        self.backwards = nn.ModuleList(kind(width, state_dim) for width in widths)
+        self.forwards = ModulesOf(kind(width, state_dim) for width in widths)
+        self.backwards = ModulesOf(kind(width, state_dim) for width in widths)
         self.dropout = nn.Dropout(dropout)
         self.output_dim = 2 * state_dim
 
@@ -87,6 +88,6 @@ class DeepOutput(nn.Module):
         )
 
     def forward(self, s: Tensor, y: Tensor, c: Tensor) -> Tensor:
-        """Returns [..., output_dim]."""
+        """t_i [..., output_dim]."""
         sums = self.sums(torch.cat([s, y, c], dim=-1))
         return sums.unflatten(-1, (-1, 2)).amax(-1) if self.maxout else torch.tanh(sums)

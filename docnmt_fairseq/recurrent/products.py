@@ -5,26 +5,34 @@ the weights anew at every step of a recurrence.
 """
 
 import functools
-from typing import Callable, Optional, Tuple
+from typing import Callable, NamedTuple, Optional
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from docnmt_fairseq.context.conditional.kernels.precision import without_autocast
+from docnmt_fairseq.layers.precision import without_autocast
+
+
+class _OneDNN(NamedTuple):
+    """oneDNN's product, and what packs weights for it."""
+
+    linear: Callable[..., Tensor]
+    pack: Callable[[Tensor, int], Tensor]
 
 
 @functools.cache
-def _onednn() -> Optional[Tuple[Callable, Callable]]:
-    """Returns oneDNN's product, and what packs weights for it; None where PyTorch is built without."""
+def _onednn() -> Optional[_OneDNN]:
+    """What PyTorch has of oneDNN; None where it is built without."""
     try:
-        return torch.ops.mkldnn._linear_pointwise, torch.ops.mkldnn._reorder_linear_weight
+        return _OneDNN(torch.ops.mkldnn._linear_pointwise, torch.ops.mkldnn._reorder_linear_weight)
     except (AttributeError, RuntimeError):
         return None
 
 
-def _served(x: Tensor) -> bool:
-    return x.device.type == "cpu" and x.dtype == torch.float32 and x.numel() > 0 and _onednn() is not None
+def _serving(x: Tensor) -> Optional[_OneDNN]:
+    """oneDNN where it can compute with x, else None."""
+    return _onednn() if x.device.type == "cpu" and x.dtype == torch.float32 and x.numel() > 0 else None
 
 
 def _plain(x: Tensor, weight: Tensor) -> Tensor:
@@ -33,16 +41,17 @@ def _plain(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def product(x: Tensor, weight: Tensor) -> Tensor:
-    """Returns x weightᵀ, [M, N] from [M, K] and [N, K], of their type also under autocast; no gradient."""
-    if not _served(x):
+    """x weightᵀ, [M, N] from [M, K] and [N, K], of their type also under autocast; no gradient."""
+    onednn = _serving(x)
+    if onednn is None:
         return _plain(x, weight)
-    return _onednn()[0](x.contiguous(), weight.contiguous(), None, "none", [], "")
+    return onednn.linear(x.contiguous(), weight.contiguous(), None, "none", [], "")
 
 
 def repeated_product(weight: Tensor, rows: int) -> Callable[[Tensor], Tensor]:
-    """Returns the function from x [M, K] to x weightᵀ [M, N], for many x of some ``rows``; no gradient."""
-    if not _served(weight):
+    """The function from x [M, K] to x weightᵀ [M, N], for many x of some ``rows``; no gradient."""
+    onednn = _serving(weight)
+    if onednn is None:
         return lambda x: _plain(x, weight)
-    linear, pack = _onednn()
-    packed = pack(weight.contiguous(), rows)
+    linear, packed = onednn.linear, onednn.pack(weight.contiguous(), rows)
     return lambda x: linear(x.contiguous(), packed, None, "none", [], "")

@@ -112,13 +112,4 @@ def project(decoder: FairseqDecoder, sentences: List[Tensor], sources: Sources) 
 
 def show_previous(encoder_out: EncoderOut, previous: List[List[Tensor]]) -> None:
     """Puts the previous target sentences [m_t, w] of each sentence into an encoder's output."""
-    encoder_out[SOURCES] = [replace(Sources.of(encoder_out), previous=_padded(previous))]
-
-
-def _padded(previous: List[List[Tensor]]) -> PreviousTargets:
-    most = max(len(of_row) for of_row in previous)
-    absent = next(of_row[0] for of_row in previous if of_row)[:0]
-    every = [sentence for of_row in previous for sentence in [*of_row, *[absent] * (most - len(of_row))]]
-    projected = pad_sequence(every, batch_first=True).unflatten(0, (-1, most))
-    lengths = torch.tensor([len(sentence) for sentence in every], device=absent.device).view(-1, most, 1)
-    return PreviousTargets(projected, torch.arange(projected.size(2), device=absent.device) >= lengths)
+    encoder_out[SOURCES] = [replace(Sources.of(encoder_out), previous=PreviousTargets.of_sentences(previous))]

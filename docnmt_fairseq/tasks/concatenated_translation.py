@@ -6,15 +6,21 @@ and search; only the samples are longer. The encoder reads every sentence as oft
 
 import logging
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 import torch
+from fairseq.data import Dictionary, FairseqDataset
 from fairseq.data.data_utils import collate_tokens
 from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass.configs import GenerationConfig
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 
-from docnmt_fairseq.data.concatenation import ConcatenationDataset, keep_last_sentence, last_sentence_start
+from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis, keep_last_sentence, last_sentence_start
+from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import option
@@ -48,16 +54,16 @@ class ConcatenatedTranslationTask(DocumentsTask):
     cfg: ConcatenatedTranslationConfig
     view_defaults = {"concatenate_source": 2, "concatenate_target": 1, "break_symbol": "<brk>"}
 
-    def __init__(self, cfg: ConcatenatedTranslationConfig, src_dict: object, tgt_dict: object):
+    def __init__(self, cfg: ConcatenatedTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary):
         super().__init__(cfg, src_dict, tgt_dict)
         self.open_lines: List[torch.Tensor] = []  # of fairseq-interactive: context of the next line
         self.translated = self.other_breaks = 0
 
-    def state_dict(self) -> Dict[str, object]:
-        """Returns how documents are seen; fairseq keeps it in the checkpoint."""
+    def state_dict(self) -> Dict[str, Any]:
+        """How documents are seen; fairseq keeps it in the checkpoint."""
         return {name: self.view(name) for name in self.view_defaults}
 
-    def load_state_dict(self, state_dict: Dict[str, object]) -> None:
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """Takes how the model of a checkpoint saw documents."""
         self.remember_view(state_dict)
 
@@ -66,8 +72,8 @@ class ConcatenatedTranslationTask(DocumentsTask):
         """Sentences of a window at most, of source and target."""
         return self.view("concatenate_source"), self.view("concatenate_target")
 
-    def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> torch.nn.Module:
-        """Returns the model, for dictionaries that hold the break symbol; checks the options, which are known now.
+    def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """The model, for dictionaries that hold the break symbol; checks the options, which are known now.
 
         Raises:
             InputError: options out of range.
@@ -85,13 +91,17 @@ class ConcatenatedTranslationTask(DocumentsTask):
             dictionary.add_symbol(symbol)
         return super().build_model(cfg, from_checkpoint)
 
-    def _dataset(self, source: object, target: object, index: object, **options) -> ConcatenationDataset:
+    def _dataset(
+        self, source: Lines, target: Optional[Lines], index: DocumentIndex, carried: int = 0, shuffle: bool = False
+    ) -> ConcatenationDataset:
         longest = (self.cfg.max_source_positions, self.cfg.max_target_positions)
         dictionaries = (self.src_dict, self.tgt_dict)
         symbol = str(self.view("break_symbol"))
-        return ConcatenationDataset(source, target, index, dictionaries, symbol, self.window, longest, **options)
+        return ConcatenationDataset(
+            source, target, index, dictionaries, symbol, self.window, longest, carried=carried, shuffle=shuffle
+        )
 
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs) -> None:
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Loads a split of the data-bin as windows.
 
         Raises:
@@ -107,9 +117,13 @@ class ConcatenatedTranslationTask(DocumentsTask):
         )
 
     def filter_indices_by_size(
-        self, indices: np.ndarray, dataset: object, max_positions: object = None, ignore_invalid_inputs: bool = False
+        self,
+        indices: np.ndarray,
+        dataset: FairseqDataset,
+        max_positions: Union[int, Tuple[int, int], None] = None,
+        ignore_invalid_inputs: bool = False,
     ) -> np.ndarray:
-        """Returns the samples whose sentence is not too long for the model; context is shortened to what it takes."""
+        """The samples whose sentence is not too long for the model; context is shortened to what it takes."""
         if max_positions is not None:
             pair = max_positions if isinstance(max_positions, (tuple, list)) else (max_positions, max_positions)
             dataset.fit(*pair)
@@ -118,7 +132,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
     def build_dataset_for_inference(
         self, src_tokens: List[torch.Tensor], src_lengths: List[int], constraints: Optional[torch.Tensor] = None
     ) -> ConcatenationDataset:
-        """Returns the lines of fairseq-interactive as windows; a document goes on until an empty line ends it."""
+        """The lines of fairseq-interactive as windows; a document goes on until an empty line ends it."""
         carried, lines = self.open_lines, [*self.open_lines, *src_tokens]
         together = LinesInMemory(lines)
         index = index_of(together, self.paragraph_symbols()[0])
@@ -127,16 +141,23 @@ class ConcatenatedTranslationTask(DocumentsTask):
         self.open_lines = [lines[item] for item in sentences[max(0, len(sentences) + 1 - self.window[0]) :]]
         return self._dataset(together, None, index, carried=len(carried))
 
-    def build_generator(self, models: List, args: object, *more, **kwargs) -> object:
-        """Returns fairseq's search; ``InputError`` for options that do not fit targets of several sentences."""
+    def build_generator(
+        self, models: List[BaseFairseqModel], args: GenerationConfig, *more: Any, **kwargs: Any
+    ) -> Union[SequenceGenerator, SequenceScorer]:
+        """fairseq's search; ``InputError`` for options that do not fit targets of several sentences."""
         if self.window[1] > 1 and getattr(args, "print_alignment", None):
             raise InputError("--print-alignment: not supported with --concatenate-target over 1")
         return super().build_generator(models, args, *more, **kwargs)
 
     def inference_step(
-        self, generator: object, models: List, sample: Dict, prefix_tokens: object = None, constraints: object = None
-    ) -> List:
-        """Returns the hypotheses of the sentences themselves, best first as the search ranks them with their context.
+        self,
+        generator: Union[SequenceGenerator, SequenceScorer],
+        models: List[BaseFairseqModel],
+        sample: Dict[str, Any],
+        prefix_tokens: Optional[torch.Tensor] = None,
+        constraints: Optional[torch.Tensor] = None,
+    ) -> List[List[Hypothesis]]:
+        """The hypotheses of the sentences themselves, best first as the search ranks them with their context.
 
         The batch's target, too, becomes that of the sentences: fairseq prints it and computes BLEU with it.
         """
@@ -155,7 +176,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
         penalty = getattr(generator, "len_penalty", 1.0) if normalised else None
         return [[keep_last_sentence(one, number, penalty) for one in several] for several in hypotheses]
 
-    def _count_breaks(self, src_tokens: torch.Tensor, hypotheses: List, symbol: str) -> None:
+    def _count_breaks(self, src_tokens: torch.Tensor, hypotheses: List[List[Hypothesis]], symbol: str) -> None:
         """Counts the best hypotheses that have other breaks than their source has, and warns each time they doubled."""
         wanted = src_tokens.eq(self.src_dict.index(symbol)).sum(1).clamp(max=self.window[1] - 1)  # [S]
         number, before = self.tgt_dict.index(symbol), self.other_breaks

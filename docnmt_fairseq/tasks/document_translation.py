@@ -1,16 +1,20 @@
-"""Task ``document_translation``: translate sentences in sight of their documents, through fairseq's own commands."""
+"""Task ``document_translation``: sentences translated with their documents as context, by fairseq's own commands."""
 
 import logging
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import Dictionary, FairseqDataset
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
+from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 from omegaconf import OmegaConf, open_dict
@@ -18,19 +22,20 @@ from omegaconf import OmegaConf, open_dict
 from docnmt_fairseq.batch.layout import PlanKey
 from docnmt_fairseq.context.conditional.schedule import KeepSchedule
 from docnmt_fairseq.context.conditional.selection import KeptSentences
-from docnmt_fairseq.data.dataset import DocumentDataset
+from docnmt_fairseq.data.dataset import DocumentDataset, Sample
 from docnmt_fairseq.data.extra_source_specs import FORMS, NONE, OPTION, SourceSpec, parse_specs
 from docnmt_fairseq.data.extra_sources import ExtraSourceData, ExtraSourceInput
-from docnmt_fairseq.data.index import DocumentIndex
+from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.interactive import OpenBatch, OpenDocument
 from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.extra_sources_config import ExtraSourceOptions
 from docnmt_fairseq.options import option, take_old_names, with_old_names
-from docnmt_fairseq.search.rounds import translate_in_rounds, with_target_context
+from docnmt_fairseq.search.rounds import Hypotheses, translate_in_rounds, with_target_context
 from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask
 
 logger = logging.getLogger(__name__)
+StepResult = Tuple[torch.Tensor, int, Dict[str, Any]]  # loss, sample size, log
 
 
 @with_old_names
@@ -38,7 +43,8 @@ logger = logging.getLogger(__name__)
 class DocumentTranslationConfig(DocumentsConfig):
     """Options of the task; an unset view of documents is the one that the model was trained with."""
 
-    context: Optional[ChoiceEnum(["document", "none"])] = option(
+    # fairseq makes an option's choices of its annotation
+    context: Optional[ChoiceEnum(["document", "none"])] = option(  # type: ignore[valid-type]
         None, "none hides everything but the sentence itself (default: as trained, else document)"
     )
     context_dropout: float = option(0.0, "probability of hiding the context of a whole document in training")
@@ -74,11 +80,10 @@ class DocumentTranslationTask(DocumentsTask):
         "extra_sources": NONE,
     }
 
-    def __init__(self, cfg: DocumentTranslationConfig, src_dict: object, tgt_dict: object):
+    def __init__(self, cfg: DocumentTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary):
         take_old_names(cfg, DocumentTranslationConfig)
         super().__init__(cfg, src_dict, tgt_dict)
-        languages = (cfg.source_lang, cfg.target_lang)
-        self.similar = SimilarContext(Path(self.data_bin()), languages, src_dict.symbols)
+        self.similar = SimilarContext(Path(self.data_bin()), self.languages, src_dict.symbols)
         self.plans: Tuple[PlanKey[Any], ...] = ()  # that the model asks layouts for
         self.schedules: List[KeepSchedule] = []  # of the model
         self.kept: List[KeptSentences] = []  # at the time when plans were asked for
@@ -94,23 +99,22 @@ class DocumentTranslationTask(DocumentsTask):
 
     @property
     def extra_sources(self) -> List[SourceSpec]:
-        """Returns what sentences have beside themselves."""
+        """What sentences have beside themselves."""
         return parse_specs(self.view("extra_sources"))
 
     @cached_property
     def extra_data(self) -> ExtraSourceData:
-        """Returns the data of extra sources."""
+        """The data of extra sources."""
         cfg = self.cfg
-        languages = (cfg.source_lang, cfg.target_lang)
         data_bin = Path(self.data_bin(cfg.train_subset))
-        return ExtraSourceData(data_bin, languages, self.src_dict, self.load_dictionary, cfg.dataset_impl)
+        return ExtraSourceData(data_bin, self.languages, self.src_dict, self.load_dictionary, cfg.dataset_impl)
 
     def extra_inputs(self, specs: List[SourceSpec], widths: Sequence[int] = ()) -> List[ExtraSourceInput]:
-        """Returns what a model with these extra sources must know of them; see :meth:`ExtraSourceData.inputs`."""
+        """What a model with these extra sources must know of them; see :meth:`ExtraSourceData.inputs`."""
         return self.extra_data.inputs(specs, widths, self.cfg.train_subset)
 
-    def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> torch.nn.Module:
-        """Returns the model; one from a checkpoint brings its view of documents along."""
+    def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """The model; one from a checkpoint brings its view of documents along."""
         if from_checkpoint:
             with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
                 take_old_names(cfg, ExtraSourceOptions)
@@ -132,7 +136,7 @@ class DocumentTranslationTask(DocumentsTask):
         self.request_plans(model)
         return model
 
-    def request_plans(self, model: torch.nn.Module) -> None:
+    def request_plans(self, model: BaseFairseqModel) -> None:
         """Lets batches come with the plans that the model will ask their layouts for."""
         if not takes_layout(model):
             return
@@ -143,13 +147,13 @@ class DocumentTranslationTask(DocumentsTask):
             if isinstance(dataset, DocumentDataset):
                 dataset.plans = self.plans
 
-    def build_criterion(self, cfg: FairseqDataclass, *args, **kwargs) -> torch.nn.Module:
-        """Returns the criterion; ``InputError`` for an option that needs padded outputs."""
+    def build_criterion(self, cfg: FairseqDataclass, *args: Any, **kwargs: Any) -> FairseqCriterion:
+        """The criterion; ``InputError`` for an option that needs padded outputs."""
         if getattr(cfg, "ignore_prefix_size", 0) > 0:
             raise InputError("--ignore-prefix-size needs padded batches; with document_translation it must be 0")
         return super().build_criterion(cfg, *args, **kwargs)
 
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs) -> None:
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Loads a split of the data-bin as documents.
 
         Raises:
@@ -170,12 +174,12 @@ class DocumentTranslationTask(DocumentsTask):
 
     def _dataset(
         self,
-        source: object,
-        target: Optional[object],
+        source: Lines,
+        target: Optional[Lines],
         index: DocumentIndex,
         name: str = "input",
         training: bool = False,
-        extra: Optional[List[Optional[object]]] = None,
+        extra: Optional[List[Optional[Lines]]] = None,
         similar: Optional[np.ndarray] = None,
     ) -> DocumentDataset:
         if extra is None:
@@ -211,9 +215,13 @@ class DocumentTranslationTask(DocumentsTask):
             )
 
     def filter_indices_by_size(
-        self, indices: np.ndarray, dataset: object, max_positions: object = None, ignore_invalid_inputs: bool = False
+        self,
+        indices: np.ndarray,
+        dataset: FairseqDataset,
+        max_positions: Union[int, Tuple[int, int], None] = None,
+        ignore_invalid_inputs: bool = False,
     ) -> np.ndarray:
-        """Returns all pieces; sentences too long for the model are taken out of them where that is allowed."""
+        """All pieces; sentences too long for the model are taken out of them where that is allowed."""
         if not isinstance(dataset, DocumentDataset) or max_positions is None:
             return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
         longest = max_positions if isinstance(max_positions, (tuple, list)) else (max_positions, max_positions)
@@ -236,7 +244,7 @@ class DocumentTranslationTask(DocumentsTask):
     def build_dataset_for_inference(
         self, src_tokens: List[torch.Tensor], src_lengths: List[int], constraints: Optional[torch.Tensor] = None
     ) -> DocumentDataset:
-        """Returns the lines of fairseq-interactive as documents; lines of an unfinished one see those before them."""
+        """The lines of fairseq-interactive as documents; lines of an unfinished one see those before them."""
         self.refuse_data_of_lines()
         context = str(self.view("context")) == "document"
         limits = (self.view("max_document_sentences"), self.view("max_document_tokens"))
@@ -244,9 +252,14 @@ class DocumentTranslationTask(DocumentsTask):
         return self.open_document.extend(src_tokens, context, *limits, overlap)
 
     def inference_step(
-        self, generator: object, models: List, sample: Dict, prefix_tokens: object = None, constraints: object = None
-    ) -> List:
-        """Returns the hypotheses of a batch, completing what fairseq-interactive left of it."""
+        self,
+        generator: Union[SequenceGenerator, SequenceScorer],
+        models: List[BaseFairseqModel],
+        sample: Sample,
+        prefix_tokens: Optional[torch.Tensor] = None,
+        constraints: Optional[torch.Tensor] = None,
+    ) -> Hypotheses:
+        """The hypotheses of a batch, completing what fairseq-interactive left of it."""
         takers = [takes_layout(model) for model in models]
         if any(takers) and not all(takers):
             raise InputError("--path: an ensemble of models with and without document context is not supported")
@@ -255,12 +268,12 @@ class DocumentTranslationTask(DocumentsTask):
             typed = self.open_document.batch_of(sample["net_input"]["src_lengths"])
             sample["net_input"]["layout"] = typed.layout
 
-        def search(batch: Dict, prefix_tokens: Optional[torch.Tensor]) -> List:
+        def search(batch: Sample, prefix_tokens: Optional[torch.Tensor]) -> Hypotheses:
             return super(DocumentTranslationTask, self).inference_step(
                 generator, models, batch, prefix_tokens, constraints
             )
 
-        # To score a reference is no search: it stands in the sight of the references before it.
+        # To score a reference is no search: it sees the references before it.
         if isinstance(generator, SequenceScorer) or not with_target_context(models):
             return search(for_model(models[0], sample), prefix_tokens)
         histories = {} if typed is None else dict(typed.histories)
@@ -269,8 +282,8 @@ class DocumentTranslationTask(DocumentsTask):
             self.open_document.history = histories[typed.stays_open]
         return hypotheses
 
-    def train_step(self, sample: Dict, model: torch.nn.Module, *args, **kwargs) -> Tuple:
-        """Returns fairseq's loss, sample size and log; logs how many sentences a word keeps while that number falls."""
+    def train_step(self, sample: Sample, model: BaseFairseqModel, *args: Any, **kwargs: Any) -> StepResult:
+        """fairseq's loss, sample size and log; logs how many sentences a token keeps while that number falls."""
         result = super().train_step(for_model(model, sample), model, *args, **kwargs)
         if self.schedules and sample:
             kept = self.schedules[0].kept().of(sample["net_input"]["layout"].sentences.lengths)
@@ -279,18 +292,18 @@ class DocumentTranslationTask(DocumentsTask):
             self.request_plans(model)
         return result
 
-    def valid_step(self, sample: Dict, model: torch.nn.Module, criterion: torch.nn.Module) -> Tuple:
-        """Returns fairseq's loss, sample size and log."""
+    def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> StepResult:
+        """fairseq's loss, sample size and log."""
         return super().valid_step(for_model(model, sample), model, criterion)
 
 
-def takes_layout(model: torch.nn.Module) -> bool:
-    """Returns whether the model looks across sentences; fairseq's own models translate each by itself."""
+def takes_layout(model: BaseFairseqModel) -> bool:
+    """Whether the model looks across sentences; fairseq's own models translate each by itself."""
     return getattr(model, "takes_layout", False)
 
 
-def for_model(model: torch.nn.Module, sample: Dict) -> Dict:
-    """Returns the batch as the model takes it."""
+def for_model(model: BaseFairseqModel, sample: Sample) -> Sample:
+    """The batch as the model takes it."""
     if takes_layout(model) or "net_input" not in sample:
         return sample
     net_input = {name: value for name, value in sample["net_input"].items() if name not in ("layout", "extra_sources")}

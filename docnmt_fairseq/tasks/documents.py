@@ -2,19 +2,24 @@
 
 import logging
 from dataclasses import dataclass, field
-from typing import Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from fairseq import utils
-from fairseq.data import FairseqDataset, LanguagePairDataset
+from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset
 from fairseq.data.indexed_dataset import get_available_dataset_impl
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass.configs import GenerationConfig
+from fairseq.models import BaseFairseqModel
+from fairseq.optim import FairseqOptimizer
 from fairseq.optim.fp16_optimizer import FP16Optimizer
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
 from omegaconf import II
 from torch import Tensor
 
 from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
-from docnmt_fairseq.data.index import DocumentIndex, read_index
+from docnmt_fairseq.data.index import DocumentIndex, Lines, read_index
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
@@ -35,12 +40,15 @@ class DocumentsConfig(FairseqDataclass):
     max_source_positions: int = option(1024, "longest source sentence, in tokens")
     max_target_positions: int = option(1024, "longest target sentence, in tokens")
     upsample_primary: int = option(1, "how often train is taken when train1, train2, ... are there")
-    unmarked_corpus: ChoiceEnum(["document", "line"]) = option(
+    # fairseq makes an option's choices of its annotation
+    unmarked_corpus: ChoiceEnum(["document", "line"]) = option(  # type: ignore[valid-type]
         "document", "what a corpus without a single empty line is: one document, or a document a line"
     )
 
     train_subset: str = II("dataset.train_subset")
-    dataset_impl: Optional[ChoiceEnum(get_available_dataset_impl())] = II("dataset.dataset_impl")
+    dataset_impl: Optional[ChoiceEnum(get_available_dataset_impl())] = II(  # type: ignore[valid-type]  # see above
+        "dataset.dataset_impl"
+    )
     seed: int = II("common.seed")
 
     eval_bleu: bool = option(False, "translate the validation set and report BLEU")
@@ -63,11 +71,11 @@ class DocumentsTask(TranslationTask):
     """
 
     cfg: DocumentsConfig
-    view_defaults: Mapping[str, object] = {}
+    view_defaults: Mapping[str, Any] = {}
 
-    def __init__(self, cfg: DocumentsConfig, src_dict: object, tgt_dict: object):
+    def __init__(self, cfg: DocumentsConfig, src_dict: Dictionary, tgt_dict: Dictionary):
         super().__init__(cfg, src_dict, tgt_dict)
-        self.trained_view: Dict[str, object] = {}
+        self.trained_view: Dict[str, Any] = {}
         if cfg.upsample_primary < 1 and cfg.upsample_primary != -1:  # -1: fairseq's own default
             raise InputError(f"--upsample-primary {cfg.upsample_primary}: must be at least 1")
         symbols = self.paragraph_symbols()
@@ -76,18 +84,27 @@ class DocumentsTask(TranslationTask):
             raise InputError(f"dict.{lacking}.txt lacks {PARAGRAPH}, which the other dictionary has; both need it")
 
     def paragraph_symbols(self) -> Tuple[Optional[int], Optional[int]]:
-        """Returns the number of ``<p>`` in the source and the target dictionary, None where it is missing."""
-        numbers = (dictionary.index(PARAGRAPH) for dictionary in (self.src_dict, self.tgt_dict))
-        return tuple(None if number == self.src_dict.unk() else number for number in numbers)
+        """The number of ``<p>`` in the source and the target dictionary, None where it is missing."""
+        source, target = (dictionary.index(PARAGRAPH) for dictionary in (self.src_dict, self.tgt_dict))
+        unknown = self.src_dict.unk()
+        return None if source == unknown else source, None if target == unknown else target
 
-    def view(self, name: str) -> object:
-        """Returns how documents are seen: the option if given, else as the model was trained, else the default."""
+    @property
+    def languages(self) -> Tuple[str, str]:
+        """Source and target language; fairseq takes from the data-bin what is not given."""
+        source, target = self.cfg.source_lang, self.cfg.target_lang
+        if source is None or target is None:
+            raise InputError("--source-lang and --target-lang: the languages are neither given nor in the data-bin")
+        return source, target
+
+    def view(self, name: str) -> Any:
+        """How documents are seen: the option if given, else as the model was trained, else the default."""
         given, trained = getattr(self.cfg, name), self.trained_view.get(name)
         if given is not None:
             return given
         return self.view_defaults[name] if trained is None else trained
 
-    def remember_view(self, trained_view: Mapping[str, object]) -> None:
+    def remember_view(self, trained_view: Mapping[str, Any]) -> None:
         """Keeps how a loaded model saw documents in training; warns where the command line says otherwise."""
         for name, default in self.view_defaults.items():
             trained = trained_view.get(name)
@@ -102,7 +119,7 @@ class DocumentsTask(TranslationTask):
     def read_split(
         self, split: str, epoch: int = 1, combine: bool = False
     ) -> Tuple[LanguagePairDataset, DocumentIndex, str]:
-        """Returns a split's lines, its documents, and its name for messages.
+        """A split's lines, its documents, and its name for messages.
 
         Raises:
             InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
@@ -120,12 +137,12 @@ class DocumentsTask(TranslationTask):
         return pair, read_index(pair.src, pair.tgt, self.paragraph_symbols(), name, str(cfg.unmarked_corpus)), name
 
     def data_bin(self, split: Optional[str] = None, epoch: int = 1) -> str:
-        """Returns the data-bin that has a split: in training one after another, else (also of None) the first."""
+        """The data-bin that has a split: in training one after another, else (also of None) the first."""
         paths = utils.split_paths(self.cfg.data)
         return paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
 
     def documents_in_memory(self, lines: List[Tensor]) -> FairseqDataset:
-        """Returns delimited text in memory as the samples that the model sees; ids are line numbers, from 0.
+        """Delimited text in memory as the samples that the model sees; ids are line numbers, from 0.
 
         Args:
             lines: source tokens, each line with its end of sentence; one of this alone ends a document.
@@ -133,7 +150,7 @@ class DocumentsTask(TranslationTask):
         together = LinesInMemory(lines)
         return self._dataset(together, None, index_of(together, self.paragraph_symbols()[0]))
 
-    def optimizer_step(self, optimizer: object, model: object, update_num: int) -> None:
+    def optimizer_step(self, optimizer: FairseqOptimizer, model: BaseFairseqModel, update_num: int) -> None:
         """Updates what has a gradient; χ-gated layers that are trained in turn have theirs in turn.
 
         Raises:
@@ -149,18 +166,22 @@ class DocumentsTask(TranslationTask):
                 module.clear_resting()
         super().optimizer_step(optimizer, model, update_num)
 
-    def _dataset(self, source: object, target: Optional[object], index: DocumentIndex) -> FairseqDataset:
-        """Returns the samples of a corpus as the task's models see them."""
+    def _dataset(self, source: Lines, target: Optional[Lines], index: DocumentIndex) -> FairseqDataset:
+        """The samples of a corpus as the task's models see them."""
         raise NotImplementedError
 
-    def get_interactive_tokens_and_lengths(self, lines: List[str], encode_fn: Callable[[str], str]) -> Tuple:
-        """Returns tokens and lengths of typed lines; the subword model, which knows no marks, does not see them."""
+    def get_interactive_tokens_and_lengths(
+        self, lines: List[str], encode_fn: Callable[[str], str]
+    ) -> Tuple[List[Tensor], List[int]]:
+        """Tokens and lengths of typed lines; the subword model, which knows no marks, does not see them."""
         return super().get_interactive_tokens_and_lengths(
             lines, lambda line: line if is_mark(line) else encode_fn(line)
         )
 
-    def build_generator(self, models: List, args: object, *more, **kwargs) -> object:
-        """Returns fairseq's search; ``InputError`` for what needs its own batches, or alignments that a model lacks."""
+    def build_generator(
+        self, models: List[BaseFairseqModel], args: GenerationConfig, *more: Any, **kwargs: Any
+    ) -> Union[SequenceGenerator, SequenceScorer]:
+        """fairseq's search; ``InputError`` for what needs its own batches, or alignments that a model lacks."""
         if getattr(args, "constraints", None):
             raise InputError("--constraints needs sentences without documents: use fairseq's own translation task")
         if getattr(args, "print_alignment", None) and not all(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from docnmt_fairseq.batch.plans import OfTargets
 from docnmt_fairseq.context.base import TARGET_MECHANISMS
-from docnmt_fairseq.search.rounds import pad_previous
+from docnmt_fairseq.models.sources import PreviousTargets
 from tests.support.comparison import PRECISIONS
 from tests.support.documents import layouts, make_layout
 from tests.support.mechanisms import build_mechanism
@@ -41,7 +41,7 @@ def test_looking_back_gives_what_all_at_once_gives(name, dtype, tolerance, layou
     assert has_context.tolist() == np.repeat([bool(of_row) for of_row in previous], layout.tokens.lengths).tolist()
     if not any(previous):
         return
-    before = pad_previous(previous)
+    before = PreviousTargets.of_sentences(previous)
     # a row's tokens as its hypotheses
     steps = mechanism.look_back(layout.tokens.pad(x), before.projected, before.padding)
     assert steps.isfinite().all()
@@ -51,7 +51,7 @@ def test_looking_back_gives_what_all_at_once_gives(name, dtype, tolerance, layou
 
 def test_previous_sentences_are_padded_to_the_longest_and_to_the_most():
     one, two, three = (torch.full((length, 2), float(length)) for length in (1, 2, 3))
-    before = pad_previous([[], [one], [three, two]])
+    before = PreviousTargets.of_sentences([[], [one], [three, two]])
     projected, padding = before.projected, before.padding
     assert projected.shape == (3, 2, 3, 2)
     assert (~padding).sum(-1).tolist() == [[0, 0], [1, 0], [3, 2]]

@@ -277,7 +277,7 @@ ATTENTION, SHARED, SENTINEL = (
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("flat", {ATTENTION: "dot"}, "attention: dot: must be one of bahdanau"),
+        ("flat", {ATTENTION: "dot"}, "attention dot: must be one of bahdanau"),
         ("flat", {ATTENTION: "dot-product", "heads": 4}, "heads: 4 do not divide the width 6"),
         ("parallel", {**SENTINEL}, "sentinel: there is no distribution over sources"),
         ("serial", {**SHARED}, "projections: there is no distribution over sources"),

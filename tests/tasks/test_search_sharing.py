@@ -5,6 +5,7 @@ import torch
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models.transformer import TransformerEncoderBase
 
+from docnmt_fairseq.models.sources import Sources
 from tests.support import toy
 
 
@@ -18,7 +19,7 @@ def encoded(data_bin):
 
 def expanded(output):
     """Returns ``encoder_out`` and mask with a column for every hypothesis, as fairseq has them."""
-    rows = output["row_sentence"][0]
+    rows = Sources.of(output).row_sentence
     return output["encoder_out"][0].index_select(1, rows), output["encoder_padding_mask"][0].index_select(0, rows)
 
 
@@ -64,7 +65,7 @@ def test_keys_of_the_source_are_projected_once_a_sentence(data_bin, beam):
     sizes = []
     model.decoder.layers[0].encoder_attn.k_proj.register_forward_pre_hook(lambda _, x: sizes.append(x[0].shape[:2]))
     task.inference_step(generator, [model], sample)
-    assert sizes == [tuple(sample["net_input"]["src_tokens"].T.shape)]
+    assert sizes == [tuple(sample["net_input"]["src_tokens"].shape)]
 
 
 def test_searches_of_different_beams_take_turns_on_one_model(data_bin):

@@ -7,7 +7,7 @@ with all sentences first and narrowing to t afterwards does.
 from typing import Any, Optional
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from docnmt_fairseq.context.conditional.selection import KeptSentences
 
@@ -23,6 +23,8 @@ class KeepSchedule(nn.Module):
         narrow_from: update at which narrowing begins.
         narrow_updates: updates until ``top_t`` is reached; 0 jumps.
     """
+
+    narrowed: Tensor
 
     def __init__(self, top_t: int, top_t_start: int = 0, narrow_from: int = 0, narrow_updates: int = 0):
         super().__init__()

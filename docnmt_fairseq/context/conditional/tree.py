@@ -46,7 +46,7 @@ class TreeLevel:
 
 @dataclass(frozen=True, init=False, eq=False)
 class SentenceTrees:
-    """The structure of the trees of a batch; the format is told above.
+    """The structure of the trees of a batch; the format is the one above.
 
     Attributes:
         first: [heights, D] int64, the first node of every document at every height.

@@ -24,9 +24,10 @@ def choose_in_tree(q: Tensor, keys: Tensor, layout: DocumentLayout, selection: S
     the leftmost first among equals. See :meth:`SelectionKernel.choose_in_tree`, whose contract this is.
     """
     plan, most = layout.plan(Choosing(selection)).sentences, layout.plan(selection).most
+    walks = layout.plan(Walks(selection))
     chosen = []
     with torch.autocast(q.device.type, enabled=False):  # selection is at least as precise as float32
-        for block, walked in zip(plan.blocks, layout.plan(Walks(selection))):
+        for block, walked in zip(plan.blocks, walks):
             walk = TreeWalk(keys, walked)
             tokens = block.query.split(max(1, CHUNK // walk.numbers_a_token), dim=1)
             found = torch.cat([walk(q[index].transpose(1, 2)) for index in tokens], dim=2)  # [b, H, w, ≤ most]
@@ -119,8 +120,9 @@ class TreeWalk:
     def relevance(self, q: Tensor, nodes: Tensor, height: int) -> Tensor:
         """q·k of nodes [b, H, w, c] of one height, −∞ where there is none."""
         real = nodes < self.plan.limits[height]
-        if self.dense[height] is not None:
-            of_all = q @ self.dense[height]  # [b, H, w, nodes of the height]
+        dense = self.dense[height]
+        if dense is not None:
+            of_all = q @ dense  # [b, H, w, nodes of the height]
             scores = of_all.gather(-1, nodes.clamp(max=of_all.size(-1) - 1))
         else:
             node = self.plan.first[height] + nodes.minimum(self.plan.limits[height] - 1)

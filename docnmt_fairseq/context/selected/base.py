@@ -33,7 +33,8 @@ class SelectedContext(ContextMechanism):
         default_contexts: N where the option leaves it open.
 
     Attributes:
-        neighbours: which sentences a sentence has as context.
+        contexts: how many context sentences a sentence has at most.
+        neighbours: which sentences these are.
     """
 
     Options = SelectedOptions
@@ -42,13 +43,8 @@ class SelectedContext(ContextMechanism):
 
     def __init__(self, layer: LayerConfig, options: SelectedOptions):
         super().__init__()
-        contexts = options.context_sentences or self.default_contexts
-        self.neighbours = Neighbours(contexts, options.context_selection, layer.seed)
-
-    @property
-    def contexts(self) -> int:
-        """How many context sentences a sentence has at most."""
-        return self.neighbours.contexts
+        self.contexts = options.context_sentences or self.default_contexts
+        self.neighbours = Neighbours(self.contexts, options.context_selection, layer.seed)
 
     @property
     def similar_contexts(self) -> int:

@@ -159,18 +159,24 @@ class MemoryNetwork(SelectedContext):
             states = torch.cat([states, self.break_symbol.to(states.dtype)])
         if plan.items is not None:
             states = states.index_select(0, plan.items)  # [items of the sequences, d]
-        if self.rnn is not None:
-            states = self.encode(states, plan.sequences)
+        states = self.encode(states, plan.sequences)
         if self.context_attention is None:
             a = plan.sets.mean(plan.sequences.mean(states).index_select(0, plan.set_members))
             a = a.index_select(0, plan.set_of_query)
         else:
+            if plan.within_sequences is None:
+                raise ValueError("the memory's items are to attend to one another, but its plan says not which")
             memory = self.context_attention.attend(states, states, plan.within_sequences)
             a = associate(x, memory, plan, self.dropout if self.training else 0.0, observer(self))
         return plan.scatter(self.feed_forward(a))
 
     def encode(self, states: Tensor, sequences: Ragged) -> Tensor:
-        """The RNN's hidden states of packed sequences, [items, d] ([M] eq. 7), or what a convolution gives."""
+        """The RNN's hidden states of packed sequences, [items, d] ([M] eq. 7), or what a convolution gives.
+
+        Without either, the states as they are.
+        """
+        if self.rnn is None:
+            return states
         if isinstance(self.rnn, ContextAwareConvolution):
             return self.rnn.of_tokens(states, sequences)
         lengths = torch.from_numpy(sequences.lengths)

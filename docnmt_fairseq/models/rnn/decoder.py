@@ -5,6 +5,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 import torch
+from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
@@ -13,8 +14,8 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.sources import OfSentence, PaddedRows, SourceKey
 from docnmt_fairseq.batch.steps import StepOrder, StepsOfTargets
 from docnmt_fairseq.layers.initialisation import projection
+from docnmt_fairseq.layers.modules import ModulesOf
 from docnmt_fairseq.layers.recording import SourceShares, joined, observer
-from docnmt_fairseq.models.base import targets_of
 from docnmt_fairseq.models.rnn.config import DocumentRNNOptions, combination_config
 from docnmt_fairseq.models.sources import EncoderOut, Sources
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
@@ -69,7 +70,7 @@ class Decoding(PlanKey[DecodingPlan]):
 
     def make(self, layout: DocumentLayout) -> DecodingPlan:
         """See :class:`PlanKey`."""
-        targets, sources = targets_of(layout), [layout.plan(source) for source in self.sources]
+        targets, sources = layout.target_tokens, [layout.plan(source) for source in self.sources]
         groups = decoding_groups(targets.lengths, np.sum([source.lengths for source in sources], axis=0))
         orders = [StepOrder(targets, rows) for rows in groups]
         keys = [[PaddedRows(*map(layout.index, source.block(order.rows))) for source in sources] for order in orders]
@@ -91,7 +92,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def __init__(
         self,
         cfg: DocumentRNNOptions,
-        dictionary: Any,
+        dictionary: Dictionary,
         embed: nn.Embedding,
         source_dims: Tuple[int, ...],
         extra_rows: List[SourceKey],
@@ -109,7 +110,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         self.attention = ATTENTION_COMBINATIONS[cfg.attention_combination](combination)
         self.attending = attentive_cell(cfg.decoder_cell, input_dim, combination.output_dim, state_dim)
         above = RECURRENT_CELLS[plain_cell(cfg.decoder_cell)]
-        self.layers = nn.ModuleList(above(state_dim, state_dim) for _ in range(cfg.decoder_layers - 1))
+        self.layers = ModulesOf(above(state_dim, state_dim) for _ in range(cfg.decoder_layers - 1))
         self.state_parts = [cell.parts for cell in (self.attending.cell, *self.layers)]
         summary_dim = source_dims[0] if self.initial_from == "mean" else source_dims[0] // 2
         self.bridge = projection(summary_dim, sum(self.state_parts) * state_dim, zero_bias=True)
@@ -197,7 +198,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             features_only: leave out the output projection.
         """
         plan = sources.layout.plan(self.decoding)
-        y = self.embed(targets_of(sources.layout).pack(prev_output_tokens))  # [N_t, d_y]
+        y = self.embed(sources.layout.target_tokens.pack(prev_output_tokens))  # [N_t, d_y]
         initial, projected = self.begin(sources)
         first, *above = self.split_state(initial)
         outputs = []

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any, Iterable, Iterator, Optional, Sequence
 
+from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
 
@@ -55,12 +56,16 @@ class RecurrentEncoder(FairseqEncoder):
     """
 
     def __init__(
-        self, cfg: DocumentRNNOptions, dictionary: Any, embed: nn.Embedding, inputs: Sequence[ExtraSourceInput] = ()
+        self,
+        cfg: DocumentRNNOptions,
+        dictionary: Dictionary,
+        embed: nn.Embedding,
+        inputs: Sequence[ExtraSourceInput] = (),
     ):
         super().__init__(dictionary)
         self.document_cfg = cfg
         self.embed_tokens = embed
-        self.padding_idx = embed.padding_idx
+        self.padding_idx = dictionary.pad()
         self.max_source_positions = cfg.max_source_positions
         self.dropout = nn.Dropout(cfg.dropout)
         sizes = (cfg.encoder_embed_dim, cfg.encoder_hidden_size, cfg.encoder_layers, cfg.dropout)

@@ -4,6 +4,7 @@ from argparse import Namespace
 from typing import Any, Dict, Optional, Sequence
 
 from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
+from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
@@ -24,7 +25,7 @@ class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
     gives_alignment = False  # combinations of attention keep the weights of tokens to themselves
 
     @classmethod
-    def build_model(cls, cfg: Any, task: Any) -> "DocumentRNN":
+    def build_model(cls, cfg: Any, task: FairseqTask) -> "DocumentRNN":
         """The model; :class:`InputError` if options contradict each other."""
         cfg = cls.complete(cfg)
         check(cfg)

@@ -1,10 +1,10 @@
 """The attentions of a decoder layer: to the target tokens before, and to the sources; packed, and in a search."""
 
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 import torch.nn.functional as F
-from fairseq.incremental_decoding_utils import with_incremental_state
+from fairseq.incremental_decoding_utils import FairseqIncrementalState
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.attention_plan import AttentionPlan
@@ -72,9 +72,12 @@ class FairseqAttention(nn.Module):
         return self.out_proj(output.transpose(1, 2).flatten(2))
 
 
-@with_incremental_state
-class TargetSelfAttention(FairseqAttention):
+class TargetSelfAttention(FairseqIncrementalState, FairseqAttention):
     """Attention of target tokens to those before them in their sentence."""
+
+    # fairseq's, which has no types
+    get_incremental_state: Callable[[IncrementalState, str], Optional[Dict[str, Tensor]]]
+    set_incremental_state: Callable[[IncrementalState, str, Dict[str, Tensor]], IncrementalState]
 
     def __init__(self, embed_dim: int, heads: int, dropout: float):
         super().__init__(embed_dim, embed_dim, heads, dropout)

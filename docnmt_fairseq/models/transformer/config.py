@@ -15,6 +15,8 @@ from docnmt_fairseq.context.base import (
     PLACEMENTS,
     TARGET_MECHANISMS,
     ContextMechanism,
+    DecoderContextMechanism,
+    TargetContextMechanism,
 )
 from docnmt_fairseq.layers.config import LayerConfig
 from docnmt_fairseq.layers.feed_forward import FEED_FORWARDS
@@ -235,15 +237,15 @@ def context_mechanism(cfg: DocumentTransformerOptions) -> ContextMechanism:
     return mechanism(context_layer_config(cfg), options_of(cfg, mechanism.Options))
 
 
-def decoder_context_mechanism(cfg: DocumentTransformerOptions) -> ContextMechanism:
+def decoder_context_mechanism(cfg: DocumentTransformerOptions) -> DecoderContextMechanism:
     """The mechanism of one decoder layer."""
-    mechanism = CONTEXT_MECHANISMS[cfg.decoder_context_attention]
+    mechanism = DECODER_MECHANISMS[cfg.decoder_context_attention]
     return mechanism(decoder_context_layer_config(cfg), options_of(cfg, mechanism.Options))
 
 
-def target_context_mechanism(cfg: DocumentTransformerOptions) -> ContextMechanism:
+def target_context_mechanism(cfg: DocumentTransformerOptions) -> TargetContextMechanism:
     """The mechanism for previous target sentences; a search knows no others."""
-    mechanism = CONTEXT_MECHANISMS[cfg.target_context_attention]
+    mechanism = TARGET_MECHANISMS[cfg.target_context_attention]
     options = replace(options_of(cfg, mechanism.Options), context_selection="previous")
     return mechanism(decoder_context_layer_config(cfg), options)
 

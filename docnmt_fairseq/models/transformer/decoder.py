@@ -3,6 +3,7 @@
 import itertools
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from fairseq.modules import LayerNorm
 from fairseq.modules.fairseq_dropout import FairseqDropout
@@ -11,8 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from docnmt_fairseq.batch.layout import PlanKey
 from docnmt_fairseq.batch.plans import TargetsToSentences, WithinTargets
-from docnmt_fairseq.context.base import ContextMechanism
-from docnmt_fairseq.models.base import targets_of
+from docnmt_fairseq.context.base import DecoderContextMechanism
 from docnmt_fairseq.models.sources import EncoderOut, Sources
 from docnmt_fairseq.models.transformer.attention import IncrementalState, SourceAttention, TargetSelfAttention
 from docnmt_fairseq.models.transformer.config import (
@@ -40,7 +40,7 @@ class DocumentDecoderLayer(nn.Module):
         self,
         cfg: DocumentTransformerOptions,
         source_attention: Callable[[], SourceAttention],
-        context: Optional[ContextMechanism] = None,
+        context: Optional[DecoderContextMechanism] = None,
     ):
         super().__init__()
         layer = layer_config(cfg, "decoder")
@@ -100,7 +100,7 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         self,
         fairseq_cfg: TransformerConfig,
         cfg: DocumentTransformerOptions,
-        dictionary: Any,
+        dictionary: Dictionary,
         embed: nn.Embedding,
         make_source_attention: Callable[[], SourceAttention],
     ):
@@ -146,7 +146,7 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
             features_only: leave out the output projection.
         """
         layout, positions = sources.layout, None
-        targets = targets_of(layout)
+        targets = layout.target_tokens
         if self.embed_positions is not None:
             positions = targets.pack(self.embed_positions(prev_output_tokens))
         x, view = self.embed(targets.pack(prev_output_tokens), positions), PackedTargets(sources)  # [N_t, d]

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 
 import torch
+from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from fairseq.modules import LayerNorm
 from fairseq.modules.fairseq_dropout import FairseqDropout
@@ -53,7 +54,7 @@ class DocumentEncoderLayer(nn.Module):
         self.self_attn_layer_norm = LayerNorm(layer.embed_dim)
         self.feed_forward = feed_forward(cfg, "encoder")
         self.final_layer_norm = LayerNorm(layer.embed_dim)
-        if self.placement == "replace":
+        if context is not None and self.placement == "replace":
             self.self_attn = context
         elif context is not None:
             self.context = context
@@ -119,7 +120,7 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
         self,
         fairseq_cfg: TransformerConfig,
         cfg: DocumentTransformerOptions,
-        dictionary: Any,
+        dictionary: Dictionary,
         embed: nn.Embedding,
         inputs: Sequence[ExtraSourceInput] = (),
     ):

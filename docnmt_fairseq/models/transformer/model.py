@@ -7,6 +7,7 @@ from typing import Any, Dict, Optional, Sequence, Set
 
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from docnmt_fairseq import compat
@@ -47,7 +48,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         return combination_name(self.encoder.document_cfg) is None
 
     @classmethod
-    def build_model(cls, cfg: Any, task: Any) -> "DocumentTransformer":
+    def build_model(cls, cfg: Any, task: FairseqTask) -> "DocumentTransformer":
         """The model; :class:`InputError` if options contradict each other."""
         cfg = cls.complete(cfg)
         check(cfg)

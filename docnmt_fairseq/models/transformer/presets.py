@@ -1,6 +1,7 @@
 """Named architectures: presets over the options of ``document_transformer``, so that command lines stay short."""
 
 from argparse import Namespace
+from typing import Any
 
 from fairseq.models import register_model_architecture
 
@@ -17,7 +18,7 @@ SIZES = {
 }
 
 
-def _default(args: Namespace, **values) -> None:
+def _default(args: Namespace, **values: Any) -> None:
     for name, value in values.items():
         if getattr(args, name, None) is None:
             setattr(args, name, value)

@@ -35,8 +35,8 @@ def kernel_for(name: str, x: Tensor) -> SelectionKernel:
         kernel = KERNELS[name]()
         if kernel.serves(x.device, x.dtype):
             return kernel
-        if x.device.type == "cpu" and (reason := kernel.missing()):
-            _say_once(f"attention kernel {name!r} is not used: {reason}; slower ones take its place")
+        if x.device.type == "cpu" and (lacking := kernel.missing()):
+            _say_once(f"attention kernel {name!r} is not used: {lacking}; slower ones take its place")
     raise AssertionError("one kernel serves everything")
 
 

@@ -8,8 +8,8 @@ from torch.nn import functional as F
 
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.conditional.kernels.base import KERNELS, SelectionKernel
-from docnmt_fairseq.context.conditional.kernels.precision import computing_type, without_autocast
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, keep_top_t
+from docnmt_fairseq.layers.precision import computing_type, without_autocast
 
 
 @KERNELS.register("dense")

@@ -28,23 +28,23 @@ class BuildError(RuntimeError):
 
 
 def variants() -> Dict[str, List[str]]:
-    """Returns the compiler flags of the libraries that this kind of processor may use, best first."""
+    """The compiler flags of the libraries that this kind of processor may use, best first."""
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     return X86_VARIANTS if x86 else {"baseline": []}
 
 
 def library_name(variant: str) -> str:
-    """Returns the file name of a variant."""
+    """The file name of a variant."""
     return f"attention_{variant}.so"
 
 
 def source_files() -> List[Path]:
-    """Returns what a library is made of."""
+    """The C++ files that a library is made of."""
     return sorted(path for path in SOURCES.iterdir() if path.suffix in (".h", ".cpp"))
 
 
 def source_hash() -> str:
-    """Returns what changes when a source or a flag does."""
+    """A digest that changes when a source or a flag does."""
     digest = hashlib.sha256(repr((FLAGS, X86_VARIANTS)).encode())
     for path in source_files():
         digest.update(path.name.encode() + path.read_bytes())
@@ -52,7 +52,7 @@ def source_hash() -> str:
 
 
 def compiler() -> str:
-    """Returns the C++ compiler: $CXX, else the first of c++, g++, clang++ that is there.
+    """The C++ compiler: $CXX, else the first of c++, g++, clang++ that is there.
 
     Raises:
         BuildError: there is none.

@@ -53,7 +53,7 @@ class ScoreChosen(torch.autograd.Function):
 
     @staticmethod
     def arguments(
-        q: Tensor, k: Tensor, items: Tensor, sentence: Tensor, dim: int, **tensors: Tensor
+        dim: int, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor, **tensors: Tensor
     ) -> structures.Scores:
         """The structure for a call; ``dim`` is d_k."""
         selection = structures.Selection.of(items, sentence, len(k))
@@ -68,7 +68,7 @@ class ScoreChosen(torch.autograd.Function):
         saved = prepared(q), prepared(k), items, sentence
         ctx.save_for_backward(*saved)
         scores = q.new_empty(sentence.shape)
-        call("kernel_score", ScoreChosen.arguments(*saved, ctx.dim, scores=scores))
+        call("kernel_score", ScoreChosen.arguments(ctx.dim, *saved, scores=scores))
         return scores
 
     @staticmethod
@@ -79,7 +79,7 @@ class ScoreChosen(torch.autograd.Function):
         q, k, items, _ = saved
         grad_scores, grad_q, grad_k = grad_scores.contiguous(), gradient_for(q, items), torch.empty_like(k)
         tensors = {"grad_scores": grad_scores, "grad_q": grad_q, "grad_k": grad_k}
-        call("kernel_score_backward", ScoreChosen.arguments(*saved, ctx.dim, **tensors))
+        call("kernel_score_backward", ScoreChosen.arguments(ctx.dim, *saved, **tensors))
         return grad_q[..., : ctx.dim], grad_k[..., : ctx.dim], None, None
 
 
@@ -91,7 +91,7 @@ class AttendToChosen(torch.autograd.Function):
 
     @staticmethod
     def arguments(
-        q: Tensor, k: Tensor, v: Tensor, scores: Tensor, out: Tensor, log_sum: Tensor, ctx: Any, **gradients: Tensor
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, scores: Tensor, out: Tensor, log_sum: Tensor, **gradients: Tensor
     ) -> structures.Attention:
         """The structure for a call."""
         return structures.Attention(
@@ -121,7 +121,7 @@ class AttendToChosen(torch.autograd.Function):
         q, k, v, scores = prepared(q), prepared(k), prepared(v), scores.contiguous()
         out, log_sum = q.new_empty(len(items), *q.shape[1:]), q.new_empty(len(items), q.size(1))
         saved = q, k, v, scores, out, log_sum
-        call("kernel_attend", AttendToChosen.arguments(*saved, ctx))
+        call("kernel_attend", AttendToChosen.arguments(ctx, *saved))
         ctx.save_for_backward(*saved)
         return out[..., : ctx.dim] if ctx.dim < out.size(-1) else out
 
@@ -138,7 +138,7 @@ class AttendToChosen(torch.autograd.Function):
             "grad_scores": torch.zeros_like(scores),
         }
         grad_out = prepared(grad_out)
-        call("kernel_attend_backward", AttendToChosen.arguments(*saved, ctx, grad_out=grad_out, **gradients))
+        call("kernel_attend_backward", AttendToChosen.arguments(ctx, *saved, grad_out=grad_out, **gradients))
         of_tokens = (gradients[name][..., : ctx.dim] for name in ("grad_q", "grad_k", "grad_v"))
         return *of_tokens, gradients["grad_scores"], None, None, None, None
 

@@ -28,19 +28,19 @@ BY_CAPABILITY = {"AVX512": "avx512", "AVX2": "avx2"}
 
 
 def variant() -> str:
-    """Returns the best variant that this processor can run."""
+    """The best variant that this processor can run."""
     best = BY_CAPABILITY.get(torch.backends.cpu.get_cpu_capability(), "baseline")
     return best if best in variants() else "baseline"
 
 
 def cache_folder() -> Path:
-    """Returns where libraries go that are built at first use; a folder for each state of the sources."""
+    """Where libraries go that are built at first use; a folder for each state of the sources."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(base) / "docnmt_fairseq" / source_hash()
 
 
 def opened(path: Path) -> Optional[ctypes.CDLL]:
-    """Returns the library at a path, None where there is none, or one of other sources."""
+    """The library at a path, None where there is none, or one of other sources."""
     try:
         loaded = ctypes.CDLL(str(path))
         loaded.kernel_source.restype = ctypes.c_char_p
@@ -55,7 +55,7 @@ def opened(path: Path) -> Optional[ctypes.CDLL]:
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """Returns the library for this processor: the installed one, one built before, else one built now.
+    """The library for this processor: the installed one, one built before, else one built now.
 
     Raises:
         BuildError: there is none, and it cannot be built.
@@ -78,7 +78,7 @@ def library() -> ctypes.CDLL:
 
 @functools.cache
 def missing() -> Optional[str]:
-    """Returns why there is no library on this machine, None where there is one."""
+    """Why there is no library on this machine, None where there is one."""
     try:
         library()
     except BuildError as error:

@@ -11,7 +11,7 @@ DIM_MULTIPLE = 16
 
 
 def fields(kind: type, names: str) -> "list[tuple[str, type]]":
-    """Returns fields of one type."""
+    """Fields of one type."""
     return [(name, kind) for name in names.split()]
 
 
@@ -35,7 +35,7 @@ class Call(Arguments):
 
     @classmethod
     def of(cls, q: Tensor) -> "Call":
-        """Returns the call for q [N, H, dim]."""
+        """The call for q [N, H, dim]."""
         return cls(is_double=q.dtype == torch.double, threads=torch.get_num_threads(), heads=q.size(1), dim=q.size(2))
 
 
@@ -68,7 +68,7 @@ class Selection(Arguments):
 
     @classmethod
     def of(cls, items: Tensor, sentence: Tensor, rows: int) -> "Selection":
-        """Returns the selection of ``items`` [M], ``sentence`` [M, H, t], among so many sentences."""
+        """The selection of ``items`` [M], ``sentence`` [M, H, t], among so many sentences."""
         return cls(tokens=len(items), places=sentence.size(2), rows=rows, items=items, sentence=sentence)
 
 

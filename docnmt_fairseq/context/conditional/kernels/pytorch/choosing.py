@@ -1,6 +1,6 @@
 """KeepTopT over the sentences of every document ([T] eq. 3-4), tokens in chunks: relevance is never held whole."""
 
-from typing import Iterator, Tuple
+from typing import Iterator, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -8,8 +8,8 @@ from torch.nn import functional as F
 
 from docnmt_fairseq.batch.attention_plan import AttentionBlock
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.conditional.kernels.precision import computing_type, without_autocast
 from docnmt_fairseq.context.conditional.selection import Choosing, SelectionKey, keep_top_t
+from docnmt_fairseq.layers.precision import computing_type, without_autocast
 
 CHUNK = 2**18  # relevance scores held at a time
 PASSES = 2**10  # up to t·n of these, t passes for the maximum are faster than sorting
@@ -62,8 +62,8 @@ def _places(q: Tensor, k: Tensor, block: AttentionBlock, most: int) -> Tensor:
     return places
 
 
-def _chunks(shape: Tuple[int, int], size: int) -> Iterator[Tuple[slice, slice]]:
-    """Yields slices of rows and columns of about ``size`` places each."""
+def _chunks(shape: Sequence[int], size: int) -> Iterator[Tuple[slice, slice]]:
+    """Slices of rows and columns of about ``size`` places each."""
     rows, columns = max(1, size // shape[1]), min(size, shape[1])
     for row in range(0, shape[0], rows):
         for column in range(0, shape[1], columns):

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from docnmt_fairseq.context.conditional.kernels.precision import computing_type, without_autocast
+from docnmt_fairseq.layers.precision import computing_type, without_autocast
 
 CHUNK = 2**18  # numbers of gathered keys held at a time
 
@@ -18,23 +18,23 @@ class ChosenScores(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:
-        """Returns R, [M, H, t], float32 at least; see ``SelectionKernel.score``."""
+        """R, [M, H, t], float32 at least; see ``SelectionKernel.score``."""
         ctx.save_for_backward(q, k, items, sentence)
         t, d = sentence.size(-1), q.size(-1)
         queries, keys, row = _rows(q, k, items, sentence)
         step = max(1, CHUNK // (t * d))
         with without_autocast(q):
-            scores = [
+            parts = [
                 torch.bmm(keys.index_select(0, places.flatten()).view(-1, t, d), query.unsqueeze(-1))
                 for query, places in zip(queries.split(step), row.split(step))
             ]
-        scores = torch.cat(scores).view(sentence.shape)
+        scores = torch.cat(parts).view(sentence.shape)
         return scores.mul_(1 / math.sqrt(d)).masked_fill_(sentence < 0, -torch.inf)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, Tensor, None, None]:
-        """Returns the gradients of q and k: weighted sums of the keys a token chose, of the tokens that chose a key."""
+        """The gradients of q and k: weighted sums of the keys a token chose, of the tokens that chose a key."""
         q, k, items, sentence = ctx.saved_tensors
         queries, keys, row = _rows(q, k, items, sentence)
         weight = (grad * (1 / math.sqrt(q.size(-1)))).masked_fill_(sentence < 0, 0).flatten(0, 1)
@@ -49,7 +49,7 @@ class ChosenScores(torch.autograd.Function):
 
 
 def _rows(q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    """Returns the queries of ``items`` [M·H, d_k], keys [R·H, d_k] and the chosen keys' rows [M·H, t], −1 as if 0."""
+    """The queries of ``items`` [M·H, d_k], keys [R·H, d_k] and the chosen keys' rows [M·H, t], −1 as if 0."""
     heads, dtype = q.size(1), computing_type(q.dtype)
     queries = q.index_select(0, items) if len(items) < len(q) else q
     row = sentence.clamp(min=0) * heads + torch.arange(heads, device=q.device)[:, None]

@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.conditional.kernels.precision import computing_type, without_autocast
 from docnmt_fairseq.context.conditional.kernels.pytorch import pair_attention
 from docnmt_fairseq.context.conditional.kernels.pytorch.pair_blocks import SentenceBuckets, block_pairs
+from docnmt_fairseq.layers.precision import computing_type, without_autocast
 
 CHUNK = {"cpu": 2**20, "cuda": 2**26}  # numbers of the pairs' results held at a time: heads are taken accordingly
 
@@ -106,7 +106,7 @@ class GroupedAttention(torch.autograd.Function):
         with without_autocast(q):
             for heads in _head_chunks(q, sentence):
                 pairs = block_pairs(sentence[:, heads], ctx.buckets)
-                results = pair_attention.forward(*_of_heads(heads, q, k, v, scores), pairs, masks)
+                results = pair_attention.forward(pairs, masks, *_of_heads(heads, q, k, v, scores))
                 output[:, heads], log_sum[:, heads] = results
         ctx.save_for_backward(q, k, v, scores, output, log_sum, sentence)
         return output
@@ -122,14 +122,14 @@ class GroupedAttention(torch.autograd.Function):
         with without_autocast(q):
             for heads in _head_chunks(q, sentence):
                 pairs = block_pairs(sentence[:, heads], ctx.buckets)
-                parts = pair_attention.backward(*_of_heads(heads, *saved, grad), pairs, masks)
+                parts = pair_attention.backward(pairs, masks, *_of_heads(heads, *saved, grad))
                 for gradient, part in zip(gradients, parts):
                     gradient[:, heads] = part
         return *gradients, None, None, None
 
 
 def _head_chunks(q: Tensor, sentence: Tensor) -> Iterator[slice]:
-    """Yields slices of heads whose pairs' results may be held at a time."""
+    """Slices of heads whose pairs' results may be held at a time."""
     of_head = sentence.size(0) * sentence.size(2) * q.size(2)
     step = max(1, CHUNK["cuda" if q.is_cuda else "cpu"] // of_head)
     for first in range(0, q.size(1), step):

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from docnmt_fairseq.batch.attention_plan import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.ragged import Ragged
-from docnmt_fairseq.context.conditional.kernels.precision import computing_type, without_autocast
+from docnmt_fairseq.layers.precision import computing_type, without_autocast
 from docnmt_fairseq.layers.ragged_attention import ragged_attention
 
 HIDDEN = -1e30  # weighs nothing after softmax; −∞ times the zeros of e_w would not be a number
@@ -48,9 +48,13 @@ class MaskedPlan:
         first = np.repeat(sentences.offsets[documents], rows.lengths)
         of_documents = layout.tokens.lengths[sentences.items_of(documents)]
         own = np.repeat(sentences.items_of(documents), of_documents)
-        index = (layout.index(array) for array in (first, own - first))
-        items = layout.index(layout.document_tokens.items_of(documents))
-        return cls(items, AttentionPlan(rows, rows), *index, int(sentences.lengths[documents].max()))
+        return cls(
+            items=layout.index(layout.document_tokens.items_of(documents)),
+            tokens=AttentionPlan(rows, rows),
+            first=layout.index(first),
+            place=layout.index(own - first),
+            most=int(sentences.lengths[documents].max()),
+        )
 
 
 def attend_masked(

@@ -21,15 +21,15 @@ from docnmt_fairseq.context.conditional.kernels.pytorch.pair_blocks import PairB
 Masks = Optional[Callable[[Tensor], Tensor]]  # gives the next dropout mask, 0 or 1/(1 − p), of a tensor's shape
 
 
-def forward(q: Tensor, k: Tensor, v: Tensor, scores: Tensor, pairs: PairBlocks, masks: Masks) -> Tuple[Tensor, Tensor]:
-    """Returns the output [M, H, d_v] and the log-sum-exp L [M, H].
+def forward(pairs: PairBlocks, masks: Masks, q: Tensor, k: Tensor, v: Tensor, scores: Tensor) -> Tuple[Tensor, Tensor]:
+    """The output [M, H, d_v] and the log-sum-exp L [M, H].
 
     Args:
+        pairs: of the M tokens.
+        masks: dropout; None: no dropout.
         q: [M, H, d_k] queries.
         k, v: [N, H, d_k], [N, H, d_v] packed tokens.
         scores: [M, H, t] R, −∞ at places that hold none.
-        pairs: of the M tokens.
-        masks: dropout; None: no dropout.
     """
     queries = (q * (1 / math.sqrt(q.size(-1)))).flatten(0, 1)
     output_of_pair, sum_of_pair = pairs.new_slots(v, v.size(-1)), pairs.new_slots(v)
@@ -52,6 +52,8 @@ def forward(q: Tensor, k: Tensor, v: Tensor, scores: Tensor, pairs: PairBlocks, 
 
 
 def backward(
+    pairs: PairBlocks,
+    masks: Masks,
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -59,10 +61,8 @@ def backward(
     output: Tensor,
     log_sum: Tensor,
     grad: Tensor,
-    pairs: PairBlocks,
-    masks: Masks,
 ) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Returns the gradients of q, k, v and scores, given that of the output; the rest as in :func:`forward`."""
+    """The gradients of q, k, v and scores, given that of the output; the rest as in :func:`forward`."""
     scale = 1 / math.sqrt(q.size(-1))
     queries, grads, deltas = (x.flatten(0, 1) for x in (q * scale, grad, (grad * output).sum(-1)))
     bias = scores.new_full((len(pairs.query) + 1,), -torch.inf)  # R − L of every slot; slots that fill up weigh nothing

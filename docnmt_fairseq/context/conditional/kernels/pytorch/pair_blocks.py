@@ -38,8 +38,14 @@ class SentenceBucket:
         """The bucket of some sentences."""
         index, padding = tokens.block(rows)
         real = np.flatnonzero(~padding)
-        tensors = (tokens.index(array) for array in (index.ravel(), index.ravel()[real], real))
-        return cls(*index.shape, *tensors, tokens.index(padding) if padding.any() else None)
+        return cls(
+            sentences=index.shape[0],
+            width=index.shape[1],
+            index=tokens.index(index.ravel()),
+            items=tokens.index(index.ravel()[real]),
+            real=tokens.index(real),
+            padding=tokens.index(padding) if padding.any() else None,
+        )
 
     def pad(self, packed: Tensor) -> Tensor:
         """[s, H, width, d] from packed tokens [N, H, d]."""
@@ -167,8 +173,8 @@ def block_pairs(sentence: Tensor, buckets: SentenceBuckets) -> PairBlocks:
     counts = torch.bincount(sorted_group, minlength=groups + heads)[:groups]
     blocks = (counts + BLOCK - 1).div(BLOCK, rounding_mode="floor")
     last_block, last_pair = blocks.cumsum(0), counts.cumsum(0)
-    ends = torch.cat([last_block[buckets.ends * heads - 1], last_pair[-1:]])
-    *ends, pairs = ends.tolist()  # the one thing that the host must know
+    sizes = torch.cat([last_block[buckets.ends * heads - 1], last_pair[-1:]])
+    *ends, pairs = sizes.tolist()  # the one thing that the CPU must know
     shift = (last_block - blocks) * BLOCK - (last_pair - counts)  # a group's first slot less its first pair
     place = torch.full_like(pair, ends[-1] * BLOCK)
     place[:pairs] = torch.repeat_interleave(shift, counts, output_size=pairs).add_(torch.arange(pairs, device=device))
@@ -182,7 +188,7 @@ def block_pairs(sentence: Tensor, buckets: SentenceBuckets) -> PairBlocks:
 def _by_bucket(
     query: Tensor, group: Tensor, ends: List[int], buckets: SentenceBuckets, heads: int
 ) -> Iterator[BucketBlocks]:
-    """Yields the blocks of each bucket, given the numbers of the blocks where buckets end."""
+    """The blocks of each bucket, given the numbers of the blocks where buckets end."""
     for bucket, first, start, end in zip(buckets.buckets, buckets.first.tolist(), [0, *ends], ends):
         if end > start:
             queries = query[start * BLOCK : end * BLOCK]

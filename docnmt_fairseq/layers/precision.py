@@ -5,10 +5,10 @@ from torch import Tensor
 
 
 def computing_type(dtype: torch.dtype) -> torch.dtype:
-    """Returns the type of relevance, logits and softmax for states of a type."""
+    """The type of relevance, logits and softmax for states of a type."""
     return torch.promote_types(dtype, torch.float32)
 
 
 def without_autocast(x: Tensor) -> torch.autocast:
-    """Returns a context in which products on x's device keep the type of their factors."""
+    """A context in which products on x's device keep the type of their factors."""
     return torch.autocast(x.device.type, enabled=False)
