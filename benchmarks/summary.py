@@ -1,4 +1,4 @@
-"""Writes the README's section on speed from the results of the benchmarks.
+"""Writes the section on speed of docs/benchmarks.md from the results of the benchmarks.
 
     python -m benchmarks.summary [--check]
 
@@ -13,7 +13,7 @@ from typing import Callable, Dict, List
 
 from benchmarks.lib.machine import RESULTS, ROOT, table
 
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- begin of python benchmarks/summary.py -->\n", "<!-- end -->\n"
 
 
@@ -127,14 +127,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
-    text = README.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     new, number = re.subn(re.escape(BEGIN) + ".*" + re.escape(END), lambda _: section(), text, flags=re.DOTALL)
     if number != 1:
-        sys.exit(f"{README.name}: not one section between {BEGIN.strip()} and {END.strip()}")
+        sys.exit(f"{PAGE.name}: not one section between {BEGIN.strip()} and {END.strip()}")
     if args.check and new != text:
-        sys.exit(f"{README.name}: not what benchmarks/results say; run python -m benchmarks.summary")
+        sys.exit(f"{PAGE.name}: not what benchmarks/results say; run python -m benchmarks.summary")
     if not args.check:
-        README.write_text(new, encoding="utf-8")
+        PAGE.write_text(new, encoding="utf-8")
 
 
 if __name__ == "__main__":

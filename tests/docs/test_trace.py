@@ -1,0 +1,61 @@
+"""The walk of a batch from disk to loss in docs/architecture.md is true: its code runs, its shapes are these."""
+
+import re
+from numbers import Number
+
+import pytest
+
+from docnmt_fairseq.cli import main
+from tests.support.pages import DOCS, blocks, tables, titled
+
+PAGE = DOCS / "architecture.md"
+HEADER = ("expression", "shape", "what it is")
+
+
+def shape(value):
+    """As the page writes it: [a, b] of arrays, [n] of lists, a number as it is."""
+    if isinstance(value, Number):
+        return str(value)
+    return str(list(value.shape if hasattr(value, "shape") else (len(value),)))
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory):
+    """What the page's code has made in the end."""
+    folder = tmp_path_factory.mktemp("walk")
+    for name, text in titled(PAGE).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    (prepare,) = blocks(PAGE, "bash")
+    names = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main([*prepare.text.split()[1:], "--workers", "1"]) == 0
+        for block in blocks(PAGE, "python"):
+            exec(compile(block.text, str(block), "exec"), names)
+    return names
+
+
+def test_every_expression_of_the_page_has_the_shape_that_it_says(walk):
+    rows = list(tables(PAGE, *HEADER))
+    assert len(rows) > 30
+    told = {row[0]: row[1] for row in rows}
+    assert {text: shape(eval(text.strip("`"), walk)) for text in told} == told
+
+
+def test_the_numbers_that_the_page_lists_are_these(walk):
+    listed = {}
+    for text, size, meaning in tables(PAGE, *HEADER):
+        numbers = re.search(r": ((?:\*{0,2}\d+\*{0,2} ){1,}\*{0,2}\d+\*{0,2})(?=[;,]|$)", f"{meaning}")
+        if numbers and re.fullmatch(r"\[\d+\]", size):
+            listed[text] = [int(number) for number in numbers[1].replace("*", "").split()]
+    assert len(listed) >= 6
+    assert {text: [int(number) for number in eval(text.strip("`"), walk)] for text in listed} == {
+        text: numbers for text, numbers in listed.items()
+    }
+
+
+def test_the_page_names_files_that_exist():
+    package = DOCS.parent / "docnmt_fairseq"
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)+\.py)`", PAGE.read_text(encoding="utf-8")))
+    assert len(named) > 15
+    assert [name for name in named if not (package / name).exists() and not (package.parent / name).exists()] == []
