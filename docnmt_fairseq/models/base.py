@@ -3,7 +3,20 @@
 import re
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, fields
-from typing import Any, Dict, Iterable, Iterator, Optional, Protocol, Set, Tuple, Type, cast, runtime_checkable
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    Optional,
+    Protocol,
+    Sequence,
+    Set,
+    Tuple,
+    Type,
+    cast,
+    runtime_checkable,
+)
 
 import torch
 from fairseq.dataclass import FairseqDataclass
@@ -14,7 +27,12 @@ from omegaconf import II, OmegaConf
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DecodedTokens, DocumentLayout, PlanKey
+from docnmt_fairseq.batch.sources import OfSentence
+from docnmt_fairseq.data.extra_sources import LineSource
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, with_lines
+from docnmt_fairseq.models.sources import Sources
+from docnmt_fairseq.multisource.source_states import SourceStates
 from docnmt_fairseq.options import default_of, take_old_names
 
 NetOutput = Tuple[Tensor, Dict[str, Any]]
@@ -71,22 +89,73 @@ class DocumentModel:
             if new != key:
                 state_dict[new] = state_dict.pop(key)
 
-    def layout_for(self, layout: DocumentLayout, prev_output_tokens: Tensor) -> DocumentLayout:
-        """The batch with the targets that the decoder is given, [S, m_t]: rescoring brings others."""
-        if layout.targets is not None and self.training:
-            return layout
-        return layout.with_targets(prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy())
+    def encode_and_decode(
+        self,
+        src_tokens: Tensor,
+        layout: DocumentLayout,
+        prev_output_tokens: Tensor,
+        lines: Sequence[Optional[LineSource]] = (),
+        features_only: bool = False,
+    ) -> NetOutput:
+        """Logits, or features, under teacher forcing: in training packed [target tokens, …], else [S, m_t, …]; extras.
 
-    def output_of(self, packed: Tensor, extra: Dict[str, Any], layout: DocumentLayout, width: int) -> NetOutput:
-        """What ``forward`` gives: in training packed [target tokens, …], else [S, width, …]; and extras."""
+        Args:
+            src_tokens: right-padded [S, m] of the decoded rows.
+            layout: the batch, on the same device.
+            prev_output_tokens: right-padded [S, m_t]; rescoring brings others than the batch's own.
+            lines: the batch's data of every extra source, None where the document holds it.
+            features_only: leave out the output projection.
+        """
+        if layout.targets is None or not self.training:
+            layout = layout.with_targets(prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy())
+        sources = self.encoder.encode(src_tokens, layout, lines)
+        packed, extra = self.decoder.decode_packed(prev_output_tokens, sources, features_only)
         if self.training:
             return packed, {**extra, "targets": layout.targets}
-        return layout.target_tokens.pad(packed, width=width), extra
+        return layout.target_tokens.pad(packed, width=prev_output_tokens.size(1)), extra
 
     def get_targets(self, sample: Dict[str, Any], net_output: NetOutput) -> Tensor:
         """The targets, packed [target tokens] if the output is: the loss is computed on real tokens only."""
         rows = net_output[1].get("targets")
         return sample["target"] if rows is None else rows.pack(sample["target"])
+
+
+class DocumentEncoder:
+    """Stands before fairseq's own class among the bases of an encoder.
+
+    Attributes:
+        extra_sources: what encodes the sources besides the sentences; None: there is none.
+    """
+
+    extra_sources: Optional[ExtraSources]
+
+    def encode_tokens(
+        self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
+    ) -> Tensor:
+        """Packed states [N, d] of packed tokens [N], those of a layout.
+
+        Args:
+            tokens: [N].
+            layout: of them.
+            embed_tokens: embeddings, None: the encoder's.
+        """
+        raise NotImplementedError
+
+    def encode(self, src_tokens: Tensor, layout: DocumentLayout, lines: Sequence[Optional[LineSource]] = ()) -> Sources:
+        """What a decoder may look at.
+
+        Args:
+            src_tokens: right-padded [S, m] of the decoded rows.
+            layout: the batch, on the same device.
+            lines: the batch's data of every extra source, None where the document holds it.
+        """
+        layout = with_lines(layout, lines)
+        tokens = layout.pack_tokens(src_tokens)
+        states = self.encode_tokens(tokens, layout)
+        of_sentences = [SourceStates(layout.keep_decoded(states), OfSentence())]
+        if self.extra_sources is not None:
+            of_sentences += self.extra_sources.encode(tokens, layout, states, lines, cast(MainEncoder, self))
+        return Sources(states, layout, of_sentences)
 
 
 @dataclass

@@ -8,13 +8,11 @@ from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.sources import OfSentence
 from docnmt_fairseq.data.extra_sources import ExtraSourceInput, LineSource
-from docnmt_fairseq.models.base import completed
-from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, SourceEncoder, source_encoder, with_lines
+from docnmt_fairseq.models.base import DocumentEncoder, completed
+from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, SourceEncoder, source_encoder
 from docnmt_fairseq.models.rnn.config import DocumentRNNOptions
 from docnmt_fairseq.models.sources import SOURCES, EncoderOut, Sources
-from docnmt_fairseq.multisource.source_states import SourceStates
 from docnmt_fairseq.recurrent.layers import BidirectionalLayers
 
 
@@ -45,7 +43,7 @@ class SeparateRecurrentEncoder(SourceEncoder):
         return self.layers(self.dropout(embed_tokens(values)), layout)
 
 
-class RecurrentEncoder(FairseqEncoder):
+class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
     """Bidirectional recurrent layers over embedded tokens.
 
     Args:
@@ -84,26 +82,14 @@ class RecurrentEncoder(FairseqEncoder):
     def encode_tokens(
         self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
     ) -> Tensor:
-        """The states [N, output_dim] of packed tokens [N]; embedded by another table where one is given."""
+        """See :class:`DocumentEncoder`."""
         return self.layers(self.dropout((embed_tokens or self.embed_tokens)(tokens)), layout)
 
     def encode(self, src_tokens: Tensor, layout: DocumentLayout, lines: Sequence[Optional[LineSource]] = ()) -> Sources:
-        """What a decoder may look at.
-
-        Args:
-            src_tokens: right-padded [S, m] of the decoded rows.
-            layout: the batch, on the same device.
-            lines: the batch's data of every extra source, None where the document holds it.
-        """
+        """See :class:`DocumentEncoder`; sentences that are context only are not read where nothing asks for them."""
         if self.extra_sources is None and layout.decoded is not None:
             layout = layout.without_context()
-        layout = with_lines(layout, lines)
-        tokens = layout.pack_tokens(src_tokens)
-        states = self.encode_tokens(tokens, layout)
-        of_sentences = [SourceStates(layout.keep_decoded(states), OfSentence())]
-        if self.extra_sources is not None:
-            of_sentences += self.extra_sources.encode(tokens, layout, states, lines, self)
-        return Sources(states, layout, of_sentences)
+        return super().encode(src_tokens, layout, lines)
 
     def forward(
         self,

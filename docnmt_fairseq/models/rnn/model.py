@@ -64,10 +64,7 @@ class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
             unused: of other models.
         """
         src_tokens, layout = completed(src_tokens, layout, self.encoder.padding_idx)
-        layout = self.layout_for(layout, prev_output_tokens)
-        sources = self.encoder.encode(src_tokens, layout, extra_sources)
-        output, extra = self.decoder.decode_packed(prev_output_tokens, sources, features_only)
-        return self.output_of(output, extra, layout, prev_output_tokens.size(1))
+        return self.encode_and_decode(src_tokens, layout, prev_output_tokens, extra_sources, features_only)
 
 
 SIZES: Dict[str, Dict[str, Any]] = {  # of both sides: embeddings, states, attention, layers

@@ -14,14 +14,13 @@ from torch.utils.checkpoint import checkpoint
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.plans import WithinSentences
-from docnmt_fairseq.batch.sources import OfSentence
 from docnmt_fairseq.context.base import GATED, ContextMechanism
 from docnmt_fairseq.data.extra_sources import ExtraSourceInput, LineSource
 from docnmt_fairseq.layers.gate import ContextGate
 from docnmt_fairseq.layers.multi_head import SentenceSelfAttention
 from docnmt_fairseq.layers.positions import StructuralPositions
-from docnmt_fairseq.models.base import completed, plans_of
-from docnmt_fairseq.models.extra_sources import ExtraSources, SourceEncoder, source_encoder, with_lines
+from docnmt_fairseq.models.base import DocumentEncoder, completed, plans_of
+from docnmt_fairseq.models.extra_sources import ExtraSources, SourceEncoder, source_encoder
 from docnmt_fairseq.models.sources import SOURCES, EncoderOut, Sources
 from docnmt_fairseq.models.transformer.config import (
     DocumentTransformerOptions,
@@ -33,7 +32,6 @@ from docnmt_fairseq.models.transformer.config import (
 )
 from docnmt_fairseq.models.transformer.feed_forward import feed_forward
 from docnmt_fairseq.models.transformer.separate_encoder import SeparateEncoder
-from docnmt_fairseq.multisource.source_states import SourceStates
 
 
 class DocumentEncoderLayer(nn.Module):
@@ -105,7 +103,7 @@ class DocumentEncoderLayer(nn.Module):
         return self.context_gate(source, self.enrich(x, layout, embeddings), self.context.has_context(layout))
 
 
-class DocumentTransformerEncoder(TransformerEncoderBase):
+class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
     """Encodes the sentences of whole documents; its public output is fairseq's ordinary one, a sentence a row.
 
     Args:
@@ -167,13 +165,7 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
     def encode_tokens(
         self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
     ) -> Tensor:
-        """Packed states [N, d] of all rows of a layout.
-
-        Args:
-            tokens: [N] packed tokens.
-            layout: of them.
-            embed_tokens: embeddings, None: the encoder's.
-        """
+        """See :class:`DocumentEncoder`."""
         x = self.embed_scale * (embed_tokens or self.embed_tokens)(tokens)
         x = x + self.embed_positions(layout).to(x.dtype)
         if self.layernorm_embedding is not None:
@@ -184,22 +176,6 @@ class DocumentTransformerEncoder(TransformerEncoderBase):
             inputs = (x, layout, embeddings)
             x = checkpoint(layer, *inputs, use_reentrant=False) if recompute else layer(*inputs)
         return x if self.layer_norm is None else self.layer_norm(x)
-
-    def encode(self, src_tokens: Tensor, layout: DocumentLayout, lines: Sequence[Optional[LineSource]] = ()) -> Sources:
-        """What a decoder may look at.
-
-        Args:
-            src_tokens: right-padded [S, m] of the decoded rows.
-            layout: the batch, on the same device.
-            lines: the batch's data of every extra source, None where the document holds it.
-        """
-        layout = with_lines(layout, lines)
-        tokens = layout.pack_tokens(src_tokens)
-        states = self.encode_tokens(tokens, layout)
-        of_sentences = [SourceStates(layout.keep_decoded(states), OfSentence())]
-        if self.extra_sources is not None:
-            of_sentences += self.extra_sources.encode(tokens, layout, states, lines, self)
-        return Sources(states, layout, of_sentences)
 
     def forward(
         self,

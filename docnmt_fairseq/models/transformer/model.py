@@ -98,10 +98,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
             encoder_out = self.encoder(src_tokens, layout=layout, extra_sources=extra_sources)
             options = {"alignment_layer": alignment_layer, "alignment_heads": alignment_heads}
             return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only, **options)
-        layout = self.layout_for(layout, prev_output_tokens)
-        sources = self.encoder.encode(src_tokens, layout, extra_sources)
-        output, extra = self.decoder.decode_packed(prev_output_tokens, sources, features_only)
-        return self.output_of(output, extra, layout, prev_output_tokens.size(1))
+        return self.encode_and_decode(src_tokens, layout, prev_output_tokens, extra_sources, features_only)
 
     def freeze_sentence_model(self) -> None:
         """Leaves only that to train which a sentence-level model does not have."""
