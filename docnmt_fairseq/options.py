@@ -46,6 +46,7 @@ def option(
     names: Optional[Names] = None,
     also: Sequence[str] = (),
     minimum: Optional[float] = None,
+    maximum: Optional[float] = None,
     old: Optional[str] = None,
     **metadata: object,
 ) -> Any:
@@ -56,11 +57,12 @@ def option(
         help_text: what it means, with the unit.
         names: whose names it may take; they are added to the help.
         also: more allowed names, e.g. ``none``.
-        minimum: the least allowed number.
+        minimum, maximum: the least and the greatest allowed number.
         old: a former name, which is still understood.
         metadata: fairseq's, e.g. ``argparse_alias``.
     """
-    own = {"help": help_text, "names": names, "also": tuple(also), "minimum": minimum, "old": old, **metadata}
+    own = {"help": help_text, "names": names, "also": tuple(also), "old": old, **metadata}
+    own.update(minimum=minimum, maximum=maximum)
     if isinstance(default, type):
         return field(default_factory=default, metadata=own)
     return field(default=default, metadata=own)
@@ -122,6 +124,9 @@ def problems_of(cfg: Any, cls: type) -> Iterator[str]:
         least = known.metadata.get("minimum")
         if least is not None and value < least:
             yield f"{flag_of(known.name)} {value}: must {'not be negative' if least == 0 else f'be at least {least:g}'}"
+        most = known.metadata.get("maximum")
+        if most is not None and value > most:
+            yield f"{flag_of(known.name)} {value}: must be at most {most:g}"
 
 
 def with_old_names(cls: Type[T]) -> Type[T]:

@@ -23,10 +23,11 @@ class Registry(Generic[T]):
 
     Args:
         kind: what is registered, for messages, e.g. "context mechanism".
+        check: what is wrong with a class, None: nothing.
     """
 
-    def __init__(self, kind: str):
-        self.kind = kind
+    def __init__(self, kind: str, check: Callable[[Type[T]], Optional[str]] = lambda _: None):
+        self.kind, self.check = kind, check
         self._classes: Dict[str, Type[T]] = {}
         self._old: Dict[str, str] = {}  # former names
 
@@ -34,12 +35,15 @@ class Registry(Generic[T]):
         """A class decorator that registers under ``name``, and lets a former name stand for it; a name is given once.
 
         Raises:
-            ValueError: the name is registered already.
+            ValueError: the name is registered already, or the class breaks its contract.
         """
 
         def decorate(cls: Type[T]) -> Type[T]:
             if name in self._classes:
                 raise ValueError(f"{self.kind} {name!r} is registered already")
+            problem = self.check(cls)
+            if problem is not None:
+                raise ValueError(f"{self.kind} {name!r}: {problem}")
             self._classes[name] = cls
             if old is not None:
                 self._old[old] = name

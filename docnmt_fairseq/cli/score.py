@@ -1,11 +1,12 @@
 """Scores translations of a test set: BLEU, chrF, TER and COMET, over sentences and over whole documents.
 
-Figures are sacreBLEU's, each with its signature. Over documents ("d-BLEU", ...) all sentences of a document are one
-segment; a document is what the references' empty lines say, however long. The first system is the baseline of tests,
-whose p-values are not corrected for the number of comparisons.
+BLEU, chrF and TER are sacreBLEU's; every figure has its signature. Over documents ("d-BLEU", ...) all sentences of a
+document are one segment; a document is what the references' empty lines say, however long. The first system is the
+baseline of tests, whose p-values are not corrected for the number of comparisons.
 """
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from typing import Callable, Dict, Tuple
 
@@ -16,7 +17,7 @@ from docnmt_fairseq.evaluation.metrics import METRICS, MetricOptions
 from docnmt_fairseq.evaluation.score_report import DEFAULT_METRICS, ScoreOptions, build_report
 from docnmt_fairseq.evaluation.significance import SEED, TESTS
 from docnmt_fairseq.evaluation.texts import LEVELS, ON_EMPTY, read_log, read_references, read_text
-from docnmt_fairseq.options import options_of
+from docnmt_fairseq.options import default_of, flag_of, options_of
 
 HELP = "BLEU, chrF, TER, COMET over sentences and documents; significance"
 QUIET = ("sacrebleu",)  # a line for each test of each system
@@ -107,6 +108,13 @@ def run(args: argparse.Namespace) -> None:
 
 def _chosen_metrics(args: argparse.Namespace) -> Dict[str, MetricOptions]:
     """The metrics of ``--metrics`` and those that an option of their own asks for, with what each is told."""
-    told = {name: options_of(args, METRICS[name].Options) for name in METRICS.names()}
-    asked = [name for name in told if getattr(args, METRICS[name].asked_by or "", None) is not None]
-    return {name: told[name] for name in dict.fromkeys([*args.metrics, *asked])}
+    given = {name: options_of(args, METRICS[name].Options) for name in METRICS.names()}
+    asked = [name for name in given if getattr(args, METRICS[name].asked_by or "", None) is not None]
+    chosen = {name: given[name] for name in dict.fromkeys([*args.metrics, *asked])}
+    served = {known.name for options in chosen.values() for known in fields(options)}
+    for name, options in given.items():
+        for known in fields(options):
+            if known.name not in served and getattr(options, known.name) != default_of(known):
+                kinds = f"{'metric' if len(chosen) == 1 else 'metrics'} {', '.join(chosen)}"
+                raise InputError(f"{flag_of(known.name)}: is no option of {kinds}; add {name} to --metrics")
+    return chosen

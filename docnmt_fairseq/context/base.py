@@ -56,7 +56,9 @@ class ContextMechanism(nn.Module):
     Class attributes:
         Options: a frozen dataclass of the mechanism's own options, each declared by
             :func:`docnmt_fairseq.options.option`; mechanisms that share an option share the class that declares it.
-        placements: the places of ``PLACEMENTS`` where it makes sense, the usual one first.
+        placements: the places of ``PLACEMENTS`` where it makes sense, the usual one first. In ``replace`` its
+            projections are called ``q_proj``, ``k_proj``, ``v_proj`` and ``out_proj``, with biases, as those of the
+            self-attention whose place and weights it takes; a sentence without context gets just what that gives.
         top_layer_only: whether it stands in the last layer, and not in the upper half, if no layers are named.
         reads_embeddings: whether ``forward`` takes the tokens as they entered the encoder, too.
     """
@@ -154,7 +156,14 @@ class TargetContextMechanism(ContextMechanism):
         raise NotImplementedError
 
 
-CONTEXT_MECHANISMS: Registry[ContextMechanism] = Registry("context mechanism")
+def _problem(mechanism: Type[ContextMechanism]) -> Optional[str]:
+    places = mechanism.placements
+    if places and all(place in PLACEMENTS for place in places):
+        return None
+    return f"placements {places!r}: must be some of {', '.join(PLACEMENTS)}"
+
+
+CONTEXT_MECHANISMS: Registry[ContextMechanism] = Registry("context mechanism", _problem)
 C = TypeVar("C", bound=ContextMechanism)
 
 

@@ -119,3 +119,9 @@ def test_help_names_every_option(capsys):
     shown = " ".join(capsys.readouterr().out.split())
     for text in ("whole documents", "--on-empty", "none for published scores over tokens", "doc-COMET"):
         assert text in shown
+
+
+def test_an_option_of_a_metric_that_is_not_asked_for_is_refused(folder, capsys):
+    assert run("--system", "base=base", "--metrics", "chrf", "--tokenize", "zh") == 2
+    assert "--tokenize: is no option of metric chrf; add bleu to --metrics" in capsys.readouterr().err
+    assert run("--system", "base=base", "--metrics", "chrf", "bleu", "--tokenize", "zh") == 0

@@ -21,7 +21,7 @@ def shared(name):
 def test_registry():
     tables, opus, talks = ["news-commentary", "tsv"], ["opus-moses", "opus-xml"], ["ted-tags", "ted-xml"]
     names = readers.READERS.names()
-    assert names == sorted(["d-lines", "delimited", "wmt-ape", "wmt-xml", *tables, *opus, *talks])
+    assert {*names} >= {"d-lines", "delimited", "wmt-ape", "wmt-xml", *tables, *opus, *talks}
     assert all(readers.READERS[name].help and readers.READERS[name].files for name in names)
     with pytest.raises(InputError, match="--format sgm: no such format; choose from d-lines"):
         readers.make_reader("sgm", EN_DE)

@@ -48,7 +48,7 @@ def wmt_xml(folder, documents):
     return [write(folder, "x.xml", f"<dataset>\n{content}</dataset>\n")]
 
 
-# A corpus of every format; a reader without one fails the tests below.
+# A small corpus of every format.
 MAKE = {
     "delimited": lambda folder, n: two_files(folder, lines(n, tail="\n")),
     "d-lines": lambda folder, n: two_files(folder, lines(n, head="<d>\n")),
@@ -66,9 +66,15 @@ MAKE = {
 }
 
 
+def make(name, folder, documents):
+    if name not in MAKE:
+        pytest.fail(f"add a small corpus of format {name} to MAKE in {__file__}")
+    return list(map(str, MAKE[name](folder, documents)))
+
+
 def peak(folder, name, documents):
     folder.mkdir()
-    paths = readers.resolve(name, list(map(str, MAKE[name](folder, documents))), EN_DE)
+    paths = readers.resolve(name, make(name, folder, documents), EN_DE)
     tracemalloc.start()
     try:
         found = readers.read(name, paths, EN_DE)
@@ -80,7 +86,7 @@ def peak(folder, name, documents):
 
 @pytest.mark.parametrize("name", readers.READERS.names())
 def test_documents_come_before_the_rest_is_read(tmp_path, name):
-    files = [Path(path) for path in MAKE[name](tmp_path, 40)]
+    files = [Path(path) for path in make(name, tmp_path, 40)]
     text = next(path for path in files if path.is_file())
     text.write_bytes(text.read_bytes() + b"\xff\n")  # neither UTF-8 nor XML
     paths = readers.resolve(name, list(map(str, files)), EN_DE)

@@ -6,6 +6,7 @@ import pickle
 import pytest
 import torch
 
+from docnmt_fairseq import compat
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
@@ -207,7 +208,7 @@ def test_the_view_of_documents_is_restored_at_generation(data_bin, tmp_path, cap
     assert "--max-document-sentences 0: the model was trained with 2" in caplog.text
 
 
-@pytest.mark.skipif(not toy.SAFE_LOADER, reason="PyTorch before 2.6 executes what a checkpoint says")
+@pytest.mark.skipif(not compat.SAFE_LOADER, reason="PyTorch before 2.6 executes what a checkpoint says")
 def test_a_checkpoint_with_something_executable_is_refused(data_bin, checkpoint, tmp_path):
     class Malicious:
         def __reduce__(self):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from docnmt_fairseq import compat
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
@@ -166,7 +167,7 @@ def test_context_hidden_in_validation_leaves_the_sentences_own_sources(extra_bin
 def test_an_older_checkpoint_has_no_extra_sources(data_bin, tmp_path):
     trained = toy.train(data_bin, tmp_path, "--max-update", "1")
     expected = toy.generate(data_bin, trained, *SEARCH).hypotheses
-    state = torch.load(trained, weights_only=toy.SAFE_LOADER)
+    state = torch.load(trained, weights_only=compat.SAFE_LOADER)
     for part in ("model", "task"):
         for name in [name for name in state["cfg"][part] if "extra" in name]:
             del state["cfg"][part][name]

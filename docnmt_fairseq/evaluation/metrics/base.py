@@ -37,7 +37,8 @@ class Metric(ABC):
     """Contract: ``cls(test_set, options)``; scores translations of one test set.
 
     A score is made of sums: each segment gives a row of numbers, and the score of many segments is that of the sum of
-    their rows. So significance tests draw segments or documents without asking the metric again.
+    their rows. So significance tests draw segments or documents without asking the metric again. Not every figure is
+    made of sums: types within segments are, types over a whole corpus are not.
 
     Class attributes:
         title: what its scores are called in tables ("d-" is put before it on the level of documents).
@@ -45,6 +46,7 @@ class Metric(ABC):
         Options: what it can be told.
         asked_by: the option that asks for it where it is given; otherwise ``--metrics`` does.
         lower_is_better: whether it counts errors.
+        judges: whether worse translations score worse; other figures, such as a length, only describe.
         decimals: of scores in tables.
         joins_documents: whether it can take a whole document as one segment; else sentences are scored on any level.
         needs_source: whether it reads the source, too.
@@ -62,6 +64,7 @@ class Metric(ABC):
     Options: ClassVar[Type[MetricOptions]] = MetricOptions
     asked_by: ClassVar[Optional[str]] = None
     lower_is_better: ClassVar[bool] = False
+    judges: ClassVar[bool] = True
     decimals: ClassVar[int] = 2
     joins_documents: ClassVar[bool] = True
     needs_source: ClassVar[bool] = False
