@@ -1,7 +1,10 @@
 """The shell commands of README and documentation run as they are printed, at smoke size; or a comment says why not."""
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,7 +61,7 @@ def test_the_commands_of_a_page_run_one_after_another(page, corpora, shared, tmp
     folder = tmp_path / "work"
     shutil.copytree(corpora, folder)
     copied = page == EXTENDING
-    for name in ("docnmt_fairseq", "configs", "scripts"):
+    for name in ("docnmt_fairseq", "configs", "scripts", "tests"):
         if name == "docnmt_fairseq" and copied:
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
         elif (ROOT / name).exists():
@@ -71,6 +74,15 @@ def test_the_commands_of_a_page_run_one_after_another(page, corpora, shared, tmp
             if block.mark is None:
                 done = shell.run(block.text, folder)
                 assert done.returncode == 0, f"{block}\n{block.text}\n{done.stdout[-3000:]}"
+        if copied:  # what the page adds keeps the contracts that all of its kind are held to
+            contracts = "tests/context/test_mechanisms.py tests/layers/test_recording.py tests/report/test_views.py"
+            contracts += " tests/evaluation/test_metrics.py"
+            chosen = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "fading or length-ratio"]
+            command = [sys.executable, *chosen, *contracts.split()]
+            environment = {**os.environ, "PYTHONPATH": str(folder)}
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout[-3000:]
+            assert re.search(r"\b\d\d passed", done.stdout)
     finally:
         if copied:
             shell.close()
