@@ -90,6 +90,7 @@ MODULES = {
     "modules.recurrent": "recurrent",
     "modules.recurrent.contract": "recurrent.cells",
     "modules.recurrent.deep_output": "recurrent.layers",
+    "modules.recurrent.products": "recurrent.ca_rnn_steps",
     "modules.recurrent.steps": "batch.steps",
     "modules.recurrent.torch_cells": "recurrent.cells",
     "modules.registry": "registry",

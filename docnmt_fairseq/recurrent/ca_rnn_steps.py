@@ -9,11 +9,18 @@ from typing import List, Optional, Protocol, Tuple
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
 from docnmt_fairseq.batch.steps import StepOrder
-from docnmt_fairseq.recurrent.products import product, repeated_product
+from docnmt_fairseq.layers.precision import without_autocast
 
 tanh_backward = torch.ops.aten.tanh_backward
+
+
+def product(x: Tensor, weight: Tensor) -> Tensor:
+    """x weightᵀ, [M, N] from [M, K] and [N, K], of their type also under autocast."""
+    with without_autocast(x):
+        return F.linear(x, weight)
 
 
 def step_slices(order: StepOrder) -> List[slice]:
@@ -68,23 +75,21 @@ class ContextAwareSteps(torch.autograd.Function):
         initial = (y, c)
         cells, outputs = x.new_empty(len(x), d), x.new_empty(len(x), d)
         values = product(x, of_input).add_(bias)  # the sums, and then, in place, what they are passed through
-        weights = of_output, of_last_cell, of_cell
-        from_output, from_last_cell, from_cell = (repeated_product(weight, len(y)) for weight in weights)
         for step in step_slices(order):
             size = step.stop - step.start
             y, c, value = y[:size], c[:size], values[step]
-            value.add_(from_output(y))
-            value[:, 2 * d :].add_(from_last_cell(c))
+            value.add_(product(y, of_output))
+            value[:, 2 * d :].add_(product(c, of_last_cell))
             value[:, d : 2 * d].addcmul_(c, peephole)
             value[:, : 2 * d].tanh_()
             value[:, -1:].sigmoid_()
             c = torch.lerp(value[:, :d], value[:, d : 2 * d], value[:, -1:], out=cells[step])
-            value[:, 3 * d : -1].add_(from_cell(c))
+            value[:, 3 * d : -1].add_(product(c, of_cell))
             value[:, 2 * d : -2].tanh_()
             value[:, -2:-1].sigmoid_()
             y = torch.lerp(value[:, 2 * d : 3 * d], value[:, 3 * d : -2], value[:, -2:-1], out=outputs[step])
         ctx.order = order
-        ctx.save_for_backward(values, cells, outputs, x, *initial, of_input, *weights, peephole)
+        ctx.save_for_backward(values, cells, outputs, x, *initial, of_input, of_output, of_last_cell, of_cell, peephole)
         gates = values[:, -1].clone()
         ctx.mark_non_differentiable(gates)
         return outputs, gates
@@ -98,7 +103,7 @@ class ContextAwareSteps(torch.autograd.Function):
         last_cells = torch.cat([c0, cells.index_select(0, before)])
         last_outputs = torch.cat([y0, outputs.index_select(0, before)])
         grads = torch.empty_like(values)  # of the sums
-        to_output, to_last_cell, to_cell = (repeated_product(weight.t(), len(y0)) for weight in weights)
+        to_output, to_last_cell, to_cell = (weight.t().contiguous() for weight in weights)
         dy_later, dc_later = values.new_empty(0, d), values.new_empty(0, d)
         for step in reversed(step_slices(ctx.order)):
             value, grad, later = values[step], grads[step], len(dy_later)
@@ -115,7 +120,7 @@ class ContextAwareSteps(torch.autograd.Function):
             d_gates[:, :1].mul_(o).mul_(1 - o)
             tanh_backward.grad_input(d_outs, of_outs, grad_input=d_outs)
 
-            dc = to_cell(grad[:, 3 * d : -1])
+            dc = product(grad[:, 3 * d : -1], to_cell)
             dc[:later] += dc_later
             torch.mul(dc, f, out=d_cells[:, d:])
             torch.sub(dc, d_cells[:, d:], out=d_cells[:, :d])
@@ -124,8 +129,8 @@ class ContextAwareSteps(torch.autograd.Function):
             d_gates[:, 1:].mul_(f).mul_(1 - f)
             tanh_backward.grad_input(d_cells, of_cells, grad_input=d_cells)
 
-            dc_later = to_last_cell(grad[:, 2 * d :]).addcmul_(d_cells[:, d:], peephole)
-            dy_later = to_output(grad)
+            dc_later = product(grad[:, 2 * d :], to_last_cell).addcmul_(d_cells[:, d:], peephole)
+            dy_later = product(grad, to_output)
         d_peephole = (grads[:, d : 2 * d] * last_cells).sum(0)
         sums = grads.t().contiguous()
         seen = ((sums, x), (sums, last_outputs), (sums[2 * d :], last_cells), (sums[3 * d : -1], cells))

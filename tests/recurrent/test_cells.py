@@ -9,7 +9,6 @@ from docnmt_fairseq.recurrent import ca_rnn_steps
 from docnmt_fairseq.recurrent.attentive import DECODER_CELLS, attentive_cell
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
 from docnmt_fairseq.recurrent.layers import DEEP_OUTPUTS, BidirectionalLayers, DeepOutput, summary
-from docnmt_fairseq.recurrent.products import product, repeated_product
 from tests.reference import recurrent as reference
 from tests.support.comparison import PRECISIONS, assert_same
 from tests.support.documents import layouts
@@ -82,23 +81,6 @@ def test_gradients_where_the_input_wants_none():
     of_both = torch.autograd.grad(cell.sequence(x, StepOrder(ROWS)).sin().sum(), [*cell.parameters()])
     alone = torch.autograd.grad(cell.sequence(x.detach(), StepOrder(ROWS)).sin().sum(), [*cell.parameters()])
     assert all(torch.equal(a, b) for a, b in zip(of_both, alone))
-
-
-def test_products_without_onednn_are_the_same(monkeypatch):
-    from docnmt_fairseq.recurrent import products
-
-    cell, x = build("ca-rnn", torch.float32), random(ROWS.total, 4, dtype=torch.float32)
-    with_it = cell.sequence(x, StepOrder(ROWS))
-    monkeypatch.setattr(products, "_onednn", lambda: None)
-    assert_same(with_it, cell.sequence(x, StepOrder(ROWS)), [x, *cell.parameters()], 1e-5)
-
-
-def test_products_take_any_strides():
-    x, weight = random(7, 10, dtype=torch.float32).detach(), random(9, 5, dtype=torch.float32).detach()
-    expected = x[:, 2:7] @ weight.t()
-    torch.testing.assert_close(product(x[:, 2:7], weight), expected)
-    torch.testing.assert_close(repeated_product(weight, 3)(x[:, 2:7]), expected)
-    torch.testing.assert_close(repeated_product(weight.t(), 3)(x[:, :9]), x[:, :9] @ weight)
 
 
 @every_cell
@@ -176,8 +158,7 @@ def test_deep_output_is_its_equation(kind, dtype, tolerance):
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16], ids=str)
 @every_cell
-def test_cells_run_under_autocast(name, kind, monkeypatch):
-    monkeypatch.setattr("docnmt_fairseq.recurrent.products._onednn", lambda: None)  # as on a GPU
+def test_cells_run_under_autocast(name, kind):
     cell, x = build(name, torch.float32), random(ROWS.total, 4, dtype=kind)
     state = initial_of(cell, ROWS.rows, torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
