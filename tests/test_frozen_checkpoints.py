@@ -29,6 +29,7 @@ def test_a_frozen_checkpoint_translates_and_scores_as_it_did(folder):
     assert_observed(frozen.observed(folder / "checkpoint.pt", folder.name), expected)
 
 
+@pytest.mark.slow
 def test_a_frozen_training_goes_on_as_it_did(folder, tmp_path):
     """The optimiser's state still belongs to the same parameters, in their order."""
     expected = json.loads((folder / "expected.json").read_text())

@@ -14,6 +14,7 @@ from benchmarks.lib import machine
 from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
 from tests.support import toy
 
+pytestmark = pytest.mark.slow
 SIZES = ["--width", "8", "--ffn", "8", "--heads", "2", "--layers", "2", "--max-tokens", "60"]
 RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corpus with a model
     "speed.complexity": (["--heads", "2", "--head-dim", "4"], ["complexity.md", "complexity.png"]),

@@ -26,6 +26,7 @@ def recipe(path, output, *options):
     return cli.main(["recipe", str(path), "--output", str(output), "--workers", "1", *options])
 
 
+@pytest.mark.slow
 def test_the_whole_way(tmp_path, capsys):
     fixtures.write_raw(read_dataset_config(SMALL), tmp_path / "raw")
     options = ["--smoke", "--raw", str(tmp_path / "raw"), "--models", "sentence", "--updates", "5"]
@@ -66,6 +67,7 @@ def test_an_output_belongs_to_one_recipe(tmp_path, capsys):
     assert "belongs to another recipe" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_post_editing_is_of_operations_or_words(tmp_path, capsys):
     for name, options in (("operations", ["--smoke"]), ("words", ["--smoke", "--words"])):
         assert recipe(POST_EDITING, tmp_path / name, *options, "--until", "prepare") == 0

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support import toy
 
+pytestmark = pytest.mark.slow
 CONFIGS = Path(__file__).parents[2] / "configs"
 SMALL = ["model.encoder_embed_dim=8", "model.encoder_ffn_embed_dim=12", "dataset.max_tokens=60", "common.cpu=true"]
 SMALL += ["optimization.max_update=2", "lr_scheduler.warmup_updates=1", "dataset.num_workers=0"]

@@ -9,6 +9,7 @@ from fairseq.data import Dictionary
 from tests.support import toy
 from tests.support.extra_sources import write_text
 
+pytestmark = pytest.mark.slow
 WORDS = "abcde"
 TRAINING = ["--lr", "0.01", "--max-update", "120", "--max-tokens", "200", "--attention-combination", "hierarchical"]
 TINY = ["--encoder-embed-dim", "16", "--encoder-ffn-embed-dim", "16", "--encoder-attention-heads", "2"]

@@ -8,6 +8,7 @@ from fairseq_cli import preprocess
 from tests.support import toy
 from tests.support.documents import write_lines
 
+pytestmark = pytest.mark.slow
 WORDS = "abcd"
 SIZES = ["--encoder-embed-dim", "32", "--encoder-ffn-embed-dim", "32", "--encoder-attention-heads", "2"]
 SIZES += ["--decoder-embed-dim", "32", "--decoder-ffn-embed-dim", "32", "--decoder-attention-heads", "2"]
