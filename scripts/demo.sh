@@ -2,7 +2,7 @@
 # The whole way on a corpus made here, which cannot be translated right without its documents:
 # make it, prepare it, train a sentence-level and a conditional model side by side on the same budget, translate, score.
 #
-#   bash scripts/demo.sh [FOLDER]        (default: demo; about 10 minutes on 2 cores once set up)
+#   bash scripts/demo.sh [FOLDER]        (default: demo; about 12 minutes on 2 cores once set up)
 #
 # Run again, it goes on where it was.
 #
