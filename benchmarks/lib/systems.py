@@ -10,9 +10,9 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import docnmt_fairseq
 from benchmarks.lib.machine import ROOT
+from docnmt_fairseq.models.base import for_model
 from docnmt_fairseq.recipes.models import model as recipe
 from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationTask
-from docnmt_fairseq.tasks.document_translation import for_model
 
 docnmt_fairseq.register()
 

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.samples import Batch, Sample, batches_of, longest_sentences
+from docnmt_fairseq.models.base import for_model
 from docnmt_fairseq.models.sources import Sources
 from docnmt_fairseq.search.rounds import project, show_previous, with_target_context
 from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationTask
-from docnmt_fairseq.tasks.document_translation import for_model
 
 Tokens = Tuple[int, ...]
 Job = Tuple[int, "Request"]  # a row of the batch and what is asked about it

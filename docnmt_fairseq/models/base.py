@@ -8,6 +8,7 @@ from typing import (
     Dict,
     Iterable,
     Iterator,
+    List,
     Optional,
     Protocol,
     Sequence,
@@ -21,6 +22,7 @@ from typing import (
 import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import Embedding
 from fairseq.tasks import FairseqTask
 from omegaconf import II, OmegaConf
@@ -28,9 +30,10 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DecodedTokens, DocumentLayout, PlanKey
 from docnmt_fairseq.batch.sources import OfSentence
-from docnmt_fairseq.data.extra_sources import LineSource
+from docnmt_fairseq.data.extra_sources import ExtraSourceInput, LineSource
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, with_lines
+from docnmt_fairseq.models.extra_sources_config import extra_specs
 from docnmt_fairseq.models.sources import Sources
 from docnmt_fairseq.multisource.source_states import SourceStates
 from docnmt_fairseq.options import default_of, take_old_names
@@ -182,24 +185,38 @@ def completed(src_tokens: Tensor, layout: Optional[DocumentLayout], padding: int
     return src_tokens.gather(1, order), DocumentLayout.of_single_sentences(lengths).to(src_tokens.device)
 
 
-def embeddings(task: FairseqTask, widths: Tuple[int, int], share_all: bool) -> Tuple[nn.Embedding, nn.Embedding]:
-    """The embeddings of source and target.
+def takes_layout(model: BaseFairseqModel) -> bool:
+    """Whether the model looks across sentences; fairseq's own models translate each by itself."""
+    return getattr(model, "takes_layout", False)
+
+
+def for_model(model: BaseFairseqModel, sample: Dict[str, Any]) -> Dict[str, Any]:
+    """The batch as the model takes it."""
+    if takes_layout(model) or "net_input" not in sample:
+        return sample
+    net_input = {name: value for name, value in sample["net_input"].items() if name not in ("layout", "extra_sources")}
+    return {**sample, "net_input": net_input}
+
+
+def embeddings_and_inputs(cfg: Any, task: FairseqTask) -> Tuple[nn.Embedding, nn.Embedding, List[ExtraSourceInput]]:
+    """The embeddings of source and target, and what a model must know of its extra sources.
 
     Args:
-        task: with the dictionaries.
-        widths: of source and target.
-        share_all: whether they are the same.
+        cfg: the model's options.
+        task: with the dictionaries and the data of extra sources.
 
     Raises:
-        InputError: the same, for different dictionaries or widths.
+        InputError: ``--share-all-embeddings`` for different dictionaries or widths.
     """
-    source, target = task.source_dictionary, task.target_dictionary
-    if share_all and source != target:
+    source, target, shared = task.source_dictionary, task.target_dictionary, cfg.share_all_embeddings
+    if shared and source != target:
         raise InputError("--share-all-embeddings: needs one joined dictionary (fairseq-preprocess --joined-dictionary)")
-    if share_all and widths[0] != widths[1]:
+    if shared and cfg.encoder_embed_dim != cfg.decoder_embed_dim:
         raise InputError("--share-all-embeddings: --encoder-embed-dim and --decoder-embed-dim differ")
-    of_source = Embedding(len(source), widths[0], source.pad())
-    return of_source, of_source if share_all else Embedding(len(target), widths[1], target.pad())
+    of_source = Embedding(len(source), cfg.encoder_embed_dim, source.pad())
+    of_target = of_source if shared else Embedding(len(target), cfg.decoder_embed_dim, target.pad())
+    specs = extra_specs(cfg)
+    return of_source, of_target, task.extra_inputs(specs, cfg.extra_feature_dims) if specs else []
 
 
 @runtime_checkable

@@ -29,6 +29,7 @@ from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.interactive import OpenBatch, OpenDocument
 from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.base import for_model, takes_layout
 from docnmt_fairseq.models.extra_sources_config import ExtraSourceOptions
 from docnmt_fairseq.options import option, take_old_names, with_old_names
 from docnmt_fairseq.search.rounds import Hypotheses, translate_in_rounds, with_target_context
@@ -295,16 +296,3 @@ class DocumentTranslationTask(DocumentsTask):
     def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> StepResult:
         """fairseq's loss, sample size and log."""
         return super().valid_step(for_model(model, sample), model, criterion)
-
-
-def takes_layout(model: BaseFairseqModel) -> bool:
-    """Whether the model looks across sentences; fairseq's own models translate each by itself."""
-    return getattr(model, "takes_layout", False)
-
-
-def for_model(model: BaseFairseqModel, sample: Sample) -> Sample:
-    """The batch as the model takes it."""
-    if takes_layout(model) or "net_input" not in sample:
-        return sample
-    net_input = {name: value for name, value in sample["net_input"].items() if name not in ("layout", "extra_sources")}
-    return {**sample, "net_input": net_input}

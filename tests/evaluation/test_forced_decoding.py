@@ -10,7 +10,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, Request, as_tokens
-from docnmt_fairseq.tasks.document_translation import for_model
+from docnmt_fairseq.models.base import for_model
 from tests.support import toy
 from tests.support.documents import DOCUMENTS
 

@@ -10,8 +10,8 @@ from torch import Tensor
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.data.extra_sources import LineSource
 from docnmt_fairseq.models.alternating import alternate_updates
-from docnmt_fairseq.models.base import DocumentModel, NetOutput, completed, embeddings
-from docnmt_fairseq.models.extra_sources_config import attended_names, extra_specs
+from docnmt_fairseq.models.base import DocumentModel, NetOutput, completed, embeddings_and_inputs
+from docnmt_fairseq.models.extra_sources_config import attended_names
 from docnmt_fairseq.models.rnn.config import DocumentRNNConfig, check
 from docnmt_fairseq.models.rnn.decoder import RecurrentDecoder
 from docnmt_fairseq.models.rnn.encoder import RecurrentEncoder
@@ -29,10 +29,7 @@ class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
         """The model; :class:`InputError` if options contradict each other."""
         cfg = cls.complete(cfg)
         check(cfg)
-        widths = (cfg.encoder_embed_dim, cfg.decoder_embed_dim)
-        of_source, of_target = embeddings(task, widths, cfg.share_all_embeddings)
-        specs = extra_specs(cfg)
-        inputs = task.extra_inputs(specs, cfg.extra_feature_dims) if specs else []
+        of_source, of_target, inputs = embeddings_and_inputs(cfg, task)
         encoder = RecurrentEncoder(cfg, task.source_dictionary, of_source, inputs)
         extra_rows = [] if encoder.extra_sources is None else encoder.extra_sources.rows
         names = attended_names(cfg, cfg.attention_sentinel)

@@ -19,9 +19,9 @@ from docnmt_fairseq.layers.feed_forward import FeedForward
 from docnmt_fairseq.layers.gate import ContextGate
 from docnmt_fairseq.layers.positions import StructuralPositions
 from docnmt_fairseq.models.alternating import alternate_updates
-from docnmt_fairseq.models.base import DocumentModel, NetOutput, completed, embeddings
+from docnmt_fairseq.models.base import DocumentModel, NetOutput, completed, embeddings_and_inputs
 from docnmt_fairseq.models.extra_sources import ExtraSources
-from docnmt_fairseq.models.extra_sources_config import attended_names, extra_specs
+from docnmt_fairseq.models.extra_sources_config import attended_names
 from docnmt_fairseq.models.transformer.attention import CombinedAttention, SingleSourceAttention, SourceAttention
 from docnmt_fairseq.models.transformer.checks import check
 from docnmt_fairseq.models.transformer.config import (
@@ -56,10 +56,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         fairseq_cfg.decoder.input_dim = fairseq_cfg.decoder.output_dim = fairseq_cfg.decoder.embed_dim
         if cfg.share_all_embeddings:
             fairseq_cfg.share_decoder_input_output_embed = True
-        widths = (cfg.encoder_embed_dim, cfg.decoder_embed_dim)
-        of_source, of_target = embeddings(task, widths, cfg.share_all_embeddings)
-        specs = extra_specs(cfg)
-        inputs = task.extra_inputs(specs, cfg.extra_feature_dims) if specs else []
+        of_source, of_target, inputs = embeddings_and_inputs(cfg, task)
         encoder = DocumentTransformerEncoder(fairseq_cfg, cfg, task.source_dictionary, of_source, inputs)
         make_attention = partial(source_attention, cfg, encoder.extra_sources)
         decoder = DocumentTransformerDecoder(fairseq_cfg, cfg, task.target_dictionary, of_target, make_attention)
