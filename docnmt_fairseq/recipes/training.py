@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 import docnmt_fairseq
-from docnmt_fairseq.checkpoints import read_checkpoint
 from docnmt_fairseq.corpus.files import atomic_write_bytes, partial_path
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.models import COMMON, SEARCH, SMOKE, Model
@@ -119,12 +118,14 @@ def mend(folder: Path) -> None:
 
 
 def updates_of(checkpoint: Path) -> int:
-    """Returns the updates that a checkpoint has seen, 0 if there is none.
+    """The updates that a checkpoint has seen, 0 if there is none.
 
     From its last checkpoint fairseq would train one update more than ``--max-update``.
     """
     if not checkpoint.exists():
         return 0
+    from docnmt_fairseq.checkpoints import read_checkpoint  # imports fairseq, which every docnmt command would wait for
+
     return int(read_checkpoint(checkpoint)["optimizer_history"][-1]["num_updates"])
 
 
