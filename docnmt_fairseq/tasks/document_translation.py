@@ -20,6 +20,7 @@ from fairseq.tasks import register_task
 from omegaconf import OmegaConf, open_dict
 
 from docnmt_fairseq.batch.layout import PlanKey
+from docnmt_fairseq.context.conditional.attention import SELECTED_MASS
 from docnmt_fairseq.context.conditional.schedule import KeepSchedule
 from docnmt_fairseq.context.conditional.selection import KeptSentences
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
@@ -33,10 +34,9 @@ from docnmt_fairseq.models.base import for_model, takes_layout
 from docnmt_fairseq.models.extra_sources_config import ExtraSourceOptions
 from docnmt_fairseq.options import option, take_old_names, with_old_names
 from docnmt_fairseq.search.rounds import Hypotheses, translate_in_rounds, with_target_context
-from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask
+from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask, StepResult, auxiliary_means
 
 logger = logging.getLogger(__name__)
-StepResult = Tuple[torch.Tensor, int, Dict[str, Any]]  # loss, sample size, log
 
 
 @with_old_names
@@ -87,6 +87,7 @@ class DocumentTranslationTask(DocumentsTask):
         self.similar = SimilarContext(Path(self.data_bin()), self.languages, src_dict.symbols)
         self.plans: Tuple[PlanKey[Any], ...] = ()  # that the model asks layouts for
         self.schedules: List[KeepSchedule] = []  # of the model
+        self.training = True  # or validating: what logs are of
         self.kept: List[KeptSentences] = []  # at the time when plans were asked for
         self.open_document = OpenDocument(
             src_dict.pad(), src_dict.eos(), self.paragraph_symbols()[0], self.similar.in_memory
@@ -283,9 +284,12 @@ class DocumentTranslationTask(DocumentsTask):
             self.open_document.history = histories[typed.stays_open]
         return hypotheses
 
-    def train_step(self, sample: Sample, model: BaseFairseqModel, *args: Any, **kwargs: Any) -> StepResult:
+    def train_step(
+        self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion, *args: Any, **kwargs: Any
+    ) -> StepResult:
         """fairseq's loss, sample size and log; logs how many sentences a token keeps while that number falls."""
-        result = super().train_step(for_model(model, sample), model, *args, **kwargs)
+        self.training = True
+        result = super().train_step(for_model(model, sample), model, criterion, *args, **kwargs)
         if self.schedules and sample:
             kept = self.schedules[0].kept().of(sample["net_input"]["layout"].sentences.lengths)
             metrics.log_scalar("kept_sentences", float(kept.mean()), weight=len(kept), priority=500, round=2)
@@ -295,4 +299,13 @@ class DocumentTranslationTask(DocumentsTask):
 
     def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> StepResult:
         """fairseq's loss, sample size and log."""
+        self.training = False
         return super().valid_step(for_model(model, sample), model, criterion)
+
+    def reduce_metrics(self, logging_outputs: List[Dict[str, Any]], criterion: FairseqCriterion) -> None:
+        """Logs means over the batches of all processes, and tells the schedules what the selection finds in training."""
+        super().reduce_metrics(logging_outputs, criterion)
+        for name, mean, _ in auxiliary_means(logging_outputs) if self.training else ():
+            if name == SELECTED_MASS:
+                for schedule in self.schedules:
+                    schedule.saw_mass(mean)

@@ -2,13 +2,15 @@
 
 import logging
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from fairseq import utils
+from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset
 from fairseq.data.indexed_dataset import get_available_dataset_impl
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.configs import GenerationConfig
+from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 from fairseq.optim import FairseqOptimizer
 from fairseq.optim.fp16_optimizer import FP16Optimizer
@@ -22,6 +24,7 @@ from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
 from docnmt_fairseq.data.index import DocumentIndex, Lines, read_index
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.layers.auxiliary_losses import collect
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
 from docnmt_fairseq.options import option
 
@@ -61,6 +64,34 @@ class DocumentsConfig(FairseqDataclass):
         metadata={"help": "undo subwords before BLEU, e.g. sentencepiece or '@@ '", "argparse_const": "@@ "},
     )
     eval_bleu_print_samples: bool = option(False, "print a translation of every validation batch")
+
+
+AUXILIARY, ITEMS = "auxiliary_", "_items"
+StepResult = Tuple[Tensor, int, Dict[str, Any]]  # loss, sample size, log
+
+
+def with_auxiliary_losses(criterion: FairseqCriterion) -> Callable[[BaseFairseqModel, Dict[str, Any]], StepResult]:
+    """A criterion that adds, while the model trains, what its parts hand in, and logs it."""
+
+    def step(model: BaseFairseqModel, sample: Dict[str, Any]) -> StepResult:
+        with collect() as collected:
+            loss, size, log = criterion(model, sample)
+        for name, (total, count) in collected.sums().items():
+            log[AUXILIARY + name], log[AUXILIARY + name + ITEMS] = total, count
+        added = collected.weighted() if model.training else None
+        return loss if added is None else loss + added, size, log
+
+    return step
+
+
+def auxiliary_means(logging_outputs: List[Dict[str, Any]]) -> Iterator[Tuple[str, float, float]]:
+    """Name, mean and number of items of what parts of a model handed in."""
+    for key in sorted({key for log in logging_outputs for key in log}):
+        if key.startswith(AUXILIARY) and key.endswith(ITEMS):
+            key = key[: -len(ITEMS)]
+            total, count = (float(sum(log.get(name, 0) for log in logging_outputs)) for name in (key, key + ITEMS))
+            if count:
+                yield key[len(AUXILIARY) :], total / count, count
 
 
 class DocumentsTask(TranslationTask):
@@ -149,6 +180,22 @@ class DocumentsTask(TranslationTask):
         """
         together = LinesInMemory(lines)
         return self._dataset(together, None, index_of(together, self.paragraph_symbols()[0]))
+
+    def train_step(
+        self, sample: Dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion, *args: Any, **kwargs: Any
+    ) -> StepResult:
+        """fairseq's loss, sample size and log, with the losses that parts of the model add."""
+        return super().train_step(sample, model, with_auxiliary_losses(criterion), *args, **kwargs)
+
+    def valid_step(self, sample: Dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion) -> StepResult:
+        """fairseq's loss, sample size and log; what parts of the model add is logged beside them."""
+        return super().valid_step(sample, model, with_auxiliary_losses(criterion))
+
+    def reduce_metrics(self, logging_outputs: List[Dict[str, Any]], criterion: FairseqCriterion) -> None:
+        """Logs means over the batches of all processes, whose sums these are."""
+        super().reduce_metrics(logging_outputs, criterion)
+        for name, mean, count in auxiliary_means(logging_outputs):
+            metrics.log_scalar(name, mean, count, priority=510, round=4)
 
     def optimizer_step(self, optimizer: FairseqOptimizer, model: BaseFairseqModel, update_num: int) -> None:
         """Updates what has a gradient; χ-gated layers that are trained in turn have theirs in turn.

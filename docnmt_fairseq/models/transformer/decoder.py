@@ -8,11 +8,11 @@ from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from fairseq.modules import LayerNorm
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from docnmt_fairseq.batch.layout import PlanKey
 from docnmt_fairseq.batch.plans import TargetsToSentences, WithinTargets
 from docnmt_fairseq.context.base import DecoderContextMechanism
+from docnmt_fairseq.layers.auxiliary_losses import recomputed
 from docnmt_fairseq.models.sources import EncoderOut, Sources
 from docnmt_fairseq.models.transformer.attention import IncrementalState, SourceAttention, TargetSelfAttention
 from docnmt_fairseq.models.transformer.config import (
@@ -152,7 +152,7 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         x, view = self.embed(targets.pack(prev_output_tokens), positions), PackedTargets(sources)  # [N_t, d]
         recompute = self.training and self.document_cfg.checkpoint_activations
         for layer in self.layers:
-            x = checkpoint(layer, x, view, use_reentrant=False)[0] if recompute else layer(x, view)[0]
+            x = recomputed(layer, x, view)[0] if recompute else layer(x, view)[0]
         if self.layer_norm is not None:
             x = self.layer_norm(x)
         if self.target_context is not None:

@@ -10,12 +10,12 @@ from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from fairseq.modules import LayerNorm
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.plans import WithinSentences
 from docnmt_fairseq.context.base import GATED, ContextMechanism
 from docnmt_fairseq.data.extra_sources import ExtraSourceInput, LineSource
+from docnmt_fairseq.layers.auxiliary_losses import recomputed
 from docnmt_fairseq.layers.gate import ContextGate
 from docnmt_fairseq.layers.multi_head import SentenceSelfAttention
 from docnmt_fairseq.layers.positions import StructuralPositions
@@ -174,7 +174,7 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
         recompute = self.training and self.document_cfg.checkpoint_activations
         for layer in self.layers:
             inputs = (x, layout, embeddings)
-            x = checkpoint(layer, *inputs, use_reentrant=False) if recompute else layer(*inputs)
+            x = recomputed(layer, *inputs) if recompute else layer(*inputs)
         return x if self.layer_norm is None else self.layer_norm(x)
 
     def forward(

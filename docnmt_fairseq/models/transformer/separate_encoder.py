@@ -3,10 +3,10 @@
 from typing import Any, Callable, Iterable, Iterator, Optional
 
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.plans import WithinSentences
+from docnmt_fairseq.layers.auxiliary_losses import recomputed
 from docnmt_fairseq.layers.positions import StructuralPositions
 from docnmt_fairseq.models.extra_sources import MainEncoder, SourceEncoder
 from docnmt_fairseq.models.transformer.config import DocumentTransformerOptions
@@ -58,5 +58,5 @@ class SeparateEncoder(SourceEncoder):
         x = embeddings = self.dropout(x)
         for layer in self.layers:
             inputs = (x, layout, embeddings)
-            x = checkpoint(layer, *inputs, use_reentrant=False) if self.recompute and self.training else layer(*inputs)
+            x = recomputed(layer, *inputs) if self.recompute and self.training else layer(*inputs)
         return x if self.layer_norm is None else self.layer_norm(x)

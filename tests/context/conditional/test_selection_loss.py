@@ -1,0 +1,180 @@
+"""The loss that teaches the selection: equation, gradients, who gets them, and when it acts."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docnmt_fairseq.context.conditional import selection_loss
+from docnmt_fairseq.context.conditional.attention import ConditionalAttention
+from docnmt_fairseq.context.conditional.selection import KeptSentences, Selection, keep_top_t
+from docnmt_fairseq.context.conditional.selection_loss import Selectable, selection_divergence
+from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
+from docnmt_fairseq.layers.auxiliary_losses import collect, recomputed
+from tests.reference import selection_loss as reference
+from tests.support.documents import layouts, make_layout
+from tests.support.mechanisms import build_mechanism
+
+HEADS, D = 2, 3
+
+
+def layout_of(documents):
+    """The layout of documents, given the lengths of their sentences."""
+    return make_layout([m for lengths in documents for m in lengths], [len(lengths) for lengths in documents])
+
+
+def states(layout, dtype=torch.double, scale=1.0):
+    torch.manual_seed(0)
+    n, rows = layout.tokens.total, layout.tokens.rows
+    q, k, q_s = (scale * torch.randn(n, HEADS, D, dtype=dtype) for _ in range(3))
+    return q, k, q_s.requires_grad_(), (scale * torch.randn(rows, HEADS, D, dtype=dtype)).requires_grad_()
+
+
+def chosen(q_s, k_s, layout, plan, t):
+    """The t best of every token that selects, and as sets of rows for the reference."""
+    sentence = torch.full((len(plan.items), HEADS, t), -1)
+    sets = {}
+    for place, i in enumerate(plan.items.tolist()):
+        first, last = layout.sentences.offsets[layout.token_document[i] :][:2]
+        scores = torch.einsum("hd,rhd->hr", q_s[i], k_s[first:last])
+        rows = keep_top_t(scores, t)[1] + first
+        sentence[place] = rows
+        sets[i] = [set(of_head) for of_head in rows.tolist()]
+    return sentence, sets
+
+
+@settings(max_examples=20)
+@given(
+    layouts(max_sentences=7, max_words=3), st.integers(1, 4), st.sampled_from([0.5, 1.0]), st.booleans(), st.booleans()
+)
+def test_equals_the_loop_reference_forward_and_gradient(layout, t, temperature, narrowed, chunks):
+    q, k, q_s, k_s = states(layout)
+    key = KeptSentences(t)
+    selecting, selection, sets = layout.plan(key), None, None
+    if narrowed and len(selecting.items):
+        sentence, sets = chosen(q_s, k_s, layout, selecting, t)
+        selection = Selection(key, selecting.items, sentence, sentence.double())
+    plan = layout.plan(Selectable(key))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection_loss, "CHUNK", 8 if chunks else 2**19)
+        loss, mass = selection_divergence(q, k, q_s, k_s, plan, t, temperature, selection)
+    tokens = selecting.items.tolist()
+    assert plan.tokens == len(tokens)
+    expected, found = reference.selection_divergence(q, k, q_s, k_s, layout, tokens, t, temperature, sets)
+    assert float(loss) == pytest.approx(float(expected), abs=1e-9)
+    assert float(mass) == pytest.approx(found, abs=1e-9)
+    if tokens:
+        of_fast = torch.autograd.grad(3 * loss, (q_s, k_s))
+        of_slow = torch.autograd.grad(3 * expected, (q_s, k_s))
+        torch.testing.assert_close(of_fast, of_slow, atol=1e-9, rtol=1e-9)
+
+
+def test_scores_far_apart_give_no_nan():
+    layout = layout_of([[2, 3, 1, 2, 2]])
+    q, k, q_s, k_s = states(layout, torch.float32, scale=60.0)
+    loss, mass = selection_divergence(q, k, q_s, k_s, layout.plan(Selectable(KeptSentences(2))), 2)
+    assert torch.isfinite(loss) and 0 <= float(mass) <= layout.tokens.total + 1e-3
+    assert all(torch.isfinite(x).all() for x in torch.autograd.grad(loss, (q_s, k_s)))
+
+
+def test_half_types_and_autocast_compute_in_float32():
+    layout = layout_of([[2, 3, 1, 2, 2]])
+    plan = layout.plan(Selectable(KeptSentences(2)))
+    halves = [x.detach().bfloat16() for x in states(layout)]
+    expected, _ = selection_divergence(*(x.float() for x in halves), plan, 2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss, _ = selection_divergence(*halves, plan, 2)
+    assert loss.dtype == torch.float32
+    assert float(loss) == pytest.approx(float(expected), rel=1e-6)
+
+
+def mechanism(kind=ConditionalAttention, **options):
+    torch.manual_seed(0)
+    built = build_mechanism(kind, embed_dim=6, heads=2, head_dim=3, **{"context_top_t": 2, **options})
+    for name, parameter in built.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.normal_(parameter, std=0.3)
+    return built.double()
+
+
+def handed_in(built, update, layout=None, x=None):
+    layout = layout or layout_of([[2, 3, 1, 2, 2], [1, 4]])
+    x = torch.randn(layout.tokens.total, 6, dtype=torch.double) if x is None else x
+    built.schedule.set_num_updates(update)
+    with collect() as collected:
+        built(x, layout)
+    return collected
+
+
+@pytest.mark.parametrize("kind", [ConditionalAttention, TreeAttention])
+@pytest.mark.parametrize("update", [5, 20])
+def test_gradients_reach_the_selection_and_its_encodings_only(kind, update):
+    built = mechanism(kind, context_narrow_from=10, selection_loss_phase="always")
+    layout = layout_of([[2, 3, 1, 2, 2], [1, 4]])
+    x = torch.randn(layout.tokens.total, 6, dtype=torch.double, requires_grad=True)
+    loss = handed_in(built, update, layout, x).weighted()
+    names, parameters = zip(*built.named_parameters())
+    of_x, *gradients = torch.autograd.grad(loss, (x, *parameters), allow_unused=True)
+    assert of_x is None
+    reached = {name for name, gradient in zip(names, gradients) if gradient is not None and gradient.abs().sum() > 0}
+    # A key's bias is the same for all sentences, so the softmax takes it away - but not along a tree's paths.
+    expected = {name for name in names if name.startswith(("sentence_", "merge."))}
+    assert expected - reached <= {"sentence_k_proj.bias", "sentence_encoder.k_proj.bias", "merge.k_proj.bias"}
+    assert reached <= expected
+
+
+@pytest.mark.parametrize(
+    ("phase", "expected"),
+    [
+        ("window", {6: False, 7: True, 9: True, 10: False}),
+        ("dense", {0: True, 9: True, 10: False}),
+        ("always", {0: True, 10: True}),
+    ],
+)
+def test_acts_in_its_phase(phase, expected):
+    built = mechanism(context_narrow_from=10, selection_loss_phase=phase, selection_loss_updates=3)
+    assert {update: bool(handed_in(built, update).losses) for update in expected} == expected
+
+
+def test_without_weight_nothing_is_computed_unless_narrowing_waits_for_the_mass():
+    assert not handed_in(mechanism(context_narrow_from=10, selection_loss=0.0), 9).losses
+    waiting = mechanism(context_narrow_from=10, selection_loss=0.0, context_narrow_when=0.9)
+    collected = handed_in(waiting, 9)
+    assert collected.weighted() is None
+    assert set(collected.sums()) == {"selection_loss", "selected_mass"}
+
+
+def test_nobody_collects_nothing_is_computed(monkeypatch):
+    built = mechanism(context_narrow_from=10)
+    monkeypatch.setattr(built, "hand_in_prediction", None)
+    built.schedule.set_num_updates(9)
+    layout = layout_of([[2, 3, 1, 2, 2]])
+    built(torch.randn(layout.tokens.total, 6, dtype=torch.double), layout)
+
+
+def test_is_the_same_whatever_the_batches():
+    """Sums over tokens: two documents together give what they give one by one."""
+    built, together = mechanism(context_narrow_from=10), layout_of([[2, 3, 1, 2, 2], [1, 4, 2]])
+    x = torch.randn(together.tokens.total, 6, dtype=torch.double)
+    of_both = handed_in(built, 9, together, x)
+    apart = [
+        handed_in(built, 9, layout_of([lengths]), part)
+        for lengths, part in zip([[2, 3, 1, 2, 2], [1, 4, 2]], x.split([10, 7]))
+    ]
+    torch.testing.assert_close(of_both.weighted(), sum(collected.weighted() for collected in apart))
+    for name, (total, count) in of_both.sums().items():
+        torch.testing.assert_close(total, sum(collected.sums()[name][0] for collected in apart))
+        assert count == sum(collected.sums()[name][1] for collected in apart)
+
+
+def test_recomputed_activations_give_the_same_loss_and_gradients_once():
+    built, layout = mechanism(context_narrow_from=10), layout_of([[2, 3, 1, 2, 2]])
+    built.schedule.set_num_updates(9)
+    x = torch.randn(layout.tokens.total, 6, dtype=torch.double, requires_grad=True)
+    results = []
+    for call in (lambda: built(x, layout), lambda: recomputed(built, x, layout)):
+        with collect() as collected:
+            out = call()
+        loss = out.square().sum() + collected.weighted()
+        results.append((loss, torch.autograd.grad(loss, list(built.parameters())), len(collected.losses)))
+    torch.testing.assert_close(*results)
