@@ -1,10 +1,10 @@
 """Losses that parts of a model add to the translation's, and figures that they log: :func:`collect`.
 
 A part asks :func:`collector` once a call; it is None unless somebody trains or validates with what is collected. It
-hands in sums over what the loss is of, e.g. tokens, so that batches, processes and ``--update-freq`` add up to the same.
+hands in sums over what the loss is of, e.g. tokens: batches, processes and ``--update-freq`` then add up to the same.
 """
 
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
@@ -58,13 +58,9 @@ _current: ContextVar[Optional[Collected]] = ContextVar("auxiliary_losses", defau
 
 
 @contextmanager
-def collect(into: Optional[Collected] = None) -> Iterator[Collected]:
-    """What parts hand in inside the block.
-
-    Args:
-        into: what it is added to; None: something new.
-    """
-    collected = Collected() if into is None else into
+def collect() -> Iterator[Collected]:
+    """What parts hand in inside the block."""
+    collected = Collected()
     token = _current.set(collected)
     try:
         yield collected
@@ -85,12 +81,7 @@ def recomputed(module: nn.Module, *inputs: Any) -> Any:
     """
     collecting = _current.get() is not None
 
-    def contexts() -> Tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-        return collect(_current.get()), collect() if collecting else _nobody()
+    def contexts() -> Tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+        return nullcontext(), collect() if collecting else nullcontext()
 
     return checkpoint(module, *inputs, use_reentrant=False, context_fn=contexts)
-
-
-@contextmanager
-def _nobody() -> Iterator[None]:
-    yield

@@ -20,9 +20,9 @@ from fairseq.tasks import register_task
 from omegaconf import OmegaConf, open_dict
 
 from docnmt_fairseq.batch.layout import PlanKey
-from docnmt_fairseq.context.conditional.attention import SELECTED_MASS
 from docnmt_fairseq.context.conditional.schedule import KeepSchedule
 from docnmt_fairseq.context.conditional.selection import KeptSentences
+from docnmt_fairseq.context.conditional.selection_loss import SELECTED_MASS
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
 from docnmt_fairseq.data.extra_source_specs import FORMS, NONE, OPTION, SourceSpec, parse_specs
 from docnmt_fairseq.data.extra_sources import ExtraSourceData, ExtraSourceInput
@@ -303,7 +303,7 @@ class DocumentTranslationTask(DocumentsTask):
         return super().valid_step(for_model(model, sample), model, criterion)
 
     def reduce_metrics(self, logging_outputs: List[Dict[str, Any]], criterion: FairseqCriterion) -> None:
-        """Logs means over the batches of all processes, and tells the schedules what the selection finds in training."""
+        """Logs means over the batches of all processes, and tells the schedules what the selection finds."""
         super().reduce_metrics(logging_outputs, criterion)
         for name, mean, _ in auxiliary_means(logging_outputs) if self.training else ():
             if name == SELECTED_MASS:

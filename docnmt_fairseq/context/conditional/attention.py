@@ -13,19 +13,17 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, LayerConfig
 from docnmt_fairseq.context.conditional.kernels import KERNELS, SelectionKernel, kernel_for
 from docnmt_fairseq.context.conditional.schedule import KeepSchedule
-from docnmt_fairseq.context.conditional.selection import KeptSentences, Selection, SelectionKey, keep_own
-from docnmt_fairseq.context.conditional.selection_loss import Selectable, selection_divergence
-from docnmt_fairseq.layers.auxiliary_losses import AuxiliaryLoss, HandIn, collector
+from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, keep_own
+from docnmt_fairseq.context.conditional.selection_loss import SelectionLoss, SelectionLossOptions
+from docnmt_fairseq.layers.auxiliary_losses import collector
 from docnmt_fairseq.layers.initialisation import projection
 from docnmt_fairseq.layers.ragged_attention import ragged_attention
 from docnmt_fairseq.layers.recording import TOKENS, Observe, Relevance, Weights, observer
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
-from docnmt_fairseq.options import Choices, option
+from docnmt_fairseq.options import option
 
 Choose = Callable[[SelectionKernel], Tensor]  # to the chosen rows [M, H, t]
 Predict = Callable[[Optional[Selection]], None]
-SELECTED_MASS = "selected_mass"
-PHASES = Choices(("window", "dense", "always"))
 
 
 def attend_to_all(
@@ -128,7 +126,7 @@ def conditional_attention(
 
 
 @dataclass(frozen=True)
-class SelectionOptions(SentenceEncoderOptions):
+class SelectionOptions(SelectionLossOptions, SentenceEncoderOptions):
     """How many sentences are selected, and by what they are attended to."""
 
     context_top_t: int = option(
@@ -141,16 +139,6 @@ class SelectionOptions(SentenceEncoderOptions):
         0.0, "narrowing begins only when the sentences that would be selected have this share of attention's mass; "
         "0: whatever they have", minimum=0, maximum=1,
     )  # fmt: skip
-    selection_loss: float = option(
-        1.0, "weight of the loss that teaches the selection to predict where attention goes; 0: none, as in [T]",
-        minimum=0,
-    )  # fmt: skip
-    selection_loss_phase: str = option(
-        "window", "when it acts: window: in the updates before narrowing begins; dense: in all of these; always: after "
-        "it, too", names=PHASES,
-    )  # fmt: skip
-    selection_loss_updates: int = option(150, "updates of that window", minimum=1)
-    selection_loss_temperature: float = option(0.5, "τ of the prediction softmax(R/τ)", minimum=0.01)
     context_always_keep_own: bool = option(False, "keep a token's own sentence besides the selected ones")
     context_kernel: str = option(
         "auto", "who computes attention to selected sentences; torch switches compiled code off",
@@ -184,10 +172,7 @@ class SelectingAttention(ContextMechanism):
             options.context_narrow_updates,
             options.context_narrow_when,
         )
-        self.selection_loss = options.selection_loss
-        self.selection_loss_phase = options.selection_loss_phase
-        self.selection_loss_updates = options.selection_loss_updates
-        self.selection_loss_temperature = options.selection_loss_temperature
+        self.selection_loss = SelectionLoss(options, self.schedule)
         self.sentence_encoder = SENTENCE_ENCODERS[options.sentence_encoder](d, d // layer.head_dim)
         self.q_proj = projection(d, width, gain=2**-0.5)  # W^{Qx}
         self.k_proj = projection(d, width, gain=2**-0.5)  # W^{Kx}
@@ -222,53 +207,21 @@ class SelectingAttention(ContextMechanism):
         q, k, v, q_s = (proj(x).unflatten(-1, (self.heads, -1)) for proj in token_projections)
         key, dropout = self.schedule.kept(), self.dropout if self.training else 0.0
         k_s, choose = self.sentence_keys(self.sentence_encoder(x, layout.tokens), q_s, key, layout)
-        hand_in = collector() if self.predicts() else None
+        hand_in = collector() if self.selection_loss.acts(self.training) else None
 
         def predict(selection: Optional[Selection]) -> None:
+            """Where the loss is concerned, tokens' states are given: it is the selection that learns."""
             assert hand_in is not None
-            self.hand_in_prediction(hand_in, x.detach(), q, k, layout, selection)
+            given, of = x.detach(), self.selection_loss.tokens(selection)
+            queries = self.sentence_q_proj(given).unflatten(-1, (self.heads, -1))
+            keys, _ = self.sentence_keys(self.sentence_encoder(given, layout.tokens), queries, of, layout)
+            self.selection_loss.hand_in(hand_in, q, k, queries, keys, layout, selection)
 
         attended = conditional_attention(
             q, k, v, q_s, k_s, layout, key, self.always_keep_own, dropout, self.kernel, choose, observer(self),
             None if hand_in is None else predict,
         )  # fmt: skip
         return self.out_proj(attended.flatten(1))
-
-    def predicts(self) -> bool:
-        """Whether the selection is compared with where attention goes, at this point of the schedule."""
-        schedule = self.schedule
-        if schedule.top_t == 0 or (self.selection_loss == 0 and schedule.narrow_when == 0):
-            return False
-        if not self.training:
-            return True
-        if not schedule.dense():
-            return self.selection_loss_phase == "always"
-        return (
-            self.selection_loss_phase != "window"
-            or schedule.update >= schedule.narrow_from - self.selection_loss_updates
-        )
-
-    def hand_in_prediction(
-        self, hand_in: HandIn, x: Tensor, q: Tensor, k: Tensor, layout: DocumentLayout, selection: Optional[Selection]
-    ) -> None:
-        """Hands in the selection's loss and the mass that it finds.
-
-        Args:
-            hand_in: who takes them.
-            x: [N, d] token states, without gradient.
-            q, k: [N, H, d_k] their queries and keys.
-            layout: the batch.
-            selection: what is selected; None: nothing is left out.
-        """
-        key = KeptSentences(self.schedule.top_t) if selection is None else selection.key
-        plan = layout.plan(Selectable(key))
-        q_s = self.sentence_q_proj(x).unflatten(-1, (self.heads, -1))
-        k_s, _ = self.sentence_keys(self.sentence_encoder(x, layout.tokens), q_s, key, layout)
-        loss, mass = selection_divergence(
-            q, k, q_s, k_s, plan, self.schedule.top_t, self.selection_loss_temperature, selection
-        )
-        hand_in(AuxiliaryLoss("selection_loss", loss, plan.tokens, self.selection_loss))
-        hand_in(AuxiliaryLoss(SELECTED_MASS, mass, plan.tokens))
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """See :class:`ContextMechanism`."""

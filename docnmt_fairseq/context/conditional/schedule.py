@@ -76,7 +76,7 @@ class KeepSchedule(nn.Module):
         self.began.fill_(update)
 
     def saw_mass(self, mass: float) -> None:
-        """Told after an update which share of attention's mass the sentences to be selected have, over all processes."""
+        """Told after an update which share of the mass is on the sentences to be selected, over all processes."""
         before = float(self.selected_mass)
         self.selected_mass.fill_(MEMORY * before + (1 - MEMORY) * mass if before else mass)
         ripe = self.narrow_when and float(self.selected_mass) >= self.narrow_when

@@ -86,6 +86,19 @@ class KeptSentences(SelectionKey):
 
 
 @dataclass(frozen=True)
+class Widened(SelectionKey):
+    """The same tokens, with at least ``least`` places each: what a search keeps on its way to t."""
+
+    selection: SelectionKey
+    least: int
+
+    def make(self, layout: DocumentLayout) -> SelectionPlan:
+        """See :class:`PlanKey`."""
+        plan = layout.plan(self.selection)
+        return SelectionPlan.of(layout, np.maximum(plan.kept, self.least), plan.documents)
+
+
+@dataclass(frozen=True)
 class ChoicePlan:
     """The tokens that select beside the sentences that they select from.
 

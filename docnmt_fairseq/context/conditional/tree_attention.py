@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Callable, Iterator, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -11,21 +11,44 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig
 from docnmt_fairseq.context.conditional.attention import Choose, SelectingAttention, SelectionOptions
 from docnmt_fairseq.context.conditional.kernels import SelectionKernel
-from docnmt_fairseq.context.conditional.selection import SelectionKey
+from docnmt_fairseq.context.conditional.key_order import Subtrees, mean_keys, order_of_keys, sentences_at
+from docnmt_fairseq.context.conditional.selection import SelectionKey, Widened, keep_top_t
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch, construct, path_sums
 from docnmt_fairseq.layers.recording import NodeRelevance, observer
 from docnmt_fairseq.layers.sentence_encoders import TREE_MERGES
 from docnmt_fairseq.options import Choices, option
 
 SELECTION_SCORES = Choices(("level", "cumulative"))
+TREE_ORDERS = Choices(("text", "keys"))
+Tree = Tuple[Tensor, Callable[[], Tuple[Tensor, Optional[Tensor]]]]  # keys of relevance; of nodes, leaves' order
+
+
+@torch.no_grad()
+def best_of(
+    found: Tensor, q: Tensor, k: Tensor, layout: DocumentLayout, selection: SelectionKey, kernel: SelectionKernel
+) -> Tensor:
+    """The t most relevant of the sentences found, [M, H, most].
+
+    Args:
+        found: [M, H, b] rows of sentences, −1: none.
+        q, k: [N, H, d_k] queries and [R, H, d_k] keys of relevance.
+        layout: the batch.
+        selection: names which tokens these are, and t.
+        kernel: that scores them.
+    """
+    plan = layout.plan(selection)
+    place = keep_top_t(kernel.score(q, k, plan.items, found), plan.most)[1]
+    kept = layout.index(plan.kept).index_select(0, layout.token_document.index_select(0, plan.items))
+    return found.gather(2, place).masked_fill(torch.arange(plan.most, device=q.device) >= kept[:, None, None], -1)
 
 
 @CONTEXT_MECHANISMS.register("tree")
 class TreeAttention(SelectingAttention):
     """Selection by a walk down a binary tree of sentence encodings, ~ t·log n scores a token instead of n.
 
-    R of a sentence found is its cumulative relevance, the sum of q·k/√d_k over its path from the root: q·(sum of the
-    keys on the path)/√d_k. So the sums are the keys of relevance, and gradients reach the merge through them.
+    In the order of the text, R of a sentence found is its cumulative relevance, the sum of q·k/√d_k over its path from
+    the root: q·(sum of the keys on the path)/√d_k. So the sums are the keys of relevance, and gradients reach the merge
+    through them. In the order of the keys, which is ours, R is that of flat selection, and the tree only finds.
     """
 
     @dataclass(frozen=True)
@@ -38,22 +61,60 @@ class TreeAttention(SelectingAttention):
             "cumulative: its sum from the root down", names=SELECTION_SCORES,
         )  # fmt: skip
 
+        tree_order: str = option(
+            "text", "which sentences are neighbours in the tree: text: those in the document, as in [T]; keys: those "
+            "alike, for each head; then inner nodes have the mean of the keys below, and R is that of flat selection",
+            names=TREE_ORDERS,
+        )  # fmt: skip
+        tree_beam: int = option(
+            0, "nodes of a height that the walk keeps, if that is more than t; the t best sentences found are selected",
+            minimum=0,
+        )  # fmt: skip
+
     in_tree = True
 
     def __init__(self, layer: LayerConfig, options: "TreeAttention.Options"):
         super().__init__(layer, options)
         self.by_cumulative = options.selection_score == "cumulative"
-        self.merge = TREE_MERGES[options.tree_merge](layer.embed_dim, layer.embed_dim // layer.head_dim)
+        self.beam = options.tree_beam
+        self.by_keys = options.tree_order == "keys"
+        if not self.by_keys:
+            self.merge = TREE_MERGES[options.tree_merge](layer.embed_dim, layer.embed_dim // layer.head_dim)
+
+    @classmethod
+    def problems(cls, options: Any) -> Iterator[str]:
+        """See :class:`ContextMechanism`."""
+        yield from super().problems(options)
+        if options.tree_order == "keys" and options.tree_merge != "average":
+            yield f"--tree-order keys: has no --tree-merge {options.tree_merge}, its nodes are means: average"
+        if options.tree_order == "keys" and options.selection_score != "level":
+            yield f"--tree-order keys: has no --selection-score {options.selection_score}: level"
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """See :class:`ContextMechanism`."""
         yield TreesOfBatch()
+        if self.by_keys:
+            yield Subtrees()
         yield from super().plans()
 
     def sentence_keys(
         self, encodings: Tensor, q_s: Tensor, selection: SelectionKey, layout: DocumentLayout
     ) -> Tuple[Tensor, Optional[Choose]]:
-        """The leaves' path sums of V W^{Ks}, V the nodes; see :class:`SelectingAttention`."""
+        """Of leaves in the order of the text the path sums of V W^{Ks}, V the nodes; else S W^{Ks}."""
+        tree = self._tree_of_keys if self.by_keys else self._tree_of_text
+        keys, nodes_and_order = tree(encodings, q_s, layout)
+
+        def choose(kernel: SelectionKernel) -> Tensor:
+            nodes, order = nodes_and_order()
+            walk = Widened(selection, self.beam) if self.beam else selection
+            found = kernel.choose_in_tree(q_s, nodes, layout, walk)
+            if order is not None:
+                found = sentences_at(found, order)
+            return best_of(found, q_s, keys, layout, selection, kernel) if self.beam else found
+
+        return keys, choose
+
+    def _tree_of_text(self, encodings: Tensor, q_s: Tensor, layout: DocumentLayout) -> Tree:
         trees = layout.plan(TreesOfBatch())
         keys = self.sentence_k_proj(construct(encodings, trees, self.merge)).unflatten(-1, (self.heads, -1))
         sums = path_sums(keys, trees)  # [nodes, H, d_k]
@@ -62,8 +123,13 @@ class TreeAttention(SelectingAttention):
         if observe is not None:
             scores = torch.einsum("nhd,mhd->nmh", q_s, walked) / math.sqrt(q_s.size(-1))
             observe(NodeRelevance(scores.detach(), self.by_cumulative))
+        return sums[: layout.tokens.rows], lambda: (walked, None)
 
-        def choose(kernel: SelectionKernel) -> Tensor:
-            return kernel.choose_in_tree(q_s, walked, layout, selection)
+    def _tree_of_keys(self, encodings: Tensor, q_s: Tensor, layout: DocumentLayout) -> Tree:
+        keys = self.sentence_k_proj(encodings).unflatten(-1, (self.heads, -1))
 
-        return sums[: layout.tokens.rows], choose
+        def nodes_and_order() -> Tuple[Tensor, Tensor]:
+            order = order_of_keys(keys.detach(), layout.plan(Subtrees()))
+            return mean_keys(keys.detach(), order, layout.plan(TreesOfBatch())), order
+
+        return keys, nodes_and_order

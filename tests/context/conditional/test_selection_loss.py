@@ -5,13 +5,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.context.conditional import selection_loss
+from docnmt_fairseq.context.conditional import divergence
 from docnmt_fairseq.context.conditional.attention import ConditionalAttention
+from docnmt_fairseq.context.conditional.divergence import Selectable, selection_divergence
 from docnmt_fairseq.context.conditional.selection import KeptSentences, Selection, keep_top_t
-from docnmt_fairseq.context.conditional.selection_loss import Selectable, selection_divergence
 from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
 from docnmt_fairseq.layers.auxiliary_losses import collect, recomputed
-from tests.reference import selection_loss as reference
+from tests.reference import divergence as reference
 from tests.support.documents import layouts, make_layout
 from tests.support.mechanisms import build_mechanism
 
@@ -56,7 +56,7 @@ def test_equals_the_loop_reference_forward_and_gradient(layout, t, temperature, 
         selection = Selection(key, selecting.items, sentence, sentence.double())
     plan = layout.plan(Selectable(key))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selection_loss, "CHUNK", 8 if chunks else 2**19)
+        patch.setattr(divergence, "CHUNK", 8 if chunks else 2**19)
         loss, mass = selection_divergence(q, k, q_s, k_s, plan, t, temperature, selection)
     tokens = selecting.items.tolist()
     assert plan.tokens == len(tokens)
@@ -90,7 +90,9 @@ def test_half_types_and_autocast_compute_in_float32():
 
 def mechanism(kind=ConditionalAttention, **options):
     torch.manual_seed(0)
-    built = build_mechanism(kind, embed_dim=6, heads=2, head_dim=3, **{"context_top_t": 2, **options})
+    built = build_mechanism(
+        kind, embed_dim=6, heads=2, head_dim=3, **{"context_top_t": 2, "selection_loss": 1.0, **options}
+    )
     for name, parameter in built.named_parameters():
         if name.endswith("bias"):
             torch.nn.init.normal_(parameter, std=0.3)
@@ -146,7 +148,7 @@ def test_without_weight_nothing_is_computed_unless_narrowing_waits_for_the_mass(
 
 def test_nobody_collects_nothing_is_computed(monkeypatch):
     built = mechanism(context_narrow_from=10)
-    monkeypatch.setattr(built, "hand_in_prediction", None)
+    monkeypatch.setattr(built.selection_loss, "hand_in", None)
     built.schedule.set_num_updates(9)
     layout = layout_of([[2, 3, 1, 2, 2]])
     built(torch.randn(layout.tokens.total, 6, dtype=torch.double), layout)
