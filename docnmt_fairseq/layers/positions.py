@@ -32,16 +32,16 @@ class LearnedPositions(nn.Embedding):
         embed_dim: d.
         name: the level, for the warning.
         offset: unused rows in front, as fairseq's tables have them (padding index + 1).
-        zero: start at zero, so that an added level begins without effect.
+        std: of the normal distribution that it begins with; 0: at zero, so that an added level begins without effect.
     """
 
-    def __init__(self, size: int, embed_dim: int, name: str, offset: int = 0, zero: bool = False):
+    def __init__(self, size: int, embed_dim: int, name: str, offset: int = 0, std: float = 0.0):
         super().__init__(size + offset, embed_dim)
         self.offset = offset
         self.last = size - 1
         self.name = name
         self.warned = False
-        nn.init.zeros_(self.weight) if zero else nn.init.normal_(self.weight, std=embed_dim**-0.5)
+        nn.init.normal_(self.weight, std=std) if std else nn.init.zeros_(self.weight)
         if offset:
             nn.init.zeros_(self.weight[offset - 1])
 
@@ -72,7 +72,7 @@ class SinusoidalPositions(nn.Module):
 
 
 def build_level(
-    kind: str, size: int, embed_dim: int, name: str, offset: int = 0, zero: bool = False
+    kind: str, size: int, embed_dim: int, name: str, offset: int = 0, std: float = 0.0
 ) -> Optional[nn.Module]:
     """The embedding of one level, None for ``none``; ``ValueError`` for an unknown kind."""
     if kind not in KINDS:
@@ -81,7 +81,7 @@ def build_level(
         return None
     if kind == "sinusoidal":
         return SinusoidalPositions(embed_dim, offset)
-    return LearnedPositions(size, embed_dim, name, offset, zero)
+    return LearnedPositions(size, embed_dim, name, offset, std)
 
 
 class StructuralPositions(nn.Module):
@@ -98,6 +98,9 @@ class StructuralPositions(nn.Module):
         word_scope: where tokens are counted from, of ``WORD_SCOPES``.
         max_words, max_sentences, max_paragraphs: sizes of learned tables.
         word_offset: fairseq's padding index + 1, so that tokens get exactly fairseq's own embeddings.
+        zero: learned sentence and paragraph positions begin at zero, so that a sentence-level model goes on as itself;
+            else as large as sinusoids. From zero they are learnt late: where a token has to find what has its own
+            paragraph, both sides of the product are zero.
     """
 
     def __init__(
@@ -111,14 +114,16 @@ class StructuralPositions(nn.Module):
         max_sentences: int = 256,
         max_paragraphs: int = 64,
         word_offset: int = 0,
+        zero: bool = True,
     ):
         super().__init__()
         if word_scope not in WORD_SCOPES:
             raise ValueError(f"word positions from {word_scope!r}: must be one of {', '.join(WORD_SCOPES)}")
         self.word_scope = word_scope
-        self.word = build_level(word, max_words, embed_dim, "word", word_offset)
-        self.sentence = build_level(sentence, max_sentences, embed_dim, "sentence", zero=True)
-        self.paragraph = build_level(paragraph, max_paragraphs, embed_dim, "paragraph", zero=True)
+        self.word = build_level(word, max_words, embed_dim, "word", word_offset, embed_dim**-0.5)
+        added = 0.0 if zero else 2**-0.5
+        self.sentence = build_level(sentence, max_sentences, embed_dim, "sentence", std=added)
+        self.paragraph = build_level(paragraph, max_paragraphs, embed_dim, "paragraph", std=added)
 
     def forward(self, layout: DocumentLayout) -> Tensor:
         """[N, d], or a scalar zero where no level is on."""
@@ -158,7 +163,7 @@ class PositionsWithSegments(nn.Module):
     def __init__(self, words: nn.Module, segments: int, embed_dim: int, break_symbol: int):
         super().__init__()
         self.words = words
-        self.segments = LearnedPositions(segments, embed_dim, "segment", zero=True)
+        self.segments = LearnedPositions(segments, embed_dim, "segment")
         self.break_symbol = break_symbol
 
     @property

@@ -136,6 +136,7 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
             max_sentences=cfg.max_sentence_positions,
             max_paragraphs=cfg.max_paragraph_positions,
             word_offset=self.padding_idx + 1,
+            zero=starts_at_identity(cfg),
         )
         make = partial(source_encoder, cfg, dictionary, (width, width), cfg.dropout, self.build_separate_encoder)
         self.extra_sources = ExtraSources(inputs, make, cfg.seed) if inputs else None

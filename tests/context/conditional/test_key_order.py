@@ -1,0 +1,138 @@
+"""Trees in the order of keys: they only find; what is found is treated as flat selection treats it."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docnmt_fairseq.context.conditional.attention import ConditionalAttention
+from docnmt_fairseq.context.conditional.kernels import KERNELS
+from docnmt_fairseq.context.conditional.key_order import Subtrees, mean_keys, order_of_keys, sentences_at
+from docnmt_fairseq.context.conditional.selection import KeptSentences, Widened
+from docnmt_fairseq.context.conditional.tree import TreesOfBatch
+from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
+from tests.support.documents import layouts, make_layout
+from tests.support.mechanisms import build_mechanism
+
+LAYER = {"embed_dim": 6, "heads": 2, "head_dim": 3}
+BY_KEYS = {"tree_order": "keys", "tree_merge": "average"}
+
+
+def pair(**options):
+    """The tree and flat selection with the same parameters."""
+    torch.manual_seed(0)
+    flat = build_mechanism(ConditionalAttention, **LAYER, **{n: v for n, v in options.items() if n != "tree_beam"})
+    tree = build_mechanism(TreeAttention, **LAYER, **BY_KEYS, **options)
+    tree.load_state_dict(flat.state_dict())
+    return tree.double(), flat.double()
+
+
+@settings(max_examples=25)
+@given(layouts(max_sentences=11, max_words=2))
+def test_every_head_has_each_sentence_of_a_document_once(layout):
+    torch.manual_seed(0)
+    order = order_of_keys(torch.randn(layout.tokens.rows, 3, 4), layout.plan(Subtrees()))
+    for first, last in zip(layout.sentences.offsets, layout.sentences.offsets[1:]):
+        expected = torch.arange(first, last)[:, None].expand(-1, 3)
+        assert torch.equal(order[first:last].sort(0).values, expected)
+
+
+def test_halves_are_those_of_the_two_clusters():
+    """Keys around two points, in an order that alternates: each half of the tree has one cluster."""
+    layout = make_layout([1] * 8, [8])
+    torch.manual_seed(0)
+    side = torch.tensor([0, 1] * 4)
+    keys = 0.1 * torch.randn(8, 2, 5) + 4.0 * side[:, None, None] * torch.tensor([[1.0], [-1.0]])
+    order = order_of_keys(keys, layout.plan(Subtrees()))
+    for head in range(2):
+        assert len(set(side[order[:4, head]].tolist())) == len(set(side[order[4:, head]].tolist())) == 1
+    means = mean_keys(keys, order, layout.plan(TreesOfBatch()))
+    torch.testing.assert_close(means[-1], keys.mean(0))
+    torch.testing.assert_close(means[12], torch.stack([keys[order[:4, head], head].mean(0) for head in range(2)]))
+
+
+@settings(max_examples=15)
+@given(layouts(max_sentences=9, max_words=3), st.integers(1, 6), st.booleans())
+def test_a_beam_over_everything_is_flat_selection_forward_and_gradient(layout, t, own):
+    tree, flat = pair(context_top_t=t, context_always_keep_own=own, tree_beam=16)
+    x = torch.randn(layout.tokens.total, 6, dtype=torch.double)
+    outs, gradients = [], []
+    for mechanism in (tree, flat):
+        given = x.clone().requires_grad_()
+        out = mechanism(given, layout)
+        outs.append(out)
+        gradients.append(torch.autograd.grad(out.square().sum(), [given, *mechanism.parameters()]))
+    torch.testing.assert_close(*outs)
+    torch.testing.assert_close(*gradients)
+
+
+def test_while_all_sentences_are_kept_it_is_flat_selection():
+    tree, flat = pair(context_top_t=2, context_narrow_from=10)
+    layout = make_layout([2, 3, 1, 2, 2, 1, 4], [5, 2])
+    x = torch.randn(layout.tokens.total, 6, dtype=torch.double)
+    torch.testing.assert_close(tree(x, layout), flat(x, layout))
+
+
+def share_found(order, beam, t=4):
+    """Of 256 sentences of unit keys."""
+    torch.manual_seed(0)
+    layout = make_layout([1] * 256, [256])
+    keys = torch.nn.functional.normalize(torch.randn(256, 2, 8), dim=-1)
+    q, key, trees = torch.randn(256, 2, 8), KeptSentences(t), layout.plan(TreesOfBatch())
+    if order == "keys":
+        order = order_of_keys(keys, layout.plan(Subtrees()))
+    else:
+        order = torch.arange(256)[:, None].expand(-1, 2)
+    found = KERNELS["torch"]().choose_in_tree(q, mean_keys(keys, order, trees), layout, Widened(key, beam))
+    exact = KERNELS["torch"]().choose(q, keys, layout, key)
+    return float((exact[..., None] == sentences_at(found, order)[:, :, None]).any(-1).float().mean())
+
+
+def test_it_finds_what_a_tree_of_the_text_does_not():
+    assert share_found("keys", 16) > 0.85
+    assert share_found("text", 16) < 0.6
+
+
+@pytest.mark.parametrize("beam", [0, 5])
+def test_kernels_agree(beam):
+    layout = make_layout([2, 1, 2, 1, 3, 1, 2, 2, 1, 1, 2], [9, 2])
+    x, outs = torch.randn(layout.tokens.total, 6), []
+    for kernel in ("torch", "compiled"):
+        if KERNELS[kernel]().missing() is not None:
+            pytest.skip("no compiled kernel here")
+        tree, _ = pair(context_top_t=2, tree_beam=beam)
+        tree.kernel = kernel
+        outs.append(tree.float()(x, layout))
+    torch.testing.assert_close(*outs, atol=1e-5, rtol=1e-5)
+
+
+def test_without_beam_t_nodes_are_kept_and_with_one_the_best_t_of_those_found():
+    tree, _ = pair(context_top_t=1, tree_beam=3)
+    layout = make_layout([1] * 7, [7])
+    x, chosen = torch.randn(7, 6, dtype=torch.double), {}
+    for beam in (0, 3, 7):
+        tree.beam = beam
+        q_s = tree.sentence_q_proj(x).unflatten(-1, (2, -1))
+        keys, choose = tree.sentence_keys(tree.sentence_encoder(x, layout.tokens), q_s, KeptSentences(1), layout)
+        chosen[beam] = choose(KERNELS["torch"]())
+        assert chosen[beam].shape == (7, 2, 1)
+    scores = torch.einsum("nhd,rhd->nhr", q_s, keys)
+    best = {beam: scores.gather(2, rows) for beam, rows in chosen.items()}
+    assert torch.equal(best[7], scores.max(-1, keepdim=True).values)
+    assert (best[3] >= best[0]).all() and (best[7] >= best[3]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"), [({"tree_merge": "source2token"}, "average"), ({"selection_score": "cumulative"}, "level")]
+)
+def test_what_means_of_keys_cannot_have_is_refused(options, word):
+    wrong = TreeAttention.Options(**{**BY_KEYS, **options})
+    assert [word in problem for problem in TreeAttention.problems(wrong)] == [True]
+    assert list(TreeAttention.problems(TreeAttention.Options(**BY_KEYS))) == []
+
+
+def test_documents_shorter_than_the_beam_are_searched_as_a_whole():
+    layout = make_layout([1] * 9, [6, 3])
+    plan = layout.plan(Widened(KeptSentences(2), 8))
+    assert np.array_equal(plan.documents, [0, 1]) and plan.kept.tolist() == [6, 3]
