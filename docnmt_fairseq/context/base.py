@@ -21,7 +21,7 @@ is all there is to it: ``--context-attention nearest --nearest-window 3`` and th
 """
 
 from dataclasses import dataclass
-from typing import Any, Generic, Iterator, List, Optional, Tuple, Type, TypeVar
+from typing import Any, Dict, Generic, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar
 
 from torch import Tensor, nn
 
@@ -72,6 +72,17 @@ class ContextMechanism(nn.Module):
     def problems(cls, options: Any) -> Iterator[str]:
         """What is wrong with options that are right each by itself, by their flags."""
         return iter(())
+
+    @classmethod
+    def preset(cls, given: Mapping[str, Any]) -> Dict[str, Any]:
+        """What architectures that are named after the mechanism set of its options; others have the defaults.
+
+        The defaults are the paper's, presets what we found to work.
+
+        Args:
+            given: the options of the command line, None where one is left open.
+        """
+        return {}
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """The plans that ``forward`` will ask a batch's layout for: they are made where batches are collated."""

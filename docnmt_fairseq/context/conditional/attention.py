@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -187,6 +187,11 @@ class SelectingAttention(ContextMechanism):
         start, end = options.context_top_t_start, options.context_top_t
         if start > 0 and not 0 < end <= start:
             yield f"--context-top-t-start {start}: must not be below --context-top-t"
+
+    @classmethod
+    def preset(cls, given: Mapping[str, Any]) -> Dict[str, Any]:
+        """See :class:`ContextMechanism`."""
+        return {"selection_loss": 1.0}
 
     def sentence_keys(
         self, encodings: Tensor, q_s: Tensor, selection: SelectionKey, layout: DocumentLayout

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from docnmt_fairseq.layers.sentence_encoders import TREE_MERGES
 from docnmt_fairseq.options import Choices, option
 
 SELECTION_SCORES = Choices(("level", "cumulative"))
+BEAM = 16  # measured: it finds 99 % of the sentences with the largest R among 112, 97 % among 1,024
 TREE_ORDERS = Choices(("text", "keys"))
 Tree = Tuple[Tensor, Callable[[], Tuple[Tensor, Optional[Tensor]]]]  # keys of relevance; of nodes, leaves' order
 
@@ -89,6 +90,17 @@ class TreeAttention(SelectingAttention):
             yield f"--tree-order keys: has no --tree-merge {options.tree_merge}, its nodes are means: average"
         if options.tree_order == "keys" and options.selection_score != "level":
             yield f"--tree-order keys: has no --selection-score {options.selection_score}: level"
+
+    @classmethod
+    def preset(cls, given: Mapping[str, Any]) -> Dict[str, Any]:
+        """See :class:`ContextMechanism`: a tree in the order of keys, unless the command line asks for the paper's."""
+        of_paper = (
+            given.get("tree_order") == "text"
+            or given.get("tree_merge") not in (None, "average")
+            or given.get("selection_score") == "cumulative"
+        )
+        by_keys = {} if of_paper else {"tree_order": "keys", "tree_merge": "average", "tree_beam": BEAM}
+        return {**super().preset(given), **by_keys}
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """See :class:`ContextMechanism`."""

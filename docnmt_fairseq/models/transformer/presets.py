@@ -38,7 +38,11 @@ def _register(mechanism: str, size: str) -> None:
 
     def preset(args: Namespace) -> None:
         set_size(args, size)
-        _default(args, context_attention=CONTEXT_MECHANISMS.today(mechanism))
+        if mechanism == "none":
+            _default(args, context_attention=mechanism)
+            return
+        name = CONTEXT_MECHANISMS.today(mechanism)
+        _default(args, context_attention=name, **CONTEXT_MECHANISMS[name].preset(vars(args)))
 
     register_model_architecture("document_transformer", f"document_transformer{infix}_{size}")(preset)
     if size == "base" and infix:  # without a size: base
