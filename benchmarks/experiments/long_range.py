@@ -23,6 +23,9 @@ from benchmarks.lib.machine import RESULTS, ROOT, command, machine
 from benchmarks.lib.store import Store
 from docnmt_fairseq.evaluation.synth_report import build_report
 
+# As the paper has it: the presets of these mechanisms teach the selection, see selection.py.
+PAPER = {"conditional": ["--selection-loss", "0"], "tree": ["--selection-loss", "0", "--tree-order", "text"]}
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -81,8 +84,9 @@ def training_of(cell: Cell, budget: Budget, variant: Variant) -> Training:
         variant: of the model.
     """
     arch = f"document_transformer_{cell.mechanism}"
-    everything = [*variant.always, "--context-top-t", "0"]
-    few = [*variant.always, *variant.selecting, "--context-top-t", str(cell.t)]
+    paper = PAPER.get(cell.mechanism, [])
+    everything = [*paper, *variant.always, "--context-top-t", "0"]
+    few = [*paper, *variant.always, *variant.selecting, "--context-top-t", str(cell.t)]
     # Where everything is kept, how to select plays no part: variants that differ in nothing else share this.
     always = (word.strip("-") for word in variant.always)
     prefix = _folder(cell.mechanism, *always, f"s{cell.seed}", "short")

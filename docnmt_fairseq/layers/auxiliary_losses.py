@@ -7,7 +7,7 @@ hands in sums over what the loss is of, e.g. tokens: batches, processes and ``--
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 import torch
 from torch import Tensor, nn
@@ -16,18 +16,18 @@ from torch.utils.checkpoint import checkpoint
 
 @dataclass(frozen=True)
 class AuxiliaryLoss:
-    """A sum over ``count`` items.
+    """A sum over items.
 
     Attributes:
         name: under which its mean is logged.
         total: a scalar, with a gradient where it has a weight.
-        count: of how many items it is the sum.
+        count: what it is divided by there, summed up like it: how many items these are, or how much they are at most.
         weight: what the sum counts beside the translation's, which is a sum over target tokens; 0: it is logged only.
     """
 
     name: str
     total: Tensor
-    count: int
+    count: Union[int, Tensor]
     weight: float = 0.0
 
 
@@ -45,11 +45,12 @@ class Collected:
         terms = [loss.weight * loss.total for loss in self.losses if loss.weight]
         return torch.stack(terms).sum() if terms else None
 
-    def sums(self) -> Dict[str, Tuple[Tensor, int]]:
-        """By name, the sum and the number of its items over all parts."""
-        sums: Dict[str, Tuple[Tensor, int]] = {}
+    def sums(self) -> Dict[str, Tuple[Tensor, Tensor]]:
+        """By name, the sum and what it is to be divided by, over all parts."""
+        sums: Dict[str, Tuple[Tensor, Tensor]] = {}
         for loss in self.losses:
-            total, count = sums.get(loss.name, (torch.zeros((), device=loss.total.device), 0))
+            zero = loss.total.new_zeros(())
+            total, count = sums.get(loss.name, (zero, zero))
             sums[loss.name] = (total + loss.total.detach(), count + loss.count)
         return sums
 

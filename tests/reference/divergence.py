@@ -4,7 +4,7 @@ import math
 
 
 def selection_divergence(q, k, q_s, k_s, layout, tokens, top_t, temperature, kept=None):
-    """The sums over ``tokens`` of KL and of the mass on the t most relevant sentences.
+    """The sums over ``tokens`` of KL, of the mass on the t most relevant sentences, and of the t largest masses.
 
     Args:
         q, k, q_s, k_s: [N, H, d], [N, H, d], [N, H, d], [R, H, d].
@@ -15,7 +15,7 @@ def selection_divergence(q, k, q_s, k_s, layout, tokens, top_t, temperature, kep
     """
     heads, d = q.shape[1:]
     offsets = layout.sentences.offsets
-    loss, found = 0.0, 0.0
+    loss, found, largest = 0.0, 0.0, 0.0
     for i in tokens:
         document = int(layout.token_document[i])
         for head in range(heads):
@@ -37,4 +37,5 @@ def selection_divergence(q, k, q_s, k_s, layout, tokens, top_t, temperature, kep
                 loss = loss + p * (math.log(p) - predicted) / heads
             best = sorted(rows, key=lambda row: float(relevance[row]), reverse=True)[:top_t]
             found += sum(mass[row] for row in best) / total / heads
-    return loss, found
+            largest += sum(sorted(mass.values(), reverse=True)[:top_t]) / total / heads
+    return loss, found, largest

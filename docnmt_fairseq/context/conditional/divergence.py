@@ -75,8 +75,8 @@ def selection_divergence(
     top_t: int,
     temperature: float = 0.5,
     selection: Optional[Selection] = None,
-) -> Tuple[Tensor, Tensor]:
-    """L, a sum over the plan's tokens, and the sum of the mass p on the ``top_t`` largest R; scalars.
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """Sums over the plan's tokens, scalars: L, the mass p on the ``top_t`` largest R, and that on its own largest.
 
     Args:
         q, k: [N, H, d_k] packed token states; no gradient reaches them.
@@ -91,7 +91,9 @@ def selection_divergence(
     if selection is not None:
         kept = selection.sentence.new_full((len(q), *selection.sentence.shape[1:]), -1)
         kept = kept.index_copy(0, selection.items, selection.sentence)
-    sums: Tuple[Tensor, Tensor] = _Divergence.apply(q.detach(), k.detach(), q_s, k_s, plan, top_t, temperature, kept)
+    sums: Tuple[Tensor, Tensor, Tensor] = _Divergence.apply(
+        q.detach(), k.detach(), q_s, k_s, plan, top_t, temperature, kept
+    )
     return sums
 
 
@@ -109,12 +111,12 @@ class _Divergence(torch.autograd.Function):
         top_t: int,
         temperature: float,
         kept: Optional[Tensor],
-    ) -> Tuple[Tensor, Tensor]:
-        """The two sums."""
+    ) -> Tuple[Tensor, Tensor, Tensor]:
+        """The sums."""
         dtype, heads = computing_type(q.dtype), q.size(1)
         needed = any(ctx.needs_input_grad)
         of_q, of_k = (x.new_zeros(x.shape if needed else (0,), dtype=dtype) for x in (q_s, k_s))
-        sums = q.new_zeros(2, dtype=torch.float64)
+        sums = q.new_zeros(3, dtype=torch.float64)
         with without_autocast(q):
             for places in zip(plan.sentences.blocks, plan.positions, plan.real):
                 block = _Block(q, k, q_s, k_s, kept, *places)
@@ -122,21 +124,22 @@ class _Divergence(torch.autograd.Function):
                     relevance, target = block.relevance_and_mass(some)
                     predicted = (relevance / temperature).log_softmax(-1)
                     divergence = torch.special.xlogy(target, target) - target * predicted.masked_fill(target == 0, 0)
-                    best = relevance.topk(min(top_t, relevance.size(-1)), -1).indices
+                    t = min(top_t, relevance.size(-1))
                     sums[0] += (divergence * counted).sum()
-                    sums[1] += (target.gather(-1, best) * counted).sum()
+                    sums[1] += (target.gather(-1, relevance.topk(t, -1).indices) * counted).sum()
+                    sums[2] += (target.topk(t, -1).values * counted).sum()
                     if needed:
                         of_relevance = (predicted.exp() - target) * counted / (temperature * heads)
                         block.add_gradients(of_relevance, some, of_q, of_k)
         ctx.save_for_backward(of_q, of_k)
         ctx.types = q_s.dtype, k_s.dtype
-        loss, mass = (sums / heads).to(dtype)
-        ctx.mark_non_differentiable(mass)
-        return loss, mass
+        loss, mass, largest = (sums / heads).to(dtype)
+        ctx.mark_non_differentiable(mass, largest)
+        return loss, mass, largest
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, of_loss: Tensor, _: Tensor) -> Tuple[Optional[Tensor], ...]:
+    def backward(ctx: Any, of_loss: Tensor, *_: Tensor) -> Tuple[Optional[Tensor], ...]:
         """The gradients of q_s and k_s."""
         of_q, of_k = ((of_loss * x).to(dtype) for x, dtype in zip(ctx.saved_tensors, ctx.types))
         return None, None, of_q, of_k, None, None, None, None

@@ -18,7 +18,7 @@ from docnmt_fairseq.layers.auxiliary_losses import AuxiliaryLoss, HandIn
 from docnmt_fairseq.options import Choices, option
 
 PHASES = Choices(("window", "dense", "always"))
-SELECTION_LOSS, SELECTED_MASS = "selection_loss", "selected_mass"  # in the log
+SELECTED_MASS = "selected_mass"  # in the log
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class SelectionLoss:
         layout: DocumentLayout,
         selection: Optional[Selection],
     ) -> None:
-        """Hands in the loss and the mass on what is selected, or would be.
+        """Hands in the loss, and how much of what t sentences can have at most is on those that R selects.
 
         Args:
             into: who takes them.
@@ -85,6 +85,6 @@ class SelectionLoss:
             selection: what is selected; None: every sentence is kept.
         """
         plan, top_t = layout.plan(Selectable(self.tokens(selection))), self.schedule.top_t
-        loss, mass = selection_divergence(q, k, q_s, k_s, plan, top_t, self.temperature, selection)
-        into(AuxiliaryLoss(SELECTION_LOSS, loss, plan.tokens, self.weight))
-        into(AuxiliaryLoss(SELECTED_MASS, mass, plan.tokens))
+        loss, mass, largest = selection_divergence(q, k, q_s, k_s, plan, top_t, self.temperature, selection)
+        into(AuxiliaryLoss("selection_loss", loss, plan.tokens, self.weight))
+        into(AuxiliaryLoss(SELECTED_MASS, mass, largest))

@@ -57,12 +57,12 @@ def test_equals_the_loop_reference_forward_and_gradient(layout, t, temperature, 
     plan = layout.plan(Selectable(key))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(divergence, "CHUNK", 8 if chunks else 2**19)
-        loss, mass = selection_divergence(q, k, q_s, k_s, plan, t, temperature, selection)
+        loss, *masses = selection_divergence(q, k, q_s, k_s, plan, t, temperature, selection)
     tokens = selecting.items.tolist()
     assert plan.tokens == len(tokens)
-    expected, found = reference.selection_divergence(q, k, q_s, k_s, layout, tokens, t, temperature, sets)
+    expected, *found = reference.selection_divergence(q, k, q_s, k_s, layout, tokens, t, temperature, sets)
     assert float(loss) == pytest.approx(float(expected), abs=1e-9)
-    assert float(mass) == pytest.approx(found, abs=1e-9)
+    assert [float(mass) for mass in masses] == pytest.approx(found, abs=1e-9)
     if tokens:
         of_fast = torch.autograd.grad(3 * loss, (q_s, k_s))
         of_slow = torch.autograd.grad(3 * expected, (q_s, k_s))
@@ -72,8 +72,8 @@ def test_equals_the_loop_reference_forward_and_gradient(layout, t, temperature, 
 def test_scores_far_apart_give_no_nan():
     layout = layout_of([[2, 3, 1, 2, 2]])
     q, k, q_s, k_s = states(layout, torch.float32, scale=60.0)
-    loss, mass = selection_divergence(q, k, q_s, k_s, layout.plan(Selectable(KeptSentences(2))), 2)
-    assert torch.isfinite(loss) and 0 <= float(mass) <= layout.tokens.total + 1e-3
+    loss, mass, largest = selection_divergence(q, k, q_s, k_s, layout.plan(Selectable(KeptSentences(2))), 2)
+    assert torch.isfinite(loss) and 0 <= float(mass) <= float(largest) <= layout.tokens.total + 1e-3
     assert all(torch.isfinite(x).all() for x in torch.autograd.grad(loss, (q_s, k_s)))
 
 
@@ -81,9 +81,9 @@ def test_half_types_and_autocast_compute_in_float32():
     layout = layout_of([[2, 3, 1, 2, 2]])
     plan = layout.plan(Selectable(KeptSentences(2)))
     halves = [x.detach().bfloat16() for x in states(layout)]
-    expected, _ = selection_divergence(*(x.float() for x in halves), plan, 2)
+    expected, *_ = selection_divergence(*(x.float() for x in halves), plan, 2)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss, _ = selection_divergence(*halves, plan, 2)
+        loss, *_ = selection_divergence(*halves, plan, 2)
     assert loss.dtype == torch.float32
     assert float(loss) == pytest.approx(float(expected), rel=1e-6)
 
@@ -166,7 +166,7 @@ def test_is_the_same_whatever_the_batches():
     torch.testing.assert_close(of_both.weighted(), sum(collected.weighted() for collected in apart))
     for name, (total, count) in of_both.sums().items():
         torch.testing.assert_close(total, sum(collected.sums()[name][0] for collected in apart))
-        assert count == sum(collected.sums()[name][1] for collected in apart)
+        assert float(count) == pytest.approx(sum(float(collected.sums()[name][1]) for collected in apart))
 
 
 def test_recomputed_activations_give_the_same_loss_and_gradients_once():

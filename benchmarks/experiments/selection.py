@@ -1,0 +1,270 @@
+"""Is what selection leaves out missed? Trainings that jump to t sentences, with and without the selection's loss.
+
+    python -m benchmarks.experiments.selection long     (an hour on one core; run again, it goes on where it was)
+    python -m benchmarks.experiments.selection demo     (the demo with ten seeds, six minutes each)
+
+``long``: one model a seed learns with all sentences, first on short documents, then on those of 104 to 120 sentences.
+From it on, for some updates, the selection is taught or not; then t jumps from all to what is asked for, at once. Flat
+selection and trees have the same parameters, and so the same model to begin with.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Dict, Iterator, List, Optional, Tuple
+
+from benchmarks.experiments import selection_report as report
+from benchmarks.experiments.long_range_runs import CORPORA, Runner
+from benchmarks.lib.machine import RESULTS, ROOT, call, machine
+from benchmarks.lib.store import Store
+from docnmt_fairseq.checkpoints import load_ensemble
+from docnmt_fairseq.evaluation.synth_report import build_report
+from docnmt_fairseq.recipes.processes import fairseq, run
+from docnmt_fairseq.recipes.training import LAST, PLUGIN, updates_of
+
+SHORT, DENSE, JUMP, END = 1500, 150, 300, 400  # updates: on short documents; on long ones, when what begins or ends
+COMMON = [
+    "--task",
+    "document_translation",
+    "--num-workers",
+    "0",
+    "--cpu",
+    "--optimizer",
+    "adam",
+    "--adam-betas",
+    "(0.9,0.98)",
+    "--lr-scheduler",
+    "inverse_sqrt",
+    "--clip-norm",
+    "1.0",
+    "--criterion",
+    "label_smoothed_cross_entropy",
+    "--label-smoothing",
+    "0.1",
+    "--dropout",
+    "0",
+    "--encoder-layers",
+    "3",
+    "--decoder-layers",
+    "1",
+    "--encoder-normalize-before",
+    "--decoder-normalize-before",
+    "--share-decoder-input-output-embed",
+    "--context-layers",
+    "1,2",
+    "--context-init",
+    "xavier",
+    "--encoder-embed-dim",
+    "128",
+    "--decoder-embed-dim",
+    "128",
+    "--encoder-ffn-embed-dim",
+    "256",
+    "--decoder-ffn-embed-dim",
+    "256",
+    "--no-epoch-checkpoints",
+    "--log-format",
+    "json",
+]
+PACE = {
+    "short": ["--max-tokens", "1000", "--lr", "0.002", "--warmup-updates", "200", "--disable-validation"],
+    "long": ["--max-tokens", "650", "--lr", "0.0007", "--warmup-updates", "50", "--validate-interval-updates", "25"],
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A model of the table: ``taught``: the options of its selection loss, by name."""
+
+    mechanism: str
+    t: int
+    taught: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Returns the name of its folder."""
+        return f"s{self.seed}-{self.taught}-{self.mechanism}-t{self.t}"
+
+
+TAUGHT = {
+    "taught": [],  # as the presets
+    "not taught": ["--selection-loss", "0"],
+    "weight 0.1": ["--selection-loss", "0.1"],
+    "weight 10": ["--selection-loss", "10"],
+    "temperature 1": ["--selection-loss-temperature", "1"],
+    "always": ["--selection-loss-phase", "always"],
+}
+
+
+def cells(seeds: List[int], ablations: bool) -> Iterator[Cell]:
+    """Yields the cells, the most telling first."""
+    for seed in seeds:
+        for t in (4, 2, 8, 1):
+            for mechanism in ("conditional", "tree"):
+                yield Cell(mechanism, t, "taught", seed)
+        for t in (4, 2):
+            yield Cell("conditional", t, "not taught", seed)
+        if ablations:
+            for taught in list(TAUGHT)[2:]:
+                yield Cell("conditional", 2, taught, seed)
+
+
+def train(runner: Runner, name: str, corpus: str, updates: int, start: Optional[Tuple[str, str]], *options: str) -> str:
+    """Trains a model if need be; returns its name.
+
+    Args:
+        runner: whose folder it is in.
+        name: of its folder.
+        corpus: of ``CORPORA``.
+        updates: at which it ends.
+        start: ``goes on`` or ``begins as``, and the name of the model that it does.
+        options: of fairseq-train.
+    """
+    folder = runner.folder / name
+    if updates_of(folder / LAST) >= updates:
+        return name
+    folder.mkdir(exist_ok=True)
+    more: List[str] = []
+    if start is not None and start[0] == "begins as":
+        more = ["--finetune-from-model", str(runner.folder / start[1] / LAST)]
+    elif start is not None:
+        shutil.copy(runner.folder / start[1] / LAST, folder / LAST)
+    command = [*fairseq("train"), str(runner.data(corpus)), "--user-dir", str(PLUGIN), *COMMON, *PACE[corpus], *more]
+    command += ["--max-update", str(updates), "--log-interval", "25", "--save-dir", str(folder), *options]
+    with open(folder / "train.log", "w", encoding="utf-8") as log:
+        run(command, log, folder / "train.log")
+    return name
+
+
+def trained(runner: Runner, cell: Cell) -> str:
+    """Returns the folder's name of a cell's model; trains what is missing."""
+    seed, arch = ["--seed", str(cell.seed)], "document_transformer_{}_tiny"
+    flat, schedule = ["--arch", arch.format("conditional")], ["--context-narrow-from", str(JUMP)]
+    short = train(runner, f"s{cell.seed}-short", "short", SHORT, None, *flat, "--context-top-t", "0", *seed)
+    # No document has as few sentences as the largest t: until then t plays no part, and all cells share one training.
+    dense = [*flat, *schedule, "--context-top-t", "8", *seed]
+    before = train(runner, f"s{cell.seed}-long", "long", DENSE, ("begins as", short), *dense, "--selection-loss", "0")
+    taught = train(
+        runner, f"s{cell.seed}-{cell.taught}".replace(" ", "-"), "long", JUMP, ("goes on", before), *dense,
+        *TAUGHT[cell.taught],
+    )  # fmt: skip
+    options = [*schedule, "--context-top-t", str(cell.t), *TAUGHT[cell.taught], *seed]
+    name = cell.name.replace(" ", "-")
+    return train(runner, name, "long", END, ("goes on", taught), "--arch", arch.format(cell.mechanism), *options)
+
+
+def curve(*logs: Path) -> List[List[float]]:
+    """Returns the updates and nll of all validations, in order."""
+    points: Dict[int, float] = {}
+    for log in logs:
+        for line in log.read_text(encoding="utf-8").splitlines():
+            nll, update = re.search(r'"valid_nll_loss": "([\d.]+)"', line), re.search(r'num_updates": "(\d+)"', line)
+            if nll and update:
+                points[int(update[1])] = float(nll[1])
+    return [[update, nll] for update, nll in sorted(points.items())]
+
+
+def share_found(runner: Runner, name: str) -> float:
+    """Returns, over 20 long documents, which share of each token's exact top t the tree of a model finds."""
+    import torch
+
+    from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
+
+    ensemble = load_ensemble(runner.folder / name / LAST, data=runner.data("long"))
+    (model,), task = ensemble.models, ensemble.task
+    found_of = [0.0, 0.0]
+
+    def watch(mechanism: TreeAttention) -> None:
+        original = mechanism.sentence_keys
+
+        def sentence_keys(encodings, q_s, selection, layout):
+            keys, choose = original(encodings, q_s, selection, layout)
+
+            def both(kernel):
+                found = choose(kernel)
+                exact = kernel.choose(q_s, keys, layout, selection)
+                found_of[0] += float((exact[..., None] == found[:, :, None]).any(-1).sum())
+                found_of[1] += exact.numel()
+                return found
+
+            return keys, both
+
+        mechanism.sentence_keys = sentence_keys
+
+    for part in model.modules():
+        if isinstance(part, TreeAttention):
+            watch(part)
+    task.load_dataset("valid")
+    batches = task.get_batch_iterator(task.dataset("valid"), max_tokens=650, num_workers=0)
+    with torch.no_grad():
+        for sample in batches.next_epoch_itr(shuffle=False):
+            net_input = sample["net_input"]
+            model.encoder(net_input["src_tokens"], net_input["src_lengths"], layout=net_input["layout"])
+    return found_of[0] / found_of[1]
+
+
+def run_cell(runner: Runner, cell: Cell) -> dict:
+    """Returns what a cell reached: accuracies by kind, nll at validations; trains and translates what is missing."""
+    name = trained(runner, cell)
+    result = build_report(runner.folder / "corpus" / "long", "test", {"": runner.translate(name)}).systems[""]
+    logs = (f"s{cell.seed}-long", f"s{cell.seed}-{cell.taught}".replace(" ", "-"), name)
+    figures = {
+        kind: [sum(figure.right for figure in part.values()), sum(figure.cases for figure in part.values())]
+        for kind, part in result.accuracy.by_kind_and_distance.items()
+    }
+    found = share_found(runner, name) if cell.mechanism == "tree" else None
+    nll = curve(*(runner.folder / log / "train.log" for log in logs))
+    return {**asdict(cell), "right_of_cases": figures, "nll": nll, "found": found}
+
+
+def run_demo(folder: Path, seed: int) -> dict:
+    """Returns what the demo reached with a seed: accuracy by kind and group of distances; runs it if need be."""
+    environment = {**os.environ, "SEED": str(seed)}
+    with open(folder.with_suffix(".log"), "a", encoding="utf-8") as log:
+        demo = ["bash", str(ROOT / "scripts" / "demo.sh"), str(folder)]
+        subprocess.run(demo, check=True, env=environment, stdout=log, stderr=log)
+    result = build_report(folder / "corpus", "test", {"": folder / "conditional" / "generate.log"}).systems[""]
+    groups: Dict[str, Dict[str, List[int]]] = {}
+    for kind, by_distance in result.accuracy.by_kind_and_distance.items():
+        for distance, figure in by_distance.items():
+            group = next(f"{low}-{high}" for low, high in report.GROUPS if low <= distance <= high)
+            sums = groups.setdefault(kind, {}).setdefault(group, [0, 0])
+            sums[0] += figure.right
+            sums[1] += figure.cases
+    return {"seed": seed, "right_of_cases": groups}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=["long", "demo"])
+    parser.add_argument("--work", type=Path, default=ROOT / "work" / "selection", help="folder for corpora and models")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
+    parser.add_argument("--seeds", nargs="+", type=int, help="default: 1 2 3; of the demo 1 to 10")
+    parser.add_argument("--ablations", action="store_true", help="long: other weights, phases and temperatures, too")
+    parser.add_argument("--documents", nargs=3, type=int, default=(8000, 800, 100), metavar=("SHORT", "LONG", "TEST"))
+    args = parser.parse_args()
+    stored = Store(args.results / "selection.json")
+    stored.facts.update(machine=machine())
+    stored.called(call(None))
+    args.work.mkdir(parents=True, exist_ok=True)
+    if args.part == "demo":
+        for seed in args.seeds or range(1, 11):
+            stored.add(f"demo-{seed}", run_demo(args.work / f"demo-{seed}", seed))
+            print(report.demo_line(stored.runs[f"demo-{seed}"]), flush=True)
+    else:
+        runner = Runner(args.work)
+        assert set(PACE) == set(CORPORA)
+        runner.corpora(args.documents[:2], args.documents[2])
+        for cell in cells(args.seeds or [1, 2, 3], args.ablations):
+            stored.add(cell.name, run_cell(runner, cell))
+            print(report.line(stored.runs[cell.name]), flush=True)
+    report.write(stored, args.results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""The report of selection.py: tables and one figure."""
+
+from pathlib import Path
+from typing import Dict, List, Tuple
+
+from benchmarks.lib.machine import table
+from benchmarks.lib.store import Store
+from docnmt_fairseq.evaluation.plots import COLOURS
+
+GROUPS = ((1, 3), (4, 6), (7, 9), (10, 12))  # of the demo's distances
+ORDER = ("not taught", "taught")
+TEXT = """\
+Documents of 104 to 120 sentences of 4 words, two kinds of words decided by an earlier sentence, at distances drawn
+evenly from 1 to 100. One model a seed learns with all sentences: {short} updates on short documents, {dense} on long
+ones. For {taught} updates more the selection is taught (`--selection-loss`) or not; then t jumps from all sentences to
+what the table says, and {after} updates follow. Trees stand in the order of keys, walked with a beam of 16; they begin
+as the same model. Right in %, over all distances, seeds beside each other."""
+
+
+def _percent(right_of_cases: List[int]) -> float:
+    return 100 * right_of_cases[0] / right_of_cases[1]
+
+
+def demo_line(run: dict) -> str:
+    """Returns one demo in a line."""
+    worst = {kind: min(_percent(group) for group in groups.values()) for kind, groups in run["right_of_cases"].items()}
+    return f"seed {run['seed']}: worst group of distances " + ", ".join(f"{kind} {w:.1f}" for kind, w in worst.items())
+
+
+def line(run: dict) -> str:
+    """Returns one cell in a line."""
+    figures = ", ".join(f"{kind} {_percent(sums):.1f}" for kind, sums in run["right_of_cases"].items())
+    return f"{run['mechanism']}, {run['taught']}, t = {run['t']}, seed {run['seed']}: {figures}"
+
+
+def rise(run: dict, jump: int) -> Tuple[float, float]:
+    """Returns how far nll rises above what it was before the jump: at worst, and at the end."""
+    before = min(nll for update, nll in run["nll"] if update <= jump)
+    after = [nll - before for update, nll in run["nll"] if update > jump]
+    return max(after), after[-1]
+
+
+def write(stored: Store, results: Path) -> None:
+    """Writes the report and the figure."""
+    from benchmarks.experiments import selection
+
+    lines = ["# Selection that learns", "", str(stored.facts["machine"]), ""]
+    demos = [run for name, run in sorted(stored.runs.items()) if name.startswith("demo-")]
+    cells = [run for name, run in stored.runs.items() if not name.startswith("demo-")]
+    if demos:
+        lines += ["## The demo, seed by seed", "", _demos(sorted(demos, key=lambda run: run["seed"])), ""]
+    if cells:
+        budget = {"short": f"{selection.SHORT:,}", "dense": selection.DENSE}
+        budget.update(taught=selection.JUMP - selection.DENSE, after=selection.END - selection.JUMP)
+        lines += ["## Long documents", "", TEXT.format(**budget), "", _cells(cells, selection.JUMP), ""]
+        _figure(cells, selection.JUMP, results / "selection.png")
+        lines += ["![Validation loss across the jump](selection.png)", ""]
+    lines += ["## Commands", "", "```bash", *stored.facts["calls"], "```"]
+    (results / "selection.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _demos(demos: List[dict]) -> str:
+    kinds = sorted(demos[0]["right_of_cases"])
+    rows = []
+    for run in demos:
+        groups = run["right_of_cases"]
+        sums = [[sum(part) for part in zip(*groups[kind].values())] for kind in kinds]
+        worst = min(_percent(group) for kind in kinds for group in groups[kind].values())
+        rows.append([str(run["seed"]), *(f"{_percent(figure):.1f}" for figure in sums), f"{worst:.1f}"])
+    return table(["seed", *kinds, "worst kind and group of distances"], rows)
+
+
+def _cells(cells: List[dict], jump: int) -> str:
+    rows: Dict[Tuple[str, str, int], List[dict]] = {}
+    for run in cells:
+        rows.setdefault((run["mechanism"], run["taught"], run["t"]), []).append(run)
+    kinds = sorted(cells[0]["right_of_cases"])
+    body = []
+    for (mechanism, taught, t), runs in sorted(rows.items()):
+        runs = sorted(runs, key=lambda run: run["seed"])
+        right = [" / ".join(f"{_percent(run['right_of_cases'][kind]):.1f}" for run in runs) for kind in kinds]
+        rises = [rise(run, jump) for run in runs]
+        worst, end = (" / ".join(f"{part[place]:+.3f}" for part in rises) for place in (0, 1))
+        found = " / ".join("–" if run["found"] is None else f"{100 * run['found']:.1f}" for run in runs)
+        body.append([mechanism, taught, str(t), *right, worst, end, found])
+    head = ["mechanism", "selection", "t", *kinds, "nll rises by, at worst", "at the end", "exact top t found, %"]
+    return table(head, body)
+
+
+def _figure(cells: List[dict], jump: int, path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    flat = [run for run in cells if run["mechanism"] == "conditional" and run["t"] in (2, 4)]
+    shown = [run for run in flat if run["taught"] in ORDER]
+    kept = sorted({run["t"] for run in shown})
+    figure, axes = pyplot.subplots(1, len(kept), figsize=(4.2 * len(kept), 3.2), sharey=True, squeeze=False)
+    for axis, t in zip(axes[0], kept):
+        for run in sorted((run for run in shown if run["t"] == t), key=lambda run: run["seed"]):
+            colour = COLOURS[ORDER.index(run["taught"])]
+            axis.plot(*zip(*run["nll"]), color=colour, label=run["taught"])
+        axis.axvline(jump, color="0.6", linestyle=":")
+        axis.set(title=f"all sentences, then {t}", xlabel="updates on long documents")
+        handles, labels = axis.get_legend_handles_labels()
+        unique = dict(zip(labels, handles))
+        axis.legend(unique.values(), unique.keys(), frameon=False)
+    axes[0][0].set_ylabel("nll of a token, bits (validation)")
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)

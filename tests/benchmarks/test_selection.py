@@ -1,0 +1,43 @@
+"""The benchmark of selection that learns, at a size of seconds."""
+
+import json
+
+import pytest
+
+from benchmarks.experiments import selection, selection_report
+from benchmarks.lib.store import Store
+
+
+def test_the_rise_is_measured_from_the_best_before_the_jump():
+    run = {"nll": [[10, 0.5], [20, 0.3], [30, 0.31], [40, 0.35], [50, 0.32]]}
+    assert selection_report.rise(run, 30) == pytest.approx((0.05, 0.02))
+
+
+def test_the_demo_says_its_worst_group_of_distances(tmp_path):
+    groups = {"pronoun": {"1-3": [9, 10], "4-6": [10, 10]}, "formality": {"1-3": [5, 5], "4-6": [5, 5]}}
+    run = {"seed": 3, "right_of_cases": groups}
+    assert selection_report.demo_line(run) == "seed 3: worst group of distances pronoun 90.0, formality 100.0"
+    stored = Store(tmp_path / "selection.json")
+    stored.facts.update(machine="here", calls=["command"])
+    stored.add("demo-3", run)
+    selection_report.write(stored, tmp_path)
+    assert "| 3 | 100.0 | 95.0 | 90.0 |" in (tmp_path / "selection.md").read_text()
+
+
+@pytest.mark.slow
+def test_long_documents_flat_and_tree_from_one_model(tmp_path, monkeypatch):
+    for name, updates in (("SHORT", 4), ("DENSE", 2), ("JUMP", 3), ("END", 4)):
+        monkeypatch.setattr(selection, name, updates)
+    monkeypatch.setitem(selection.PACE, "long", [*selection.PACE["long"][:-1], "1"])
+    wanted = [selection.Cell(mechanism, 4, "taught", 1) for mechanism in ("conditional", "tree")]
+    monkeypatch.setattr(selection, "cells", lambda seeds, ablations: wanted)
+    command = ["selection", "long", "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--documents"]
+    monkeypatch.setattr("sys.argv", [*command, "24", "4", "2"])
+    selection.main()
+    runs = json.loads((tmp_path / "selection.json").read_text())["runs"]
+    assert set(runs) == {cell.name for cell in wanted}
+    flat, tree = (runs[cell.name] for cell in wanted)
+    assert flat["nll"][:3] == tree["nll"][:3] and [update for update, _ in flat["nll"]] == [1, 2, 3, 4]
+    assert flat["found"] is None and 0.5 < tree["found"] <= 1
+    assert (tmp_path / "selection.png").stat().st_size > 0
+    assert "| tree | taught | 4 |" in (tmp_path / "selection.md").read_text()
