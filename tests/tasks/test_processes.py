@@ -17,22 +17,27 @@ UPDATES += ["--optimizer", "sgd", "--lr", "0.5", "--clip-norm", "0"]
 ROUNDING = {"atol": 1e-6, "rtol": 1e-5}
 
 
-def train_in_two_processes(data_bin, folder, backend):
+# The selection's loss is a sum over tokens, and what all processes find decides when narrowing begins.
+TAUGHT = ["--selection-loss", "0.5", "--selection-loss-phase", "always", "--context-init", "xavier"]
+TAUGHT += ["--context-narrow-from", "2", "--context-narrow-when", "0.5"]
+
+
+def train_in_two_processes(data_bin, folder, backend, options):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "-m", "fairseq_cli.train"]
     fixed = ["--save-dir", str(folder), "--disable-validation", "--distributed-backend", "gloo"]
-    fixed += ["--ddp-backend", backend, *UPDATES]
+    fixed += ["--ddp-backend", backend, *UPDATES, *options]
     result = subprocess.run([*command, *toy.arguments(data_bin, *fixed)], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr[-3000:]
     return folder / "checkpoint_last.pt"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["legacy_ddp", "pytorch_ddp"])
-def test_two_processes_equal_one_with_twice_the_batches(data_bin, tmp_path, backend):
-    one = toy.train(data_bin, tmp_path / "one", *UPDATES, "--update-freq", "2")
-    two = train_in_two_processes(data_bin, tmp_path / "two", backend)
+@pytest.mark.parametrize(("backend", "options"), [("legacy_ddp", []), ("pytorch_ddp", []), ("pytorch_ddp", TAUGHT)])
+def test_two_processes_equal_one_with_twice_the_batches(data_bin, tmp_path, backend, options):
+    one = toy.train(data_bin, tmp_path / "one", *UPDATES, *options, "--update-freq", "2")
+    two = train_in_two_processes(data_bin, tmp_path / "two", backend, options)
     state = toy.assert_same_state(one, two, **ROUNDING)
-    half = toy.state(toy.train(data_bin, tmp_path / "half", *UPDATES, "--update-freq", "1"))
+    half = toy.state(toy.train(data_bin, tmp_path / "half", *UPDATES, *options, "--update-freq", "1"))
     learnt = [name for name in state if name.endswith("weight") and ".context." not in name]  # whose gate opens slowly
     alike = [name for name in learnt if torch.allclose(state[name], half[name], **ROUNDING)]
     assert not alike, "half the batches make other steps: the comparison above can fail"
