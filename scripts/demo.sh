@@ -2,7 +2,7 @@
 # The whole way on a corpus made here, which cannot be translated right without its documents:
 # make it, prepare it, train a sentence-level and a conditional model side by side on the same budget, translate, score.
 #
-#   bash scripts/demo.sh [FOLDER]        (default: demo; about 12 minutes on 2 cores once set up)
+#   bash scripts/demo.sh [FOLDER]        (default: demo; about 5 minutes on 2 cores once set up)
 #
 # Run again, it goes on where it was.
 #
@@ -12,9 +12,8 @@
 set_up
 OUT=$(mkdir -p "${1:-$ROOT/demo}" && cd "${1:-$ROOT/demo}" && pwd)
 SEED=${SEED:-1}
-UPDATES=${UPDATES:-5000}  # with 4,000, what seed 1 has learnt at the end depends on rounding: 93 to 100 %
-NARROW_FROM=$((UPDATES * 55 / 100))
-NARROW_UPDATES=$((UPDATES * 2 / 10))
+UPDATES=${UPDATES:-2000}
+NARROW_FROM=$((UPDATES * 85 / 100)) # until then all sentences; the selection is taught in the last 150 updates before
 
 declare -A training=() # name → process
 trap '[ ${#training[@]} = 0 ] || kill "${training[@]}" 2>/dev/null || true' EXIT
@@ -92,18 +91,19 @@ translate() { # NAME
 }
 
 say "Making a corpus that needs its documents"
-[ -f "$OUT/corpus/lexicon.json" ] || docnmt synth --output "$OUT/corpus" --seed "$SEED"
+[ -f "$OUT/corpus/lexicon.json" ] || docnmt synth --output "$OUT/corpus" --seed "$SEED" \
+    --words-per-sentence 4 5 --introductions 4 --nouns 9 --places 8 --verbs 6 --fillers 10 --names 4 --ambiguous-words 2
 say "Preparing it"
 docnmt prepare --source-lang src --target-lang tgt --subwords none --workers 2 --output "$OUT/data" \
     --train "$OUT/corpus/train" --valid "$OUT/corpus/valid" --test "$OUT/corpus/test"
 start_training sentence --arch document_transformer_tiny
 start_training conditional --arch document_transformer_conditional_tiny --context-layers 1,2 --context-top-t 4 \
-    --context-narrow-from "$NARROW_FROM" --context-narrow-updates "$NARROW_UPDATES" \
-    --sentence-positions learned --paragraph-positions sinusoidal
+    --context-narrow-from "$NARROW_FROM" --context-narrow-when 0.9 --context-init xavier \
+    --sentence-positions learned --paragraph-positions learned
 await_trainings sentence conditional
 translate sentence
 translate conditional
 say "Scoring"
 docnmt score-synth --corpus "$OUT/corpus" --split test --output "$OUT/report" \
     --system sentence="$OUT/sentence/generate.log" --system conditional="$OUT/conditional/generate.log" \
-    --assert-minimum conditional=0.95 --assert-ceiling sentence
+    --assert-minimum conditional=0.99 --assert-ceiling sentence

@@ -140,6 +140,10 @@ class SelectionOptions(SelectionLossOptions, SentenceEncoderOptions):
         "0: whatever they have", minimum=0, maximum=1,
     )  # fmt: skip
     context_always_keep_own: bool = option(False, "keep a token's own sentence besides the selected ones")
+    context_match_init: bool = option(
+        False, "keys of tokens begin as their queries: a token attends to what is like it before it learns anything; "
+        "else both begin at random. Presets that select have it",
+    )  # fmt: skip
     context_kernel: str = option(
         "auto", "who computes attention to selected sentences; torch switches compiled code off",
         names=KERNELS, also=("auto",),
@@ -176,6 +180,8 @@ class SelectingAttention(ContextMechanism):
         self.sentence_encoder = SENTENCE_ENCODERS[options.sentence_encoder](d, d // layer.head_dim)
         self.q_proj = projection(d, width, gain=2**-0.5)  # W^{Qx}
         self.k_proj = projection(d, width, gain=2**-0.5)  # W^{Kx}
+        if options.context_match_init:
+            self.k_proj.weight.data.copy_(self.q_proj.weight)
         self.v_proj = projection(d, width, gain=2**-0.5)  # W^{Vx}
         self.sentence_q_proj = projection(d, width, gain=2**-0.5)  # W^{Qs}
         self.sentence_k_proj = projection(d, width, gain=2**-0.5)  # W^{Ks}
@@ -191,7 +197,7 @@ class SelectingAttention(ContextMechanism):
     @classmethod
     def preset(cls, given: Mapping[str, Any]) -> Dict[str, Any]:
         """See :class:`ContextMechanism`."""
-        return {"selection_loss": 1.0}
+        return {"selection_loss": 1.0, "context_match_init": True}
 
     def sentence_keys(
         self, encodings: Tensor, q_s: Tensor, selection: SelectionKey, layout: DocumentLayout
