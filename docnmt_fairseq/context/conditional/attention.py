@@ -13,7 +13,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, LayerConfig
 from docnmt_fairseq.context.conditional.kernels import KERNELS, SelectionKernel, kernel_for
 from docnmt_fairseq.context.conditional.schedule import KeepSchedule
-from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, keep_own
+from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, keep_own, keep_top_p
 from docnmt_fairseq.context.conditional.selection_loss import SelectionLoss, SelectionLossOptions
 from docnmt_fairseq.layers.auxiliary_losses import collector
 from docnmt_fairseq.layers.initialisation import projection
@@ -135,6 +135,10 @@ class SelectionOptions(SelectionLossOptions, SentenceEncoderOptions):
     context_top_t_start: int = option(0, "sentences kept before narrowing begins; 0: all of the document", minimum=0)
     context_narrow_from: int = option(0, "update at which the number of kept sentences begins to fall", minimum=0)
     context_narrow_updates: int = option(0, "updates from the start value to --context-top-t; 0: at once", minimum=0)
+    context_top_p: float = option(
+        1.0, "of the selected sentences only the fewest that have this share of softmax(R/τ) over them, τ that of the "
+        "selection's loss; 1: all", minimum=0, maximum=1,
+    )  # fmt: skip
     context_narrow_when: float = option(
         0.0, "narrowing begins only when the sentences that would be selected have this share of attention's mass; "
         "0: whatever they have", minimum=0, maximum=1,
@@ -167,6 +171,7 @@ class SelectingAttention(ContextMechanism):
         width, d = layer.heads * layer.head_dim, layer.embed_dim
         self.heads = layer.heads
         self.dropout = layer.dropout
+        self.top_p = options.context_top_p
         self.always_keep_own = options.context_always_keep_own
         self.kernel = options.context_kernel
         self.schedule = KeepSchedule(
@@ -218,6 +223,8 @@ class SelectingAttention(ContextMechanism):
         q, k, v, q_s = (proj(x).unflatten(-1, (self.heads, -1)) for proj in token_projections)
         key, dropout = self.schedule.kept(), self.dropout if self.training else 0.0
         k_s, choose = self.sentence_keys(self.sentence_encoder(x, layout.tokens), q_s, key, layout)
+        if self.top_p < 1:
+            choose = self.fewest(q_s, k_s, key, layout, choose)
         hand_in = collector() if self.selection_loss.acts(self.training) else None
 
         def predict(selection: Optional[Selection]) -> None:
@@ -233,6 +240,18 @@ class SelectingAttention(ContextMechanism):
             None if hand_in is None else predict,
         )  # fmt: skip
         return self.out_proj(attended.flatten(1))
+
+    def fewest(
+        self, q_s: Tensor, k_s: Tensor, key: SelectionKey, layout: DocumentLayout, choose: Optional[Choose]
+    ) -> Choose:
+        """The same choice without sentences beyond ``--context-top-p``; see :func:`conditional_attention`."""
+
+        def fewer(kernel: SelectionKernel) -> Tensor:
+            sentence = kernel.choose(q_s, k_s, layout, key) if choose is None else choose(kernel)
+            scores = kernel.score(q_s.detach(), k_s.detach(), layout.plan(key).items, sentence)
+            return keep_top_p(sentence, scores, self.top_p, self.selection_loss.temperature)
+
+        return fewer
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """See :class:`ContextMechanism`."""

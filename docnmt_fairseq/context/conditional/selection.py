@@ -160,6 +160,22 @@ def keep_top_t(relevance: Tensor, t: int) -> Tuple[Tensor, Tensor]:
     return values[..., :t], index[..., :t]
 
 
+@torch.no_grad()
+def keep_top_p(sentence: Tensor, scores: Tensor, p: float, temperature: float) -> Tensor:
+    """The fewest of the chosen sentences that have a share p of softmax(R/τ) over all chosen; −1 in the other places.
+
+    Args:
+        sentence: [M, H, t] rows of the chosen sentences, −1: none.
+        scores: [M, H, t] their relevance, −∞ where there is none.
+        p: the share; the most relevant one is always kept.
+        temperature: τ.
+    """
+    shares, place = (scores / temperature).softmax(-1).sort(dim=-1, descending=True, stable=True)
+    before = shares.cumsum(-1) - shares
+    enough = (before >= p) & (before > 0)
+    return sentence.masked_fill(enough.scatter(-1, place, enough), -1)
+
+
 def keep_own(sentence: Tensor, own: Tensor) -> Tensor:
     """The chosen sentences and the own one besides, [M, H, t + 1]: −1 there if it was chosen anyway.
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -10,9 +10,10 @@ from torch import Tensor
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig
 from docnmt_fairseq.context.conditional.attention import Choose, SelectingAttention, SelectionOptions
+from docnmt_fairseq.context.conditional.beam import best_of, choose_by_keys, widened
 from docnmt_fairseq.context.conditional.kernels import SelectionKernel
-from docnmt_fairseq.context.conditional.key_order import Subtrees, mean_keys, order_of_keys, sentences_at
-from docnmt_fairseq.context.conditional.selection import SelectionKey, Widened, keep_top_t
+from docnmt_fairseq.context.conditional.key_order import Subtrees
+from docnmt_fairseq.context.conditional.selection import SelectionKey
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch, construct, path_sums
 from docnmt_fairseq.layers.recording import NodeRelevance, observer
 from docnmt_fairseq.layers.sentence_encoders import TREE_MERGES
@@ -21,26 +22,6 @@ from docnmt_fairseq.options import Choices, option
 SELECTION_SCORES = Choices(("level", "cumulative"))
 BEAM = 16  # measured: it finds 99 % of the sentences with the largest R among 112, 97 % among 1,024
 TREE_ORDERS = Choices(("text", "keys"))
-Tree = Tuple[Tensor, Callable[[], Tuple[Tensor, Optional[Tensor]]]]  # keys of relevance; of nodes, leaves' order
-
-
-@torch.no_grad()
-def best_of(
-    found: Tensor, q: Tensor, k: Tensor, layout: DocumentLayout, selection: SelectionKey, kernel: SelectionKernel
-) -> Tensor:
-    """The t most relevant of the sentences found, [M, H, most].
-
-    Args:
-        found: [M, H, b] rows of sentences, −1: none.
-        q, k: [N, H, d_k] queries and [R, H, d_k] keys of relevance.
-        layout: the batch.
-        selection: names which tokens these are, and t.
-        kernel: that scores them.
-    """
-    plan = layout.plan(selection)
-    place = keep_top_t(kernel.score(q, k, plan.items, found), plan.most)[1]
-    kept = layout.index(plan.kept).index_select(0, layout.token_document.index_select(0, plan.items))
-    return found.gather(2, place).masked_fill(torch.arange(plan.most, device=q.device) >= kept[:, None, None], -1)
 
 
 @CONTEXT_MECHANISMS.register("tree")
@@ -113,35 +94,20 @@ class TreeAttention(SelectingAttention):
         self, encodings: Tensor, q_s: Tensor, selection: SelectionKey, layout: DocumentLayout
     ) -> Tuple[Tensor, Optional[Choose]]:
         """Of leaves in the order of the text the path sums of V W^{Ks}, V the nodes; else S W^{Ks}."""
-        tree = self._tree_of_keys if self.by_keys else self._tree_of_text
-        keys, nodes_and_order = tree(encodings, q_s, layout)
-
-        def choose(kernel: SelectionKernel) -> Tensor:
-            nodes, order = nodes_and_order()
-            walk = Widened(selection, self.beam) if self.beam else selection
-            found = kernel.choose_in_tree(q_s, nodes, layout, walk)
-            if order is not None:
-                found = sentences_at(found, order)
-            return best_of(found, q_s, keys, layout, selection, kernel) if self.beam else found
-
-        return keys, choose
-
-    def _tree_of_text(self, encodings: Tensor, q_s: Tensor, layout: DocumentLayout) -> Tree:
+        if self.by_keys:
+            keys = self.sentence_k_proj(encodings).unflatten(-1, (self.heads, -1))
+            return keys, lambda kernel: choose_by_keys(kernel, q_s, keys, layout, selection, self.beam)
         trees = layout.plan(TreesOfBatch())
-        keys = self.sentence_k_proj(construct(encodings, trees, self.merge)).unflatten(-1, (self.heads, -1))
-        sums = path_sums(keys, trees)  # [nodes, H, d_k]
-        walked = sums if self.by_cumulative else keys
+        of_nodes = self.sentence_k_proj(construct(encodings, trees, self.merge)).unflatten(-1, (self.heads, -1))
+        sums = path_sums(of_nodes, trees)  # [nodes, H, d_k]
+        keys, walked = sums[: layout.tokens.rows], sums if self.by_cumulative else of_nodes
         observe = observer(self)
         if observe is not None:
             scores = torch.einsum("nhd,mhd->nmh", q_s, walked) / math.sqrt(q_s.size(-1))
             observe(NodeRelevance(scores.detach(), self.by_cumulative))
-        return sums[: layout.tokens.rows], lambda: (walked, None)
 
-    def _tree_of_keys(self, encodings: Tensor, q_s: Tensor, layout: DocumentLayout) -> Tree:
-        keys = self.sentence_k_proj(encodings).unflatten(-1, (self.heads, -1))
+        def choose(kernel: SelectionKernel) -> Tensor:
+            found = kernel.choose_in_tree(q_s, walked, layout, widened(selection, self.beam))
+            return best_of(found, q_s, keys, layout, selection, kernel) if self.beam else found
 
-        def nodes_and_order() -> Tuple[Tensor, Tensor]:
-            order = order_of_keys(keys.detach(), layout.plan(Subtrees()))
-            return mean_keys(keys.detach(), order, layout.plan(TreesOfBatch())), order
-
-        return keys, nodes_and_order
+        return keys, choose
