@@ -39,14 +39,9 @@ class Model:
 
 
 def _narrowing(updates: int) -> List[str]:
-    """Returns the options of hard selection: all sentences at first, from half of the updates on ever fewer."""
-    schedule = ["--context-narrow-from", str(updates // 2), "--context-narrow-updates", str(updates // 5)]
+    """Returns the options of hard selection: all sentences for three quarters of the updates, then four."""
+    schedule = ["--context-narrow-from", str(updates * 3 // 4), "--context-narrow-when", "0.9"]
     return ["--context-top-t", "4", *schedule, "--sentence-positions", "learned"]
-
-
-def _tree(updates: int) -> List[str]:
-    """Returns the options of selection in a tree: with the default merge it does not learn to find sentences."""
-    return ["--tree-merge", "multi-dim-source2token", *_narrowing(updates)]
 
 
 def _concatenation(source: int, target: int) -> Model:
@@ -81,7 +76,7 @@ def models() -> Dict[str, Model]:
         "concatenation-4to1": _concatenation(4, 1),
         "sentence-attention": _mechanism("sentence", lambda updates: ["--sentence-positions", "learned"]),
         "conditional": _mechanism("conditional", _narrowing),
-        "tree": _mechanism("tree", _tree),
+        "tree": _mechanism("tree", _narrowing),
         "memory-3": _mechanism("memory", lambda updates: _MEMORY_3),
         "han-target": _mechanism("", lambda updates: _HAN_TARGET),
         "han-both": _mechanism("han", lambda updates: _HAN_TARGET),
