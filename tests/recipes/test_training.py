@@ -44,14 +44,14 @@ def test_fairseq_takes_the_options_of_every_model(data_bin, name, smoke):
     assert args.seed == 3 and args.max_update == 100 and args.lr == [0.003 if smoke else 0.0007]
     assert args.encoder_embed_dim == (512 if not smoke else 32 if "rnn" in name else 64)
     if name in ("conditional", "tree"):
-        assert (args.context_narrow_from, args.context_narrow_updates) == (50, 20)
+        assert (args.context_narrow_from, args.context_narrow_when, args.selection_loss) == (75, 0.9, 1.0)
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
         ("concatenation-4to1", {"concatenate_source": 4, "concatenate_target": 1, "segment_embeddings": True}),
-        ("tree", {"context_attention": "tree", "tree_merge": "multi-dim-source2token"}),
+        ("tree", {"context_attention": "tree", "tree_order": "keys", "tree_beam": 16}),
         ("memory", {"context_attention": "memory"}),
         ("memory-3", {"context_attention": "memory", "memory_contexts": 3, "memory_combination": "parallel"}),
         ("han-target", {"context_attention": "none", "target_context_attention": "han"}),
