@@ -58,7 +58,9 @@ def options_of(name: str) -> List[str]:
     if name in SYSTEMS:
         return SYSTEMS[name]
     model = recipe(name)
-    return ["--task", model.task, "--arch", model.arch, *model.options(0)]
+    own = model.options(0)
+    at_once = ["--context-narrow-when", "0"] if "--context-top-t" in own else []
+    return ["--task", model.task, "--arch", model.arch, *own, *at_once]
 
 
 def sentences_of(name: str) -> int:

@@ -2,9 +2,10 @@
 
     python -m benchmarks.speed.tree_crossover [--words 4096] [--sentences 16 32 … 4096] [--kernels torch compiled] …
 
-One document a point. Time is that of the selection alone (``choose`` and ``choose_in_tree`` of each kernel), by turns
-in one process. Share found: of the exact t sentences with the largest sum of scores over their path, which one flat
-product with the path sums of the keys tells, how many the walk finds.
+One document a point. Time is that of the selection alone (``choose`` and ``choose_in_tree`` of each kernel; in the
+order of keys also putting them in order and choosing t of those found), by turns in one process. Share found: of the
+exact t sentences with the largest sum of scores over their path, which one flat product with the path sums of the keys
+tells, how many the walk finds; in the order of keys: of those with the largest scores.
 Writes benchmarks/results/tree_crossover.md, .json and .png.
 """
 
@@ -17,14 +18,18 @@ from tqdm import tqdm
 
 from benchmarks.lib.machine import RESULTS, clock, command, machine, table, threads, write, write_figures
 from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.context.conditional.beam import choose_by_keys
 from docnmt_fairseq.context.conditional.kernels import KERNELS, kernel_for
 from docnmt_fairseq.context.conditional.selection import KeptSentences
 from docnmt_fairseq.context.conditional.tree import SentenceTrees, TreesOfBatch, construct, path_sums
+from docnmt_fairseq.context.conditional.tree_attention import BEAM
 from docnmt_fairseq.layers.sentence_encoders import TREE_MERGES
 
 NEIGHBOURS = 0.9  # correlation of neighbouring sentences' keys, where they have one
 KEYS = {"independent": 0.0, "alike": NEIGHBOURS}
 SCORES = ("level", "cumulative")
+RANK = 8  # of keys that lie in a subspace, as a trained model's do
+BY_KEYS = f"order of keys, beam {BEAM}"
 
 
 def options() -> argparse.Namespace:
@@ -69,13 +74,14 @@ def times(layout: DocumentLayout, t: int, args: argparse.Namespace) -> dict:
     q = torch.randn(layout.tokens.total, args.heads, args.head_dim)
     leaves = random_leaves(layout.tokens.rows, args.heads, args.head_dim, 0)
     keys = node_keys(leaves, trees)
-    seconds = {name: {"flat": [], "tree": []} for name in args.kernels}
+    seconds = {name: {"flat": [], "tree": [], "keys": []} for name in args.kernels}
     for number in range(args.rounds + 1):
         for name in args.kernels:
             kernel = kernel_for(name, q)
             calls = {
                 "flat": lambda kernel=kernel: kernel.choose(q, leaves, layout, kept),
                 "tree": lambda kernel=kernel: kernel.choose_in_tree(q, keys, layout, kept),
+                "keys": lambda kernel=kernel: choose_by_keys(kernel, q, leaves, layout, kept, BEAM),
             }
             for kind, call in calls.items():
                 start = clock()
@@ -84,8 +90,12 @@ def times(layout: DocumentLayout, t: int, args: argparse.Namespace) -> dict:
                     seconds[name][kind].append(clock() - start)
     result = {}
     for name, one in seconds.items():
-        ratio = statistics.median(tree / flat for tree, flat in zip(one["tree"], one["flat"]))
-        result[name] = {**{kind: statistics.median(values) for kind, values in one.items()}, "ratio": ratio}
+        medians = {kind: statistics.median(values) for kind, values in one.items()}
+        ratios = {
+            kind: statistics.median(other / flat for other, flat in zip(one[kind], one["flat"]))
+            for kind in ("tree", "keys")
+        }
+        result[name] = {**medians, "ratio": ratios["tree"], "ratio_by_keys": ratios["keys"]}
     return result
 
 
@@ -101,6 +111,19 @@ def share_found(layout: DocumentLayout, t: int, correlation: float, score: str, 
     return float((found[..., None] == exact[..., None, :]).any(-1).float().mean())
 
 
+def share_found_by_keys(layout: DocumentLayout, t: int, rank: int, args: argparse.Namespace) -> float:
+    """Returns how much of the exact t best a tree in the order of keys finds; keys and queries of that rank."""
+    kept, kernel = KeptSentences(t), kernel_for(args.kernels[0], torch.zeros(1))
+    basis = torch.randn(args.heads, rank, args.head_dim) / rank**0.5
+    keys, q = (
+        torch.einsum("nhr,hrd->nhd", torch.randn(rows, args.heads, rank), basis)
+        for rows in (layout.tokens.rows, layout.tokens.total)
+    )
+    found = choose_by_keys(kernel, q, keys, layout, kept, BEAM)
+    exact = kernel.choose(q, keys, layout, kept)
+    return float((found[..., None] == exact[..., None, :]).any(-1).float().mean())
+
+
 def measure(args: argparse.Namespace) -> list:
     """Returns a record for every size and t."""
     points = []
@@ -109,15 +132,17 @@ def measure(args: argparse.Namespace) -> list:
             if t < sentences:
                 layout, few = document(sentences, args.words), document(sentences, 256)
                 shares = {f"{k}, {s}": share_found(few, t, c, s, args) for k, c in KEYS.items() for s in SCORES}
+                for rank in (RANK, args.head_dim):
+                    shares[f"{BY_KEYS}, rank {rank}"] = share_found_by_keys(few, t, rank, args)
                 points.append({"sentences": sentences, "t": t, "times": times(layout, t, args), "found": shares})
     return points
 
 
-def crossover(points: list, kernel: str, t: int) -> str:
-    """Returns the least size from which on the tree is faster at every size measured."""
+def crossover(points: list, kernel: str, t: int, ratio: str = "ratio") -> str:
+    """Returns the least size from which on a tree is faster at every size measured."""
     least = None
     for point in reversed([p for p in points if p["t"] == t]):
-        if point["times"][kernel]["ratio"] > 1:
+        if point["times"][kernel][ratio] > 1:
             break
         least = point["sentences"]
     return "not reached" if least is None else f"{least:,} sentences"
@@ -126,13 +151,18 @@ def crossover(points: list, kernel: str, t: int) -> str:
 def report(args: argparse.Namespace, points: list) -> str:
     columns = [f"{kernel}, t = {t}" for kernel in args.kernels for t in args.t]
     ratios = {(p["sentences"], p["t"]): p["times"] for p in points}
-    rows = []
-    for n in args.sentences:
-        cells = [(ratios.get((n, t)) or {}).get(kernel) for kernel in args.kernels for t in args.t]
-        rows.append([f"{n:,}", *("" if cell is None else f"{cell['ratio']:.2f}" for cell in cells)])
+    tables = {}
+    for kind in ("ratio", "ratio_by_keys"):
+        rows = tables[kind] = []
+        for n in args.sentences:
+            cells = [(ratios.get((n, t)) or {}).get(kernel) for kernel in args.kernels for t in args.t]
+            rows.append([f"{n:,}", *("" if cell is None else f"{cell[kind]:.2f}" for cell in cells)])
     kinds = list(points[0]["found"])
     found = [[f"{p['sentences']:,}", p["t"], *(f"{p['found'][kind]:.3f}" for kind in kinds)] for p in points]
-    faster = [f"- {kernel}, t = {t}: {crossover(points, kernel, t)}" for kernel in args.kernels for t in args.t]
+    faster = {
+        kind: [f"- {kernel}, t = {t}: {crossover(points, kernel, t, kind)}" for kernel in args.kernels for t in args.t]
+        for kind in tables
+    }
     return "\n\n".join(
         [
             "# Tree selection beside flat selection",
@@ -140,11 +170,15 @@ def report(args: argparse.Namespace, points: list) -> str:
             f"{args.words:,} words (more where there are more sentences), {args.heads} heads of {args.head_dim}, "
             f"float32. Time of tree selection ÷ time of flat selection with the same kernel, medians of {args.rounds} "
             "rounds by turns; below 1 the tree is faster. Cutting by level or by cumulative score costs the same.",
-            table(["sentences", *columns], rows),
-            "The tree is faster from:\n" + "\n".join(faster),
+            table(["sentences", *columns], tables["ratio"]),
+            "The tree is faster from:\n" + "\n".join(faster["ratio"]),
+            f"The same in the order of keys, beam {BEAM}, putting them in order included:",
+            table(["sentences", *columns], tables["ratio_by_keys"]),
+            "Faster from:\n" + "\n".join(faster["ratio_by_keys"]),
             "Share of the exact t best sentences by path sum that the walk finds (nodes are averages of their "
             f"children; independent: keys of sentences are; alike: neighbours' keys correlate by {NEIGHBOURS}; level, "
-            "cumulative: what a height is cut by; 256 words, or as many as sentences):",
+            "cumulative: what a height is cut by; 256 words, or as many as sentences); in the order of keys of the "
+            "exact t best by their own scores, queries and keys drawn from a subspace of that rank for each head:",
             table(["sentences", "t", *kinds], found),
             "![Ratios and shares](tree_crossover.png)",
         ]

@@ -44,6 +44,10 @@ RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corp
     ),
     "speed.profile_steps": (["{bin}", "--steps", "1", "--every", "1", *SIZES], ["profile.md"]),
     "speed.recurrent_speed": (["--width", "4", "--rows", "3", "--rounds", "1"], ["recurrent_speed.md"]),
+    "speed.selection_loss": (
+        ["{bin}", "--rounds", "1", "--steps", "1", "--warmup", "1", *SIZES],
+        ["selection_loss.md", "selection_loss.json"],
+    ),
     "speed.training_speed": (
         ["{bin}", "--rounds", "1", "--steps", "1", "--warmup", "1", *SIZES],
         ["training_speed.md", "training_speed.json"],
