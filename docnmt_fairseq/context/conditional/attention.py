@@ -164,7 +164,6 @@ class SelectingAttention(ContextMechanism):
 
     Options = SelectionOptions
     placements = ("block", "heads", "replace")
-    in_tree = False  # whether sentences are chosen in a tree
 
     def __init__(self, layer: LayerConfig, options: SelectionOptions):
         super().__init__()
@@ -241,6 +240,10 @@ class SelectingAttention(ContextMechanism):
         )  # fmt: skip
         return self.out_proj(attended.flatten(1))
 
+    def walk(self, key: SelectionKey) -> Optional[SelectionKey]:
+        """Names how many nodes of a height of a tree are kept on the way to t sentences; None: there is no tree."""
+        return None
+
     def fewest(
         self, q_s: Tensor, k_s: Tensor, key: SelectionKey, layout: DocumentLayout, choose: Optional[Choose]
     ) -> Choose:
@@ -258,7 +261,8 @@ class SelectingAttention(ContextMechanism):
         key = self.schedule.kept()
         if key.narrowed in (0.0, 1.0):  # in between t is another one at every update
             yield key
-            yield from kernel_for(self.kernel, self.out_proj.weight).plans(key, self.always_keep_own, self.in_tree)
+            kernel = kernel_for(self.kernel, self.out_proj.weight)
+            yield from kernel.plans(key, self.always_keep_own, self.walk(key))
 
 
 @CONTEXT_MECHANISMS.register("conditional")

@@ -8,8 +8,8 @@ they reach the selection's own projections and the sentence encoder, never the s
 (m: the mass that tokens' own scores give) would move along with R, which then runs away; with τ = ½ the loss is least
 where R = log m, and m orders sentences just as p does there.
 
-Tokens are gone through in chunks, and the gradient is written down in closed form on the way: nothing of size [N, N],
-nor of tokens by sentences, is held.
+Tokens are gone through in chunks, and the gradient is written down in closed form on the way: neither scores of tokens
+for tokens nor R of all tokens and heads is held.
 """
 
 import math

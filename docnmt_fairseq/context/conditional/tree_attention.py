@@ -53,8 +53,6 @@ class TreeAttention(SelectingAttention):
             minimum=0,
         )  # fmt: skip
 
-    in_tree = True
-
     def __init__(self, layer: LayerConfig, options: "TreeAttention.Options"):
         super().__init__(layer, options)
         self.by_cumulative = options.selection_score == "cumulative"
@@ -90,6 +88,10 @@ class TreeAttention(SelectingAttention):
             yield Subtrees()
         yield from super().plans()
 
+    def walk(self, key: SelectionKey) -> SelectionKey:
+        """See :class:`SelectingAttention`."""
+        return widened(key, self.beam)
+
     def sentence_keys(
         self, encodings: Tensor, q_s: Tensor, selection: SelectionKey, layout: DocumentLayout
     ) -> Tuple[Tensor, Optional[Choose]]:
@@ -107,7 +109,7 @@ class TreeAttention(SelectingAttention):
             observe(NodeRelevance(scores.detach(), self.by_cumulative))
 
         def choose(kernel: SelectionKernel) -> Tensor:
-            found = kernel.choose_in_tree(q_s, walked, layout, widened(selection, self.beam))
+            found = kernel.choose_in_tree(q_s, walked, layout, self.walk(selection))
             return best_of(found, q_s, keys, layout, selection, kernel) if self.beam else found
 
         return keys, choose

@@ -27,16 +27,16 @@ class SelectionKernel:
         """Why the kernel cannot be had on this machine at all; None: it can."""
         return None
 
-    def plans(self, key: SelectionKey, keeps_own: bool, in_tree: bool) -> Iterator[PlanKey[Any]]:
+    def plans(self, key: SelectionKey, keeps_own: bool, walk: Optional[SelectionKey]) -> Iterator[PlanKey[Any]]:
         """The plans that the kernel will ask a layout for.
 
         Args:
             key: names which tokens select, and t.
             keeps_own: whether a token's own sentence is kept besides the t.
-            in_tree: whether sentences are chosen in a tree.
+            walk: of sentences that are chosen in a tree, names how many nodes of a height are kept; None: they are not.
         """
-        if in_tree:
-            yield Walks(key)
+        if walk is not None:
+            yield Walks(walk)
 
     def choose(self, q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
         """KeepTopT ([T] eq. 3-4): the rows of the sentences that every head and token keeps, −1: none.

@@ -198,10 +198,11 @@ class CompiledKernel(SelectionKernel):
         call("kernel_choose_in_tree", choice)
         return chosen
 
-    def plans(self, key: SelectionKey, keeps_own: bool, in_tree: bool) -> Iterator[PlanKey[Any]]:
+    def plans(self, key: SelectionKey, keeps_own: bool, walk: Optional[SelectionKey]) -> Iterator[PlanKey[Any]]:
         """See :class:`SelectionKernel`; this one looks into arrays."""
-        if in_tree:
+        if walk is not None:
             yield TreesOfBatch()
+            yield walk
 
     def score(self, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:
         """See :class:`SelectionKernel`."""

@@ -73,11 +73,11 @@ class GroupedKernel(SelectionKernel):
         """See :class:`SelectionKernel`; it serves everything."""
         return True
 
-    def plans(self, key: SelectionKey, keeps_own: bool, in_tree: bool) -> Iterator[PlanKey[Any]]:
+    def plans(self, key: SelectionKey, keeps_own: bool, walk: Optional[SelectionKey]) -> Iterator[PlanKey[Any]]:
         """See :class:`SelectionKernel`."""
         yield Choosing(key)
         yield BySize(key, int(keeps_own))
-        yield from super().plans(key, keeps_own, in_tree)
+        yield from super().plans(key, keeps_own, walk)
 
     def choose(self, q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
         """See :class:`SelectionKernel`."""
