@@ -14,7 +14,8 @@ Documents of 104 to 120 sentences of 4 words, two kinds of words decided by an e
 evenly from 1 to 100. One model a seed learns with all sentences: {short} updates on short documents, {dense} on long
 ones. For {taught} updates more the selection is taught (`--selection-loss`) or not; then t jumps from all sentences to
 what the table says, and {after} updates follow. Trees stand in the order of keys, walked with a beam of 16; they begin
-as the same model. Right in %, over all distances, seeds beside each other."""
+as the same model. "Taught until 0.95": the jump waits until `selected_mass` is that (`--context-narrow-when`), and the
+training is longer. Right in %, over all distances, seeds beside each other."""
 
 
 def _percent(right_of_cases: List[int]) -> float:

@@ -140,8 +140,8 @@ class SelectionOptions(SelectionLossOptions, SentenceEncoderOptions):
         "selection's loss; 1: all", minimum=0, maximum=1,
     )  # fmt: skip
     context_narrow_when: float = option(
-        0.0, "narrowing begins only when the sentences that would be selected have this share of attention's mass; "
-        "0: whatever they have", minimum=0, maximum=1,
+        0.0, "narrowing begins only when the sentences that would be selected have this share of the attention that so "
+        "many sentences can have at most; 0: whatever they have", minimum=0, maximum=1,
     )  # fmt: skip
     context_always_keep_own: bool = option(False, "keep a token's own sentence besides the selected ones")
     context_match_init: bool = option(
