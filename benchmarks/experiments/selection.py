@@ -233,10 +233,13 @@ def run_cell(runner: Runner, cell: Cell) -> dict:
 def run_demo(folder: Path, seed: int) -> dict:
     """Returns what the demo reached with a seed: accuracy by kind and group of distances; runs it if need be."""
     environment = {**os.environ, "SEED": str(seed)}
+    translations = folder / "conditional" / "generate.log"
     with open(folder.with_suffix(".log"), "a", encoding="utf-8") as log:
         demo = ["bash", str(ROOT / "scripts" / "demo.sh"), str(folder)]
-        subprocess.run(demo, check=True, env=environment, stdout=log, stderr=log)
-    result = build_report(folder / "corpus", "test", {"": folder / "conditional" / "generate.log"}).systems[""]
+        status = subprocess.run(demo, env=environment, stdout=log, stderr=log).returncode
+    if status and not translations.exists():  # the demo also ends so if a model is not as good as it should be
+        raise SystemExit(f"{folder.with_suffix('.log')}: the demo failed")
+    result = build_report(folder / "corpus", "test", {"": translations}).systems[""]
     groups: Dict[str, Dict[str, List[int]]] = {}
     for kind, by_distance in result.accuracy.by_kind_and_distance.items():
         for distance, figure in by_distance.items():
