@@ -12,17 +12,14 @@ import torch
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 from omegaconf import OmegaConf, open_dict
+from torch import nn
 
 from docnmt_fairseq.batch.layout import PlanKey
-from docnmt_fairseq.context.conditional.schedule import KeepSchedule
-from docnmt_fairseq.context.conditional.selection import KeptSentences
-from docnmt_fairseq.context.conditional.selection_loss import SELECTED_MASS
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
 from docnmt_fairseq.data.extra_source_specs import FORMS, NONE, OPTION, SourceSpec, parse_specs
 from docnmt_fairseq.data.extra_sources import ExtraSourceData, ExtraSourceInput
@@ -34,7 +31,9 @@ from docnmt_fairseq.models.base import for_model, takes_layout
 from docnmt_fairseq.models.extra_sources_config import ExtraSourceOptions
 from docnmt_fairseq.options import option, take_old_names, with_old_names
 from docnmt_fairseq.search.rounds import Hypotheses, translate_in_rounds, with_target_context
-from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask, StepResult, auxiliary_means
+from docnmt_fairseq.tasks.auxiliary_losses import StepResult
+from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask
+from docnmt_fairseq.tasks.selection_schedules import SelectionSchedules
 
 logger = logging.getLogger(__name__)
 
@@ -86,9 +85,8 @@ class DocumentTranslationTask(DocumentsTask):
         super().__init__(cfg, src_dict, tgt_dict)
         self.similar = SimilarContext(Path(self.data_bin()), self.languages, src_dict.symbols)
         self.plans: Tuple[PlanKey[Any], ...] = ()  # that the model asks layouts for
-        self.schedules: List[KeepSchedule] = []  # of the model
+        self.schedules = SelectionSchedules(nn.Module())  # of the model; none yet
         self.training = True  # or validating: what logs are of
-        self.kept: List[KeptSentences] = []  # at the time when plans were asked for
         self.open_document = OpenDocument(
             src_dict.pad(), src_dict.eos(), self.paragraph_symbols()[0], self.similar.in_memory
         )
@@ -142,8 +140,7 @@ class DocumentTranslationTask(DocumentsTask):
         """Lets batches come with the plans that the model will ask their layouts for."""
         if not takes_layout(model):
             return
-        self.schedules = [part for part in model.modules() if isinstance(part, KeepSchedule)]
-        self.kept = [schedule.kept() for schedule in self.schedules]
+        self.schedules = SelectionSchedules(model)
         self.plans = tuple(model.plans())
         for dataset in self.datasets.values():
             if isinstance(dataset, DocumentDataset):
@@ -290,10 +287,9 @@ class DocumentTranslationTask(DocumentsTask):
         """fairseq's loss, sample size and log; logs how many sentences a token keeps while that number falls."""
         self.training = True
         result = super().train_step(for_model(model, sample), model, criterion, *args, **kwargs)
-        if self.schedules and sample:
-            kept = self.schedules[0].kept().of(sample["net_input"]["layout"].sentences.lengths)
-            metrics.log_scalar("kept_sentences", float(kept.mean()), weight=len(kept), priority=500, round=2)
-        if [schedule.kept() for schedule in self.schedules] != self.kept:
+        if sample:
+            self.schedules.log(sample["net_input"]["layout"])
+        if self.schedules.moved():
             self.request_plans(model)
         return result
 
@@ -305,7 +301,5 @@ class DocumentTranslationTask(DocumentsTask):
     def reduce_metrics(self, logging_outputs: List[Dict[str, Any]], criterion: FairseqCriterion) -> None:
         """Logs means over the batches of all processes, and tells the schedules what the selection finds."""
         super().reduce_metrics(logging_outputs, criterion)
-        for name, mean, _ in auxiliary_means(logging_outputs) if self.training else ():
-            if name == SELECTED_MASS:
-                for schedule in self.schedules:
-                    schedule.saw_mass(mean)
+        if self.training:
+            self.schedules.saw(logging_outputs)

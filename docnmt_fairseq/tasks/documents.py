@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
@@ -24,9 +24,9 @@ from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
 from docnmt_fairseq.data.index import DocumentIndex, Lines, read_index
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.auxiliary_losses import collect
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
 from docnmt_fairseq.options import option
+from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, with_auxiliary_losses
 
 logger = logging.getLogger(__name__)
 
@@ -64,34 +64,6 @@ class DocumentsConfig(FairseqDataclass):
         metadata={"help": "undo subwords before BLEU, e.g. sentencepiece or '@@ '", "argparse_const": "@@ "},
     )
     eval_bleu_print_samples: bool = option(False, "print a translation of every validation batch")
-
-
-AUXILIARY, ITEMS = "auxiliary_", "_items"
-StepResult = Tuple[Tensor, int, Dict[str, Any]]  # loss, sample size, log
-
-
-def with_auxiliary_losses(criterion: FairseqCriterion) -> Callable[[BaseFairseqModel, Dict[str, Any]], StepResult]:
-    """A criterion that adds, while the model trains, what its parts hand in, and logs it."""
-
-    def step(model: BaseFairseqModel, sample: Dict[str, Any]) -> StepResult:
-        with collect() as collected:
-            loss, size, log = criterion(model, sample)
-        for name, (total, count) in collected.sums().items():
-            log[AUXILIARY + name], log[AUXILIARY + name + ITEMS] = total, count
-        added = collected.weighted() if model.training else None
-        return loss if added is None else loss + added, size, log
-
-    return step
-
-
-def auxiliary_means(logging_outputs: List[Dict[str, Any]]) -> Iterator[Tuple[str, float, float]]:
-    """Name, mean and number of items of what parts of a model handed in."""
-    for key in sorted({key for log in logging_outputs for key in log}):
-        if key.startswith(AUXILIARY) and key.endswith(ITEMS):
-            key = key[: -len(ITEMS)]
-            total, count = (float(sum(log.get(name, 0) for log in logging_outputs)) for name in (key, key + ITEMS))
-            if count:
-                yield key[len(AUXILIARY) :], total / count, count
 
 
 class DocumentsTask(TranslationTask):

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from docnmt_fairseq.layers.auxiliary_losses import AuxiliaryLoss, collect, collector
-from docnmt_fairseq.tasks.documents import auxiliary_means, with_auxiliary_losses
+from docnmt_fairseq.tasks.auxiliary_losses import auxiliary_means, with_auxiliary_losses
 from tests.support import toy
 
 CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "2", "--context-init", "xavier"]

@@ -18,8 +18,8 @@ class KeepSchedule(nn.Module):
     """t(update): ``top_t_start`` until narrowing begins, then linearly down to ``top_t`` in ``narrow_updates``.
 
     Narrowing begins at update ``narrow_from`` or, with ``narrow_when``, at the first one from there on at which the
-    sentences that would be selected have that share of attention's mass. The state is in buffers: checkpoints hold it,
-    resuming continues, generation uses what was reached.
+    sentences that would be selected have that share of the attention that so many can have at most. The state is in
+    buffers: checkpoints hold it, resuming continues, generation uses what was reached.
 
     Args:
         top_t: t at the end, 0: all sentences, always.
@@ -53,11 +53,15 @@ class KeepSchedule(nn.Module):
         self.register_buffer("narrowed", torch.tensor(0.0))
         self._narrowed: Optional[float] = None  # the buffers' values on the CPU, None: to be read
         self._began: Optional[int] = None
+        self._mass: Optional[float] = None  # of full precision, also where the model is of a half type
         self.set_num_updates(0)
 
     def set_num_updates(self, num_updates: int) -> None:
         """Called by fairseq before every update."""
         self.update = num_updates
+        if num_updates == 0:  # what another training saw, which this one begins from, says nothing here
+            self._mass = 0.0
+            self.selected_mass.fill_(0.0)
         begin = self.narrow_from if self.narrow_when == 0 else self._begin()
         gone = num_updates - begin if begin >= 0 else -1
         self._narrowed = 0.0 if gone < 0 else 1.0 if self.narrow_updates == 0 else min(1.0, gone / self.narrow_updates)
@@ -77,9 +81,10 @@ class KeepSchedule(nn.Module):
 
     def saw_mass(self, mass: float) -> None:
         """Told after an update which share of the mass is on the sentences to be selected, over all processes."""
-        before = float(self.selected_mass)
-        self.selected_mass.fill_(MEMORY * before + (1 - MEMORY) * mass if before else mass)
-        ripe = self.narrow_when and float(self.selected_mass) >= self.narrow_when
+        before = float(self.selected_mass) if self._mass is None else self._mass
+        self._mass = MEMORY * before + (1 - MEMORY) * mass if before else mass
+        self.selected_mass.fill_(self._mass)
+        ripe = self.narrow_when and self._mass >= self.narrow_when
         if ripe and self.update + 1 >= self.narrow_from and self._begin() < 0:
             self._set_began(self.update + 1)
 
@@ -91,7 +96,7 @@ class KeepSchedule(nn.Module):
         for name in ("began", "selected_mass"):  # checkpoints of earlier versions have them not
             state_dict.setdefault(prefix + name, getattr(self, name))
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
-        self._narrowed = self._began = None
+        self._narrowed = self._began = self._mass = None
 
     def kept(self) -> KeptSentences:
         """How many sentences are kept at this point."""

@@ -35,3 +35,57 @@ def test_the_state_travels_with_the_checkpoint():
     assert loaded.kept().of(N).tolist() == [1, 3, 16]
     loaded.load_state_dict(trained.state_dict())
     assert loaded.kept().of(N).tolist() == trained.kept().of(N).tolist() == [1, 3, 9]
+
+
+def waiting(**options):
+    return KeepSchedule(top_t=2, narrow_from=3, narrow_when=0.95, **options)
+
+
+def train(schedule, masses, first=0):
+    """The updates at which something is left out."""
+    narrowed = []
+    for update, mass in enumerate(masses, first):
+        schedule.set_num_updates(update)
+        if not schedule.dense():
+            narrowed.append(update)
+        schedule.saw_mass(mass)
+    return narrowed
+
+
+def test_narrowing_waits_for_the_running_mean_of_the_mass():
+    assert train(waiting(), [1.0] * 6) == [3, 4, 5]
+    assert train(waiting(), [0.9] * 20) == []
+    # 0.9 + 0.1 (1 − 0.9^k) reaches 0.95 with k = 7: seen in updates 4 to 10, narrowed from 11 on.
+    assert train(waiting(), [0.9] * 4 + [1.0] * 9) == [11, 12]
+
+
+def test_once_begun_it_goes_on_whatever_the_mass_and_narrows_as_told():
+    schedule = waiting(narrow_updates=4)
+    train(schedule, [1.0] * 4 + [0.1] * 2)
+    assert schedule.kept().narrowed == 0.5
+    loaded = waiting(narrow_updates=4)
+    loaded.load_state_dict(schedule.state_dict())
+    loaded.set_num_updates(7)
+    assert loaded.kept().narrowed == 1.0
+
+
+def test_a_half_precision_model_finds_the_same_moment():
+    """The mean moves by less than bfloat16 can tell apart near 0.95."""
+    masses = [0.93] * 4 + [0.955] * 40
+    assert train(waiting().bfloat16(), masses) == train(waiting(), masses) != []
+
+
+def test_another_training_that_begins_with_its_weights_waits_anew():
+    schedule = waiting()
+    train(schedule, [1.0] * 6)
+    begun = waiting()
+    begun.load_state_dict(schedule.state_dict())
+    begun.set_num_updates(0)
+    assert begun.dense() and int(begun.began) == -1 and float(begun.selected_mass) == 0
+    assert train(begun, [0.5] * 5) == []
+
+
+def test_checkpoints_from_before_have_no_such_state():
+    schedule = waiting()
+    schedule.load_state_dict({"narrowed": schedule.narrowed})
+    assert int(schedule.began) == -1
