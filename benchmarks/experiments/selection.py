@@ -17,11 +17,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Tuple
 
+import torch
+
 from benchmarks.experiments import selection_report as report
 from benchmarks.experiments.long_range_runs import CORPORA, Runner
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine
 from benchmarks.lib.store import Store
 from docnmt_fairseq.checkpoints import load_ensemble
+from docnmt_fairseq.context.conditional.key_order import mean_keys
+from docnmt_fairseq.context.conditional.tree import TreesOfBatch
+from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
 from docnmt_fairseq.evaluation.synth_report import build_report
 from docnmt_fairseq.recipes.processes import fairseq, run
 from docnmt_fairseq.recipes.training import LAST, PLUGIN, updates_of
@@ -177,15 +182,15 @@ def curve(*logs: Path) -> List[List[float]]:
     return [[update, nll] for update, nll in sorted(points.items())]
 
 
-def share_found(runner: Runner, name: str) -> float:
-    """Returns, over 20 long documents, which share of each token's exact top t the tree of a model finds."""
-    import torch
+def shares_found(runner: Runner, name: str) -> Dict[str, float]:
+    """Returns, over 20 long documents, which share of each token's exact top t a model's tree finds.
 
-    from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
-
+    By how its leaves stand: in the order of ``keys``, or in that of the ``text``, nodes being means in both.
+    """
     ensemble = load_ensemble(runner.folder / name / LAST, data=runner.data("long"))
     (model,), task = ensemble.models, ensemble.task
-    found_of = [0.0, 0.0]
+    found: Dict[str, float] = dict.fromkeys(("keys", "text"), 0.0)
+    wanted = 0
 
     def watch(mechanism: TreeAttention) -> None:
         original = mechanism.sentence_keys
@@ -194,11 +199,16 @@ def share_found(runner: Runner, name: str) -> float:
             keys, choose = original(encodings, q_s, selection, layout)
 
             def both(kernel):
-                found = choose(kernel)
+                nonlocal wanted
                 exact = kernel.choose(q_s, keys, layout, selection)
-                found_of[0] += float((exact[..., None] == found[:, :, None]).any(-1).sum())
-                found_of[1] += exact.numel()
-                return found
+                wanted += exact.numel()
+                text = torch.arange(len(keys))[:, None].expand(-1, keys.size(1))
+                nodes = mean_keys(keys, text, layout.plan(TreesOfBatch()))
+                beam = kernel.choose_in_tree(q_s, nodes, layout, mechanism.walk(selection))
+                chosen = choose(kernel)
+                for order, rows in (("keys", chosen), ("text", beam)):
+                    found[order] += float((exact[..., None] == rows[:, :, None]).any(-1).sum())
+                return chosen
 
             return keys, both
 
@@ -213,7 +223,7 @@ def share_found(runner: Runner, name: str) -> float:
         for sample in batches.next_epoch_itr(shuffle=False):
             net_input = sample["net_input"]
             model.encoder(net_input["src_tokens"], net_input["src_lengths"], layout=net_input["layout"])
-    return found_of[0] / found_of[1]
+    return {order: number / wanted for order, number in found.items()}
 
 
 def run_cell(runner: Runner, cell: Cell) -> dict:
@@ -225,7 +235,7 @@ def run_cell(runner: Runner, cell: Cell) -> dict:
         kind: [sum(figure.right for figure in part.values()), sum(figure.cases for figure in part.values())]
         for kind, part in result.accuracy.by_kind_and_distance.items()
     }
-    found = share_found(runner, name) if cell.mechanism == "tree" else None
+    found = shares_found(runner, name) if cell.mechanism == "tree" else None
     nll = curve(*(runner.folder / log / "train.log" for log in logs))
     return {**asdict(cell), "right_of_cases": figures, "nll": nll, "found": found}
 

@@ -14,8 +14,9 @@ Documents of 104 to 120 sentences of 4 words, two kinds of words decided by an e
 evenly from 1 to 100. One model a seed learns with all sentences: {short} updates on short documents, {dense} on long
 ones. For {taught} updates more the selection is taught (`--selection-loss`) or not; then t jumps from all sentences to
 what the table says, and {after} updates follow. Trees stand in the order of keys, walked with a beam of 16; they begin
-as the same model. "Taught until 0.95": the jump waits until `selected_mass` is that (`--context-narrow-when`), and the
-training is longer. Right in %, over all distances, seeds beside each other."""
+as the same model. The text's order: what a walk with the same beam finds, of the
+same keys, if their means stand for neighbours in the document. "Taught until 0.95": the jump waits until
+`selected_mass` is that (`--context-narrow-when`), and the training is longer. Right in %, over all distances, seeds beside each other."""
 
 
 def _percent(right_of_cases: List[int]) -> float:
@@ -54,6 +55,7 @@ def write(stored: Store, results: Path) -> None:
         budget = {"short": f"{selection.SHORT:,}", "dense": selection.DENSE}
         budget.update(taught=selection.JUMP - selection.DENSE, after=selection.END - selection.JUMP)
         lines += ["## Long documents", "", TEXT.format(**budget), "", _cells(cells, selection.JUMP), ""]
+        lines += [*stored.facts.get("remarks", []), ""]
         _figure(cells, selection.JUMP, results / "selection.png")
         lines += ["![Validation loss across the jump](selection.png)", ""]
     lines += ["## Commands", "", "```bash", *stored.facts["calls"], "```"]
@@ -82,9 +84,13 @@ def _cells(cells: List[dict], jump: int) -> str:
         right = [" / ".join(f"{_percent(run['right_of_cases'][kind]):.1f}" for run in runs) for kind in kinds]
         rises = [rise(run, jump) for run in runs]
         worst, end = (" / ".join(f"{part[place]:+.3f}" for part in rises) for place in (0, 1))
-        found = " / ".join("–" if run["found"] is None else f"{100 * run['found']:.1f}" for run in runs)
-        body.append([mechanism, taught, str(t), *right, worst, end, found])
-    head = ["mechanism", "selection", "t", *kinds, "nll rises by, at worst", "at the end", "exact top t found, %"]
+        found = [
+            " / ".join("–" if run["found"] is None else f"{100 * run['found'][order]:.1f}" for run in runs)
+            for order in ("keys", "text")
+        ]
+        body.append([mechanism, taught, str(t), *right, worst, end, *found])
+    shares = ["exact top t found, %", "by a walk in the text's order"]
+    head = ["mechanism", "selection", "t", *kinds, "nll rises by, at worst", "at the end", *shares]
     return table(head, body)
 
 

@@ -91,10 +91,19 @@ def selection_divergence(
     if selection is not None:
         kept = selection.sentence.new_full((len(q), *selection.sentence.shape[1:]), -1)
         kept = kept.index_copy(0, selection.items, selection.sentence)
-    sums: Tuple[Tensor, Tensor, Tensor] = _Divergence.apply(
-        q.detach(), k.detach(), q_s, k_s, plan, top_t, temperature, kept
-    )
+    setting = _Setting(plan, top_t, temperature, kept)
+    sums: Tuple[Tensor, Tensor, Tensor] = _Divergence.apply(q.detach(), k.detach(), q_s, k_s, setting)
     return sums
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What has no gradient; see :func:`selection_divergence`. ``kept``: [N, H, t] rows, −1: none; None: all are."""
+
+    plan: SelectablePlan
+    top_t: int
+    temperature: float
+    kept: Optional[Tensor]
 
 
 class _Divergence(torch.autograd.Function):
@@ -102,29 +111,22 @@ class _Divergence(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        q: Tensor,
-        k: Tensor,
-        q_s: Tensor,
-        k_s: Tensor,
-        plan: SelectablePlan,
-        top_t: int,
-        temperature: float,
-        kept: Optional[Tensor],
+        ctx: Any, q: Tensor, k: Tensor, q_s: Tensor, k_s: Tensor, setting: _Setting
     ) -> Tuple[Tensor, Tensor, Tensor]:
         """The sums."""
+        plan, temperature = setting.plan, setting.temperature
         dtype, heads = computing_type(q.dtype), q.size(1)
         needed = any(ctx.needs_input_grad)
         of_q, of_k = (x.new_zeros(x.shape if needed else (0,), dtype=dtype) for x in (q_s, k_s))
         sums = q.new_zeros(3, dtype=torch.float64)
         with without_autocast(q):
             for places in zip(plan.sentences.blocks, plan.positions, plan.real):
-                block = _Block(q, k, q_s, k_s, kept, *places)
+                block = _Block(q, k, q_s, k_s, setting.kept, *places)
                 for some, counted in block.chunks():
                     relevance, target = block.relevance_and_mass(some)
                     predicted = (relevance / temperature).log_softmax(-1)
                     divergence = torch.special.xlogy(target, target) - target * predicted.masked_fill(target == 0, 0)
-                    t = min(top_t, relevance.size(-1))
+                    t = min(setting.top_t, relevance.size(-1))
                     sums[0] += (divergence * counted).sum()
                     sums[1] += (target.gather(-1, relevance.topk(t, -1).indices) * counted).sum()
                     sums[2] += (target.topk(t, -1).values * counted).sum()
@@ -142,7 +144,7 @@ class _Divergence(torch.autograd.Function):
     def backward(ctx: Any, of_loss: Tensor, *_: Tensor) -> Tuple[Optional[Tensor], ...]:
         """The gradients of q_s and k_s."""
         of_q, of_k = ((of_loss * x).to(dtype) for x, dtype in zip(ctx.saved_tensors, ctx.types))
-        return None, None, of_q, of_k, None, None, None, None
+        return None, None, of_q, of_k, None
 
 
 class _Block:
