@@ -16,7 +16,8 @@ ones. For {taught} updates more the selection is taught (`--selection-loss`) or 
 what the table says, and {after} updates follow. Trees stand in the order of keys, walked with a beam of 16; they begin
 as the same model. The text's order: what a walk with the same beam finds, of the
 same keys, if their means stand for neighbours in the document. "Taught until 0.95": the jump waits until
-`selected_mass` is that (`--context-narrow-when`), and the training is longer. Right in %, over all distances, seeds beside each other."""
+`selected_mass` is that (`--context-narrow-when`), and the training is longer. Right in %, over all
+distances, seeds beside each other."""
 
 
 def _percent(right_of_cases: List[int]) -> float:
