@@ -112,3 +112,8 @@ class Metric(ABC):
 
 
 METRICS: Registry[Metric] = Registry("metric")
+
+
+def percent(part: float, whole: float) -> float:
+    """A share in percent; 0 of nothing, which a resample may have."""
+    return 100 * part / whole if whole else 0.0

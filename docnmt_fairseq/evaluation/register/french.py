@@ -1,0 +1,24 @@
+"""French: tu and vous.
+
+The plural of both is vous, so it is polite only where one person is addressed, which no word tells: texts that speak
+to groups are not for this rule. Ton is also a noun ("tone"), and not sure; a rendez-vous is no address.
+"""
+
+import re
+from typing import Match
+
+from docnmt_fairseq.evaluation.register.base import RULES, RegisterRule, either_case
+
+
+@RULES.register("fr")
+class French(RegisterRule):
+    """See the module."""
+
+    marks = {
+        "tu": re.compile(either_case("tu", "te", "toi", "ton", "ta", "tes") + r"|\b[Tt]['’](?=\w)"),
+        "vous": re.compile(r"(?<![Rr]endez-)" + either_case("vous", "votre", "vos", "vôtre", "vôtres")),
+    }
+
+    def is_sure(self, mark: Match[str]) -> bool:
+        """See :meth:`RegisterRule.is_sure`."""
+        return mark[0].lower() != "ton"

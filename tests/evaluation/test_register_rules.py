@@ -1,0 +1,89 @@
+"""Rules of register: what they find, what they leave open, and that a language is one class."""
+
+import re
+
+import pytest
+
+from docnmt_fairseq.evaluation.metrics import METRICS
+from docnmt_fairseq.evaluation.metrics.register_metric import RegisterOptions
+from docnmt_fairseq.evaluation.register import RULES, RegisterRule
+from tests.support.scored import reference_set
+
+# Language, line, register of a translation, register of a label.
+LINES = [
+    ("de", "Öffne die Datei, die du brauchst.", "du", "du"),
+    ("de", "Dein Rechner startet.", "du", "du"),
+    ("de", "Ich danke Dir.", "du", "du"),
+    ("de", "Das gehört deinem Bruder, nicht ihr.", "du", "du"),
+    ("de", "Klicken Sie hier.", "Sie", "Sie"),
+    ("de", "Wir danken Ihnen für Ihre Hilfe.", "Sie", "Sie"),
+    ("de", "Sie öffnen die Datei.", "Sie", None),
+    ("de", "Die Datei ist groß. Ihr Name ist kurz.", "Sie", None),
+    ("de", "Er fragte: „Sie auch?“", "Sie", None),
+    ("de", "Sie wissen, dass Sie warten.", "Sie", "Sie"),
+    ("de", "Sie zeigt, was du brauchst.", "du", "du"),
+    ("de", "Sagen Sie es so, wie du es sagst.", None, None),
+    ("de", "sie und ihr, ihnen und ihre", None, None),
+    ("de", "Die Ihrigen Individuen, duzen, Dirk, Deinhard", None, None),
+    ("de", "Könnt ihr euch das vorstellen?", None, None),
+    ("de", "", None, None),
+    ("fr", "Que fais-tu ?", "tu", "tu"),
+    ("fr", "Je t'aime. Je t’aime.", "tu", "tu"),
+    ("fr", "Va-t'en !", "tu", "tu"),
+    ("fr", "Tes amis et ta sœur pensent à toi.", "tu", "tu"),
+    ("fr", "Ouvre ton fichier.", "tu", None),
+    ("fr", "Le ton de votre lettre", "vous", "vous"),
+    ("fr", "Cliquez sur vos photos.", "vous", "vous"),
+    ("fr", "Vous avez raison.", "vous", "vous"),
+    ("fr", "Le rendez-vous a-t-il eu lieu ?", None, None),
+    ("fr", "Tu sais que vous partez.", None, None),
+    ("fr", "l'été, tout, votif, TU", None, None),
+    ("es", "¿Tú vienes conmigo o contigo?", "tú", "tú"),
+    ("es", "Abre tu archivo.", "tú", "tú"),
+    ("es", "Te lo doy a ti.", "tú", "tú"),
+    ("es", "Vosotros y vuestras casas", "tú", "tú"),
+    ("es", "¿Cómo está usted?", "usted", "usted"),
+    ("es", "Le escribo a Ud. hoy.", "usted", "usted"),
+    ("es", "Ustedes saben más.", "usted", None),
+    ("es", "Quiero que usted te lo diga.", None, None),
+    ("es", "Su casa, un té y un tul", None, None),
+    ("ru", "Ты знаешь?", "ты", "ты"),
+    ("ru", "Я с тобой и твоими друзьями.", "ты", "ты"),
+    ("ru", "Это твоё дело.", "ты", "ты"),
+    ("ru", "Вы знаете?", "вы", "вы"),
+    ("ru", "Скажу вам о вашей работе.", "вы", "вы"),
+    ("ru", "Ты сказал «вы».", None, None),
+    ("ru", "Он выше, тыква, новый вывод", None, None),
+]
+
+
+@pytest.mark.parametrize("language, line, shown, labelled", LINES)
+def test_a_line_shows_a_register(language, line, shown, labelled):
+    rule = RULES[language]()
+    assert rule.register_of(line) == shown
+    assert rule.register_of(line, sure_only=True) == labelled
+
+
+@pytest.mark.parametrize("language", RULES.names())
+def test_every_rule_has_two_registers_that_share_no_word(language):
+    rule = RULES[language]()
+    assert len(rule.marks) == 2 and re.fullmatch("[a-z]{2,3}", language)
+    tried = {register: [line for name, line, _, label in LINES if (name, label) == (language, register)]
+             for register in rule.marks}  # fmt: skip
+    for register, lines in tried.items():
+        assert lines, f"no line of {language} in {register}"
+        for other, words in rule.marks.items():
+            assert (other == register) == all(words.search(line) for line in lines)
+
+
+def test_a_language_is_one_class(monkeypatch):
+    class Toy(RegisterRule):
+        marks = {"thou": re.compile("thou"), "ye": re.compile("ye")}
+
+    monkeypatch.setattr(RULES, "_classes", dict(RULES._classes))
+    RULES.register("enm")(Toy)
+    kind = METRICS["register"]
+    metric = kind(reference_set([["thou", "ye", "none"]]), kind.Options(register_language="enm"))
+    assert metric.labels == ["thou", "ye", None]
+    with pytest.raises(ValueError, match="--register-language xx: must be one of de, enm, es, fr, ru"):
+        RegisterOptions("xx")
