@@ -1,0 +1,73 @@
+"""Terms, counted by hand, and lists that cannot be read."""
+
+import pytest
+
+from docnmt_fairseq import cli
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.metrics import METRICS
+from docnmt_fairseq.evaluation.metrics.terms import TermOptions
+from docnmt_fairseq.evaluation.texts import References
+from tests.support.scored import write
+
+SOURCE = [["Open the File, then the file's window.", "A file  system."], ["Files, profiles.", "Close the window."]]
+TERMS = ["file\tDatei|Dateien", "File System\tDateisystem", "", "window\tFenster | Dialog Feld"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "terms.tsv", TERMS)
+    return tmp_path
+
+
+def make(source=SOURCE, terms="terms.tsv"):
+    return METRICS["terms"](References(("ref",), [source], source, [[1, 2], [4, 5]]), TermOptions(terms))
+
+
+def rows_of(*documents):
+    return make().statistics([list(documents)])[0]
+
+
+def test_terms_are_whole_words_and_the_longest(folder):
+    assert make().wanted == [{"file": 2, "window": 1}, {"file system": 1}, {}, {"window": 1}]
+
+
+def test_forms_are_counted_as_often_as_the_source_has_the_term(folder):
+    one = ["Datei, DATEI, Datei", "Das Dateisystem"], ["Datei", "Das Fensterchen"]
+    assert rows_of(*one) == [[2, 3], [1, 1], [0, 0], [0, 1]]
+    other = ["Dateien im Dialog  Feld.", "Das Datei-System"], ["", "Fenster"]
+    rows = rows_of(*other)
+    assert rows == [[2, 3], [0, 1], [0, 0], [1, 1]] and make().corpus_score(rows) == 60
+    assert make().score([0, 0]) == 0
+
+
+def test_terms_are_no_patterns(folder):
+    write(folder / "terms.tsv", ["C++\tC++", "a.b\tx|y"])
+    metric = make([["C++ and a.b", "C and aXb"], ["", "c++"]])
+    assert metric.wanted == [{"c++": 1, "a.b": 1}, {}, {}, {"c++": 1}]
+
+
+@pytest.mark.parametrize("rows, message", [
+    (["file\tDatei", "window"], "terms.tsv:2: 'window' is not TERM<TAB>FORM|FORM...: a source term, its translations"),
+    (["file\tDatei\tmore"], "terms.tsv:1: .* is not TERM<TAB>FORM"),
+    (["file\t|"], "terms.tsv:1: .* is not TERM<TAB>FORM"),
+    (["file\tDatei", "File\tAkte"], "terms.tsv:2: 'file' stands in row 1 already; give all of its forms there"),
+    ([""], "terms.tsv: holds no term; give rows TERM<TAB>FORM"),
+    (["Datei\tfile", "Fenster\twindow"], "terms.tsv: the source has none of these 2 terms; right languages?"),
+])  # fmt: skip
+def test_lists_that_cannot_be_meant(folder, rows, message):
+    write(folder / "terms.tsv", rows)
+    with pytest.raises(InputError, match=message.replace("|", r"\|")):
+        make()
+
+
+def test_the_option_asks_for_the_metric(folder, capsys):
+    for name, lines in (("src", SOURCE[0]), ("ref", ["Datei", "Dateisystem"]), ("out", ["Dateien", "nichts"])):
+        write(folder / name, [*lines, ""])
+    command = ["score", "--reference", "ref", "--source", "src", "--system", "a=out", "--level", "sentence"]
+    assert cli.main([*command, "--metrics", "terms"]) == 2
+    assert "--metrics terms: which ones? Give --terms FILE" in capsys.readouterr().err
+    assert cli.main([*command, "--terms", "terms.tsv"]) == 0
+    assert "terms:terms.tsv" in capsys.readouterr().out
+    assert cli.main([*command, "--terms", "nowhere.tsv"]) == 2
+    assert "nowhere.tsv: cannot be read" in capsys.readouterr().err
