@@ -1,6 +1,7 @@
 """Scores translations of a test set: BLEU, chrF, TER and COMET, over sentences and over whole documents.
 
-BLEU, chrF and TER are sacreBLEU's; every figure has its signature. Over documents ("d-BLEU", ...) all sentences of a
+BLEU, chrF and TER are sacreBLEU's. Others ask for what needs a document: register, pronouns, terms, repeated words
+translated alike. Every figure has its signature. Over documents ("d-BLEU", ...) all sentences of a
 document are one segment; a document is what the references' empty lines say, however long. The first system is the
 baseline of tests, whose p-values are not corrected for the number of comparisons.
 """
@@ -19,8 +20,8 @@ from docnmt_fairseq.evaluation.significance import SEED, TESTS
 from docnmt_fairseq.evaluation.texts import LEVELS, ON_EMPTY, read_log, read_references, read_text
 from docnmt_fairseq.options import default_of, flag_of, options_of
 
-HELP = "BLEU, chrF, TER, COMET over sentences and documents; significance"
-QUIET = ("sacrebleu",)  # a line for each test of each system
+HELP = "BLEU, chrF, TER, COMET over sentences and documents; register, terms, ...; significance"
+QUIET = ("sacrebleu", "eflomal")  # a line for each test of each system, or each alignment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,7 @@ def _add_texts(group: argparse._ArgumentGroup) -> None:
         ("--log", "the same, but the output of fairseq-generate; ids are line numbers of the reference, from 0"),
     ):
         group.add_argument(option, dest="systems", action="append", type=_named(option), metavar="NAME=FILE", help=what)
-    group.add_argument("--source", type=Path, metavar="FILE", help="source, for COMET")
+    group.add_argument("--source", type=Path, metavar="FILE", help="source, for metrics that read it")
     group.add_argument(
         "--on-empty",
         choices=ON_EMPTY,

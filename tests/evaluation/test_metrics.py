@@ -12,32 +12,64 @@ from docnmt_fairseq.evaluation.metrics import METRICS, Metric, MetricOptions
 from docnmt_fairseq.evaluation.significance import TESTS
 from docnmt_fairseq.evaluation.texts import References, at_level
 from docnmt_fairseq.options import option
-from tests.support.comet import FakeModel, fake_package
-from tests.support.scored import delimited, made, worse, write
+from tests.support import comet, eflomal
+from tests.support.scored import addressed, delimited, made, with_own_words, worse, write
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a metric is tried on, and what it is told; "base" is worse than "other"."""
+
+    reference: list
+    source: list
+    systems: dict
+    options: dict
+
 
 REFERENCE, SOURCE = made(), worse(made(), 8, 1)
 SYSTEMS = {"base": worse(REFERENCE, 1, 0.4), "other": worse(REFERENCE, 2)}
+IN_REGISTER = {"base": addressed(SYSTEMS["base"], 3, 0.6), "other": addressed(SYSTEMS["other"], 4, 0.1)}
+GERMAN = Material(addressed(REFERENCE), SOURCE, IN_REGISTER, {"register_language": "de"})
+MATERIAL = {  # of metrics that do not take everything, or must be told something
+    "comet": Material(REFERENCE, SOURCE, SYSTEMS, {"comet": "known"}),
+    "lexical-consistency": Material(REFERENCE, with_own_words(REFERENCE), SYSTEMS, {}),
+    "pronouns": Material(REFERENCE, SOURCE, SYSTEMS, {"pronouns": "ba,do,gi"}),
+    "register": GERMAN,
+    "register-consistency": GERMAN,
+    "register-of-all": GERMAN,
+    "terms": Material(REFERENCE, REFERENCE, SYSTEMS, {"terms": "terms.tsv"}),
+}
+ANYTHING = Material(REFERENCE, SOURCE, SYSTEMS, {})
+
+
+def material(name):
+    return MATERIAL.get(name, ANYTHING)
 
 
 @pytest.fixture(autouse=True)
-def package(monkeypatch):
-    monkeypatch.setitem(sys.modules, "comet", fake_package(FakeModel()))
+def needed(monkeypatch, tmp_path):
+    """Optional packages, and files that metrics are told of."""
+    monkeypatch.setitem(sys.modules, "comet", comet.fake_package(comet.FakeModel()))
+    monkeypatch.setitem(sys.modules, "eflomal", eflomal.fake_package())
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "terms.tsv", [f"{word}\t{word}" for word in ("ba", "do", "gi", "ke", "lo", "nu")])
 
 
-def references_of(documents=range(6), level="sentence"):
-    """Returns some documents of the test set with two references."""
-    references = [[stream[i] for i in documents] for stream in (REFERENCE, worse(REFERENCE, 9, 0.1))]
+def references_of(name, documents=range(6), level="sentence"):
+    """Returns some documents of a metric's test set with two references."""
+    given = material(name)
+    references = [[stream[i] for i in documents] for stream in (given.reference, worse(given.reference, 9, 0.1))]
     lines, number = [], 1
     for sentences in references[0]:
         lines.append(list(range(number, number + len(sentences))))
         number += len(sentences) + 1
-    return References(("one", "two"), references, [SOURCE[i] for i in documents], lines).at_level(level)
+    return References(("one", "two"), references, [given.source[i] for i in documents], lines).at_level(level)
 
 
 def make(name, *arguments):
     """Returns a metric that is told what it needs."""
     kind = METRICS[name]
-    return kind(references_of(*arguments), kind.Options(**({kind.asked_by: "known"} if kind.asked_by else {})))
+    return kind(references_of(name, *arguments), kind.Options(**material(name).options))
 
 
 LEVELS_OF = [
@@ -51,28 +83,30 @@ LEVELS_OF = [
 @pytest.mark.parametrize("name, level", LEVELS_OF)
 def test_scores_are_made_of_sums_over_segments(name, level):
     metric = make(name, range(6), level)
-    (rows,) = metric.statistics([at_level(SYSTEMS["other"], level)])
+    other = material(name).systems["other"]
+    (rows,) = metric.statistics([at_level(other, level)])
     counts = list(map(len, metric.test_set.lines))
     assert len(rows) == sum(counts) and len({len(row) for row in rows}) == 1
     assert metric.corpus_score(rows) == metric.score([sum(column) for column in zip(*rows)])
     chosen = [1, 3, 4]
     kept = [row for i in chosen for row in rows[sum(counts[:i]) : sum(counts[: i + 1])]]
     part = make(name, chosen, level)
-    expected = part.corpus_score(part.statistics([at_level([SYSTEMS["other"][i] for i in chosen], level)])[0])
+    expected = part.corpus_score(part.statistics([at_level([other[i] for i in chosen], level)])[0])
     assert metric.score([sum(column) for column in zip(*kept)]) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", METRICS.names())
 def test_the_better_translation_is_on_the_better_side(name):
     metric = make(name)
-    base, other = (metric.corpus_score(rows) for rows in metric.statistics(list(SYSTEMS.values())))
+    base, other = (metric.corpus_score(rows) for rows in metric.statistics(list(material(name).systems.values())))
     assert not metric.judges or ((other < base) == metric.lower_is_better and other != base)
 
 
 @pytest.mark.parametrize("name", METRICS.names())
 def test_every_test_takes_every_metric(name):
     metric = make(name)
-    statistics = dict(zip(SYSTEMS, metric.statistics(list(SYSTEMS.values()))))
+    systems = material(name).systems
+    statistics = dict(zip(systems, metric.statistics(list(systems.values()))))
     for test in TESTS.names():
         found = TESTS[test]().compare(metric, statistics, 99, 3)
         assert found.outcomes["other"].p_value <= (0.05 if metric.judges else 1)
@@ -157,10 +191,18 @@ def test_its_options_are_flags_with_checks_and_help(folder, capsys):
     assert "length: how far off the length is" in shown and "--length-unit WORD length: what is counted" in shown
 
 
-def test_a_metric_that_reads_the_source_asks_for_it():
-    kind = METRICS["comet"]
-    with pytest.raises(InputError, match="COMET reads the source, too: give --source"):
-        kind(References(("one",), [REFERENCE], None, []), kind.Options(comet="known"))
+@pytest.mark.parametrize("name", [name for name in METRICS.names() if METRICS[name].needs_source])
+def test_a_metric_that_reads_the_source_asks_for_it(name):
+    kind = METRICS[name]
+    with pytest.raises(InputError, match=f"{kind.title} reads the source, too: give --source"):
+        kind(References(("one",), [REFERENCE], None, []), kind.Options(**material(name).options))
+
+
+def test_metrics_are_tried_on_text_that_they_count():
+    for name in MATERIAL:
+        metric = make(name)
+        low, high = (metric.corpus_score(rows) for rows in metric.statistics(list(material(name).systems.values())))
+        assert 0 < low < high < 100
 
 
 def test_comet_by_its_name_needs_a_model(folder, capsys):

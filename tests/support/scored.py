@@ -29,6 +29,23 @@ def worse(stream, seed, share=0.2):
     ]
 
 
+def addressed(stream, seed=0, wrong=0.0):
+    """Returns a stream whose documents say du and Sie by turns, but for about this share of sentences."""
+    rng = random.Random(seed)
+    return [
+        [f"ob {('du', 'Sie')[(i + (rng.random() < wrong)) % 2]} {sentence}" for sentence in sentences]
+        for i, sentences in enumerate(stream)
+    ]
+
+
+def with_own_words(stream):
+    """Returns a stream whose documents share no word; words have at least five letters."""
+    return [
+        [" ".join(word.strip(".,") + 3 * "qrsuvwxyz"[i] for word in sentence.split()) for sentence in sentences]
+        for i, sentences in enumerate(stream)
+    ]
+
+
 def reference_set(*streams):
     """Returns references without files; every line is a sentence."""
     lines, number = [], 0
