@@ -18,12 +18,12 @@ DOCUMENTS = 4  # of fewer, no word is called too common
 class LexicalConsistency(Metric):
     """Pairs of occurrences of a source word in its document, in percent, that are translated by the same word.
 
-    Pairs are counted over all content words: those of at least four letters that are not in more than half of the
-    documents (where there are at least four), which stands for the paper's list of stop words. Words are compared
-    without case, in the forms that they have in the text; occurrences without a link are left out. The translation is
-    aligned together with the references, from which the aligner learns, so a score depends on no other system; but
-    eflomal's links differ a little from run to run, and so do scores. A document's row stands on its first sentence,
-    so resample documents (``--test documents``); where a resample has no pair, the score is 0.
+    Pairs are counted over all content words. What these are is decided without a list of any language: words of at
+    least four letters that are not in more than half of the documents, where there are at least four. Words are
+    compared without case, in the forms that they have in the text; occurrences without a link are left out. The
+    translation is aligned together with the references, from which the aligner learns, too, so a score depends on no
+    other system; but eflomal's links differ a little from run to run, and so do scores. A document's row stands on its
+    first sentence, so resample documents (``--test documents``); where a resample has no pair, the score is 0.
 
     It describes only: the wrong word, always, is consistent.
 
