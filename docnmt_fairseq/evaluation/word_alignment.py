@@ -3,12 +3,28 @@
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Dict, List, Sequence
+from typing import Any, Dict, List, Sequence
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 
 Words = Sequence[str]  # of a sentence
+
+
+def load_aligner() -> Any:
+    """eflomal's aligner.
+
+    Raises:
+        InputError: eflomal is not installed.
+    """
+    try:
+        from eflomal import Aligner
+    except ImportError as error:
+        raise InputError(
+            f"word alignments need the package eflomal ({error}); pip install 'docnmt_fairseq[alignment]', which "
+            "compiles it: a C compiler must be there"
+        ) from error
+    return Aligner()
 
 
 def align(source: Sequence[Words], target: Sequence[Words]) -> List[Dict[int, int]]:
@@ -25,17 +41,11 @@ def align(source: Sequence[Words], target: Sequence[Words]) -> List[Dict[int, in
     Raises:
         InputError: eflomal is not installed, or failed.
     """
-    try:
-        from eflomal import Aligner
-    except ImportError as error:
-        raise InputError(
-            f"word alignments need the package eflomal ({error}); pip install 'docnmt_fairseq[alignment]', which "
-            "compiles it: a C compiler must be there"
-        ) from error
+    made = load_aligner()
     with TemporaryDirectory() as folder:
         files = [Path(folder, direction) for direction in ("forward", "reverse")]
         sides = [[" ".join(words) for words in side] for side in (source, target)]
-        Aligner().align(*sides, links_filename_fwd=str(files[0]), links_filename_rev=str(files[1]))
+        made.align(*sides, links_filename_fwd=str(files[0]), links_filename_rev=str(files[1]))
         links = [list(read_lines(file)) if file.exists() else [] for file in files]
     if any(len(lines) != len(source) for lines in links):  # its program's exit status is not told
         raise InputError("eflomal did not align all sentences; does its program run here? Try eflomal-align")

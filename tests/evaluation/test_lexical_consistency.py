@@ -60,7 +60,7 @@ def test_links_of_both_directions(monkeypatch):
 def test_a_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "eflomal", None)
     with pytest.raises(InputError, match=r"need the package eflomal .*pip install 'docnmt_fairseq\[alignment\]'"):
-        make().statistics([TRANSLATION])
+        make()
 
 
 def test_a_program_that_failed(package, monkeypatch):

@@ -7,7 +7,7 @@ from typing import Dict, Iterable, List, Sequence, Set, Tuple
 
 from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics, percent
 from docnmt_fairseq.evaluation.texts import References, Stream, segments
-from docnmt_fairseq.evaluation.word_alignment import align, aligner
+from docnmt_fairseq.evaluation.word_alignment import align, aligner, load_aligner
 from docnmt_fairseq.evaluation.words import words_of
 
 LETTERS = 4
@@ -39,6 +39,7 @@ class LexicalConsistency(Metric):
 
     def __init__(self, test_set: References, options: MetricOptions):
         super().__init__(test_set, options)
+        load_aligner()  # what is missing is said before other metrics work long
         self.source = [[words_of(sentence) for sentence in document] for document in test_set.source or []]
         self.content = content_words(self.source)
 
