@@ -6,13 +6,14 @@
 #
 # Run again, it goes on where it was.
 #
-# UPDATES (default below) is the budget of each model; SEED fixes everything.
+# UPDATES (default below) is the budget of each model, TOP_T how many sentences attention selects; SEED fixes everything.
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 set_up
 OUT=$(mkdir -p "${1:-$ROOT/demo}" && cd "${1:-$ROOT/demo}" && pwd)
 SEED=${SEED:-1}
 UPDATES=${UPDATES:-2000}
+TOP_T=${TOP_T:-4}
 NARROW_FROM=$((UPDATES * 85 / 100)) # until then all sentences; the selection is taught in the last 150 updates before
 
 declare -A training=() # name → process
@@ -27,7 +28,7 @@ start_training() { # NAME OPTION...: in the background, on one thread; a half-fi
     OMP_NUM_THREADS=1 fairseq-train "$OUT/data/data-bin" --user-dir "$ROOT/docnmt_fairseq" \
         --task document_translation \
         --save-dir "$OUT/$name" --seed "$SEED" --num-workers 0 --max-tokens 1000 --max-update "$UPDATES" \
-        --optimizer adam --adam-betas '(0.9, 0.98)' --lr 0.003 --lr-scheduler inverse_sqrt --warmup-updates 200 \
+        --optimizer adam --adam-betas '(0.9, 0.95)' --lr 0.003 --lr-scheduler inverse_sqrt --warmup-updates 200 \
         --clip-norm 1.0 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --dropout 0.0 \
         --encoder-layers 3 --decoder-layers 1 --encoder-normalize-before --decoder-normalize-before \
         --share-decoder-input-output-embed --no-epoch-checkpoints --log-format simple --log-interval 100 "$@" \
@@ -97,7 +98,7 @@ say "Preparing it"
 docnmt prepare --source-lang src --target-lang tgt --subwords none --workers 2 --output "$OUT/data" \
     --train "$OUT/corpus/train" --valid "$OUT/corpus/valid" --test "$OUT/corpus/test"
 start_training sentence --arch document_transformer_tiny
-start_training conditional --arch document_transformer_conditional_tiny --context-layers 1,2 --context-top-t 4 \
+start_training conditional --arch document_transformer_conditional_tiny --context-layers 1,2 --context-top-t "$TOP_T" \
     --context-narrow-from "$NARROW_FROM" --context-narrow-when 0.9 --context-init xavier \
     --sentence-positions learned --paragraph-positions learned
 await_trainings sentence conditional

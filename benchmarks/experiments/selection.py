@@ -1,7 +1,8 @@
 """Is what selection leaves out missed? Trainings that jump to t sentences, with and without the selection's loss.
 
     python -m benchmarks.experiments.selection long     (an hour on one core; run again, it goes on where it was)
-    python -m benchmarks.experiments.selection demo     (the demo with ten seeds, six minutes each)
+    python -m benchmarks.experiments.selection demo     (the demo with ten seeds, five minutes each)
+    python -m benchmarks.experiments.selection demo --top-t 2
 
 ``long``: one model a seed learns with all sentences, first on short documents, then on those of 104 to 120 sentences.
 From it on, for some updates, the selection is taught or not; then t jumps from all to what is asked for, at once. Flat
@@ -240,9 +241,17 @@ def run_cell(runner: Runner, cell: Cell) -> dict:
     return {**asdict(cell), "right_of_cases": figures, "nll": nll, "found": found}
 
 
-def run_demo(folder: Path, seed: int) -> dict:
-    """Returns what the demo reached with a seed: accuracy by kind and group of distances; runs it if need be."""
-    environment = {**os.environ, "SEED": str(seed)}
+SHARED = ("corpus", "data", "sentence")  # what demos of one seed have in common, whatever t
+
+
+def run_demo(work: Path, seed: int, t: int) -> dict:
+    """Returns what the demo reached: accuracy by kind and group of distances, nll by epoch; runs it if need be."""
+    folder = work / demo_name(seed, t)
+    other = work / demo_name(seed, 4)
+    if not folder.exists() and other.exists():
+        for shared in SHARED:
+            shutil.copytree(other / shared, folder / shared)
+    environment = {**os.environ, "SEED": str(seed), "TOP_T": str(t)}
     translations = folder / "conditional" / "generate.log"
     with open(folder.with_suffix(".log"), "a", encoding="utf-8") as log:
         demo = ["bash", str(ROOT / "scripts" / "demo.sh"), str(folder)]
@@ -257,7 +266,15 @@ def run_demo(folder: Path, seed: int) -> dict:
             sums = groups.setdefault(kind, {}).setdefault(group, [0, 0])
             sums[0] += figure.right
             sums[1] += figure.cases
-    return {"seed": seed, "right_of_cases": groups}
+    log_of_epochs = (folder / "conditional" / "train.log").read_text(encoding="utf-8")
+    epochs = re.findall(r"valid on .* nll_loss ([\d.]+) .* num_updates (\d+)", log_of_epochs)
+    nll = [[int(updates), float(nll)] for nll, updates in epochs]
+    return {"seed": seed, "t": t, "right_of_cases": groups, "nll": nll}
+
+
+def demo_name(seed: int, t: int) -> str:
+    """Returns what a demo is called."""
+    return f"demo-{seed}" + (f"-t{t}" if t != 4 else "")
 
 
 def main() -> None:
@@ -266,6 +283,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "work" / "selection", help="folder for corpora and models")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
     parser.add_argument("--seeds", nargs="+", type=int, help="default: 1 2 3; of the demo 1 to 10")
+    parser.add_argument("--top-t", type=int, default=4, help="demo: sentences that are selected (default: 4)")
     parser.add_argument("--ablations", action="store_true", help="long: other weights, phases and temperatures, too")
     parser.add_argument("--documents", nargs=3, type=int, default=(8000, 800, 100), metavar=("SHORT", "LONG", "TEST"))
     args = parser.parse_args()
@@ -275,8 +293,9 @@ def main() -> None:
     args.work.mkdir(parents=True, exist_ok=True)
     if args.part == "demo":
         for seed in args.seeds or range(1, 11):
-            stored.add(f"demo-{seed}", run_demo(args.work / f"demo-{seed}", seed))
-            print(report.demo_line(stored.runs[f"demo-{seed}"]), flush=True)
+            name = demo_name(seed, args.top_t)
+            stored.add(name, run_demo(args.work, seed, args.top_t))
+            print(report.demo_line(stored.runs[name]), flush=True)
     else:
         runner = Runner(args.work)
         assert set(PACE) == set(CORPORA)
