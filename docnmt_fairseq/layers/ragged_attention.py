@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from docnmt_fairseq.batch.attention_plan import AttentionPlan, Slots
+from docnmt_fairseq.layers.precision import attention_precision, attention_type
 
 
 class _WithSlots(Protocol):
@@ -70,15 +71,18 @@ def ragged_attention(
         scale: default 1/√d_k.
     """
     sides = ((q, plan.queries), (k, plan.keys), (v, plan.keys))
-    padded = (slots.split(_ToSlots.apply(x, slots)) for x, slots in sides)  # a list of [b, w, H, d] each
+    computing = attention_type(q)
+    # a list of [b, w, H, d] each
+    padded = (slots.split(_ToSlots.apply(x.to(computing), slots)) for x, slots in sides)
     outputs = []
     for padding, *block in zip(plan.keys.paddings, *padded):
         q_block, k_block, v_block = (x.transpose(1, 2) for x in block)  # [b, H, w, d]
         # In causal rows padding comes after every real query: the causal mask hides it already.
         hide = padding is not None and not plan.causal
         mask = ~padding[:, None, None, :] if hide else None  # [b, 1, 1, w_k]
-        output = F.scaled_dot_product_attention(
-            q_block, k_block, v_block, attn_mask=mask, dropout_p=dropout, is_causal=plan.causal, scale=scale
-        )  # [b, H, w_q, d_v]
+        with attention_precision(q):
+            output = F.scaled_dot_product_attention(
+                q_block, k_block, v_block, attn_mask=mask, dropout_p=dropout, is_causal=plan.causal, scale=scale
+            )  # [b, H, w_q, d_v]
         outputs.append(output.transpose(1, 2).flatten(0, 1))
-    return _FromSlots.apply(torch.cat(outputs), plan.queries)
+    return _FromSlots.apply(torch.cat(outputs), plan.queries).to(q.dtype)

@@ -82,12 +82,13 @@ def assert_same_state(one, other, atol=1e-6, rtol=1e-5):
 
 
 def train(data_bin, save_dir, *extra, **options_):
+    from fairseq.distributed import utils as distributed
     from fairseq_cli import train as command
 
     fixed = ["--optimizer", "adam", "--lr", "0.01", "--save-dir", str(save_dir), "--log-format", "simple"]
     fixed += ["--disable-validation"] if "--eval-bleu" not in extra else []
     args = options.parse_args_and_arch(options.get_training_parser(), arguments(data_bin, *fixed, *extra, **options_))
-    command.main(convert_namespace_to_omegaconf(args))
+    distributed.call_main(convert_namespace_to_omegaconf(args), command.main)
     return Path(save_dir) / "checkpoint_last.pt"
 
 
