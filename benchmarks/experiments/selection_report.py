@@ -20,8 +20,8 @@ same keys, if their means stand for neighbours in the document. "Taught until 0.
 distances, seeds beside each other."""
 
 DEMO = """\
-`scripts/demo.sh`: t jumps from all sentences after 85 % of the updates. nll is that of a token in bits, in validation, at
-the last end of an epoch before the jump and at the end of training."""
+`scripts/demo.sh`: t jumps from all sentences after 85 % of the updates. nll is that of a token in bits, in validation,
+at the last end of an epoch before the jump and at the end of training."""
 
 
 def _percent(right_of_cases: List[int]) -> float:
