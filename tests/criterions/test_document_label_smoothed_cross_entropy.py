@@ -72,7 +72,7 @@ def test_sums_by_place_are_those_of_a_loop_over_sentences(data_bin, extra, train
 def test_unreduced_losses_add_up(data_bin):
     model, criterion, sample = built(data_bin, *STRONG)
     losses, _, _ = criterion(model, sample, reduce=False)
-    assert losses.shape == (sample["ntokens"], 1)  # no padding
+    assert losses.shape == (sample["ntokens"],)  # no padding
     torch.testing.assert_close(losses.sum(), criterion(model, sample)[0])
 
 
