@@ -36,8 +36,9 @@ SYNTHETIC = """\
 Documents of 22 to 26 sentences of 4 words, with three kinds of words that an earlier sentence decides, 1 to 10
 sentences back, every distance equally often: a pronoun by the noun that shares a place with it, among three; an
 ambiguous word by the document's one topic sentence; formality by how the paragraph opens. 3 encoder layers, 1 decoder
-layer, width 64. In `conditional` and `tree` every word sees all sentences at first; after three quarters of the updates,
-or when `selected_mass` is 0.9, attention jumps to 4. What a sentence sees (`han-target`: on the target side, `han-both`: on both):"""
+layer, width 64. In `conditional` and `tree` every word sees all sentences at first; after three quarters of the
+updates, as soon as `selected_mass` is 0.9, attention jumps to 4. What a sentence sees (`han-target`: on the target
+side, `han-both`: on both):"""
 CHAINED = """\
 **In reach by way of earlier translations**: words, in %, whose deciding sentence is one of the last three, or decides a
 word of the same kind in one of them that was itself in reach. Who sees target sentences can get these right, and others
