@@ -101,7 +101,12 @@ class System:
         concatenated = isinstance(self.task, ConcatenatedTranslationTask)
         self.break_index = self.task.target_dictionary.index(self.task.view("break_symbol")) if concatenated else -1
         self.criterion = self.task.build_criterion(cfg.criterion)
-        self.optimizer = optim.build_optimizer(cfg.optimizer, list(self.model.parameters()))
+        parameters = list(self.model.parameters())
+        if cfg.common.bf16:  # as fairseq's trainer does
+            self.model, self.criterion = self.model.bfloat16(), self.criterion.bfloat16()
+            self.optimizer = optim.FP16Optimizer.build_optimizer(cfg, parameters)
+        else:
+            self.optimizer = optim.build_optimizer(cfg.optimizer, parameters)
         self.task.load_dataset("train")
         self.dataset = self.task.dataset("train")
         self.batches = self._batches(cfg.dataset, args.seed)
