@@ -1,5 +1,6 @@
 """``concatenation_transformer``: fairseq's Transformer with segment embeddings, for ``concatenated_translation``."""
 
+import re
 from argparse import ArgumentParser, Namespace
 from typing import Dict
 
@@ -11,6 +12,8 @@ from torch import Tensor
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.positions import PositionsWithSegments
 from docnmt_fairseq.models.transformer.presets import SIZES, set_size
+
+_FEED_FORWARD = re.compile(r"(layers\.\d+)\.feed_forward\.(fc[12]\.(?:weight|bias))$")  # of document_transformer
 
 
 @register_model("concatenation_transformer")
@@ -44,7 +47,14 @@ class ConcatenationTransformer(TransformerModel):
         return model
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
-        """Makes a model without segment embeddings loadable into one with them: they begin at zero."""
+        """Makes sentence-level models loadable, the stock one and ``document_transformer`` without context.
+
+        Segment embeddings, which these lack, begin at zero.
+        """
+        for key in list(state_dict):
+            stock = _FEED_FORWARD.sub(r"\1.\2", key)
+            if stock != key:
+                state_dict[stock] = state_dict.pop(key)
         super().upgrade_state_dict_named(state_dict, name)
         own, positions = self.state_dict(), "encoder.embed_positions"
         if f"{positions}.segments.weight" not in own or f"{positions}.segments.weight" in state_dict:

@@ -242,6 +242,15 @@ def test_a_sentence_level_model_is_the_start_where_the_break_is_known(data_bin, 
     assert ours == {number: stock.hypotheses[number] for number in IDS}
 
 
+@pytest.mark.parametrize("segments", [[], ["--segment-embeddings"]])
+def test_so_is_a_document_model_without_context(data_bin, tmp_path, segments):
+    sentence = toy.train(data_bin, tmp_path / "s", "--max-update", "3", "--context", "none")
+    begin = ["--break-symbol", "<p>", "--finetune-from-model", str(sentence), "--max-update", "1", "--lr", "1e-12"]
+    trained = train(data_bin, tmp_path / "d", *begin, *segments, arch="concatenation_transformer")
+    before = toy.generate(data_bin, sentence, *SEARCH, "--required-batch-size-multiple", "1").hypotheses
+    assert generate(data_bin, trained, "--concatenate-source", "1").hypotheses == before
+
+
 def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
     options = ["--concatenate-source", "3", "--concatenate-target", "2", "--dropout", "0.1"]
     whole = train(data_bin, tmp_path / "whole", *options, "--save-interval-updates", "5", "--max-update", "10")
