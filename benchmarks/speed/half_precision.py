@@ -21,7 +21,7 @@ from typing import Dict, List
 import torch
 from tqdm import tqdm
 
-from benchmarks.lib.machine import RESULTS, command, keep_freed_memory, machine, table, threads, write
+from benchmarks.lib.machine import RESULTS, command, machine, table, threads, write
 from benchmarks.lib.store import Store
 from benchmarks.lib.systems import System, options_of, sizes
 from benchmarks.speed.training_speed import add_round_options, one_round
@@ -126,7 +126,6 @@ def report(stored: Store) -> str:
 
 def main() -> None:
     args = options()
-    keep_freed_memory()
     logging.disable(logging.INFO)
     if args.threads:
         torch.set_num_threads(args.threads)
@@ -138,7 +137,8 @@ def main() -> None:
         about = (
             f"{args.layers} + {args.layers} layers, width {args.width}, feed-forward {args.ffn}, {args.heads} heads, "
             f"{args.max_tokens} tokens a batch. {args.rounds} rounds by turns of {args.steps} steps (forward, "
-            "backward, Adam); medians. bfloat16: `--bf16`; memory that is freed is kept, as docs/training.md advises."
+            "backward, Adam); medians. "
+            "bfloat16: `--bf16`; the plugin's criterion: `document_label_smoothed_cross_entropy`."
         )
         found = {model: measure(args, model) for model in MODELS}
         stored.add("steps", {"command": command(), "about": about, "models": found})

@@ -24,6 +24,10 @@ RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corp
         ["contrast_speed.md"],
     ),
     "speed.generation_speed": (["{bin}", "--every", "1", "--rounds", "1", *SIZES], ["generation_speed.md"]),
+    "speed.half_precision": (
+        ["{bin}", "--rounds", "1", "--steps", "1", "--warmup", "1", *SIZES],
+        ["half_precision.md", "half_precision.json"],
+    ),
     "speed.indexing": (["--lines", "2000"], ["indexing.md"]),
     "speed.mechanism_speed": (
         [
