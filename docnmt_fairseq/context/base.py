@@ -74,6 +74,11 @@ class ContextMechanism(nn.Module):
         return iter(())
 
     @classmethod
+    def remarks(cls, options: Any) -> Iterator[str]:
+        """What a user of these options ought to know, each a warning."""
+        return iter(())
+
+    @classmethod
     def preset(cls, given: Mapping[str, Any]) -> Dict[str, Any]:
         """What architectures that are named after the mechanism set of its options; others have the defaults.
 

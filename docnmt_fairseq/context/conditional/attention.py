@@ -199,6 +199,17 @@ class SelectingAttention(ContextMechanism):
             yield f"--context-top-t-start {start}: must not be below --context-top-t"
 
     @classmethod
+    def remarks(cls, options: SelectionOptions) -> Iterator[str]:
+        """See :class:`ContextMechanism`."""
+        waits = options.context_narrow_from or options.context_narrow_when
+        if options.context_top_t and options.selection_loss and options.selection_loss_phase != "always" and not waits:
+            yield (
+                f"--selection-loss {options.selection_loss:g}: never acts, as --context-top-t {options.context_top_t} "
+                "holds from the first update on, with which hard selection seldom learns where to look; give "
+                "--context-narrow-from UPDATE, three quarters of the training, say"
+            )
+
+    @classmethod
     def preset(cls, given: Mapping[str, Any]) -> Dict[str, Any]:
         """See :class:`ContextMechanism`."""
         return {"selection_loss": 1.0, "context_match_init": True}

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 def check(cfg: DocumentTransformerOptions) -> None:
-    """Says which options have no effect.
+    """Says which options have no effect, and what else their user ought to know.
 
     Raises:
         InputError: bad values and combinations, all of them, by their flags.
@@ -44,6 +44,10 @@ def check(cfg: DocumentTransformerOptions) -> None:
         raise InputError("; ".join(problems))
     for flag, value in _without_effect(cfg):
         logger.warning(f"{flag} {value} has no effect: no mechanism of this model has that option")
+    for name in _mechanisms(cfg):
+        mechanism = CONTEXT_MECHANISMS[name]
+        for remark in mechanism.remarks(options_of(cfg, mechanism.Options)):
+            logger.warning(remark)
 
 
 def _size_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:

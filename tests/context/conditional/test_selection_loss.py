@@ -180,3 +180,20 @@ def test_recomputed_activations_give_the_same_loss_and_gradients_once():
         loss = out.square().sum() + collected.weighted()
         results.append((loss, torch.autograd.grad(loss, list(built.parameters())), len(collected.losses)))
     torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize(
+    ("given", "warned"),
+    [
+        ({"context_top_t": 4, "selection_loss": 1.0}, True),
+        ({"context_top_t": 4, "selection_loss": 0.0}, False),
+        ({"context_top_t": 0, "selection_loss": 1.0}, False),
+        ({"context_top_t": 4, "selection_loss": 1.0, "context_narrow_from": 10}, False),
+        ({"context_top_t": 4, "selection_loss": 1.0, "context_narrow_when": 0.9}, False),
+        ({"context_top_t": 4, "selection_loss": 1.0, "selection_loss_phase": "always"}, False),
+    ],
+)
+def test_a_loss_that_never_acts_is_said(given, warned):
+    for kind in (ConditionalAttention, TreeAttention):
+        said = list(kind.remarks(kind.Options(**given)))
+        assert bool(said) == warned and all("--context-narrow-from" in one for one in said)
