@@ -15,6 +15,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Tuple
@@ -108,8 +109,10 @@ TAUGHT = {
     "weight 10": ["--selection-loss", "10"],
     "temperature 1": ["--selection-loss-temperature", "1"],
     "always": ["--selection-loss-phase", "always"],
+    "gradient into states": [],  # selection_into_states.py
     "taught until 0.95": ["--context-narrow-when", "0.95"],
 }
+PROGRAMS = {"gradient into states": [sys.executable, "-m", "benchmarks.experiments.selection_into_states"]}
 WAITING = "taught until 0.95"  # begins as "taught" does, and jumps when it is ready, END updates later at most
 
 
@@ -131,7 +134,15 @@ def cells(seeds: List[int], ablations: bool) -> Iterator[Cell]:
             yield Cell("conditional", t, WAITING, seed)
 
 
-def train(runner: Runner, name: str, corpus: str, updates: int, start: Optional[Tuple[str, str]], *options: str) -> str:
+def train(
+    runner: Runner,
+    name: str,
+    corpus: str,
+    updates: int,
+    start: Optional[Tuple[str, str]],
+    *options: str,
+    program: Optional[List[str]] = None,
+) -> str:
     """Trains a model if need be; returns its name.
 
     Args:
@@ -141,6 +152,7 @@ def train(runner: Runner, name: str, corpus: str, updates: int, start: Optional[
         updates: at which it ends.
         start: ``goes on`` or ``begins as``, and the name of the model that it does.
         options: of fairseq-train.
+        program: that trains; None: fairseq-train.
     """
     folder = runner.folder / name
     if updates_of(folder / LAST) >= updates:
@@ -151,7 +163,15 @@ def train(runner: Runner, name: str, corpus: str, updates: int, start: Optional[
         more = ["--finetune-from-model", str(runner.folder / start[1] / LAST)]
     elif start is not None:
         shutil.copy(runner.folder / start[1] / LAST, folder / LAST)
-    command = [*fairseq("train"), str(runner.data(corpus)), "--user-dir", str(PLUGIN), *COMMON, *PACE[corpus], *more]
+    command = [
+        *(program or fairseq("train")),
+        str(runner.data(corpus)),
+        "--user-dir",
+        str(PLUGIN),
+        *COMMON,
+        *PACE[corpus],
+        *more,
+    ]
     command += ["--max-update", str(updates), "--log-interval", "25", "--save-dir", str(folder), *options]
     with open(folder / "train.log", "w", encoding="utf-8") as log:
         run(command, log, folder / "train.log")
@@ -171,10 +191,11 @@ def trained(runner: Runner, cell: Cell) -> str:
     # No document has as few sentences as the largest t: until then t plays no part, and all cells share one training.
     dense = [*flat, *schedule, "--context-top-t", "8", *seed]
     before = train(runner, f"s{cell.seed}-long", "long", DENSE, ("begins as", short), *dense, "--selection-loss", "0")
-    window = window_of(cell)
+    window, program = window_of(cell), PROGRAMS.get(cell.taught)
     taught = train(
-        runner, f"s{cell.seed}-{window}".replace(" ", "-"), "long", JUMP, ("goes on", before), *dense, *TAUGHT[window]
-    )
+        runner, f"s{cell.seed}-{window}".replace(" ", "-"), "long", JUMP, ("goes on", before), *dense, *TAUGHT[window],
+        program=program,
+    )  # fmt: skip
     options = [*schedule, "--context-top-t", str(cell.t), *TAUGHT[cell.taught], *seed]
     name, end = cell.name.replace(" ", "-"), 2 * END if cell.taught == WAITING else END
     return train(runner, name, "long", end, ("goes on", taught), "--arch", arch.format(cell.mechanism), *options)

@@ -238,11 +238,10 @@ class SelectingAttention(ContextMechanism):
         hand_in = collector() if self.selection_loss.acts(self.training) else None
 
         def predict(selection: Optional[Selection]) -> None:
-            """Where the loss is concerned, tokens' states are given: it is the selection that learns."""
             assert hand_in is not None
-            given, of = x.detach(), self.selection_loss.tokens(selection)
-            queries = self.sentence_q_proj(given).unflatten(-1, (self.heads, -1))
-            keys, _ = self.sentence_keys(self.sentence_encoder(given, layout.tokens), queries, of, layout)
+            states, of = self.selection_loss.given(x), self.selection_loss.tokens(selection)
+            queries = self.sentence_q_proj(states).unflatten(-1, (self.heads, -1))
+            keys, _ = self.sentence_keys(self.sentence_encoder(states, layout.tokens), queries, of, layout)
             self.selection_loss.hand_in(hand_in, q, k, queries, keys, layout, selection)
 
         attended = conditional_attention(

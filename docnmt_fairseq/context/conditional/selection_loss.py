@@ -61,6 +61,11 @@ class SelectionLoss:
             return True
         return schedule.dense() and (self.phase == "dense" or schedule.update >= schedule.narrow_from - self.updates)
 
+    @staticmethod
+    def given(x: Tensor) -> Tensor:
+        """Tokens' states as the loss takes them: it is the selection that learns from it, not what it looks at."""
+        return x.detach()
+
     def tokens(self, selection: Optional[Selection]) -> SelectionKey:
         """Names the tokens whose loss it is: those that select, or will."""
         return KeptSentences(self.schedule.top_t) if selection is None else selection.key
