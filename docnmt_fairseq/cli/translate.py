@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Dict
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.files import EMPTY_LINES, STANDARD, jobs_of, translate_files
+from docnmt_fairseq.translate.files import EMPTY_LINES, STANDARD, Translator, jobs_of, translate_files
 
 logger = logging.getLogger(__name__)
 
+SHUFFLED = "shuffled"
 HELP = "translate text: a document, a folder of them, or standard input"
 QUIET = ("fairseq",)  # importing it logs what it would like to have installed
 EXAMPLES = """examples:
@@ -73,7 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--no-repeat-ngram-size", type=int, metavar="N", help="no N-gram comes twice in a sentence")
 
     view = parser.add_argument_group("documents", "default: as the model was trained")
-    view.add_argument("--context", choices=("document", "none"), help="none: every sentence by itself")
+    view.add_argument(
+        "--context",
+        choices=("document", "none", SHUFFLED),
+        help="none: every sentence by itself; shuffled: among sentences of other documents, to see what context is "
+        "worth to a model",
+    )
+    view.add_argument("--seed", type=int, default=1, metavar="N", help="of --context shuffled (default: 1)")
     view.add_argument("--max-document-sentences", type=int, metavar="N", help="longer documents go in pieces; 0: never")
     view.add_argument("--max-document-tokens", type=int, metavar="N", help="the same, in tokens")
     view.add_argument("--context-overlap", type=int, metavar="K", help="sentences that a piece sees of the one before")
@@ -98,13 +105,18 @@ def run(args: argparse.Namespace) -> None:
         return
     from tqdm import tqdm
 
+    from docnmt_fairseq.translate.false_context import ShuffledContext
     from docnmt_fairseq.translate.task import DocumentView
     from docnmt_fairseq.translate.translator import DocumentTranslator, SearchOptions
 
+    view = _given(args, DocumentView)
+    false = view.get("context") == SHUFFLED
+    if false:
+        del view["context"]
     translator = DocumentTranslator.from_checkpoint(
         *args.path.split(":"),
         data=args.data,
-        view=DocumentView(**_given(args, DocumentView)),
+        view=DocumentView(**view),
         search=SearchOptions(**_given(args, SearchOptions)),
         max_tokens=args.max_tokens,
         cpu=args.cpu,
@@ -112,7 +124,8 @@ def run(args: argparse.Namespace) -> None:
     )
     total = sum(job.sentences for job in jobs)
     with tqdm(total=total, desc="translate", unit=" sentences", disable=None) as progress:
-        translate_files(jobs, translator, args.empty_lines, progress.update)
+        shown: Translator = ShuffledContext(translator, args.seed) if false else translator
+        translate_files(jobs, shown, args.empty_lines, progress.update)
     logger.info(str(translator.throughput))
 
 

@@ -1,6 +1,5 @@
 """Text in, text out, the same translations as fairseq-generate's."""
 
-import json
 import shutil
 
 import pytest
@@ -20,16 +19,6 @@ SAME_SEARCH = ["--beam", "3", "--max-len-b", "10"]
 LINES = [["a b c", "d", "e e a", "<p>", "b"], ["c d"], ["a", "b", "c", "d", "e", "a b c d e a b"]]
 TRAIN = "The cat sat .\nIt was big .\n<p>\nwe saw the cat .\n\nthe dog saw us .\n\nso the Dog sat .\n"
 RAW = "the  cat sat.\n\u200b\n<p>\na dog saw us.\nIt sat.\n\n\n  \nwe sat .\n<p>\nthe cat was big.\n"
-
-
-@pytest.fixture(scope="module")
-def prepared(data_bin, tmp_path_factory):
-    """Returns the toy data-bin as an output of docnmt prepare."""
-    folder = tmp_path_factory.mktemp("prepared")
-    shutil.copytree(data_bin, folder / "data-bin")
-    options = {"source_lang": "src", "target_lang": "tgt", "tokenizer": "none", "truecase": False, "subwords": "none"}
-    (folder / "manifest.json").write_text(json.dumps({"options": options}))
-    return folder
 
 
 def translator(checkpoint, data, *, view=DocumentView(), **options):
