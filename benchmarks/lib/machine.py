@@ -2,13 +2,14 @@
 
 import datetime
 import json
+import logging
 import os
 import platform
 import shlex
 import sys
 import time
 from pathlib import Path
-from typing import List, Optional
+from typing import Any, List, Optional
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -107,3 +108,21 @@ def write_figures(name: str, figures: dict) -> None:
     """Writes what a report is made from to the folder of results, as JSON."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / name).write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def begin(threads: Optional[int] = None) -> None:
+    """Silences what libraries tell, and sets PyTorch's threads if a number is given."""
+    import torch
+
+    logging.disable(logging.INFO)
+    if threads:
+        torch.set_num_threads(threads)
+
+
+def publish(name: str, text: str, **figures: Any) -> None:
+    """Writes a report, and its figures with how they came about."""
+    import torch
+
+    write(f"{name}.md", text)
+    facts = {"command": command(), "machine": machine(), "threads": torch.get_num_threads()}
+    write_figures(f"{name}.json", {**facts, **figures})

@@ -11,7 +11,6 @@ Writes benchmarks/results/generation_speed.md and .json.
 """
 
 import argparse
-import logging
 import statistics
 from typing import Callable, Dict, Iterator, List, Tuple
 
@@ -22,7 +21,7 @@ from fairseq.data import LanguagePairDataset
 from fairseq.dataclass.configs import GenerationConfig
 from tqdm import tqdm
 
-from benchmarks.lib.machine import clock, command, machine, table, threads, write, write_figures
+from benchmarks.lib.machine import begin, clock, command, machine, publish, table, threads
 from benchmarks.lib.systems import add_model_options, configuration, first_linear
 from docnmt_fairseq.data.index import DocumentIndex, read_index
 from docnmt_fairseq.models.transformer.attention import SingleSourceAttention
@@ -238,13 +237,9 @@ def report(args: argparse.Namespace, result: Dict[str, dict]) -> str:
 
 def main() -> None:
     args = options()
-    logging.disable(logging.INFO)
-    if args.threads:
-        torch.set_num_threads(args.threads)
+    begin(args.threads)
     result = measure(args)
-    write("generation_speed.md", report(args, result))
-    facts = {"command": command(), "machine": machine(), "threads": torch.get_num_threads(), "systems": result}
-    write_figures("generation_speed.json", facts)
+    publish("generation_speed", report(args, result), systems=result)
 
 
 if __name__ == "__main__":

@@ -11,17 +11,15 @@ Writes benchmarks/results/half_precision.md and .json; each of the two keeps wha
 
 import argparse
 import json
-import logging
 import re
 import statistics
 import tempfile
 from pathlib import Path
 from typing import Dict, List
 
-import torch
 from tqdm import tqdm
 
-from benchmarks.lib.machine import RESULTS, command, machine, table, threads, write
+from benchmarks.lib.machine import RESULTS, begin, command, machine, table, threads, write
 from benchmarks.lib.store import Store
 from benchmarks.lib.systems import System, options_of, sizes
 from benchmarks.speed.training_speed import add_round_options, one_round
@@ -126,9 +124,7 @@ def report(stored: Store) -> str:
 
 def main() -> None:
     args = options()
-    logging.disable(logging.INFO)
-    if args.threads:
-        torch.set_num_threads(args.threads)
+    begin(args.threads)
     stored = Store(RESULTS / "half_precision.json")
     stored.facts.update(machine=f"{machine()}; {threads()}")
     if args.curves:

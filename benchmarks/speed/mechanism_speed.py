@@ -9,12 +9,11 @@ Writes benchmarks/results/mechanism_speed.md and .json.
 """
 
 import argparse
-import logging
 import shlex
 
 import torch
 
-from benchmarks.lib.machine import command, machine, table, threads, write, write_figures
+from benchmarks.lib.machine import begin, command, machine, publish, table, threads
 from benchmarks.lib.systems import options_of
 from benchmarks.speed.training_speed import add_round_options, measure
 
@@ -61,13 +60,9 @@ def report(args: argparse.Namespace, result: dict) -> str:
 
 def main() -> None:
     args = options()
-    logging.disable(logging.INFO)
-    if args.threads:
-        torch.set_num_threads(args.threads)
+    begin(args.threads)
     result = measure(args, ["stock", *args.models])
-    write("mechanism_speed.md", report(args, result))
-    facts = {"command": command(), "machine": machine(), "threads": torch.get_num_threads(), "systems": result}
-    write_figures("mechanism_speed.json", facts)
+    publish("mechanism_speed", report(args, result), systems=result)
 
 
 if __name__ == "__main__":

@@ -10,16 +10,14 @@ Writes benchmarks/results/profile.md and .json.
 
 import argparse
 import json
-import logging
 import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Callable, Dict
 
-import torch
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.lib.machine import clock, command, machine, table, threads, write, write_figures
+from benchmarks.lib.machine import begin, clock, command, machine, publish, table, threads
 from benchmarks.lib.systems import DESCRIPTIONS, System, add_model_options
 from benchmarks.speed.generation_speed import Translator
 
@@ -144,12 +142,10 @@ def report(args: argparse.Namespace, result: dict, before: dict) -> str:
 
 def main() -> None:
     args = options()
-    logging.disable(logging.INFO)
+    begin()
     before = json.loads(args.before.read_text(encoding="utf-8"))["parts"] if args.before else {}
     result = measure(args)
-    write("profile.md", report(args, result, before))
-    facts = {"command": command(), "machine": machine(), "threads": torch.get_num_threads(), "parts": result}
-    write_figures("profile.json", facts)
+    publish("profile", report(args, result, before), parts=result)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,11 @@ Writes benchmarks/results/selection_loss.md and .json.
 """
 
 import argparse
-import logging
 import statistics
 
-import torch
 from tqdm import tqdm
 
-from benchmarks.lib.machine import command, machine, table, threads, write, write_figures
+from benchmarks.lib.machine import begin, command, machine, publish, table, threads
 from benchmarks.lib.systems import System
 from benchmarks.speed.training_speed import add_round_options, one_round
 
@@ -85,13 +83,9 @@ def report(args: argparse.Namespace, result: dict) -> str:
 
 def main() -> None:
     args = options()
-    logging.disable(logging.INFO)
-    if args.threads:
-        torch.set_num_threads(args.threads)
+    begin(args.threads)
     result = measure(args)
-    write("selection_loss.md", report(args, result))
-    facts = {"command": command(), "machine": machine(), "threads": torch.get_num_threads(), "variants": result}
-    write_figures("selection_loss.json", facts)
+    publish("selection_loss", report(args, result), variants=result)
 
 
 if __name__ == "__main__":

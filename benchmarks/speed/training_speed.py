@@ -8,14 +8,13 @@ Writes benchmarks/results/training_speed.md and .json.
 """
 
 import argparse
-import logging
 import statistics
 from typing import Iterable
 
 import torch
 from tqdm import tqdm
 
-from benchmarks.lib.machine import clock, command, machine, table, threads, write, write_figures
+from benchmarks.lib.machine import begin, clock, command, machine, publish, table, threads
 from benchmarks.lib.systems import DESCRIPTIONS, System, add_model_options
 from benchmarks.speed.real_share import PARTS, real_shares
 
@@ -157,15 +156,11 @@ def report(args: argparse.Namespace, result: dict) -> str:
 
 def main() -> None:
     args = options()
-    logging.disable(logging.INFO)
-    if args.threads:
-        torch.set_num_threads(args.threads)
+    begin(args.threads)
     result = measure(args)
     for name, one in result.items():
         one["real_share"] = real_shares(name, args)
-    write("training_speed.md", report(args, result))
-    facts = {"command": command(), "machine": machine(), "threads": torch.get_num_threads(), "systems": result}
-    write_figures("training_speed.json", facts)
+    publish("training_speed", report(args, result), systems=result)
 
 
 if __name__ == "__main__":
