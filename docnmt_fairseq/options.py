@@ -59,7 +59,7 @@ def option(
         also: more allowed names, e.g. ``none``.
         minimum, maximum: the least and the greatest allowed number.
         old: a former name, which is still understood.
-        metadata: fairseq's, e.g. ``argparse_alias``.
+        metadata: fairseq's, e.g. ``argparse_alias``; ``by_line``: rows of the file count lines of the test set.
     """
     own = {"help": help_text, "names": names, "also": tuple(also), "old": old, **metadata}
     own.update(minimum=minimum, maximum=maximum)

@@ -1,7 +1,8 @@
 """Runs a recipe: gets a data set, prepares it, trains models on it, translates its test set, and prints their scores.
 
 Run again, it goes on where it was, also after it was killed; finished steps are not repeated. Below the output folder,
-models/NAME-SEED holds a model, its log, its translation (test.txt) and its scores; table.md is written last.
+models/NAME-SEED holds a model, its log, its translation (test.txt) and its scores; table.md is written last. Where the
+recipe has a start, models/start holds the model that all others begin as.
 """
 
 import argparse
@@ -40,7 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seeds", default="1", metavar="NUMBERS", help="each model is trained with each (default: 1)")
     parser.add_argument("--size", metavar="SIZE", help="preset of the architectures (default: the recipe's)")
-    parser.add_argument("--updates", type=int, metavar="N", help="updates of each model (default: the recipe's)")
+    parser.add_argument(
+        "--updates",
+        type=int,
+        metavar="N",
+        help="updates of each model, those of a start not counted (default: the recipe's)",
+    )
     parser.add_argument(
         "--processes", type=int, default=1, metavar="N", help="GPUs, or processes on CPUs, that share each batch"
     )

@@ -1,15 +1,20 @@
 """The configuration of one data set, from YAML: where it is, its splits, its preparation, what was published on it."""
 
+import re
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar
+from typing import Any, Callable, Dict, List, Mapping, Optional, Type, TypeVar
 
 from docnmt_fairseq.corpus.config import config_of
 from docnmt_fairseq.corpus.readers import make_reader
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes.metrics import FurtherMetrics, further_metrics
 
 T = TypeVar("T")
 DEFAULT_MODELS = ("sentence", "concatenation", "conditional", "tree")
+TEST = "test"  # the first test set
+NEEDED = ("train", "valid", TEST)
 
 
 @dataclass(frozen=True)
@@ -47,15 +52,34 @@ class HoldOut:
 
 
 @dataclass(frozen=True)
+class Start:
+    """A model that is trained first; all models of the recipe, itself as well, then begin with its weights.
+
+    Attributes:
+        model: its name; a sentence-level model, which any other can begin as.
+        updates: that it gets.
+        options: of fairseq-train, instead of those that the models get or beside them.
+        seed: of it, whichever the models have.
+    """
+
+    model: str
+    updates: int
+    options: List[str] = field(default_factory=list)
+    seed: int = 1
+
+
+@dataclass(frozen=True)
 class Training:
     """How models are trained on this data set.
 
     Attributes:
         size: of the architectures.
-        updates: of every model.
+        updates: of every model, beside those of the start.
         batch_tokens: source or target tokens that an update sees.
         validate_every: updates between validations; the checkpoint with the lowest loss translates.
         options: of fairseq-train, beside those of all recipes.
+        task_options: more of them, by the task that has them.
+        start: what models begin as; None: each by itself.
     """
 
     size: str = "base"
@@ -63,6 +87,8 @@ class Training:
     batch_tokens: int = 6520
     validate_every: int = 1000
     options: List[str] = field(default_factory=list)
+    task_options: Dict[str, List[str]] = field(default_factory=dict)
+    start: Optional[Start] = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +107,7 @@ class DatasetConfig:
 
     Attributes:
         prepare: options of ``docnmt prepare`` by name, see :func:`~docnmt_fairseq.corpus.config.config_of`.
+        scores: beside BLEU and chrF.
         models: that are trained if nobody says which.
         post_edits_of: for automatic post-editing: the side with machine translations, which are scored, too.
     """
@@ -95,13 +122,26 @@ class DatasetConfig:
     downloads: List[Download] = field(default_factory=list)
     hold_out: Optional[HoldOut] = None
     published: Optional[Published] = None
+    scores: FurtherMetrics = field(default_factory=FurtherMetrics)
     models: List[str] = field(default_factory=lambda: list(DEFAULT_MODELS))
     post_edits_of: Optional[str] = None
 
     @property
     def files(self) -> List[str]:
-        """All files that the splits are read from."""
-        return [file for split in self.splits.values() for corpus in split.corpora for file in corpus]
+        """All files that the splits are read from, and those that metrics read."""
+        of_splits = [file for split in self.splits.values() for corpus in split.corpora for file in corpus]
+        return [*of_splits, *self.scores.files]
+
+    @property
+    def split_names(self) -> List[str]:
+        """The names of all splits, those cut from the training set last."""
+        return [*self.splits, *(self.hold_out.splits if self.hold_out else [])]
+
+    @property
+    def test_sets(self) -> Dict[str, str]:
+        """What ``docnmt prepare`` calls each test set, by its name: ``test`` and all but ``train`` and ``valid``."""
+        names = [TEST, *(name for name in self.split_names if name not in NEEDED)]
+        return {name: f"{TEST}{number or ''}" for number, name in enumerate(names)}
 
 
 def named_recipes() -> Dict[str, Path]:
@@ -134,19 +174,51 @@ def read_dataset_config(path: Path) -> DatasetConfig:
     except (OSError, yaml.YAMLError) as error:
         raise InputError(f"{path}: no recipe: {error}") from error
     values = dict(values) if isinstance(values, Mapping) else {}
-    parts = {"training": Training, "hold_out": HoldOut, "published": Published}
-    for name, kind in parts.items():
+    parts: Dict[str, Callable[[Any, str], object]] = {
+        "training": _training,
+        "hold_out": partial(_made, HoldOut),
+        "published": partial(_made, Published),
+        "scores": further_metrics,
+    }
+    for name, made in parts.items():
         if values.get(name) is not None:
-            values[name] = _made(kind, values[name], f"{path}: {name}")
+            values[name] = made(values[name], f"{path}: {name}")
     values["downloads"] = [_made(Download, one, f"{path}: downloads") for one in values.get("downloads") or []]
     splits = values.get("splits") or {}
     values["splits"] = {name: _made(SplitConfig, one, f"{path}: splits: {name}") for name, one in splits.items()}
     dataset = _made(DatasetConfig, values, str(path))
-    held = dataset.hold_out.splits if dataset.hold_out else []
-    if {*dataset.splits, *held} != {"train", "valid", "test"} or {*dataset.splits} & {*held}:
-        raise InputError(f"{path}: splits: train, valid and test are needed, each once")
+    _check_splits(path, dataset)
     _check_prepare(path, dataset)
+    dataset.scores.check(dataset.test_sets, f"{path}: scores")
     return dataset
+
+
+def _training(values: Any, where: str) -> Training:
+    """How models are trained; all options must be text, as they stand on a command line."""
+    if isinstance(values, Mapping) and values.get("start") is not None:
+        values = {**values, "start": _made(Start, values["start"], f"{where}: start")}
+    training = _made(Training, values, where)
+    if not isinstance(training.task_options, Mapping):
+        raise InputError(f"{where}: task_options: expected options by task, got {training.task_options!r}")
+    lists = {f"task_options: {task}": options for task, options in training.task_options.items()}
+    if training.start is not None:
+        lists["start: options"] = training.start.options
+        if not isinstance(training.start.updates, int) or training.start.updates < 1:
+            raise InputError(f"{where}: start: updates: {training.start.updates!r} is not a number from 1 on")
+    for name, options in {"options": training.options, **lists}.items():
+        if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
+            raise InputError(f'{where}: {name}: expected a list of options, numbers in quotes ("0.1"); got {options!r}')
+    return training
+
+
+def _check_splits(path: Path, dataset: DatasetConfig) -> None:
+    """Splits that are missing, come twice, or are called what ``docnmt prepare`` calls others."""
+    names = dataset.split_names
+    if not {*NEEDED} <= {*names} or len({*names}) < len(names):
+        raise InputError(f"{path}: splits: train, valid and test are needed, each once; others are further test sets")
+    for name in (name for name in names if name not in NEEDED):
+        if not re.fullmatch(r"[A-Za-z][\w-]*", str(name)) or re.fullmatch(r"(train|valid|test)\d*", name):
+            raise InputError(f"{path}: splits: {name}: give the test set another name, of letters, such as unseen")
 
 
 def _check_prepare(path: Path, dataset: DatasetConfig) -> None:

@@ -10,8 +10,10 @@ from typing import Callable, Dict, List, Sequence, Tuple
 
 from docnmt_fairseq.recipes.dataset import DatasetConfig, Download
 
-DOCUMENTS = {"train": 30, "valid": 3, "test": 2}  # of each corpus
+DOCUMENTS = {"train": 30, "valid": 3, "test": 2}  # of each corpus; a further test set has as many as the first
 WORDS = 30
+SECOND_PERSONS = {"de": ("du", "Sie")}  # by target language; a document keeps to one of them, the source has YOU
+YOU = "you"
 HANZI = "天地人山水火木日月石田目耳口手足心力工土大小中上下左右多少好来去见听说走看吃书车门花鸟鱼马牛羊云雨风"
 
 Pairs = List[Tuple[str, str]]  # the sentences of one document, both sides
@@ -30,15 +32,21 @@ def words_of(language: str, number: int = WORDS) -> List[str]:
 
 
 def documents(count: int, languages: Sequence[str], seed: int) -> List[Pairs]:
-    """Returns documents of 4 to 7 sentences of 3 to 6 words, translated word by word."""
+    """Returns documents of 4 to 7 sentences of 3 to 6 words, translated word by word.
+
+    Every other sentence ends with a second person where the target language has several.
+    """
     chance = random.Random(seed)
     vocabularies = [words_of(language) for language in languages]
     made: List[Pairs] = []
-    for _ in range(count):
+    persons = SECOND_PERSONS.get(languages[1], ())
+    for number in range(count):
         document: Pairs = []
-        for _ in range(chance.randint(4, 7)):
+        for row in range(chance.randint(4, 7)):
             numbers = [chance.randrange(WORDS) for _ in range(chance.randint(3, 6))]
             source, target = (_sentence(words, numbers) for words in vocabularies)
+            if persons and row % 2:
+                source, target = f"{source[:-1]} {YOU}.", f"{target[:-1]} {persons[number % len(persons)]}."
             document.append((source, target))
         made.append(document)
     return made
@@ -61,9 +69,14 @@ def write_raw(dataset: DatasetConfig, folder: Path, packed: bool = True) -> None
     contents: Content = {}
     languages = (dataset.source_lang, dataset.target_lang)
     for split_number, (split, about) in enumerate(dataset.splits.items()):
+        rows: List[str] = []
         for corpus_number, files in enumerate(about.corpora):
-            made = documents(DOCUMENTS[split], languages, seed=100 * split_number + corpus_number)
+            count = DOCUMENTS.get(split, DOCUMENTS["test"])
+            made = documents(count, languages, seed=100 * split_number + corpus_number)
             contents.update(WRITERS[about.format](files, made, languages))
+            rows += _delimited(_side(made, 1)).splitlines()
+        for option, file in dataset.scores.files_of_lines(split).items():
+            contents[file] = LABELS[option](rows).encode()
     pending = [download for download in dataset.downloads if download.holds] if packed else []
     while pending:  # the innermost archives first
         ready = next(one for one in pending if all(name in contents for name in one.holds))
@@ -174,3 +187,13 @@ WRITERS = {
     "opus-xml": _opus_xml,
     "wmt-ape": _wmt_ape,
 }
+
+
+def _register_labels(lines: List[str]) -> str:
+    """Returns the second person of every line that ends with one."""
+    last = [line.rstrip(".").split(" ")[-1] for line in lines]
+    persons = [person for several in SECOND_PERSONS.values() for person in several]
+    return "".join(f"{number}\t{word}\n" for number, word in enumerate(last) if word in persons)
+
+
+LABELS = {"register_labels": _register_labels}  # by the option of the metric that reads them

@@ -5,9 +5,10 @@ sizes are presets of the architectures.
 """
 
 from dataclasses import dataclass, field
-from typing import Callable, Dict, List
+from typing import Callable, Dict, List, Tuple
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.marks import PARAGRAPH
 
 COMMON = [
     "--optimizer", "adam", "--adam-betas", "(0.9, 0.98)", "--adam-eps", "1e-9", "--lr-scheduler", "inverse_sqrt",
@@ -30,12 +31,14 @@ class Model:
         arch: architecture without its size.
         options: function of the number of updates.
         sentences: that a sample holds; batches hold so many times as many tokens, i.e. as many samples.
+        to_begin: options that it needs in order to begin as a sentence-level model.
     """
 
     task: str
     arch: str
     options: Callable[[int], List[str]] = field(default=lambda updates: [])
     sentences: int = 1
+    to_begin: Tuple[str, ...] = ()
 
 
 def _narrowing(updates: int) -> List[str]:
@@ -46,7 +49,8 @@ def _narrowing(updates: int) -> List[str]:
 
 def _concatenation(source: int, target: int) -> Model:
     sentences = ["--concatenate-source", str(source), "--concatenate-target", str(target), "--segment-embeddings"]
-    return Model("concatenated_translation", "concatenation_transformer", lambda updates: sentences, source)
+    known = ("--break-symbol", PARAGRAPH)  # dictionaries have it, so that embeddings keep their size
+    return Model("concatenated_translation", "concatenation_transformer", lambda updates: sentences, source, known)
 
 
 def _two_sources(prefix: str, extra: str, arch: str) -> Dict[str, Model]:
@@ -88,13 +92,17 @@ def models() -> Dict[str, Model]:
     return {**known, **{name: _mechanism(name) for name in others}}
 
 
-def model(name: str) -> Model:
+def model(name: str, where: str = "--models") -> Model:
     """Returns a model.
+
+    Args:
+        name: of it.
+        where: an option or a key that names it, for messages.
 
     Raises:
         InputError: there is none of that name.
     """
     known = models()
     if name not in known:
-        raise InputError(f"--models {name}: no such model; there are {', '.join(known)}")
+        raise InputError(f"{where} {name}: no such model; there are {', '.join(known)}")
     return known[name]

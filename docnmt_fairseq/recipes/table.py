@@ -1,48 +1,121 @@
-"""The table of a recipe: each model's scores over its seeds, beside what was published."""
+"""The table of a recipe: each model's scores over its seeds on each test set, beside what was published."""
 
+from dataclasses import dataclass
 from statistics import mean, stdev
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from docnmt_fairseq.evaluation.metrics import METRICS
 from docnmt_fairseq.evaluation.tables import markdown
-from docnmt_fairseq.recipes.dataset import DatasetConfig, Published
+from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig, Published
 from docnmt_fairseq.recipes.scoring import Scores
 
 Seeds = Mapping[Optional[int], Scores]  # None: nothing was trained
 COLUMNS = {"bleu_tokens": "BLEU over tokens", "hter": "HTER over tokens↓", "bleu": "BLEU", "chrf": "chrF"}
+NOTHING = "–"
 
 
-def scores_table(dataset: DatasetConfig, scores: Mapping[str, Seeds], counts: Dict[str, int], smoke: bool) -> str:
-    """Returns the table as Markdown, with what the numbers are.
+@dataclass(frozen=True)
+class _Column:
+    """A score: what it is called, and its value in the scores of one run, None where there is none."""
+
+    title: str
+    value: Callable[[Scores], Optional[float]]
+    decimals: int = 2
+
+    def cell(self, runs: Sequence[Scores]) -> str:
+        """Over the seeds of a model."""
+        values = [value for value in map(self.value, runs) if value is not None]
+        if not values:
+            return NOTHING
+        spread = f" ± {stdev(values):.{self.decimals}f}" if len(values) > 1 else ""
+        return f"{mean(values):.{self.decimals}f}{spread}"
+
+
+def scores_table(
+    dataset: DatasetConfig,
+    scores: Mapping[str, Mapping[str, Seeds]],
+    counts: Mapping[str, int],
+    smoke: bool,
+    baseline: Optional[str] = None,
+) -> str:
+    """Returns the table as Markdown, a section a test set if there are several, with what the numbers are.
 
     Args:
         dataset: of the data set.
-        scores: by model and seed.
+        scores: by test set, model and seed.
         counts: sentences by split, as prepared.
         smoke: whether nobody should believe the numbers.
+        baseline: the model that others were tested against; None: there were no tests.
     """
     published = dataset.published or Published("")
-    runs = [run for seeds in scores.values() for run in seeds.values()]
-    columns = {name: title for name, title in COLUMNS.items() if name in runs[0]}
-    beside = [(COLUMNS[name], values) for name, values in _figures(published) if values]
-    header = ["model", *columns.values(), "seeds", *(f"published, {title}" for title, _ in beside)]
-    rows = []
-    for model, seeds in scores.items():
-        values = [_spread([run[name] for run in seeds.values()]) for name in columns]
-        numbers = ", ".join("–" if seed is None else str(seed) for seed in seeds)
-        rows.append([model, *values, numbers, *_published(model, beside)])
-    for model in dict.fromkeys(model for _, values in beside for model in values if model not in scores):
-        rows.append([model, *["–"] * (len(columns) + 1), *_published(model, beside)])
-    signatures = sorted({str(run[name]) for run in runs for name in run if name.endswith("signature")})
     lines = [f"# {dataset.title}", ""]
     if smoke:
         lines += ["**A smoke run: a few documents, tiny models. The scores mean nothing.**", ""]
-    lines += [markdown([header, *rows]), ""]
-    lines += [f"Over {runs[0]['sentences']:,} test sentences; several seeds: mean ± standard deviation. Signatures: "
-              f"{'; '.join(f'`{one}`' for one in signatures)}.", ""]  # fmt: skip
+    for test_set, models in scores.items():
+        lines += [f"## {test_set}", ""] if len(scores) > 1 else []
+        lines += _section(dataset, models, published if test_set == TEST else Published(""), baseline)
     if published.source:
         lines += [f"Published: {published.source}.", ""]
     lines += _sentences(published.sentences, counts)
     return "\n".join(lines)
+
+
+def _section(
+    dataset: DatasetConfig, scores: Mapping[str, Seeds], published: Published, baseline: Optional[str]
+) -> List[str]:
+    """One test set: its table, and what is said below."""
+    runs = [run for seeds in scores.values() for run in seeds.values()]
+    columns = _columns(dataset, runs[0])
+    tests = [run["significance"] for run in runs if "significance" in run]
+    beside = [(COLUMNS[name], values) for name, values in _figures(published) if values]
+    header = ["model", *(column.title for column in columns), *([f"p, BLEU against {baseline}"] if tests else [])]
+    header += ["seeds", *(f"published, {title}" for title, _ in beside)]
+    rows = []
+    for model, seeds in scores.items():
+        cells = [column.cell(list(seeds.values())) for column in columns]
+        cells += [_p_values(seeds)] if tests else []
+        numbers = ", ".join(NOTHING if seed is None else str(seed) for seed in seeds)
+        rows.append([model, *cells, numbers, *_published(model, beside)])
+    others = dict.fromkeys(model for _, values in beside for model in values if model not in scores)
+    rows += [[model, *[NOTHING] * (len(header) - 1 - len(beside)), *_published(model, beside)] for model in others]
+    lines = [markdown([header, *rows]), ""]
+    lines += [f"Over {runs[0]['sentences']:,} test sentences; several seeds: mean ± standard deviation. Signatures: "
+              f"{'; '.join(f'`{one}`' for one in _signatures(runs))}.", ""]  # fmt: skip
+    if tests:
+        drawn = f"{tests[0]['samples']:,} resamples of {tests[0]['documents']:,} whole documents"
+        lines += [f"p: paired bootstrap, {drawn}, each seed against the same seed of {baseline}; not corrected for the "
+                  f"number of comparisons: `{tests[0]['signature']}`.", ""]  # fmt: skip
+    return lines
+
+
+def _columns(dataset: DatasetConfig, run: Scores) -> List[_Column]:
+    """Those of every recipe that the scores have, and one a further metric."""
+    found = [_Column(title, _of(name)) for name, title in COLUMNS.items() if name in run]
+    for name in dataset.scores.metrics:
+        metric = METRICS[name]
+        found.append(_Column(metric.title + "↓" * metric.lower_is_better, _of_metric(name), metric.decimals))
+    return found
+
+
+def _of(name: str) -> Callable[[Scores], Optional[float]]:
+    return lambda run: run.get(name)
+
+
+def _of_metric(name: str) -> Callable[[Scores], Optional[float]]:
+    return lambda run: run.get("metrics", {}).get(name, {}).get("score")
+
+
+def _p_values(seeds: Seeds) -> str:
+    """Seed by seed: they are no sample to take the mean of."""
+    tests = [run.get("significance") for run in seeds.values()]
+    return ", ".join(NOTHING if test is None else f"{test['p_value']:.3f}" for test in tests)
+
+
+def _signatures(runs: Sequence[Scores]) -> List[str]:
+    """All signatures of all scores, each once."""
+    own = {str(run[name]) for run in runs for name in run if name.endswith("signature")}
+    further = {one["signature"] for run in runs for one in run.get("metrics", {}).values() if one["signature"]}
+    return sorted(own) + sorted(further)
 
 
 def _figures(published: Published) -> List[Tuple[str, Dict[str, float]]]:
@@ -50,7 +123,7 @@ def _figures(published: Published) -> List[Tuple[str, Dict[str, float]]]:
     return [("bleu_tokens", published.bleu), ("hter", published.hter)]
 
 
-def _sentences(published: Dict[str, int], counts: Dict[str, int]) -> List[str]:
+def _sentences(published: Dict[str, int], counts: Mapping[str, int]) -> List[str]:
     """Returns how many sentences the splits have, and should have."""
     found = []
     for split, count in counts.items():
@@ -59,9 +132,5 @@ def _sentences(published: Dict[str, int], counts: Dict[str, int]) -> List[str]:
     return [f"Sentences: {', '.join(found)}."]
 
 
-def _spread(values: Sequence[float]) -> str:
-    return f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
-
-
 def _published(model: str, beside: Sequence[Tuple[str, Dict[str, float]]]) -> List[str]:
-    return [f"{values[model]:.2f}" if model in values else "–" for _, values in beside]
+    return [f"{values[model]:.2f}" if model in values else NOTHING for _, values in beside]

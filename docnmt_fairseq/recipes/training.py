@@ -7,10 +7,11 @@ import shutil
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import docnmt_fairseq
 from docnmt_fairseq.corpus.files import atomic_write_bytes, partial_path
+from docnmt_fairseq.corpus.steps import sha256
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.models import COMMON, SEARCH, SMOKE, Model
 from docnmt_fairseq.recipes.processes import fairseq, run
@@ -23,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Budget:
-    """What every model of a recipe gets; see :class:`~docnmt_fairseq.recipes.dataset.Training`."""
+    """What a model of a recipe gets; see :class:`~docnmt_fairseq.recipes.dataset.Training`."""
 
     size: str
     updates: int
@@ -47,18 +48,33 @@ class Machine:
         return ["--cpu", "--num-workers", "0", *(["--distributed-backend", "gloo"] if self.processes > 1 else [])]
 
 
-def training_options(model: Model, budget: Budget, seed: int) -> List[str]:
-    """Returns what a trained model depends on beside its data and its batches' tokens."""
+def training_options(model: Model, budget: Budget, seed: int, begins: bool = False) -> List[str]:
+    """Returns what a trained model depends on beside its data, its batches' tokens and the weights it begins with.
+
+    Args:
+        model, budget, seed: what to train.
+        begins: with the weights of a sentence-level model.
+    """
     every = str(min(budget.validate_every, budget.updates))
     return [
         "--task", model.task, "--arch", f"{model.arch}_{budget.size}", "--seed", str(seed),
         "--max-update", str(budget.updates), "--validate-interval-updates", every,
         "--save-interval-updates", every, "--keep-interval-updates", "1", "--no-epoch-checkpoints",
         *COMMON, *budget.options, *(SMOKE if budget.smoke else []), *model.options(budget.updates),
+        *(model.to_begin if begins else []),
     ]  # fmt: skip
 
 
-def train(data: Path, folder: Path, model: Model, budget: Budget, seed: int, machine: Machine, signature: str) -> None:
+def train(
+    data: Path,
+    folder: Path,
+    model: Model,
+    budget: Budget,
+    seed: int,
+    machine: Machine,
+    signature: str,
+    start: Optional[Path] = None,
+) -> None:
     """Trains a model in a folder, or goes on with it; does nothing if it has all its updates.
 
     Args:
@@ -67,13 +83,16 @@ def train(data: Path, folder: Path, model: Model, budget: Budget, seed: int, mac
         model, budget, seed: what to train.
         machine: on what; the tokens of a batch are shared by its processes.
         signature: stands for the data.
+        start: checkpoint of a sentence-level model that it begins as; None: with its initialisation.
 
     Raises:
-        InputError: the folder holds a model of other options or data; the training failed.
+        InputError: the folder holds a model of other options or data, or one that began otherwise; the training failed.
     """
-    options = training_options(model, budget, seed)
+    options = training_options(model, budget, seed, begins=start is not None)
     tokens = model.sentences * budget.batch_tokens
     record = {"options": options, "batch_tokens": tokens, "data": signature}
+    if start is not None:
+        record["initial_weights"] = sha256(start)
     _check_record(folder / "training.json", record)
     mend(folder)
     if updates_of(folder / LAST) < budget.updates:
@@ -81,6 +100,7 @@ def train(data: Path, folder: Path, model: Model, budget: Budget, seed: int, mac
         command = [*fairseq("train", machine.processes), str(data), "--user-dir", str(PLUGIN), *options]
         command += ["--max-tokens", str(tokens // machine.processes), "--save-dir", str(folder)]
         command += ["--log-format", "json", "--log-interval", str(max(1, min(100, budget.updates // 5)))]
+        command += ["--finetune-from-model", str(start)] if start is not None else []  # not where it goes on
         with open(log, "a", encoding="utf-8") as stream:
             run([*command, *machine.options()], stream, log)
     if updates_of(folder / LAST) < budget.updates:  # e.g. --patience, or an option that ends the training
@@ -91,7 +111,7 @@ def _check_record(path: Path, record: Dict[str, Any]) -> None:
     """Writes what is being trained, or compares it with what was."""
     if path.exists():
         before = json.loads(path.read_text(encoding="utf-8"))
-        changed = [name for name in record if before.get(name) != record[name]]
+        changed = [name for name in {**record, **before} if before.get(name) != record.get(name)]
         if changed:
             raise InputError(
                 f"{path.parent}: holds a model of other {' and '.join(changed).replace('_', ' ')} (training.json); "
@@ -129,13 +149,16 @@ def updates_of(checkpoint: Path) -> int:
     return int(read_checkpoint(checkpoint)["optimizer_history"][-1]["num_updates"])
 
 
-def translate(data: Path, folder: Path, output: Path, model: Model, tokens: int, subwords: bool, cpu: bool) -> None:
-    """Writes what fairseq-generate prints for the test set, with the checkpoint of the lowest validation loss.
+def translate(
+    data: Path, split: str, folder: Path, output: Path, model: Model, tokens: int, subwords: bool, cpu: bool
+) -> None:
+    """Writes what fairseq-generate prints for a test set, with the checkpoint of the lowest validation loss.
 
     Args:
         data: the data-bin.
+        split: "test", "test1", ...
         folder: with the checkpoints.
-        output: file to write.
+        output: file to write; messages go beside it, into a file ``.err``.
         model: what was trained.
         tokens: of a batch.
         subwords: the text is in SentencePiece's pieces, which are joined.
@@ -145,9 +168,9 @@ def translate(data: Path, folder: Path, output: Path, model: Model, tokens: int,
         InputError: it failed.
     """
     command = [*fairseq("generate"), str(data), "--user-dir", str(PLUGIN), "--task", model.task, "--path"]
-    command += [str(folder / BEST), "--gen-subset", "test", "--max-tokens", str(tokens), *SEARCH]
+    command += [str(folder / BEST), "--gen-subset", split, "--max-tokens", str(tokens), *SEARCH]
     command += [*(["--remove-bpe", "sentencepiece"] if subwords else []), *Machine(cpu=cpu).options()]
-    errors = output.with_name("generate.err")
+    errors = output.with_suffix(".err")
     with open(partial_path(output), "w", encoding="utf-8") as stream, open(errors, "w", encoding="utf-8") as messages:
         run(command, stream, errors, messages)
     os.replace(partial_path(output), output)

@@ -11,7 +11,7 @@ def dataset(published=None):
 def test_seeds_are_averaged_and_published_scores_stand_beside():
     published = Published("A paper, Table 2", {"train": 100, "test": 1234}, {"other": 16.094, "memory": 18.65})
     scores = {"memory": {1: RUN, 2: {**RUN, "bleu_tokens": 12.0}}, "tree": {1: RUN}}
-    text = scores_table(dataset(published), scores, {"train": 90, "test": 1234}, smoke=False)
+    text = scores_table(dataset(published), {"test": scores}, {"train": 90, "test": 1234}, smoke=False)
     assert "| memory | 11.00 ± 1.41 | 9.00 ± 0.00 | 30.00 ± 0.00 | 1, 2 | 18.65 |" in text
     assert "| tree | 10.00 | 9.00 | 30.00 | 1 | – |" in text
     assert "| other | – | – | – | – | 16.09 |" in text
@@ -20,7 +20,7 @@ def test_seeds_are_averaged_and_published_scores_stand_beside():
 
 
 def test_without_published_scores_there_is_no_such_column():
-    text = scores_table(dataset(), {"tree": {1: RUN}}, {"test": 1234}, smoke=True)
+    text = scores_table(dataset(), {"test": {"tree": {1: RUN}}}, {"test": 1234}, smoke=True)
     assert "published" not in text.lower() and "mean nothing" in text
 
 
@@ -28,7 +28,7 @@ def test_post_editing_is_scored_beside_the_translation_as_it_is():
     published = Published("A paper", hter={"translation as it is": 24.8, "flat": 24.2})
     edited = {**RUN, "hter": 20.5, "hter_signature": "HTER-SIGNED"}
     scores = {"translation as it is": {None: {**edited, "hter": 24.76}}, "tree": {1: edited, 2: edited}}
-    text = scores_table(dataset(published), scores, {"test": 1234}, smoke=False)
+    text = scores_table(dataset(published), {"test": scores}, {"test": 1234}, smoke=False)
     assert (
         "| model | BLEU over tokens | HTER over tokens↓ | BLEU | chrF | seeds | published, HTER over tokens↓ |" in text
     )

@@ -20,6 +20,7 @@ class RegisterAccuracyOptions(RegisterOptions):
         "rows LINE<TAB>REGISTER, lines of the reference from 0, empty ones included (default: where the first "
         "reference shows one for sure, that)",
         metavar="FILE",
+        by_line=True,
     )
 
 

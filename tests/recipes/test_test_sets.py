@@ -1,0 +1,96 @@
+"""Further test sets: every split that is none of train, valid and test."""
+
+import json
+
+import pytest
+
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes.dataset import read_dataset_config
+from docnmt_fairseq.recipes.splits import first_difference
+from tests.support.recipes import MANUALS, changed, raw, recipe, untrained
+
+UNSEEN = "  unseen: {format: delimited, corpora: [[unseen.en, unseen.de]]}\n"
+LABELS = "{test: test.register.tsv, unseen: unseen.register.tsv}"
+
+
+def without(tmp_path):
+    return changed(tmp_path, (UNSEEN, ""), (LABELS, "{test: test.register.tsv}"))
+
+
+def test_each_is_prepared_translated_and_scored(tmp_path, monkeypatch):
+    _, translated = untrained(monkeypatch)
+    dataset = read_dataset_config(MANUALS)
+    assert dataset.test_sets == {"test": "test", "unseen": "test1"}
+    table = recipe(dataset, tmp_path / "out", ("sentence",)).run()
+    assert translated == [("sentence-1", "test"), ("sentence-1", "test1")]
+    folder, raw_folder = tmp_path / "out" / "models" / "sentence-1", tmp_path / "out" / "fixtures"
+    for name, scores in (("test", "scores.json"), ("unseen", "scores.unseen.json")):
+        assert list(read_lines(folder / f"{name}.txt")) == list(read_lines(raw_folder / f"{name}.de"))
+        assert json.loads((folder / scores).read_text())["bleu"] == pytest.approx(100)
+    assert (folder / "generate.log").exists() and (folder / "generate.unseen.log").exists()
+    first, second = table.split("## unseen")
+    assert "## test" in first and "| sentence | 100.00 |" in first and "| sentence | 100.00 |" in second
+    assert ", unseen " in table.splitlines()[-1]
+
+
+def test_one_that_is_added_later_trains_nothing_again(tmp_path, monkeypatch):
+    trained, translated = untrained(monkeypatch)
+    recipe(without(tmp_path), tmp_path / "out", ("sentence",)).run()
+    later = raw(read_dataset_config(MANUALS), tmp_path / "raw")
+    recipe(read_dataset_config(MANUALS), tmp_path / "out", ("sentence",), raw=later).run()
+    assert translated == [("sentence-1", "test"), ("sentence-1", "test1")]
+    assert len({call["data"] for call in trained}) == 1
+
+
+def test_of_several_formats(tmp_path, monkeypatch):
+    untrained(monkeypatch)
+    dataset = changed(
+        tmp_path, (UNSEEN, UNSEEN.replace("delimited", "ted-tags")), (LABELS, "{test: test.register.tsv}")
+    )
+    options = {"smoke": False, "raw": raw(dataset, tmp_path / "raw"), "until": "prepare"}
+    dataset.prepare["vocab_size"] = 60
+    recipe(dataset, tmp_path / "out", **options).run()
+    manifest = json.loads((tmp_path / "out" / "data" / "manifest.json").read_text())
+    assert manifest["counts"]["test1"]["documents"] == 2 and manifest["options"]["test_format"] == "delimited"
+
+
+@pytest.mark.parametrize("name", ["test1", "valid2", "train1", "un.seen", "../up"])
+def test_names_that_mean_something_else_are_refused(tmp_path, name):
+    with pytest.raises(InputError, match=r"changed\.yaml: splits: .*: give the test set another name"):
+        changed(tmp_path, ("  unseen: {format", f"  {name}: {{format"), (LABELS, "{test: test.register.tsv}"))
+
+
+@pytest.mark.parametrize(
+    ("native", "prepared", "cut", "line"),
+    [
+        (["a", "b", ""], ["a", "b", ""], False, None),
+        (["a", "b"], ["a", "b", ""], False, None),
+        (["a", "b", "", "", ""], ["a", "b", ""], False, None),
+        (["a ", "\tb\u200b"], ["a", "b", ""], False, None),
+        (["a", "", "", "b"], ["a", "", "b", ""], False, 3),
+        (["a", "\u200b", "b"], ["a", "b", ""], False, 2),
+        (["a", "b", "", "c"], ["a", "b", ""], False, 4),
+        (["a", "b", "", "c"], ["a", "b", ""], True, None),
+        (["a", "x", "", "c"], ["a", "b", ""], True, 2),
+        (["a"], ["a", "b", ""], False, 2),
+    ],
+)
+def test_lines_that_are_counted_are_those_prepared(tmp_path, native, prepared, cut, line):
+    for name, lines in (("native", native), ("prepared", prepared)):
+        (tmp_path / name).write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
+    assert first_difference(tmp_path / "native", tmp_path / "prepared", cut) == line
+
+
+def test_labels_of_other_lines_are_refused_before_anything_is_trained(tmp_path, monkeypatch):
+    trained, _ = untrained(monkeypatch)
+    dataset = read_dataset_config(MANUALS)
+    folder = raw(dataset, tmp_path / "raw")
+    for side in ("en", "de"):
+        lines = list(read_lines(folder / f"unseen.{side}"))
+        lines[1:1] = ["\u200b" if side == "en" else "Etwas."]  # a pair that is left out
+        (folder / f"unseen.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    message = r"raw/unseen.en:2: unseen.register.tsv counts these lines, but this is not line 2 of what was prepared"
+    with pytest.raises(InputError, match=message):
+        recipe(dataset, tmp_path / "out", raw=folder).run()
+    assert not trained

@@ -1,0 +1,58 @@
+"""Recipes whose models are not trained: what they translate is made up, so that all around it runs in a second."""
+
+import json
+
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.recipes import fixtures, results, run
+from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.run import Options, Recipe
+from docnmt_fairseq.recipes.training import Machine
+
+MANUALS = named_recipes()["en_de_manuals"]
+
+
+def untrained(monkeypatch, write=lambda folder, line: line):
+    """Puts something else in the place of training and translating; returns the calls of both.
+
+    Args:
+        monkeypatch: pytest's.
+        write: what the model of a folder makes of a line of the reference.
+    """
+    trained, translated = [], []
+
+    def train(data, folder, model, budget, seed, machine, signature, start=None):
+        trained.append({"folder": folder.name, "budget": budget, "seed": seed, "data": signature, "start": start})
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "training.json").write_text(json.dumps(folder.name))
+
+    def translate(data, split, folder, output, model, tokens, subwords, cpu):
+        translated.append((folder.name, split))
+        lines = enumerate(read_lines(data.parent / "text" / f"{split}.de"))
+        hypotheses = [f"H-{number}\t-1\t{write(folder, line)}\n" for number, line in lines if line]
+        output.write_text("".join(hypotheses), encoding="utf-8")
+
+    monkeypatch.setattr(run, "train", train)
+    monkeypatch.setattr(results, "translate", translate)
+    return trained, translated
+
+
+def changed(tmp_path, *replacements):
+    """Returns the data set of handbooks, with other text in its YAML."""
+    text = MANUALS.read_text(encoding="utf-8")
+    for old, new in replacements:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    path = tmp_path / "changed.yaml"
+    path.write_text(text, encoding="utf-8")
+    return read_dataset_config(path)
+
+
+def raw(dataset, folder):
+    """Returns the folder, with made-up files of a data set."""
+    fixtures.write_raw(dataset, folder)
+    return folder
+
+
+def recipe(dataset, output, models=("sentence", "conditional"), **options):
+    """Returns a smoke run on the CPU."""
+    return Recipe(dataset, Options(output, models=models, machine=Machine(cpu=True), **{"smoke": True, **options}))
