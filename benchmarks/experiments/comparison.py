@@ -38,7 +38,6 @@ RECIPES = {
     "synthetic": Path(__file__).with_name("comparison_synthetic.yaml"),
     "text": named_recipes()["en_de_small"],
 }
-BETAS = ["--adam-betas", "(0.9, 0.95)"]
 TEXT_MODELS = ("sentence", "memory", "conditional", "concatenation")
 TEXT_TRAINING = {"size": "tiny", "updates": 1000, "batch_tokens": 3000, "validate_every": 200}
 TEXT_PACE = ["--lr", "0.003", "--warmup-updates", "200", "--dropout", "0.1"]
@@ -47,15 +46,6 @@ PARAGRAPHS = ("--paragraph-positions", "sinusoidal")
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 _UPDATES = re.compile(r'"valid_num_updates": "(\d+)"')
 _LOSS = re.compile(r'"valid_nll_loss": "([\d.]+)"')
-
-
-def quicker(name: str) -> Model:
-    """Returns a model of the recipes whose optimiser forgets how large gradients were within 20 updates, not 50."""
-    usual = model(name)
-    return replace(usual, options=lambda updates: [*usual.options(updates), *BETAS])
-
-
-VARIANTS = {f"{name}-beta": quicker(name) for name in ("conditional", "tree")}
 
 
 def dataset_of(part: str) -> DatasetConfig:
@@ -166,9 +156,9 @@ def main() -> None:
             raw = args.raw if args.part == "text" else corpus
             options = Options(
                 args.work / args.part, raw, (name,), (seed,), Machine(cpu=True),
-                train_options=tuple(train_options(args.part, VARIANTS.get(name) or model(name))),
+                train_options=tuple(train_options(args.part, model(name))),
             )  # fmt: skip
-            recipe = Recipe(dataset, options, VARIANTS)
+            recipe = Recipe(dataset, options)
             with alone_in(options.output), ending_on_signals():
                 recipe.run()
                 if args.part == "text":

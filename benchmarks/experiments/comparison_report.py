@@ -26,8 +26,6 @@ REACH = {  # the models in the order of the tables, and what a sentence sees
     "sentence-attention": DOCUMENT,
     "conditional": DOCUMENT,
     "tree": DOCUMENT,
-    "conditional-beta": DOCUMENT,
-    "tree-beta": DOCUMENT,
 }
 EXPLANATION = """\
 Every model has the same sizes, optimiser, updates and sentences an update (`docnmt recipe`; options by name:
@@ -40,7 +38,7 @@ sentences back, every distance equally often: a pronoun by the noun that shares 
 ambiguous word by the document's one topic sentence; formality by how the paragraph opens. 3 encoder layers, 1 decoder
 layer, width 64. In `conditional` and `tree` every word sees all sentences at first; after three quarters of the
 updates, as soon as `selected_mass` is 0.9, attention jumps to 4. What a sentence sees (`han-target`: on the target
-side, `han-both`: on both; `…-beta`: with `--adam-betas '(0.9, 0.95)'`, all others with 0.98):"""
+side, `han-both`: on both):"""
 CHAINED = """\
 **In reach by way of earlier translations**: words, in %, whose deciding sentence is one of the last three, or decides a
 word of the same kind in one of them that was itself in reach. Who sees target sentences can get these right, and others
