@@ -3,7 +3,6 @@
 import argparse
 import collections
 import importlib
-import importlib.util
 import os
 import re
 import typing
@@ -11,6 +10,8 @@ from types import ModuleType
 
 import numpy as np
 import torch
+
+from docnmt_fairseq import half_precision
 
 
 def _version(module: ModuleType) -> typing.Tuple[int, ...]:
@@ -98,26 +99,6 @@ def _let_torchrun_start_processes() -> None:
     wrapping.DistributedDataParallel = on_cpu_too
 
 
-def _keep_bf16_on_this_device() -> None:
-    """Makes ``--bf16`` on the command line a half type of CPUs and GPUs; fairseq takes it for a wish for a TPU.
-
-    Where PyTorch knows TPUs (``torch_xla``) fairseq goes on as it does.
-    """
-    from fairseq.distributed import utils as distributed
-
-    call_main = distributed.call_main
-    if getattr(call_main, "docnmt", False) or importlib.util.find_spec("torch_xla") is not None:
-        return
-
-    def on_this_device(cfg: typing.Any, main: typing.Callable[..., typing.Any], **kwargs: typing.Any) -> None:
-        if cfg.common.bf16:
-            cfg.common.tpu = False
-        call_main(cfg, main, **kwargs)
-
-    setattr(on_this_device, "docnmt", True)  # noqa: B010  (functions of no declared type take it)
-    distributed.call_main = on_this_device
-
-
 # fairseq 0.12.2 keeps the encoder layers' weights a second time, for a fast path that fails on PyTorch 2.
 FAST_PATH_WEIGHTS = [f"{part}_{kind}" for part in ("in_proj", "out_proj", "fc1", "fc2") for kind in ("weight", "bias")]
 
@@ -138,4 +119,4 @@ def drop_fast_path_weights(state_dict: typing.Dict[str, torch.Tensor]) -> None:
 _allow_fairseq_checkpoints()
 _switch_off_the_fast_path()
 _let_torchrun_start_processes()
-_keep_bf16_on_this_device()
+half_precision.mend()

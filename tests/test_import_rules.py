@@ -28,7 +28,7 @@ ORDER = [
     {"batch"},
     {"checkpoints"},
     {"corpus"},
-    {"aliases", "compat", "errors", "lifetime", "marks", "options", "registry", "the package itself"},
+    {"aliases", "compat", "errors", "half_precision", "lifetime", "marks", "options", "registry", "the package itself"},
 ]
 LEVEL = {part: number for number, parts in enumerate(reversed(ORDER)) for part in parts}
 
