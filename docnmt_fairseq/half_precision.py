@@ -28,7 +28,7 @@ def _keep_bf16_on_this_device() -> None:
 
     def on_this_device(cfg: Any, main: Callable[..., Any], **kwargs: Any) -> None:
         if cfg.common.bf16:
-            cfg.common.tpu = False
+            cfg.common.tpu = cfg.distributed_training.tpu = False  # the second: of several processes
         call_main(cfg, main, **kwargs)
 
     setattr(on_this_device, "docnmt", True)  # noqa: B010  (functions of no declared type take it)

@@ -43,6 +43,8 @@ COMMON = [
     "--cpu",
     "--optimizer",
     "adam",
+    "--adam-betas",
+    "(0.9, 0.98)",
     "--lr-scheduler",
     "inverse_sqrt",
     "--clip-norm",
@@ -77,13 +79,8 @@ COMMON = [
     "json",
 ]
 PACE = {
-    "short": shlex.split(
-        "--max-tokens 1000 --lr 0.002 --adam-betas '(0.9, 0.95)' --warmup-updates 200 --disable-validation"
-    ),
-    # Few documents a batch, and steps as small as leave the loss at rest: only then its rise is the jump's.
-    "long": shlex.split(
-        "--max-tokens 650 --lr 0.0003 --adam-betas '(0.9, 0.98)' --warmup-updates 50 --validate-interval-updates 25"
-    ),
+    "short": shlex.split("--max-tokens 1000 --lr 0.002 --warmup-updates 200 --disable-validation"),
+    "long": shlex.split("--max-tokens 650 --lr 0.0007 --warmup-updates 50 --validate-interval-updates 25"),
 }
 
 

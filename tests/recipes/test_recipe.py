@@ -19,6 +19,7 @@ from tests.support import toy
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "docnmt_fairseq" / "recipes" / "configs").glob("*.yaml"))
 SMALL = ROOT / "docnmt_fairseq" / "recipes" / "configs" / "en_de_small.yaml"
+MANUALS = ROOT / "docnmt_fairseq" / "recipes" / "configs" / "en_de_manuals.yaml"
 POST_EDITING = ROOT / "docnmt_fairseq" / "recipes" / "configs" / "ape.yaml"
 
 
@@ -95,9 +96,10 @@ def test_every_recipe_runs(path, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes(tmp_path):
+@pytest.mark.parametrize("path", [SMALL, MANUALS], ids=lambda path: path.stem)  # the second in half precision
+def test_two_processes(path, tmp_path):
     options = ["--smoke", "--models", "sentence", "--updates", "4", "--processes", "2"]
-    assert recipe(SMALL, tmp_path / "out", *options) == 0
+    assert recipe(path, tmp_path / "out", *options) == 0
     assert "num. shared model params" in (tmp_path / "out" / "models" / "sentence-1" / "train.log").read_text()
 
 
