@@ -103,6 +103,7 @@ TAUGHT = {
     "taught": [],  # as the presets
     "not taught": ["--selection-loss", "0"],
     "weight 0.1": ["--selection-loss", "0.1"],
+    "weight 0.01": ["--selection-loss", "0.01"],
     "weight 10": ["--selection-loss", "10"],
     "temperature 1": ["--selection-loss-temperature", "1"],
     "always": ["--selection-loss-phase", "always"],
