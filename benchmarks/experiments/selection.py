@@ -108,9 +108,11 @@ TAUGHT = {
     "temperature 1": ["--selection-loss-temperature", "1"],
     "always": ["--selection-loss-phase", "always"],
     "gradient into states": [],  # selection_into_states.py
+    "taught from the start": ["--selection-loss-phase", "dense"],
     "taught until 0.95": ["--context-narrow-when", "0.95"],
 }
 PROGRAMS = {"gradient into states": [sys.executable, "-m", "benchmarks.experiments.selection_into_states"]}
+FROM_START = "taught from the start"  # while all sentences are seen, on short documents, too
 WAITING = "taught until 0.95"  # begins as "taught" does, and jumps when it is ready, END updates later at most
 
 
@@ -121,8 +123,10 @@ def cells(seeds: List[int], ablations: bool) -> Iterator[Cell]:
             for mechanism in ("conditional", "tree"):
                 yield Cell(mechanism, t, "taught", seed)
             yield Cell("conditional", t, "not taught", seed)
+            for mechanism in ("conditional", "tree"):
+                yield Cell(mechanism, t, FROM_START, seed)
     if ablations:
-        for taught in list(TAUGHT)[2:-1]:
+        for taught in list(TAUGHT)[2:-2]:
             yield Cell("conditional", 2, taught, seeds[0])
     for seed in seeds:
         for t in (8, 1):
@@ -185,18 +189,31 @@ def trained(runner: Runner, cell: Cell) -> str:
     """Returns the folder's name of a cell's model; trains what is missing."""
     seed, arch = ["--seed", str(cell.seed)], "document_transformer_{}_tiny"
     flat, schedule = ["--arch", arch.format("conditional")], ["--context-narrow-from", str(JUMP)]
-    short = train(runner, f"s{cell.seed}-short", "short", SHORT, None, *flat, "--context-top-t", "0", *seed)
     # No document has as few sentences as the largest t: until then t plays no part, and all cells share one training.
     dense = [*flat, *schedule, "--context-top-t", "8", *seed]
-    before = train(runner, f"s{cell.seed}-long", "long", DENSE, ("begins as", short), *dense, "--selection-loss", "0")
-    window, program = window_of(cell), PROGRAMS.get(cell.taught)
-    taught = train(
-        runner, f"s{cell.seed}-{window}".replace(" ", "-"), "long", JUMP, ("goes on", before), *dense, *TAUGHT[window],
-        program=program,
-    )  # fmt: skip
+    if cell.taught == FROM_START:
+        own = [*flat, "--context-top-t", "8", "--context-narrow-from", str(10 * SHORT), *TAUGHT[FROM_START], *seed]
+        short = train(runner, f"s{cell.seed}-short-taught", "short", SHORT, None, *own)
+        start = ("begins as", short)
+        taught = train(runner, stages(cell)[0], "long", JUMP, start, *dense, *TAUGHT[FROM_START])
+    else:
+        short = train(runner, f"s{cell.seed}-short", "short", SHORT, None, *flat, "--context-top-t", "0", *seed)
+        start = ("begins as", short)
+        before = train(runner, stages(cell)[0], "long", DENSE, start, *dense, "--selection-loss", "0")
+        window, program = window_of(cell), PROGRAMS.get(cell.taught)
+        start = ("goes on", before)
+        taught = train(runner, stages(cell)[1], "long", JUMP, start, *dense, *TAUGHT[window], program=program)
     options = [*schedule, "--context-top-t", str(cell.t), *TAUGHT[cell.taught], *seed]
-    name, end = cell.name.replace(" ", "-"), 2 * END if cell.taught == WAITING else END
+    name, end = stages(cell)[-1], 2 * END if cell.taught == WAITING else END
     return train(runner, name, "long", end, ("goes on", taught), "--arch", arch.format(cell.mechanism), *options)
+
+
+def stages(cell: Cell) -> List[str]:
+    """Returns the folders' names of a cell's trainings on long documents, in order."""
+    name = cell.name.replace(" ", "-")
+    if cell.taught == FROM_START:
+        return [f"s{cell.seed}-long-taught", name]
+    return [f"s{cell.seed}-long", f"s{cell.seed}-{window_of(cell)}".replace(" ", "-"), name]
 
 
 def curve(*logs: Path) -> List[List[float]]:
@@ -258,13 +275,12 @@ def run_cell(runner: Runner, cell: Cell) -> dict:
     """Returns what a cell reached: accuracies by kind, nll at validations; trains and translates what is missing."""
     name = trained(runner, cell)
     result = build_report(runner.folder / "corpus" / "long", "test", {"": runner.translate(name)}).systems[""]
-    logs = (f"s{cell.seed}-long", f"s{cell.seed}-{window_of(cell)}".replace(" ", "-"), name)
     figures = {
         kind: [sum(figure.right for figure in part.values()), sum(figure.cases for figure in part.values())]
         for kind, part in result.accuracy.by_kind_and_distance.items()
     }
     found = shares_found(runner, name) if cell.mechanism == "tree" else None
-    nll = curve(*(runner.folder / log / "train.log" for log in logs))
+    nll = curve(*(runner.folder / log / "train.log" for log in stages(cell)))
     return {**asdict(cell), "right_of_cases": figures, "nll": nll, "found": found}
 
 
