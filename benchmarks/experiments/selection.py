@@ -10,26 +10,20 @@ selection and trees have the same parameters, and so the same model to begin wit
 """
 
 import argparse
-import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Tuple
 
-import torch
-
 from benchmarks.experiments import selection_report as report
 from benchmarks.experiments.long_range_runs import CORPORA, Runner
+from benchmarks.experiments.selection_demo import demo_name, run_demo
+from benchmarks.experiments.selection_shares import shares_found
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine
 from benchmarks.lib.store import Store
-from docnmt_fairseq.checkpoints import load_ensemble
-from docnmt_fairseq.context.conditional.key_order import mean_keys
-from docnmt_fairseq.context.conditional.tree import TreesOfBatch
-from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
 from docnmt_fairseq.evaluation.synth_report import build_report
 from docnmt_fairseq.recipes.processes import fairseq, run
 from docnmt_fairseq.recipes.training import LAST, PLUGIN, updates_of
@@ -227,50 +221,6 @@ def curve(*logs: Path) -> List[List[float]]:
     return [[update, nll] for update, nll in sorted(points.items())]
 
 
-def shares_found(runner: Runner, name: str) -> Dict[str, float]:
-    """Returns, over 20 long documents, which share of each token's exact top t a model's tree finds.
-
-    By how its leaves stand: in the order of ``keys``, or in that of the ``text``, nodes being means in both.
-    """
-    ensemble = load_ensemble(runner.folder / name / LAST, data=runner.data("long"))
-    (model,), task = ensemble.models, ensemble.task
-    found: Dict[str, float] = dict.fromkeys(("keys", "text"), 0.0)
-    wanted = 0
-
-    def watch(mechanism: TreeAttention) -> None:
-        original = mechanism.sentence_keys
-
-        def sentence_keys(encodings, q_s, selection, layout):
-            keys, choose = original(encodings, q_s, selection, layout)
-
-            def both(kernel):
-                nonlocal wanted
-                exact = kernel.choose(q_s, keys, layout, selection)
-                wanted += exact.numel()
-                text = torch.arange(len(keys))[:, None].expand(-1, keys.size(1))
-                nodes = mean_keys(keys, text, layout.plan(TreesOfBatch()))
-                beam = kernel.choose_in_tree(q_s, nodes, layout, mechanism.walk(selection))
-                chosen = choose(kernel)
-                for order, rows in (("keys", chosen), ("text", beam)):
-                    found[order] += float((exact[..., None] == rows[:, :, None]).any(-1).sum())
-                return chosen
-
-            return keys, both
-
-        mechanism.sentence_keys = sentence_keys
-
-    for part in model.modules():
-        if isinstance(part, TreeAttention):
-            watch(part)
-    task.load_dataset("valid")
-    batches = task.get_batch_iterator(task.dataset("valid"), max_tokens=650, num_workers=0)
-    with torch.no_grad():
-        for sample in batches.next_epoch_itr(shuffle=False):
-            net_input = sample["net_input"]
-            model.encoder(net_input["src_tokens"], net_input["src_lengths"], layout=net_input["layout"])
-    return {order: number / wanted for order, number in found.items()}
-
-
 def run_cell(runner: Runner, cell: Cell) -> dict:
     """Returns what a cell reached: accuracies by kind, nll at validations; trains and translates what is missing."""
     name = trained(runner, cell)
@@ -282,42 +232,6 @@ def run_cell(runner: Runner, cell: Cell) -> dict:
     found = shares_found(runner, name) if cell.mechanism == "tree" else None
     nll = curve(*(runner.folder / log / "train.log" for log in stages(cell)))
     return {**asdict(cell), "right_of_cases": figures, "nll": nll, "found": found}
-
-
-SHARED = ("corpus", "data", "sentence")  # what demos of one seed have in common, whatever t
-
-
-def run_demo(work: Path, seed: int, t: int) -> dict:
-    """Returns what the demo reached: accuracy by kind and group of distances, nll by epoch; runs it if need be."""
-    folder = work / demo_name(seed, t)
-    other = work / demo_name(seed, 4)
-    if not folder.exists() and other.exists():
-        for shared in SHARED:
-            shutil.copytree(other / shared, folder / shared)
-    environment = {**os.environ, "SEED": str(seed), "TOP_T": str(t)}
-    translations = folder / "conditional" / "generate.log"
-    with open(folder.with_suffix(".log"), "a", encoding="utf-8") as log:
-        demo = ["bash", str(ROOT / "scripts" / "demo.sh"), str(folder)]
-        status = subprocess.run(demo, env=environment, stdout=log, stderr=log).returncode
-    if status and not translations.exists():  # the demo also ends so if a model is not as good as it should be
-        raise SystemExit(f"{folder.with_suffix('.log')}: the demo failed")
-    result = build_report(folder / "corpus", "test", {"": translations}).systems[""]
-    groups: Dict[str, Dict[str, List[int]]] = {}
-    for kind, by_distance in result.accuracy.by_kind_and_distance.items():
-        for distance, figure in by_distance.items():
-            group = next(f"{low}-{high}" for low, high in report.GROUPS if low <= distance <= high)
-            sums = groups.setdefault(kind, {}).setdefault(group, [0, 0])
-            sums[0] += figure.right
-            sums[1] += figure.cases
-    log_of_epochs = (folder / "conditional" / "train.log").read_text(encoding="utf-8")
-    epochs = re.findall(r"valid on .* nll_loss ([\d.]+) .* num_updates (\d+)", log_of_epochs)
-    nll = [[int(updates), float(nll)] for nll, updates in epochs]
-    return {"seed": seed, "t": t, "right_of_cases": groups, "nll": nll}
-
-
-def demo_name(seed: int, t: int) -> str:
-    """Returns what a demo is called."""
-    return f"demo-{seed}" + (f"-t{t}" if t != 4 else "")
 
 
 def main() -> None:

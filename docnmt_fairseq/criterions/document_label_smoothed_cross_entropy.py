@@ -41,7 +41,7 @@ class DocumentLabelSmoothedCrossEntropyConfig(LabelSmoothedCrossEntropyCriterion
 
 @register_criterion("document_label_smoothed_cross_entropy", dataclass=DocumentLabelSmoothedCrossEntropyConfig)
 class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
-    """The same loss as ``label_smoothed_cross_entropy`` at a third of its time and memory, with more in the log.
+    """The same loss as ``label_smoothed_cross_entropy`` in less time and memory, with more in the log.
 
     Logged in bits a token: ``first_nll_loss`` and ``later_nll_loss`` of the sentences that open their documents and of
     all others, of samples that say which are which (``document_translation``); with ``report_cxmi``, in validation
