@@ -55,6 +55,28 @@ LINES = [
     ("ru", "Ты сказал «вы».", None, None),
     ("ru", "Он выше, тыква, новый вывод", None, None),
 ]
+# Every form, as grammars list them; each shows its register by itself, in the middle of a sentence.
+FORMS = {
+    ("de", "du"): "du dich dir dein deine deinem deinen deiner deines",
+    ("de", "Sie"): "Sie Ihnen Ihr Ihre Ihrem Ihren Ihrer Ihres",
+    ("fr", "tu"): "tu te toi ton ta tes t'aime t’aime",
+    ("fr", "vous"): "vous votre vos vôtre vôtres",
+    ("es", "tú"): "tú te ti contigo tu tus tuyo tuya tuyos tuyas vosotros vosotras vuestro vuestra vuestros vuestras",
+    ("es", "usted"): "usted ustedes Ud. Uds. Vd. Vds.",
+    ("ru", "ты"): "ты тебя тебе тобой тобою твой твоего твоему твоим твоём твоем твоя твоей твоею твою твоё твое твои "
+    "твоих твоими",
+    ("ru", "вы"): "вы вас вам вами ваш вашего вашему вашим вашем ваша вашей вашею вашу ваше ваши ваших вашими",
+}
+
+
+@pytest.mark.parametrize("language, register", FORMS)
+def test_every_form_shows_its_register(language, register):
+    rule = RULES[language]()
+    for form in FORMS[language, register].split():
+        assert rule.register_of(f"xx {form} xx") == register, form
+        assert rule.register_of(f"xx{form}xx") is None, form
+        if language != "de":
+            assert rule.register_of(f"xx {form.capitalize()} xx") == register, form
 
 
 @pytest.mark.parametrize("language, line, shown, labelled", LINES)
