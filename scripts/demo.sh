@@ -14,7 +14,7 @@ OUT=$(mkdir -p "${1:-$ROOT/demo}" && cd "${1:-$ROOT/demo}" && pwd)
 SEED=${SEED:-1}
 UPDATES=${UPDATES:-2000}
 TOP_T=${TOP_T:-4}
-NARROW_FROM=$((UPDATES * 85 / 100)) # until then all sentences; the selection is taught in the last 150 updates before
+NARROW_FROM=$((UPDATES * 85 / 100)) # until then all sentences, by which the selection is taught what to keep
 
 declare -A training=() # name → process
 trap '[ ${#training[@]} = 0 ] || kill "${training[@]}" 2>/dev/null || true' EXIT

@@ -10,6 +10,7 @@ selection and trees have the same parameters, and so the same model to begin wit
 """
 
 import argparse
+import itertools
 import re
 import shlex
 import shutil
@@ -80,7 +81,7 @@ PACE = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A model of the table: ``taught``: the options of its selection loss, by name."""
+    """A model of the table; ``taught``: how its selection is, one of ``TAUGHT``."""
 
     mechanism: str
     t: int
@@ -90,44 +91,43 @@ class Cell:
     @property
     def name(self) -> str:
         """Returns the name of its folder."""
-        return f"s{self.seed}-{self.taught}-{self.mechanism}-t{self.t}"
+        return f"s{self.seed}-{self.taught.replace(', ', ' ').replace(' ', '-')}-{self.mechanism}-t{self.t}"
 
 
+WINDOW = ["--selection-loss-phase", "window"]  # from DENSE to JUMP
 TAUGHT = {
-    "taught": [],  # as the presets
-    "not taught": ["--selection-loss", "0"],
-    "weight 0.1": ["--selection-loss", "0.1"],
-    "weight 0.01": ["--selection-loss", "0.01"],
-    "weight 10": ["--selection-loss", "10"],
-    "temperature 1": ["--selection-loss-temperature", "1"],
-    "always": ["--selection-loss-phase", "always"],
-    "gradient into states": [],  # selection_into_states.py
-    "taught from the start": ["--selection-loss-phase", "dense"],
-    "taught until 0.95": ["--context-narrow-when", "0.95"],
+    "from the start": [],  # as the presets: while all sentences are seen, on short documents, too
+    "in a window": WINDOW,
+    "not": ["--selection-loss", "0"],
+    "in a window, weight 0.1": [*WINDOW, "--selection-loss", "0.1"],
+    "in a window, weight 0.01": [*WINDOW, "--selection-loss", "0.01"],
+    "in a window, weight 10": [*WINDOW, "--selection-loss", "10"],
+    "in a window, temperature 1": [*WINDOW, "--selection-loss-temperature", "1"],
+    "in a window, and after it": ["--selection-loss-phase", "always"],
+    "in a window, gradient into states": WINDOW,  # selection_into_states.py
+    "in a window, until mass is 0.95": [*WINDOW, "--context-narrow-when", "0.95"],
 }
-PROGRAMS = {"gradient into states": [sys.executable, "-m", "benchmarks.experiments.selection_into_states"]}
-FROM_START = "taught from the start"  # while all sentences are seen, on short documents, too
-WAITING = "taught until 0.95"  # begins as "taught" does, and jumps when it is ready, END updates later at most
+PROGRAMS = {"in a window, gradient into states": [sys.executable, "-m", "benchmarks.experiments.selection_into_states"]}
+FROM_START, IN_WINDOW, NOT = list(TAUGHT)[:3]
+WAITING = list(TAUGHT)[-1]  # begins as IN_WINDOW does, and jumps when it is ready, END updates later at most
 
 
-def cells(seeds: List[int], ablations: bool) -> Iterator[Cell]:
+def cells(seeds: List[int], kept: List[int], ablations: bool) -> Iterator[Cell]:
     """Yields the cells, the most telling first."""
     for seed in seeds:
-        for t in (4, 2):
-            for mechanism in ("conditional", "tree"):
-                yield Cell(mechanism, t, "taught", seed)
-            yield Cell("conditional", t, "not taught", seed)
+        for t in kept:
             for mechanism in ("conditional", "tree"):
                 yield Cell(mechanism, t, FROM_START, seed)
-    if ablations:
-        for taught in list(TAUGHT)[2:-2]:
-            yield Cell("conditional", 2, taught, seeds[0])
+    if not ablations:
+        return
     for seed in seeds:
-        for t in (8, 1):
+        for t in kept:
+            yield Cell("conditional", t, NOT, seed)
             for mechanism in ("conditional", "tree"):
-                yield Cell(mechanism, t, "taught", seed)
-        for t in (4, 2):
+                yield Cell(mechanism, t, IN_WINDOW, seed)
             yield Cell("conditional", t, WAITING, seed)
+        for taught in list(TAUGHT)[3:-1]:
+            yield Cell("conditional", 2, taught, seed)
 
 
 def train(
@@ -176,7 +176,7 @@ def train(
 
 def window_of(cell: Cell) -> str:
     """Returns how the selection is taught until the jump may come."""
-    return "taught" if cell.taught == WAITING else cell.taught
+    return IN_WINDOW if cell.taught == WAITING else cell.taught
 
 
 def trained(runner: Runner, cell: Cell) -> str:
@@ -204,10 +204,10 @@ def trained(runner: Runner, cell: Cell) -> str:
 
 def stages(cell: Cell) -> List[str]:
     """Returns the folders' names of a cell's trainings on long documents, in order."""
-    name = cell.name.replace(" ", "-")
     if cell.taught == FROM_START:
-        return [f"s{cell.seed}-long-taught", name]
-    return [f"s{cell.seed}-long", f"s{cell.seed}-{window_of(cell)}".replace(" ", "-"), name]
+        return [f"s{cell.seed}-long-taught", cell.name]
+    window = window_of(cell).replace(", ", " ").replace(" ", "-")
+    return [f"s{cell.seed}-long", f"s{cell.seed}-{window}", cell.name]
 
 
 def curve(*logs: Path) -> List[List[float]]:
@@ -240,8 +240,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "work" / "selection", help="folder for corpora and models")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
     parser.add_argument("--seeds", nargs="+", type=int, help="default: 1 2 3; of the demo 1 to 10")
-    parser.add_argument("--top-t", type=int, default=4, help="demo: sentences that are selected (default: 4)")
-    parser.add_argument("--ablations", action="store_true", help="long: other weights, phases and temperatures, too")
+    parser.add_argument("--top-t", nargs="+", type=int, help="sentences that are selected (default: 4; long: 4 2 8 1)")
+    parser.add_argument("--ablations", action="store_true", help="long: other phases, weights, temperatures, too")
     parser.add_argument("--documents", nargs=3, type=int, default=(8000, 800, 100), metavar=("SHORT", "LONG", "TEST"))
     args = parser.parse_args()
     stored = Store(args.results / "selection.json")
@@ -249,15 +249,14 @@ def main() -> None:
     stored.called(call(None))
     args.work.mkdir(parents=True, exist_ok=True)
     if args.part == "demo":
-        for seed in args.seeds or range(1, 11):
-            name = demo_name(seed, args.top_t)
-            stored.add(name, run_demo(args.work, seed, args.top_t))
-            print(report.demo_line(stored.runs[name]), flush=True)
+        for t, seed in itertools.product(args.top_t or [4], args.seeds or range(1, 11)):
+            stored.add(demo_name(seed, t), run_demo(args.work, seed, t))
+            print(report.demo_line(stored.runs[demo_name(seed, t)]), flush=True)
     else:
         runner = Runner(args.work)
         assert set(PACE) == set(CORPORA)
         runner.corpora(args.documents[:2], args.documents[2])
-        for cell in cells(args.seeds or [1, 2, 3], args.ablations):
+        for cell in cells(args.seeds or [1, 2, 3], args.top_t or [4, 2, 8, 1], args.ablations):
             stored.add(cell.name, run_cell(runner, cell))
             print(report.line(stored.runs[cell.name]), flush=True)
     report.write(stored, args.results)

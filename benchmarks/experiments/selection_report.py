@@ -8,7 +8,7 @@ from benchmarks.lib.store import Store
 from docnmt_fairseq.evaluation.plots import COLOURS
 
 GROUPS = ((1, 3), (4, 6), (7, 9), (10, 12))  # of the demo's distances
-ORDER = ("not taught", "taught")
+ORDER = ("not", "in a window", "from the start")
 TEXT = """\
 Documents of 104 to 120 sentences of 4 words, two kinds of words decided by an earlier sentence, at distances drawn
 evenly from 1 to 100. One model a seed learns with all sentences: {short} updates on short documents, {dense} on long

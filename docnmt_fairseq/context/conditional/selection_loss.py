@@ -2,7 +2,7 @@
 
 Hard selection passes a gradient to R of what was selected, and to nothing else: a sentence that ought to be found and
 is not teaches nothing. While all sentences are kept, attention itself says which of them matter; the selection is
-taught to predict that, for some updates before anything is left out.
+taught to predict that until something is left out.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from docnmt_fairseq.context.conditional.selection import KeptSentences, Selectio
 from docnmt_fairseq.layers.auxiliary_losses import AuxiliaryLoss, HandIn
 from docnmt_fairseq.options import Choices, option
 
-PHASES = Choices(("window", "dense", "always"))
+PHASES = Choices(("dense", "window", "always"))
 SELECTED_MASS = "selected_mass"  # in the log
 
 
@@ -30,10 +30,10 @@ class SelectionLossOptions:
         "presets that select: 1", minimum=0,
     )  # fmt: skip
     selection_loss_phase: str = option(
-        "window", "when it acts: window: in the updates before narrowing begins; dense: in all of these; always: after "
-        "it, too", names=PHASES,
+        "dense", "when it acts: dense: in all updates before narrowing begins; window: in the last of these; always: "
+        "after it, too", names=PHASES,
     )  # fmt: skip
-    selection_loss_updates: int = option(150, "updates of that window", minimum=1)
+    selection_loss_updates: int = option(150, "updates of the window", minimum=1)
     selection_loss_temperature: float = option(0.5, "τ of the prediction softmax(R/τ)", minimum=0.01)
 
 
