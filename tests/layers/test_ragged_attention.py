@@ -61,6 +61,22 @@ def test_attention_equals_a_loop_over_rows(kind, dtype, data):
         torch.testing.assert_close(one, other, **TOLERANCE[dtype])
 
 
+def test_half_type_is_computed_in_float32_on_a_cpu():
+    """Softmax and sums are float32's; only what comes out is rounded."""
+    rows = Ragged(np.array([40, 7, 23]))
+    plan, generator = AttentionPlan(rows, rows), torch.Generator().manual_seed(1)
+    half = [torch.randn(rows.total, 2, 8, generator=generator).bfloat16() for _ in range(3)]
+    whole = [part.float().requires_grad_() for part in half]
+    half = [part.requires_grad_() for part in half]
+    found, expected = ragged_attention(*half, plan), ragged_attention(*whole, plan)
+    assert torch.equal(found, expected.detach().bfloat16())
+    weights = torch.randn(found.shape, generator=generator).bfloat16()
+    of_half = torch.autograd.grad((found * weights).sum(), half)
+    of_whole = torch.autograd.grad((expected * weights.float()).sum(), whole)
+    for one, other in zip(of_half, of_whole):
+        assert torch.equal(one, other.bfloat16())
+
+
 def test_a_row_of_keys_seen_twice_is_refused():
     rows = Ragged(np.array([2, 1]))
     with pytest.raises(ValueError, match="two rows of queries"):

@@ -11,7 +11,7 @@ from docnmt_fairseq.tasks.auxiliary_losses import auxiliary_means, with_auxiliar
 from tests.support import toy
 
 CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "2", "--context-init", "xavier"]
-DENSE = [*CONDITIONAL, "--context-narrow-from", "100", "--selection-loss-phase", "dense"]
+DENSE = [*CONDITIONAL, "--context-narrow-from", "100"]
 
 
 class Part(nn.Module):

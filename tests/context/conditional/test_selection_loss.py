@@ -128,13 +128,14 @@ def test_gradients_reach_the_selection_and_its_encodings_only(kind, update):
 @pytest.mark.parametrize(
     ("phase", "expected"),
     [
-        ("window", {6: False, 7: True, 9: True, 10: False}),
-        ("dense", {0: True, 9: True, 10: False}),
-        ("always", {0: True, 10: True}),
+        ({}, {0: True, 9: True, 10: False}),
+        ({"selection_loss_phase": "dense"}, {0: True, 9: True, 10: False}),
+        ({"selection_loss_phase": "window"}, {6: False, 7: True, 9: True, 10: False}),
+        ({"selection_loss_phase": "always"}, {0: True, 10: True}),
     ],
 )
 def test_acts_in_its_phase(phase, expected):
-    built = mechanism(context_narrow_from=10, selection_loss_phase=phase, selection_loss_updates=3)
+    built = mechanism(context_narrow_from=10, selection_loss_updates=3, **phase)
     assert {update: bool(handed_in(built, update).losses) for update in expected} == expected
 
 
