@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, setup_task
 from omegaconf import DictConfig, OmegaConf
@@ -20,6 +20,7 @@ TASKS = {
     "document_translation": "document_translation",
     "concatenated_translation": "concatenated_translation",
 }
+ALONE = {"concatenate_source": 1, "concatenate_target": 1}  # a window without context
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,26 @@ def _task_config(trained: DictConfig, folder: Path, languages: Tuple[str, str], 
     of_model: List[Optional[str]] = [settings.get("source_lang"), settings.get("target_lang")]
     if None not in of_model and of_model != list(languages):
         raise InputError(f"--data {folder}: is {'-'.join(languages)}, the model {'-'.join(map(str, of_model))}")
-    if TASKS[name] != "document_translation" and view.given:
-        options = " ".join(f"--{option.replace('_', '-')}" for option in view.given)
-        raise InputError(f"{options}: not with a model of {name}, which reads windows of sentences")
     for language in languages:
         if not (folder / DATA_BIN / f"dict.{language}.txt").is_file():
             raise InputError(f"--data {folder}: lacks {DATA_BIN}/dict.{language}.txt")
-    settings.update(view.given, _name=TASKS[name], data=str(folder / DATA_BIN), eval_bleu=False)
+    settings.update(_as_options(view, name), _name=TASKS[name], data=str(folder / DATA_BIN), eval_bleu=False)
     settings.update(zip(("source_lang", "target_lang"), languages))
     settings.setdefault("seed", 1)
     return OmegaConf.create(settings)
+
+
+def _as_options(view: DocumentView, name: str) -> Mapping[str, object]:
+    """A view in the options of the task that translates what a task trained.
+
+    Raises:
+        InputError: it divides documents, of which a window has no pieces.
+    """
+    given = view.given
+    if TASKS[name] == "document_translation":
+        return given
+    context = given.pop("context", None)
+    if given:
+        options = " ".join(f"--{option.replace('_', '-')}" for option in given)
+        raise InputError(f"{options}: not with a model of {name}, which reads windows of sentences")
+    return ALONE if context == "none" else {}

@@ -64,6 +64,20 @@ def test_concatenation(prepared, tmp_path, target):
         translator(trained, prepared, view=DocumentView(context_overlap=1))
 
 
+@pytest.mark.parametrize("target", ["1", "2"])
+def test_concatenation_without_context(prepared, tmp_path, target):
+    options = ["--concatenate-source", "2", "--concatenate-target", target, "--segment-embeddings"]
+    trained = toy.train(
+        prepared / "data-bin", tmp_path, *options, "--max-update", "30", task="concatenated_translation",
+        arch="concatenation_transformer",
+    )  # fmt: skip
+    document = [line for line in LINES[2] if line != "<p>"]
+    true = translator(trained, prepared, view=DocumentView(context="document")).translate([document])
+    alone = translator(trained, prepared, view=DocumentView(context="none")).translate([document])
+    assert true == translator(trained, prepared).translate([document]) != alone
+    assert alone == [[line for (line,) in translator(trained, prepared).translate([[line] for line in document])]]
+
+
 def test_fairseqs_own_model(prepared, tmp_path):
     trained = toy.train(prepared / "data-bin", tmp_path, "--max-update", "8", task="translation", arch="transformer")
     assert_as_generated(trained, prepared)
