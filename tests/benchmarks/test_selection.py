@@ -29,15 +29,24 @@ def test_long_documents_flat_and_tree_from_one_model(tmp_path, monkeypatch):
     for name, updates in (("SHORT", 4), ("DENSE", 2), ("JUMP", 3), ("END", 4)):
         monkeypatch.setattr(selection, name, updates)
     monkeypatch.setitem(selection.PACE, "long", [*selection.PACE["long"][:-1], "1"])
-    wanted = [selection.Cell(mechanism, 4, "taught", 1) for mechanism in ("conditional", "tree")]
-    monkeypatch.setattr(selection, "cells", lambda seeds, ablations: wanted)
+    kinds = ((mechanism, taught) for taught in selection.TAUGHT for mechanism in ("conditional", "tree"))
+    wanted = [selection.Cell(mechanism, 4, taught, 1) for mechanism, taught in list(kinds)[:4]]
+    monkeypatch.setattr(selection, "cells", lambda seeds, kept, ablations: wanted)
     command = ["selection", "long", "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--documents"]
     monkeypatch.setattr("sys.argv", [*command, "24", "4", "2"])
     selection.main()
     runs = json.loads((tmp_path / "selection.json").read_text())["runs"]
     assert set(runs) == {cell.name for cell in wanted}
-    flat, tree = (runs[cell.name] for cell in wanted)
-    assert flat["nll"][:3] == tree["nll"][:3] and [update for update, _ in flat["nll"]] == [1, 2, 3, 4]
-    assert flat["found"] is None and 0.2 < tree["found"]["text"] < tree["found"]["keys"] <= 1
+    for flat, tree in zip(*[iter(runs[cell.name] for cell in wanted)] * 2):
+        assert flat["nll"][:3] == tree["nll"][:3] and [update for update, _ in flat["nll"]] == [1, 2, 3, 4]
+        assert flat["found"] is None and 0.2 < tree["found"]["text"] < tree["found"]["keys"] <= 1
+    assert runs[wanted[0].name]["nll"] != runs[wanted[2].name]["nll"]
     assert (tmp_path / "selection.png").stat().st_size > 0
-    assert "| tree | taught | 4 |" in (tmp_path / "selection.md").read_text()
+    assert "| tree | in a window | 4 |" in (tmp_path / "selection.md").read_text()
+
+
+def test_the_most_telling_cells_come_first_and_ablations_when_asked_for():
+    cells = list(selection.cells([1, 2], [4, 2], ablations=False))
+    assert len(cells) == len(set(cells)) == 8 and {cell.taught for cell in cells} == {selection.FROM_START}
+    more = list(selection.cells([1, 2], [4, 2], ablations=True))
+    assert more[:8] == cells and {cell.taught for cell in more} == set(selection.TAUGHT)
