@@ -1,0 +1,77 @@
+"""The report on the handbooks, of a recipe's output made here."""
+
+import sys
+
+import pytest
+
+from benchmarks.experiments import manuals, manuals_report
+from docnmt_fairseq.evaluation.register import RULES
+
+REFERENCE = ["Klick hier.", "Hast du es?", "Das ist gut.", "Du siehst es.", "Dein Haus.", "Nimm dich in Acht.", ""]
+POLITE = ["Öffnen Sie es.", "Haben Sie es?", "Gut.", "Sehen Sie.", "Sind Sie da?", ""]
+SURE = RULES["de"]()
+
+
+@pytest.fixture
+def work(tmp_path):
+    """A start, a model that says Sie to everybody and one that gets one wrong, both on both test sets."""
+    text, raw = tmp_path / "data" / "text", tmp_path / "raw"
+    for folder in (text, raw):
+        folder.mkdir(parents=True)
+    reference = [*REFERENCE, *POLITE]
+    for split, name in (("test", "test"), ("test1", "unseen")):
+        (text / f"{split}.de").write_text("\n".join(reference) + "\n", encoding="utf-8")
+        (text / f"{split}.en").write_text("".join("a | b\n" if line else "\n" for line in reference), encoding="utf-8")
+        labels = [(number, SURE.register_of(line)) for number, line in enumerate(reference)]
+        rows = "".join(f"{number}\t{label}\n" for number, label in labels if label)
+        (raw / f"{name}.register.tsv").write_text(rows, encoding="utf-8")
+        (raw / f"{name}.documents.tsv").write_text("0\t6\tone\n7\t5\tother\n", encoding="utf-8")
+    wrong = [line.replace("Dein Haus", "Haben Sie ein Haus") for line in reference]
+    polite = [line and "Haben Sie es?" for line in reference]
+    for name, lines in (("start", None), ("sentence-1", polite), ("conditional-1", wrong)):
+        folder = tmp_path / "models" / name
+        folder.mkdir(parents=True)
+        validations = ((100, 6.5), (200, 6.0), (300, 6.25))
+        rows = [
+            f'x | {{"valid_nll_loss": "{loss}", "valid_num_updates": "{update}"}}\n' for update, loss in validations
+        ]
+        (folder / "train.log").write_text("".join(rows), encoding="utf-8")
+        for test_set in ("test", "unseen") if lines else ():
+            (folder / f"{test_set}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_register_is_counted_by_distance(work):
+    test_set = manuals.test_set_of(work, "test", "test", work / "raw", SURE)
+    assert test_set.distances == [None, None, 1, 2, 1, 1, None, 1, 1, 2, 1]
+    assert [label is not None for label in test_set.labels] == [False, True, False, *[True] * 5, False, True, True]
+    assert test_set.right_by_distance(("conditional", 1), SURE) == {
+        "1": (3, 4), "2–3": (2, 2), "4–8": (0, 0), "9 and more": (0, 0), "none before": (2, 2),
+    }  # fmt: skip
+    assert test_set.right_by_distance(("sentence", 1), SURE)["1"] == (2, 4)
+
+
+def test_every_distance_has_a_group():
+    assert [manuals.group_of(distance) for distance in (None, 1, 2, 3, 4, 8, 9, 99)] == [
+        "none before", "1", "2–3", "2–3", "4–8", "4–8", "9 and more", "9 and more",
+    ]  # fmt: skip
+
+
+def test_the_report_shows_table_curves_and_documents_and_keeps_findings(work, tmp_path, monkeypatch):
+    (work / "table.md").write_text("# Handbooks\n\nthe table\n", encoding="utf-8")
+    command = ["manuals", "--work", str(work), "--raw", str(work / "raw"), "--results", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", command)
+    manuals.main()
+    report = (tmp_path / "manuals.md").read_text(encoding="utf-8")
+    assert "the table" in report and "| conditional | 75.0 (4) | 100.0 (2) | – | – | 100.0 (2) |" in report
+    assert "one: du" in report and "other: Sie" in report
+    assert "| a \\| b | Dein Haus. | Haben Sie es? | Haben Sie ein Haus. |" in report
+    assert (tmp_path / "manuals.png").stat().st_size > 0 and str(tmp_path) not in report
+    said = f"{manuals_report.FINDINGS}\n\nIt works.\n\n"
+    (tmp_path / "manuals.md").write_text(report.replace("## Side by side", f"{said}## Side by side"), encoding="utf-8")
+    manuals.main()
+    assert (tmp_path / "manuals.md").read_text(encoding="utf-8").count(said) == 1
+
+
+def test_a_curve_is_what_the_log_validates(work):
+    assert manuals_report.curve(work / "models" / "start" / "train.log") == [(100, 6.5), (200, 6.0), (300, 6.25)]
