@@ -259,7 +259,7 @@ def main() -> None:
         for cell in cells(args.seeds or [1, 2, 3], args.top_t or [4, 2, 8, 1], args.ablations):
             stored.add(cell.name, run_cell(runner, cell))
             print(report.line(stored.runs[cell.name]), flush=True)
-    report.write(stored, args.results)
+    report.write(stored, args.results, report.Schedule(SHORT, DENSE, JUMP, END), list(TAUGHT))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def test_the_demo_says_its_worst_group_of_distances(tmp_path):
     stored = Store(tmp_path / "selection.json")
     stored.facts.update(machine="here", calls=["command"])
     stored.add(selection.demo_name(3, 2), run)
-    selection_report.write(stored, tmp_path)
+    selection_report.write(stored, tmp_path, selection_report.Schedule(4, 2, 3, 4), list(selection.TAUGHT))
     assert "| 2 | 3 | 100.0 | 95.0 | 90.0 | 0.250 | 0.300 |" in (tmp_path / "selection.md").read_text()
 
 
@@ -42,7 +42,7 @@ def test_long_documents_flat_and_tree_from_one_model(tmp_path, monkeypatch):
         assert flat["found"] is None and 0.2 < tree["found"]["text"] < tree["found"]["keys"] <= 1
     assert runs[wanted[0].name]["nll"] != runs[wanted[2].name]["nll"]
     assert (tmp_path / "selection.png").stat().st_size > 0
-    assert "| tree | in a window | 4 |" in (tmp_path / "selection.md").read_text()
+    assert "| tree | in a window | 4 | 1 |" in (tmp_path / "selection.md").read_text()
 
 
 def test_the_most_telling_cells_come_first_and_ablations_when_asked_for():
