@@ -6,6 +6,7 @@ python -m benchmarks.experiments.selection_into_states …    (as fairseq-train)
 from fairseq_cli.train import cli_main
 from torch import Tensor
 
+from docnmt_fairseq import register
 from docnmt_fairseq.context.conditional.selection_loss import SelectionLoss
 
 
@@ -14,5 +15,6 @@ def as_they_are(x: Tensor) -> Tensor:
 
 
 if __name__ == "__main__":
+    register()
     SelectionLoss.given = staticmethod(as_they_are)
     cli_main()

@@ -31,16 +31,18 @@ def test_long_documents_flat_and_tree_from_one_model(tmp_path, monkeypatch):
     monkeypatch.setitem(selection.PACE, "long", [*selection.PACE["long"][:-1], "1"])
     kinds = ((mechanism, taught) for taught in selection.TAUGHT for mechanism in ("conditional", "tree"))
     wanted = [selection.Cell(mechanism, 4, taught, 1) for mechanism, taught in list(kinds)[:4]]
+    wanted.append(selection.Cell("conditional", 4, next(iter(selection.PROGRAMS)), 1))
     monkeypatch.setattr(selection, "cells", lambda seeds, kept, ablations: wanted)
     command = ["selection", "long", "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--documents"]
     monkeypatch.setattr("sys.argv", [*command, "24", "4", "2"])
     selection.main()
     runs = json.loads((tmp_path / "selection.json").read_text())["runs"]
     assert set(runs) == {cell.name for cell in wanted}
-    for flat, tree in zip(*[iter(runs[cell.name] for cell in wanted)] * 2):
+    of_cells = [runs[cell.name] for cell in wanted]
+    for flat, tree in (of_cells[:2], of_cells[2:4]):
         assert flat["nll"][:3] == tree["nll"][:3] and [update for update, _ in flat["nll"]] == [1, 2, 3, 4]
         assert flat["found"] is None and 0.2 < tree["found"]["text"] < tree["found"]["keys"] <= 1
-    assert runs[wanted[0].name]["nll"] != runs[wanted[2].name]["nll"]
+    assert of_cells[0]["nll"] != of_cells[2]["nll"]
     assert (tmp_path / "selection.png").stat().st_size > 0
     assert "| tree | in a window | 4 | 1 |" in (tmp_path / "selection.md").read_text()
 
