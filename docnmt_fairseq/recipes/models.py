@@ -5,7 +5,7 @@ sizes are presets of the architectures.
 """
 
 from dataclasses import dataclass, field
-from typing import Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH
@@ -17,7 +17,7 @@ COMMON = [
 ]  # fmt: skip
 SMOKE = ["--lr", "0.003", "--warmup-updates", "10", "--dropout", "0"]  # instead, in a smoke run
 # Vaswani et al. (2017) sec. 6.1; the allowance is for the targets of several sentences that concatenation has.
-SEARCH = ["--beam", "4", "--lenpen", "0.6", "--max-len-a", "1.5", "--max-len-b", "50"]
+SEARCH: Dict[str, Any] = {"beam": 4, "lenpen": 0.6, "max_len_a": 1.5, "max_len_b": 50}
 _MEMORY_3 = ["--memory-contexts", "3", "--memory-combination", "parallel"]
 _HAN_TARGET = ["--target-context-attention", "han"]
 

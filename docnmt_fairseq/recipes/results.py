@@ -1,9 +1,8 @@
 """What a recipe finds out about its trained models: translations of its test sets, their scores, differences."""
 
-import json
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Tuple
 
 from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.corpus.steps import Steps, sha256
@@ -12,6 +11,7 @@ from docnmt_fairseq.evaluation.postprocess import read_translation
 from docnmt_fairseq.evaluation.texts import References, read_references, read_text
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig
 from docnmt_fairseq.recipes.models import Model
+from docnmt_fairseq.recipes.result_files import ResultFiles, read_json, write_json
 from docnmt_fairseq.recipes.scoring import Scores, compared, metric_scores, metrics_of, scores_of
 from docnmt_fairseq.recipes.training import translate
 
@@ -44,11 +44,15 @@ class Results:
             for test_set in self.dataset.test_sets:
                 metrics_of(self.dataset.scores, test_set, self.references(test_set), self.paths, self.smoke)
 
+    def text_of(self, test_set: str) -> Tuple[Path, Path]:
+        """Source and target of a test set, as prepared."""
+        split, text = self.dataset.test_sets[test_set], self.data / "text"
+        return text / f"{split}.{self.options['source_lang']}", text / f"{split}.{self.options['target_lang']}"
+
     def references(self, test_set: str) -> References:
         """A test set, as prepared."""
-        split, options = self.dataset.test_sets[test_set], self.options
-        text = [self.data / "text" / f"{split}.{options[side]}" for side in ("target_lang", "source_lang")]
-        return read_references(text[:1], text[1])
+        source, target = self.text_of(test_set)
+        return read_references([target], source)
 
     def translate(self, folder: Path, chosen: Model, tokens: int, cpu: bool) -> None:
         """Translates the test sets with a model and scores them: ``generate.log``, ``test.txt``, ``scores.json``.
@@ -63,34 +67,49 @@ class Results:
             InputError: it failed.
         """
         subwords = self.options["subwords"] != "none" and not self.options["edits_of"]
-        trained = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        trained = read_json(folder / "training.json")
         for test_set, split in self.dataset.test_sets.items():
-            inputs, log = {"model": trained}, file_of(folder, "generate.log", test_set)
+            files = ResultFiles(folder, test_set)
+            inputs, log = {"model": trained}, files.named("generate.log")
             if test_set != TEST:  # a training depends on the first one's counts, on no other's
                 inputs["text"] = sha256(self.data / "subword" / f"{split}.{self.options['source_lang']}")
             action = partial(translate, self.data / "data-bin", split, folder, log, chosen, tokens, subwords, cpu)
-            self.steps.run(_step("translate", folder, test_set), inputs, [log], action)
-            self._score(folder, test_set, log)
+            self.steps.run(files.step("translate"), inputs, [log], action)
+            self._score(files, log)
 
-    def _score(self, folder: Path, test_set: str, log: Path) -> None:
-        text, scores = text_of(folder, test_set), file_of(folder, "scores.json", test_set)
-        further = self.dataset.scores
-        inputs: Dict[str, Any] = {"log": sha256(log)}
-        if further.metrics:
-            inputs["metrics"] = [further.metrics, further.options]
-            inputs["files"] = {file: sha256(path) for file, path in self.paths.items()}
+    def _score(self, files: ResultFiles, log: Path) -> None:
+        scores = files.named("scores.json")
 
         def action() -> None:
-            found = read_translation(self.data, self.dataset.test_sets[test_set], log)
+            found = read_translation(self.data, self.dataset.test_sets[files.test_set], log)
             values = scores_of(found, post_editing=self.dataset.post_edits_of is not None)
-            atomic_write_bytes(text, "".join(f"{line}\n" for line in found.text).encode())
-            if further.metrics:
-                references = self.references(test_set)
-                metrics = metrics_of(further, test_set, references, self.paths, self.smoke)
-                values["metrics"] = metric_scores(metrics, read_text(text, references, "score"), self.paths)
-            _write(scores, values)
+            atomic_write_bytes(files.text, "".join(f"{line}\n" for line in found.text).encode())
+            write_json(scores, {**values, **self.further_scores(files)})
 
-        self.steps.run(_step("score", folder, test_set), inputs, [text, scores], action)
+        inputs = {"log": sha256(log), **self.further_inputs()}
+        self.steps.run(files.step("score"), inputs, [files.text, scores], action)
+
+    def further_inputs(self) -> Dict[str, Any]:
+        """What the scores of further metrics depend on beside the translation; nothing if there are none."""
+        if not self.dataset.scores.metrics:
+            return {}
+        files = {file: sha256(path) for file, path in self.paths.items()}
+        return {"metrics": [self.dataset.scores.metrics, self.dataset.scores.options], "files": files}
+
+    def further_scores(self, files: ResultFiles) -> Scores:
+        """The scores of a translation by further metrics, under ``metrics``; nothing if there are none.
+
+        Args:
+            files: where the text is.
+
+        Raises:
+            InputError: a metric lacks something.
+        """
+        if not self.dataset.scores.metrics:
+            return {}
+        references = self.references(files.test_set)
+        metrics = metrics_of(self.dataset.scores, files.test_set, references, self.paths, self.smoke)
+        return {"metrics": metric_scores(metrics, read_text(files.text, references, "score"), self.paths)}
 
     def compare(self, folder: Path, baseline: Path) -> None:
         """Writes what a test says of a model's BLEU beside another's: ``significance.json``.
@@ -104,47 +123,27 @@ class Results:
         for test_set in self.dataset.test_sets:
             references = self.references(test_set)
             if references.documents > 1:
-                texts = [text_of(one, test_set) for one in (baseline, folder)]
-                written = file_of(folder, "significance.json", test_set)
+                files = ResultFiles(folder, test_set)
+                texts, written = [ResultFiles(baseline, test_set).text, files.text], files.named("significance.json")
                 action = partial(self._compare, references, texts, written)
                 inputs = {"texts": [sha256(text) for text in texts], "reference": sha256(references.files[0])}
-                self.steps.run(_step("significance", folder, test_set), inputs, [written], action)
+                self.steps.run(files.step("significance"), inputs, [written], action)
 
     def _compare(self, references: References, texts: List[Path], written: Path) -> None:
         baseline, translation = (read_text(text, references, "score") for text in texts)
         found = compared(references, baseline, translation, tokenizers_of(self.options)[1])
-        _write(written, {"baseline": texts[0].parent.name, **found})
+        write_json(written, {"baseline": texts[0].parent.name, **found})
 
 
-def text_of(folder: Path, test_set: str) -> Path:
-    """The translation of a test set, in a model's folder."""
-    return folder / f"{test_set}.txt"
-
-
-def file_of(folder: Path, name: str, test_set: str) -> Path:
-    """Another file of a test set in a model's folder: ``scores.json``, or of a further one ``scores.unseen.json``."""
-    path = folder / name
-    return path if test_set == TEST else path.with_suffix(f".{test_set}{path.suffix}")
-
-
-def read_scores(folder: Path, test_set: str, significance: bool) -> Scores:
+def read_scores(files: ResultFiles, significance: bool) -> Scores:
     """The scores of a model on a test set.
 
     Args:
-        folder: of the model.
-        test_set: its name.
+        files: of both.
         significance: with what a test says, under ``significance``, where the test set has several documents.
     """
-    scores: Scores = json.loads(file_of(folder, "scores.json", test_set).read_text(encoding="utf-8"))
-    test = file_of(folder, "significance.json", test_set)
+    scores: Scores = read_json(files.named("scores.json"))
+    test = files.named("significance.json")
     if significance and test.exists():
-        scores["significance"] = json.loads(test.read_text(encoding="utf-8"))
+        scores["significance"] = read_json(test)
     return scores
-
-
-def _step(what: str, folder: Path, test_set: str) -> str:
-    return f"{what}/{folder.name}" + ("" if test_set == TEST else f"/{test_set}")
-
-
-def _write(path: Path, values: Scores) -> None:
-    atomic_write_bytes(path, (json.dumps(values, indent=1) + "\n").encode())

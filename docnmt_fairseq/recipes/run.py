@@ -11,6 +11,7 @@ from docnmt_fairseq.corpus.steps import Steps, sha256
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.models import Model, model, models
+from docnmt_fairseq.recipes.result_files import ResultFiles
 from docnmt_fairseq.recipes.results import Results, read_scores
 from docnmt_fairseq.recipes.scoring import scores_of_unchanged
 from docnmt_fairseq.recipes.splits import Splits
@@ -163,7 +164,8 @@ class Recipe:
                 of_set[UNCHANGED] = {None: scores_of_unchanged(self.output / "data", split, dataset.post_edits_of)}
             for name in self.models:
                 tested = baseline is not None and name != baseline
-                of_set[name] = {seed: read_scores(self._folder(name, seed), test_set, tested) for seed in seeds}
+                files = {seed: ResultFiles(self._folder(name, seed), test_set) for seed in seeds}
+                of_set[name] = {seed: read_scores(of_seed, tested) for seed, of_seed in files.items()}
         names = {split: name for name, split in dataset.test_sets.items()}
         counts = {names.get(split, split): values["sentences"] for split, values in manifest["counts"].items()}
         text = scores_table(dataset, scores, counts, self.options.smoke, baseline)

@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS
@@ -28,13 +28,24 @@ def scores_of(found: Translation, post_editing: bool) -> Scores:
         found: beside its reference.
         post_editing: the reference is a post-edit, so that there is HTER, too.
     """
-    plain = corpus_scores(found.text, found.reference_text, bleu_tokenizer(found.tokenizer))
+    plain = text_scores(found.text, found.reference_text, found.tokenizer)
     tokens = tokenized_bleu(found.tokens, found.reference_tokens)
-    scores: Scores = {**plain.to_json(), "bleu_tokens": tokens.bleu, "bleu_tokens_signature": tokens.signature}
+    scores: Scores = {**plain, "bleu_tokens": tokens.bleu, "bleu_tokens_signature": tokens.signature}
     if post_editing:
         edits = human_targeted_error_rate(found.tokens, found.reference_tokens)
         scores.update(hter=edits.hter, hter_signature=edits.signature)
     return scores
+
+
+def text_scores(text: Sequence[str], reference: Sequence[str], tokenizer: str) -> Scores:
+    """BLEU and chrF of plain text.
+
+    Args:
+        text: lines of a translation.
+        reference: lines of the reference.
+        tokenizer: with which text was prepared.
+    """
+    return corpus_scores(text, reference, bleu_tokenizer(tokenizer)).to_json()
 
 
 def bleu_tokenizer(tokenizer: str) -> Optional[str]:

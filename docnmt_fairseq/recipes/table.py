@@ -1,34 +1,14 @@
 """The table of a recipe: each model's scores over its seeds on each test set, beside what was published."""
 
-from dataclasses import dataclass
-from statistics import mean, stdev
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from docnmt_fairseq.evaluation.metrics import METRICS
 from docnmt_fairseq.evaluation.tables import markdown
+from docnmt_fairseq.recipes.columns import NOTHING, Column, metric_columns, score_column
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig, Published
 from docnmt_fairseq.recipes.scoring import Scores
 
 Seeds = Mapping[Optional[int], Scores]  # None: nothing was trained
 COLUMNS = {"bleu_tokens": "BLEU over tokens", "hter": "HTER over tokens↓", "bleu": "BLEU", "chrf": "chrF"}
-NOTHING = "–"
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A score: what it is called, and its value in the scores of one run, None where there is none."""
-
-    title: str
-    value: Callable[[Scores], Optional[float]]
-    decimals: int = 2
-
-    def cell(self, runs: Sequence[Scores]) -> str:
-        """Over the seeds of a model."""
-        values = [value for value in map(self.value, runs) if value is not None]
-        if not values:
-            return NOTHING
-        spread = f" ± {stdev(values):.{self.decimals}f}" if len(values) > 1 else ""
-        return f"{mean(values):.{self.decimals}f}{spread}"
 
 
 def scores_table(
@@ -72,7 +52,7 @@ def _section(
     header += ["seeds", *(f"published, {title}" for title, _ in beside)]
     rows = []
     for model, seeds in scores.items():
-        cells = [column.cell(list(seeds.values())) for column in columns]
+        cells = [column.cell(seeds.values()) for column in columns]
         cells += [_p_values(seeds)] if tests else []
         numbers = ", ".join(NOTHING if seed is None else str(seed) for seed in seeds)
         rows.append([model, *cells, numbers, *_published(model, beside)])
@@ -88,21 +68,10 @@ def _section(
     return lines
 
 
-def _columns(dataset: DatasetConfig, run: Scores) -> List[_Column]:
+def _columns(dataset: DatasetConfig, run: Scores) -> List[Column]:
     """Those of every recipe that the scores have, and one a further metric."""
-    found = [_Column(title, _of(name)) for name, title in COLUMNS.items() if name in run]
-    for name in dataset.scores.metrics:
-        metric = METRICS[name]
-        found.append(_Column(metric.title + "↓" * metric.lower_is_better, _of_metric(name), metric.decimals))
-    return found
-
-
-def _of(name: str) -> Callable[[Scores], Optional[float]]:
-    return lambda run: run.get(name)
-
-
-def _of_metric(name: str) -> Callable[[Scores], Optional[float]]:
-    return lambda run: run.get("metrics", {}).get(name, {}).get("score")
+    of_every_recipe = [score_column(name, title) for name, title in COLUMNS.items() if name in run]
+    return [*of_every_recipe, *metric_columns(dataset.scores.metrics)]
 
 
 def _p_values(seeds: Seeds) -> str:

@@ -13,6 +13,7 @@ import docnmt_fairseq
 from docnmt_fairseq.corpus.files import atomic_write_bytes, partial_path
 from docnmt_fairseq.corpus.steps import sha256
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.options import flag_of
 from docnmt_fairseq.recipes.models import COMMON, SEARCH, SMOKE, Model
 from docnmt_fairseq.recipes.processes import fairseq, run
 
@@ -168,7 +169,8 @@ def translate(
         InputError: it failed.
     """
     command = [*fairseq("generate"), str(data), "--user-dir", str(PLUGIN), "--task", model.task, "--path"]
-    command += [str(folder / BEST), "--gen-subset", split, "--max-tokens", str(tokens), *SEARCH]
+    command += [str(folder / BEST), "--gen-subset", split, "--max-tokens", str(tokens)]
+    command += [word for name, value in SEARCH.items() for word in (flag_of(name), str(value))]
     command += [*(["--remove-bpe", "sentencepiece"] if subwords else []), *Machine(cpu=cpu).options()]
     errors = output.with_suffix(".err")
     with open(partial_path(output), "w", encoding="utf-8") as stream, open(errors, "w", encoding="utf-8") as messages:

@@ -91,6 +91,15 @@ def test_processes_share_a_batch(tmp_path, monkeypatch, machine, present, absent
     assert command[command.index("--max-tokens") + 1] == str(2 * 80 // machine.processes)  # two sentences a sample
 
 
+def test_all_models_translate_by_the_same_search(tmp_path, monkeypatch):
+    found = commands(monkeypatch)
+    for name in ("tree", "concatenation"):
+        training.translate(tmp_path, "test1", tmp_path, tmp_path / "log", model(name), 77, subwords=True, cpu=True)
+    for command in map(" ".join, found):
+        assert "--gen-subset test1 --max-tokens 77" in command and "--remove-bpe sentencepiece" in command
+        assert "--beam 4 --lenpen 0.6 --max-len-a 1.5 --max-len-b 50" in command
+
+
 def test_another_model_in_the_folder_is_refused(tmp_path, monkeypatch):
     found = commands(monkeypatch)
     train(tmp_path, tmp_path, model("tree"), BUDGET, 1, Machine(cpu=True), "data")
