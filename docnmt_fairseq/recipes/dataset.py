@@ -10,6 +10,7 @@ from docnmt_fairseq.corpus.config import config_of
 from docnmt_fairseq.corpus.readers import make_reader
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.metrics import FurtherMetrics, further_metrics
+from docnmt_fairseq.recipes.probes import Probes
 
 T = TypeVar("T")
 DEFAULT_MODELS = ("sentence", "concatenation", "conditional", "tree")
@@ -108,6 +109,7 @@ class DatasetConfig:
     Attributes:
         prepare: options of ``docnmt prepare`` by name, see :func:`~docnmt_fairseq.corpus.config.config_of`.
         scores: beside BLEU and chrF.
+        probes: whether it comes from context.
         models: that are trained if nobody says which.
         post_edits_of: for automatic post-editing: the side with machine translations, which are scored, too.
     """
@@ -123,6 +125,7 @@ class DatasetConfig:
     hold_out: Optional[HoldOut] = None
     published: Optional[Published] = None
     scores: FurtherMetrics = field(default_factory=FurtherMetrics)
+    probes: Probes = field(default_factory=Probes)
     models: List[str] = field(default_factory=lambda: list(DEFAULT_MODELS))
     post_edits_of: Optional[str] = None
 
@@ -179,9 +182,10 @@ def read_dataset_config(path: Path) -> DatasetConfig:
         "hold_out": partial(_made, HoldOut),
         "published": partial(_made, Published),
         "scores": further_metrics,
+        "probes": partial(_made, Probes),
     }
     for name, made in parts.items():
-        if values.get(name) is not None:
+        if name in values:
             values[name] = made(values[name], f"{path}: {name}")
     values["downloads"] = [_made(Download, one, f"{path}: downloads") for one in values.get("downloads") or []]
     splits = values.get("splits") or {}
@@ -190,6 +194,8 @@ def read_dataset_config(path: Path) -> DatasetConfig:
     _check_splits(path, dataset)
     _check_prepare(path, dataset)
     dataset.scores.check(dataset.test_sets, f"{path}: scores")
+    if "probes" in values:
+        dataset.probes.check(dataset.test_sets, dataset.post_edits_of is not None, f"{path}: probes")
     return dataset
 
 

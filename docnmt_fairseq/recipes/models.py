@@ -32,6 +32,7 @@ class Model:
         options: function of the number of updates.
         sentences: that a sample holds; batches hold so many times as many tokens, i.e. as many samples.
         to_begin: options that it needs in order to begin as a sentence-level model.
+        sees_context: whether it sees other sentences of the document.
     """
 
     task: str
@@ -39,6 +40,7 @@ class Model:
     options: Callable[[int], List[str]] = field(default=lambda updates: [])
     sentences: int = 1
     to_begin: Tuple[str, ...] = ()
+    sees_context: bool = True
 
 
 def _narrowing(updates: int) -> List[str]:
@@ -58,7 +60,7 @@ def _two_sources(prefix: str, extra: str, arch: str) -> Dict[str, Model]:
 
     def combined(name: str) -> Model:
         options = ["--extra-sources", extra, "--attention-combination", name]
-        return Model("document_translation", arch, lambda updates: options)
+        return Model("document_translation", arch, lambda updates: options, sees_context=not extra.startswith("text:"))
 
     return {f"{prefix}-{name}": combined(name) for name in ("concatenation", "flat", "hierarchical")}
 
@@ -73,8 +75,9 @@ def models() -> Dict[str, Model]:
     from docnmt_fairseq import context  # noqa: F401  (registers the mechanisms)
     from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 
+    none = ["--context", "none"]
     known = {
-        "sentence": _mechanism("", lambda updates: ["--context", "none"]),
+        "sentence": Model("document_translation", "document_transformer", lambda updates: none, sees_context=False),
         "concatenation": _concatenation(2, 1),
         "concatenation-2to2": _concatenation(2, 2),
         "concatenation-4to1": _concatenation(4, 1),

@@ -11,14 +11,15 @@ from docnmt_fairseq.corpus.steps import Steps, sha256
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.models import Model, model, models
+from docnmt_fairseq.recipes.probing import Probing, read_probes
 from docnmt_fairseq.recipes.result_files import ResultFiles
 from docnmt_fairseq.recipes.results import Results, read_scores
-from docnmt_fairseq.recipes.scoring import scores_of_unchanged
+from docnmt_fairseq.recipes.scoring import Scores, scores_of_unchanged
 from docnmt_fairseq.recipes.splits import Splits
 from docnmt_fairseq.recipes.table import Seeds, scores_table
 from docnmt_fairseq.recipes.training import BEST, Budget, Machine, train
 
-STEPS = ("get", "prepare", "train", "translate", "table")
+STEPS = ("get", "prepare", "train", "translate", "probe", "table")
 UNCHANGED = "translation as it is"  # the row that automatic post-editing is to be better than
 START = "start"  # its folder
 
@@ -89,24 +90,27 @@ class Recipe:
             InputError: something is missing or wrong, or a command failed.
         """
         self._claim()
-        done = STEPS.index(self.options.until)
         paths = self.splits.get(self.options.raw)
-        if done < 1:
+        if not self._reaches("prepare"):
             return None
         manifest = self.splits.prepare(paths)
         results = Results(self.dataset, self.steps, manifest, paths, self.options.smoke)
         results.check()
-        if done < 2:
+        if not self._reaches("train"):
             return None
         data = self._data_signature(manifest)
-        start = self._train_start(data)
+        start, cpu = self._train_start(data), self.options.machine.cpu
         for name, chosen in self.models.items():
             for seed in self.options.seeds:
                 self._train(self._folder(name, seed), chosen, self._budget_of(chosen), seed, data, start)
-                if done >= 3:
-                    tokens = chosen.sentences * self.budget.batch_tokens
-                    results.translate(self._folder(name, seed), chosen, tokens, self.options.machine.cpu)
-        return self._table(results, manifest) if done >= 4 else None
+                if self._reaches("translate"):
+                    results.translate(self._folder(name, seed), chosen, self._tokens(chosen), cpu)
+        if self._reaches("probe"):  # after all trainings: these processes may need the memory that models take of this
+            self._probe(Probing(results, cpu))
+        return self._table(results, manifest) if self._reaches("table") else None
+
+    def _reaches(self, step: str) -> bool:
+        return STEPS.index(step) <= STEPS.index(self.options.until)
 
     def _claim(self) -> None:
         """Notes whose output this is."""
@@ -125,6 +129,10 @@ class Recipe:
         counts = {split: values for split, values in manifest["counts"].items() if split not in further}
         files = sorted((self.output / "data" / "models").glob("*"))
         return json.dumps([counts, {path.name: sha256(path) for path in files}], sort_keys=True)
+
+    def _tokens(self, chosen: Model) -> int:
+        """Of a batch: as many samples for every model."""
+        return chosen.sentences * self.budget.batch_tokens
 
     def _budget_of(self, chosen: Model, more: Sequence[str] = ()) -> Budget:
         """What a model gets, with the options of its task; those of the command line come last and win."""
@@ -150,6 +158,12 @@ class Recipe:
         data_bin = self.output / "data" / "data-bin"
         train(data_bin, folder, chosen, budget, seed, self.options.machine, data, start)
 
+    def _probe(self, probing: Probing) -> None:
+        """Asks the models that see context."""
+        for name, chosen in self.models.items():
+            for seed in self.options.seeds if chosen.sees_context else ():
+                probing.probe(self._folder(name, seed), self._tokens(chosen))
+
     def _table(self, results: Results, manifest: Dict[str, Any]) -> str:
         """The table, which is written to ``table.md`` last."""
         dataset, seeds = self.dataset, self.options.seeds
@@ -164,13 +178,18 @@ class Recipe:
                 of_set[UNCHANGED] = {None: scores_of_unchanged(self.output / "data", split, dataset.post_edits_of)}
             for name in self.models:
                 tested = baseline is not None and name != baseline
-                files = {seed: ResultFiles(self._folder(name, seed), test_set) for seed in seeds}
-                of_set[name] = {seed: read_scores(of_seed, tested) for seed, of_seed in files.items()}
+                of_set[name] = {seed: self._scores(name, seed, test_set, tested) for seed in seeds}
         names = {split: name for name, split in dataset.test_sets.items()}
         counts = {names.get(split, split): values["sentences"] for split, values in manifest["counts"].items()}
         text = scores_table(dataset, scores, counts, self.options.smoke, baseline)
         atomic_write_bytes(self.output / "table.md", (text + "\n").encode())
         return text
+
+    def _scores(self, name: str, seed: int, test_set: str, tested: bool) -> Scores:
+        """All that was found out about a model on a test set."""
+        files = ResultFiles(self._folder(name, seed), test_set)
+        probed = read_probes(files, self.dataset.probes) if self.models[name].sees_context else {}
+        return {**read_scores(files, tested), **probed}
 
 
 def _check_tasks(dataset: DatasetConfig, known: List[Model]) -> None:

@@ -15,7 +15,8 @@ from docnmt_fairseq.evaluation.texts import References, Stream
 from docnmt_fairseq.recipes.metrics import FurtherMetrics
 
 # Of one model and seed: bleu_tokens, bleu, chrf, perhaps hter, sentences, signatures; "metrics": score (None where a
-# smoke run has nothing to score) and signature of each further one.
+# smoke run has nothing to score) and signature of each further one; "significance", "contexts", "cxmi" where they were
+# asked for.
 Scores = Dict[str, Any]
 
 logger = logging.getLogger(__name__)

@@ -4,6 +4,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from docnmt_fairseq.evaluation.tables import markdown
 from docnmt_fairseq.recipes.columns import NOTHING, Column, metric_columns, score_column
+from docnmt_fairseq.recipes.context_table import context_lines
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig, Published
 from docnmt_fairseq.recipes.scoring import Scores
 
@@ -65,7 +66,7 @@ def _section(
         drawn = f"{tests[0]['samples']:,} resamples of {tests[0]['documents']:,} whole documents"
         lines += [f"p: paired bootstrap, {drawn}, each seed against the same seed of {baseline}; not corrected for the "
                   f"number of comparisons: `{tests[0]['signature']}`.", ""]  # fmt: skip
-    return lines
+    return lines + context_lines(dataset.scores.metrics, {name: list(seeds.values()) for name, seeds in scores.items()})
 
 
 def _columns(dataset: DatasetConfig, run: Scores) -> List[Column]:

@@ -3,16 +3,16 @@
 import json
 
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.recipes import fixtures, results, run
+from docnmt_fairseq.recipes import fixtures, probing, results, run
 from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.run import Options, Recipe
-from docnmt_fairseq.recipes.training import Machine
+from docnmt_fairseq.recipes.training import BEST, Machine
 
 MANUALS = named_recipes()["en_de_manuals"]
 
 
 def untrained(monkeypatch, write=lambda folder, line: line):
-    """Puts something else in the place of training and translating; returns the calls of both.
+    """Puts something else in the place of training, translating and probing; returns the calls of the first two.
 
     Args:
         monkeypatch: pytest's.
@@ -33,7 +33,35 @@ def untrained(monkeypatch, write=lambda folder, line: line):
 
     monkeypatch.setattr(run, "train", train)
     monkeypatch.setattr(results, "translate", translate)
+    unprobed(monkeypatch)
     return trained, translated
+
+
+def unprobed(monkeypatch, write=lambda context, line: line):
+    """Puts something else in the place of probing; returns the calls: model, text, what, and what it is told.
+
+    Args:
+        monkeypatch: pytest's.
+        write: what every model makes of a line of the reference with a context.
+    """
+    asked = []
+
+    def translate(data, source, checkpoint, output, context, tokens, cpu):
+        assert source.parent == data / "text" and source.suffix == ".en" and checkpoint.name == BEST and cpu
+        asked.append((checkpoint.parent.name, source.stem, context, tokens))
+        lines = read_lines(source.with_suffix(".de"))
+        output.write_text("".join(f"{line and write(context, line)}\n" for line in lines), encoding="utf-8")
+
+    def measure_cxmi(data, source, reference, checkpoint, output, sentences, cpu):
+        assert (source.suffix, reference) == (".en", source.with_suffix(".de")) and checkpoint.name == BEST and cpu
+        asked.append((checkpoint.parent.name, source.stem, "cxmi", sentences))
+        figures = {"true": 1.25, "shuffled": -0.5, "random-document": -0.25, "empty": 0.0}
+        probes = {context: {"cxmi": value, "cxmi_token": 9.0} for context, value in figures.items()}
+        output.write_text(json.dumps({"about": {"sentences": sentences}, "probes": probes}))
+
+    monkeypatch.setattr(probing, "translate", translate)
+    monkeypatch.setattr(probing, "measure_cxmi", measure_cxmi)
+    return asked
 
 
 def changed(tmp_path, *replacements):

@@ -1,0 +1,69 @@
+"""What trained models do with context, asked in this process: translations with another context, and CXMI."""
+
+from pathlib import Path
+
+from docnmt_fairseq.recipes.models import SEARCH
+from docnmt_fairseq.recipes.probes import SHUFFLED
+from docnmt_fairseq.recipes.result_files import write_json
+
+
+def translate(data: Path, source: Path, checkpoint: Path, output: Path, context: str, tokens: int, cpu: bool) -> None:
+    """Translates a text as ``docnmt translate`` does, with the search of recipes.
+
+    Args:
+        data: what ``docnmt prepare`` wrote.
+        source: the text.
+        checkpoint: of a model.
+        output: file to write.
+        context: "document", "none" or "shuffled".
+        tokens: of a batch.
+        cpu: without a GPU.
+
+    Raises:
+        InputError: a sentence that is too long, a text of one document.
+    """
+    from docnmt_fairseq.translate.false_context import ShuffledContext
+    from docnmt_fairseq.translate.files import EMPTY_LINES, jobs_of, translate_files
+    from docnmt_fairseq.translate.task import DocumentView
+    from docnmt_fairseq.translate.translator import DocumentTranslator, SearchOptions
+
+    view, search = DocumentView(None if context == SHUFFLED else context), SearchOptions(**SEARCH)
+    translator = DocumentTranslator.from_checkpoint(
+        checkpoint, data=data, view=view, search=search, max_tokens=tokens, cpu=cpu
+    )
+    shown = ShuffledContext(translator) if context == SHUFFLED else translator
+    translate_files(jobs_of([source], output, force=True), shown, EMPTY_LINES[0], lambda sentences: None)
+
+
+def measure_cxmi(
+    data: Path, source: Path, reference: Path, checkpoint: Path, output: Path, sentences: int, cpu: bool
+) -> None:
+    """Writes what ``docnmt cxmi --format json`` does.
+
+    Args:
+        data: what ``docnmt prepare`` wrote.
+        source, reference: of the test set.
+        checkpoint: of a model.
+        output: file to write.
+        sentences: of a random sample; 0: all.
+        cpu: without a GPU.
+
+    Raises:
+        InputError: a sentence that is too long, a test set of one document.
+    """
+    import torch
+
+    from docnmt_fairseq.checkpoints import load_ensemble
+    from docnmt_fairseq.corpus.text_codec import TextCodec
+    from docnmt_fairseq.evaluation.context_use.corpus import read_test_set
+    from docnmt_fairseq.evaluation.context_use.cxmi import measure
+    from docnmt_fairseq.evaluation.context_use.report import build_report
+    from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
+
+    ensemble = load_ensemble(checkpoint, data=data)
+    if torch.cuda.is_available() and not cpu:
+        ensemble.model.cuda()
+    test_set = read_test_set(source, reference, ensemble, TextCodec(data))
+    measured = measure(test_set, ForcedDecoder(ensemble), sentences)
+    about = {"source": str(source), "reference": str(reference), "model": str(checkpoint)}
+    write_json(output, build_report(test_set, measured, ensemble.dictionaries[1], about).to_json())

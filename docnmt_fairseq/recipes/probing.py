@@ -1,0 +1,95 @@
+"""Asks trained models whether what they gain comes from context: false context, no context, and CXMI."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.steps import sha256
+from docnmt_fairseq.corpus.text_codec import tokenizers_of
+from docnmt_fairseq.recipes.context_use import measure_cxmi, translate
+from docnmt_fairseq.recipes.probes import SHUFFLED, Probes
+from docnmt_fairseq.recipes.result_files import ResultFiles, read_json, write_json
+from docnmt_fairseq.recipes.results import Results
+from docnmt_fairseq.recipes.scoring import Scores, text_scores
+from docnmt_fairseq.recipes.training import BEST
+
+
+class Probing:
+    """What the recipe asks, and where the answers go: into the models' folders, beside their results.
+
+    Args:
+        results: of the models.
+        cpu: without a GPU.
+    """
+
+    def __init__(self, results: Results, cpu: bool):
+        self.results, self.probes, self.cpu = results, results.dataset.probes, cpu
+
+    def probe(self, folder: Path, tokens: int) -> None:
+        """Asks a model: ``test.shuffled.txt``, ``scores.shuffled.json``, …, ``cxmi.json``.
+
+        Of a test set of one document there is no false context: it comes from others.
+
+        Args:
+            folder: of the model, trained.
+            tokens: of a batch of translation.
+
+        Raises:
+            InputError: it failed.
+        """
+        for test_set in self.results.dataset.test_sets:
+            several = self.results.references(test_set).documents > 1
+            for context in self.probes.contexts:
+                if several or context != SHUFFLED:
+                    self._translate(ResultFiles(folder, test_set, context), tokens)
+            if several and self.probes.cxmi_sentences is not None:
+                self._measure(ResultFiles(folder, test_set), self.probes.cxmi_sentences)
+
+    def _translate(self, files: ResultFiles, tokens: int) -> None:
+        results, scores = self.results, files.named("scores.json")
+        source, reference = results.text_of(files.test_set)
+        inputs = {"model": read_json(files.folder / "training.json"), "text": sha256(source)}
+        action = partial(
+            translate, results.data, source, files.folder / BEST, files.text, files.context, tokens, self.cpu
+        )
+        results.steps.run(files.step("translate"), inputs, [files.text], action)
+
+        def score() -> None:
+            text, wanted = (list(read_lines(path)) for path in (files.text, reference))
+            plain = text_scores(text, wanted, tokenizers_of(results.options)[1])
+            write_json(scores, {**plain, **results.further_scores(files)})
+
+        inputs = {"text": sha256(files.text), "reference": sha256(reference), **results.further_inputs()}
+        results.steps.run(files.step("score"), inputs, [scores], score)
+
+    def _measure(self, files: ResultFiles, sentences: int) -> None:
+        results, written = self.results, files.named("cxmi.json")
+        texts = results.text_of(files.test_set)
+        inputs = {
+            "model": read_json(files.folder / "training.json"),
+            "texts": [sha256(text) for text in texts],
+            "sentences": sentences,
+        }
+        action = partial(measure_cxmi, results.data, *texts, files.folder / BEST, written, sentences, self.cpu)
+        results.steps.run(files.step("cxmi"), inputs, [written], action)
+
+
+def read_probes(files: ResultFiles, probes: Probes) -> Scores:
+    """What was found out about a model on a test set, as far as it could be.
+
+    Args:
+        files: of both.
+        probes: what was asked.
+
+    Returns:
+        ``contexts``: scores by context; ``cxmi``: nats a sentence by context; ``cxmi_sentences``: over how many.
+    """
+    scores = {one: replace(files, context=one).named("scores.json") for one in probes.contexts}
+    found: Scores = {"contexts": {context: read_json(path) for context, path in scores.items() if path.exists()}}
+    report = files.named("cxmi.json")
+    if probes.cxmi_sentences is not None and report.exists():
+        measured = read_json(report)
+        found["cxmi"] = {probe: figures["cxmi"] for probe, figures in measured["probes"].items()}
+        found["cxmi_sentences"] = measured["about"]["sentences"]
+    return found
