@@ -2,7 +2,8 @@
 
 Run again, it goes on where it was, also after it was killed; finished steps are not repeated. Below the output folder,
 models/NAME-SEED holds a model, its log, its translation (test.txt) and its scores; table.md is written last. Where the
-recipe has a start, models/start holds the model that all others begin as.
+recipe has a start, models/start holds the model that all others begin as; where it has probes, models are asked whether
+what they gain comes from context.
 """
 
 import argparse

@@ -1,1 +1,1 @@
-"""From a data set's name to a table of scores: get, prepare, train, translate, score. Run again, it goes on."""
+"""From a data set's name to a table of scores: get, prepare, train, translate, probe, score. Run again, it goes on."""
