@@ -79,6 +79,10 @@ PACE = {
 }
 
 
+def _part(taught: str) -> str:
+    return taught.replace(", ", " ").replace(" ", "-")
+
+
 @dataclass(frozen=True)
 class Cell:
     """A model of the table; ``taught``: how its selection is, one of ``TAUGHT``."""
@@ -91,24 +95,36 @@ class Cell:
     @property
     def name(self) -> str:
         """Returns the name of its folder."""
-        return f"s{self.seed}-{self.taught.replace(', ', ' ').replace(' ', '-')}-{self.mechanism}-t{self.t}"
+        return f"s{self.seed}-{self.way}-{self.mechanism}-t{self.t}"
+
+    @property
+    def way(self) -> str:
+        """Returns how it is taught, as a part of names."""
+        return _part(self.taught)
+
+    @property
+    def from_start(self) -> bool:
+        """Returns whether it is taught on short documents, too."""
+        return self.taught.startswith(FROM_START)
 
 
-WINDOW = ["--selection-loss-phase", "window"]  # from DENSE to JUMP
+HEAVY = ["--selection-loss", "1"]
+WINDOW = [*HEAVY, "--selection-loss-phase", "window"]  # from DENSE to JUMP
 TAUGHT = {
     "from the start": [],  # as the presets: while all sentences are seen, on short documents, too
+    "from the start, weight 1": HEAVY,
     "in a window": WINDOW,
     "not": ["--selection-loss", "0"],
     "in a window, weight 0.1": [*WINDOW, "--selection-loss", "0.1"],
     "in a window, weight 0.01": [*WINDOW, "--selection-loss", "0.01"],
     "in a window, weight 10": [*WINDOW, "--selection-loss", "10"],
     "in a window, temperature 1": [*WINDOW, "--selection-loss-temperature", "1"],
-    "in a window, and after it": ["--selection-loss-phase", "always"],
+    "in a window, and after it": [*HEAVY, "--selection-loss-phase", "always"],
     "in a window, gradient into states": WINDOW,  # selection_into_states.py
     "in a window, until mass is 0.95": [*WINDOW, "--context-narrow-when", "0.95"],
 }
 PROGRAMS = {"in a window, gradient into states": [sys.executable, "-m", "benchmarks.experiments.selection_into_states"]}
-FROM_START, IN_WINDOW, NOT = list(TAUGHT)[:3]
+FROM_START, HEAVIER, IN_WINDOW, NOT = list(TAUGHT)[:4]
 WAITING = list(TAUGHT)[-1]  # begins as IN_WINDOW does, and jumps when it is ready, END updates later at most
 
 
@@ -122,11 +138,12 @@ def cells(seeds: List[int], kept: List[int], ablations: bool) -> Iterator[Cell]:
         return
     for seed in seeds:
         for t in kept:
+            yield Cell("conditional", t, HEAVIER, seed)
             yield Cell("conditional", t, NOT, seed)
             for mechanism in ("conditional", "tree"):
                 yield Cell(mechanism, t, IN_WINDOW, seed)
             yield Cell("conditional", t, WAITING, seed)
-        for taught in list(TAUGHT)[3:-1]:
+        for taught in list(TAUGHT)[4:-1]:
             yield Cell("conditional", 2, taught, seed)
 
 
@@ -185,11 +202,11 @@ def trained(runner: Runner, cell: Cell) -> str:
     flat, schedule = ["--arch", arch.format("conditional")], ["--context-narrow-from", str(JUMP)]
     # No document has as few sentences as the largest t: until then t plays no part, and all cells share one training.
     dense = [*flat, *schedule, "--context-top-t", "8", *seed]
-    if cell.taught == FROM_START:
-        own = [*flat, "--context-top-t", "8", "--context-narrow-from", str(10 * SHORT), *TAUGHT[FROM_START], *seed]
-        short = train(runner, f"s{cell.seed}-short-taught", "short", SHORT, None, *own)
+    if cell.from_start:
+        own = [*flat, "--context-top-t", "8", "--context-narrow-from", str(10 * SHORT), *TAUGHT[cell.taught], *seed]
+        short = train(runner, f"s{cell.seed}-short-{cell.way}", "short", SHORT, None, *own)
         start = ("begins as", short)
-        taught = train(runner, stages(cell)[0], "long", JUMP, start, *dense, *TAUGHT[FROM_START])
+        taught = train(runner, stages(cell)[0], "long", JUMP, start, *dense, *TAUGHT[cell.taught])
     else:
         short = train(runner, f"s{cell.seed}-short", "short", SHORT, None, *flat, "--context-top-t", "0", *seed)
         start = ("begins as", short)
@@ -204,10 +221,9 @@ def trained(runner: Runner, cell: Cell) -> str:
 
 def stages(cell: Cell) -> List[str]:
     """Returns the folders' names of a cell's trainings on long documents, in order."""
-    if cell.taught == FROM_START:
-        return [f"s{cell.seed}-long-taught", cell.name]
-    window = window_of(cell).replace(", ", " ").replace(" ", "-")
-    return [f"s{cell.seed}-long", f"s{cell.seed}-{window}", cell.name]
+    if cell.from_start:
+        return [f"s{cell.seed}-long-{cell.way}", cell.name]
+    return [f"s{cell.seed}-long", f"s{cell.seed}-{_part(window_of(cell))}", cell.name]
 
 
 def curve(*logs: Path) -> List[List[float]]:
