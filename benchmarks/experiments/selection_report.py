@@ -13,11 +13,12 @@ TEXT = """\
 Documents of 104 to 120 sentences of 4 words, two kinds of words decided by an earlier sentence, at distances drawn
 evenly from 1 to 100. A model learns with all sentences, {short} updates on short documents and {dense} on long ones;
 then t jumps from all sentences to what the table says, and {after} updates follow. Until the jump its selection is
-taught (`--selection-loss`) from the start, in a window of the last {window} updates, or not; "until mass is 0.95": the
-jump waits until `selected_mass` is that (`--context-narrow-when`), and the training is longer. Trees stand in the order
-of keys, walked with a beam of 16; they begin as the same model. The text's order: what a walk with the same beam finds,
-of the same keys, if their means stand for neighbours in the document. Right in %, over all distances, and how far nll
-rises above its lowest before the jump, at worst and at the end; seeds beside each other."""
+taught (`--selection-loss`) from the start with weight 0.1, as presets do, or 1, in a window of the last {window}
+updates with weight 1, unless it says another, or not; "until mass is 0.95": the jump waits until `selected_mass` is
+that (`--context-narrow-when`), and the training is longer. Trees stand in the order of keys, walked with a beam of
+16; they begin as the same model. The text's order: what a walk with the same beam finds, of the same keys, if their
+means stand for neighbours in the document. Right in %, over all distances, and how far nll rises above its lowest
+before the jump, at worst and at the end; seeds beside each other."""
 
 DEMO = """\
 `scripts/demo.sh`: t jumps from all sentences after 85 % of the updates. nll is that of a token in bits, in validation,

@@ -29,8 +29,8 @@ def test_long_documents_flat_and_tree_from_one_model(tmp_path, monkeypatch):
     for name, updates in (("SHORT", 4), ("DENSE", 2), ("JUMP", 3), ("END", 4)):
         monkeypatch.setattr(selection, name, updates)
     monkeypatch.setitem(selection.PACE, "long", [*selection.PACE["long"][:-1], "1"])
-    kinds = ((mechanism, taught) for taught in selection.TAUGHT for mechanism in ("conditional", "tree"))
-    wanted = [selection.Cell(mechanism, 4, taught, 1) for mechanism, taught in list(kinds)[:4]]
+    ways, mechanisms = (selection.FROM_START, selection.IN_WINDOW), ("conditional", "tree")
+    wanted = [selection.Cell(mechanism, 4, taught, 1) for taught in ways for mechanism in mechanisms]
     wanted.append(selection.Cell("conditional", 4, next(iter(selection.PROGRAMS)), 1))
     monkeypatch.setattr(selection, "cells", lambda seeds, kept, ablations: wanted)
     command = ["selection", "long", "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--documents"]
