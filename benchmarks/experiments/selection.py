@@ -108,23 +108,22 @@ class Cell:
         return self.taught.startswith(FROM_START)
 
 
-HEAVY = ["--selection-loss", "1"]
-WINDOW = [*HEAVY, "--selection-loss-phase", "window"]  # from DENSE to JUMP
+WINDOW = ["--selection-loss-phase", "window"]  # from DENSE to JUMP
 TAUGHT = {
     "from the start": [],  # as the presets: while all sentences are seen, on short documents, too
-    "from the start, weight 1": HEAVY,
+    "from the start, weight 0.1": ["--selection-loss", "0.1"],
     "in a window": WINDOW,
     "not": ["--selection-loss", "0"],
     "in a window, weight 0.1": [*WINDOW, "--selection-loss", "0.1"],
     "in a window, weight 0.01": [*WINDOW, "--selection-loss", "0.01"],
     "in a window, weight 10": [*WINDOW, "--selection-loss", "10"],
     "in a window, temperature 1": [*WINDOW, "--selection-loss-temperature", "1"],
-    "in a window, and after it": [*HEAVY, "--selection-loss-phase", "always"],
+    "in a window, and after it": ["--selection-loss-phase", "always"],
     "in a window, gradient into states": WINDOW,  # selection_into_states.py
     "in a window, until mass is 0.95": [*WINDOW, "--context-narrow-when", "0.95"],
 }
 PROGRAMS = {"in a window, gradient into states": [sys.executable, "-m", "benchmarks.experiments.selection_into_states"]}
-FROM_START, HEAVIER, IN_WINDOW, NOT = list(TAUGHT)[:4]
+FROM_START, LIGHTER, IN_WINDOW, NOT = list(TAUGHT)[:4]
 WAITING = list(TAUGHT)[-1]  # begins as IN_WINDOW does, and jumps when it is ready, END updates later at most
 
 
@@ -138,7 +137,7 @@ def cells(seeds: List[int], kept: List[int], ablations: bool) -> Iterator[Cell]:
         return
     for seed in seeds:
         for t in kept:
-            yield Cell("conditional", t, HEAVIER, seed)
+            yield Cell("conditional", t, LIGHTER, seed)
             yield Cell("conditional", t, NOT, seed)
             for mechanism in ("conditional", "tree"):
                 yield Cell(mechanism, t, IN_WINDOW, seed)

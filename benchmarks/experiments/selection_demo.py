@@ -36,10 +36,11 @@ def run_demo(work: Path, seed: int, t: int) -> dict:
             sums = groups.setdefault(kind, {}).setdefault(group, [0, 0])
             sums[0] += figure.right
             sums[1] += figure.cases
-    log_of_epochs = (folder / "conditional" / "train.log").read_text(encoding="utf-8")
-    epochs = re.findall(r"valid on .* nll_loss ([\d.]+) .* num_updates (\d+)", log_of_epochs)
+    told = (folder / "conditional" / "train.log").read_text(encoding="utf-8")
+    epochs = re.findall(r"valid on .* nll_loss ([\d.]+) .* num_updates (\d+)", told)
     nll = [[int(updates), float(nll)] for nll, updates in epochs]
-    return {"seed": seed, "t": t, "right_of_cases": groups, "nll": nll}
+    weight = float(re.findall(r"'selection_loss': ([\d.]+)", told)[0])
+    return {"seed": seed, "t": t, "weight": weight, "right_of_cases": groups, "nll": nll}
 
 
 def demo_name(seed: int, t: int) -> str:

@@ -13,16 +13,16 @@ TEXT = """\
 Documents of 104 to 120 sentences of 4 words, two kinds of words decided by an earlier sentence, at distances drawn
 evenly from 1 to 100. A model learns with all sentences, {short} updates on short documents and {dense} on long ones;
 then t jumps from all sentences to what the table says, and {after} updates follow. Until the jump its selection is
-taught (`--selection-loss`) from the start with weight 0.1, as presets do, or 1, in a window of the last {window}
-updates with weight 1, unless it says another, or not; "until mass is 0.95": the jump waits until `selected_mass` is
-that (`--context-narrow-when`), and the training is longer. Trees stand in the order of keys, walked with a beam of
-16; they begin as the same model. The text's order: what a walk with the same beam finds, of the same keys, if their
-means stand for neighbours in the document. Right in %, over all distances, and how far nll rises above its lowest
-before the jump, at worst and at the end; seeds beside each other."""
+taught (`--selection-loss`) from the start, as presets do, in a window of the last {window} updates, or not, with
+weight 1 unless it says another; "until mass is 0.95": the jump waits until `selected_mass` is that (`--context-
+narrow-when`), and the training is longer. Trees stand in the order of keys, walked with a beam of 16; they begin as
+the same model. The text's order: what a walk with the same beam finds, of the same keys, if their means stand for
+neighbours in the document. Right in %, over all distances, and how far nll rises above its lowest before the jump, at
+worst and at the end; seeds beside each other."""
 
 DEMO = """\
 `scripts/demo.sh`: t jumps from all sentences after 85 % of the updates. nll is that of a token in bits, in validation,
-at the last end of an epoch before the jump and at the end of training."""
+at the last end of an epoch before the jump and at the end of training. Weight: of the selection loss; presets: 1."""
 
 
 def _percent(right_of_cases: List[int]) -> float:
@@ -90,15 +90,22 @@ def write(stored: Store, results: Path, schedule: Schedule, order: List[str]) ->
 def _demos(demos: List[dict]) -> str:
     kinds = sorted(demos[0]["right_of_cases"])
     rows = []
-    for run in sorted(demos, key=lambda run: (-run["t"], run["seed"])):
+    for run in sorted(demos, key=lambda run: (-run["weight"], -run["t"], run["seed"])):
         groups = run["right_of_cases"]
         sums = [[sum(part) for part in zip(*groups[kind].values())] for kind in kinds]
         worst = min(_percent(group) for kind in kinds for group in groups[kind].values())
         nll = [f"{nll:.3f}" for _, nll in run["nll"][-2:]]
         rows.append(
-            [str(run["t"]), str(run["seed"]), *(f"{_percent(figure):.1f}" for figure in sums), f"{worst:.1f}", *nll]
+            [
+                f"{run['weight']:g}",
+                str(run["t"]),
+                str(run["seed"]),
+                *(f"{_percent(figure):.1f}" for figure in sums),
+                f"{worst:.1f}",
+                *nll,
+            ]
         )
-    head = ["t", "seed", *kinds, "worst kind and group of distances", "nll before the jump", "at the end"]
+    head = ["weight", "t", "seed", *kinds, "worst kind and group of distances", "nll before the jump", "at the end"]
     return table(head, rows)
 
 

@@ -15,13 +15,13 @@ def test_the_rise_is_measured_from_the_best_before_the_jump():
 
 def test_the_demo_says_its_worst_group_of_distances(tmp_path):
     groups = {"pronoun": {"1-3": [9, 10], "4-6": [10, 10]}, "formality": {"1-3": [5, 5], "4-6": [5, 5]}}
-    run = {"seed": 3, "t": 2, "right_of_cases": groups, "nll": [[10, 0.5], [20, 0.25], [30, 0.3]]}
+    run = {"seed": 3, "t": 2, "weight": 0.1, "right_of_cases": groups, "nll": [[10, 0.5], [20, 0.25], [30, 0.3]]}
     assert selection_report.demo_line(run) == "t = 2, seed 3: worst group of distances pronoun 90.0, formality 100.0"
     stored = Store(tmp_path / "selection.json")
     stored.facts.update(machine="here", calls=["command"])
     stored.add(selection.demo_name(3, 2), run)
     selection_report.write(stored, tmp_path, selection_report.Schedule(4, 2, 3, 4), list(selection.TAUGHT))
-    assert "| 2 | 3 | 100.0 | 95.0 | 90.0 | 0.250 | 0.300 |" in (tmp_path / "selection.md").read_text()
+    assert "| 0.1 | 2 | 3 | 100.0 | 95.0 | 90.0 | 0.250 | 0.300 |" in (tmp_path / "selection.md").read_text()
 
 
 @pytest.mark.slow

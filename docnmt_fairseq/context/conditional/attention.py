@@ -212,7 +212,7 @@ class SelectingAttention(ContextMechanism):
     @classmethod
     def preset(cls, given: Mapping[str, Any]) -> Dict[str, Any]:
         """See :class:`ContextMechanism`."""
-        return {"selection_loss": 0.1, "context_match_init": True}
+        return {"selection_loss": 1.0, "context_match_init": True}
 
     def sentence_keys(
         self, encodings: Tensor, q_s: Tensor, selection: SelectionKey, layout: DocumentLayout

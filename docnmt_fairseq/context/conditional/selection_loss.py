@@ -27,7 +27,7 @@ class SelectionLossOptions:
 
     selection_loss: float = option(
         0.0, "weight of the loss that teaches the selection to predict where attention goes; 0: none, as in [T]; "
-        "presets that select: 0.1", minimum=0,
+        "presets that select: 1", minimum=0,
     )  # fmt: skip
     selection_loss_phase: str = option(
         "dense", "when it acts: dense: in all updates before narrowing begins; window: in the last of these; always: "
