@@ -86,6 +86,7 @@ SMALLER = {  # constants of the modules
 TOLD_ELSEWHERE = {
     "speed.sentence_vectors": "its parts are those of docnmt embed",
     "experiments.comparison": "test_comparison.py; it trains by recipes",
+    "experiments.manuals": "test_manuals.py",
     "experiments.selection": "test_selection.py; it trains",
     "experiments.variants": "test_comparison.py; it trains by recipes",
     "experiments.long_range": "test_long_range.py runs it",
