@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Type, TypeVar
 from docnmt_fairseq.corpus.config import config_of
 from docnmt_fairseq.corpus.readers import make_reader
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.register import RULES
 from docnmt_fairseq.recipes.metrics import FurtherMetrics, further_metrics
 from docnmt_fairseq.recipes.probes import Probes
 
@@ -37,10 +38,15 @@ class Download:
 
 @dataclass(frozen=True)
 class SplitConfig:
-    """One split: a format of ``docnmt prepare``, and the files of each corpus as that format takes them."""
+    """One split: a format of ``docnmt prepare``, and the files of each corpus as that format takes them.
+
+    Attributes:
+        balance_register: of a training set, the language by whose rules documents of the rarer register are repeated.
+    """
 
     format: str
     corpora: List[List[str]]
+    balance_register: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -225,6 +231,14 @@ def _check_splits(path: Path, dataset: DatasetConfig) -> None:
     for name in (name for name in names if name not in NEEDED):
         if not re.fullmatch(r"[A-Za-z][\w-]*", str(name)) or re.fullmatch(r"(train|valid|test)\d*", name):
             raise InputError(f"{path}: splits: {name}: give the test set another name, of letters, such as unseen")
+    for name, split in dataset.splits.items():
+        language = split.balance_register
+        if language is not None and (name != "train" or dataset.hold_out is not None):
+            raise InputError(f"{path}: splits: {name}: balance_register is of train alone, and not beside hold_out")
+        if language is not None and language not in RULES:
+            raise InputError(
+                f"{path}: splits: {name}: balance_register: no rules for {language!r}; there are {', '.join(RULES.names())}"
+            )
 
 
 def _check_prepare(path: Path, dataset: DatasetConfig) -> None:

@@ -90,6 +90,11 @@ def write_held_out(documents: Documents, hold_out: HoldOut, paths: Dict[str, Lis
         write_documents(several, paths[split])
 
 
-def write_first(documents: Documents, most: Optional[int], paths: List[Path]) -> None:
-    """Writes the first documents of a split, or all, as delimited text."""
-    write_documents(islice(documents(), most), paths)
+def first(documents: Documents, most: Optional[int]) -> Iterator[Document]:
+    """The first documents of a split; None: all."""
+    return islice(documents(), most)
+
+
+def write_all(documents: Documents, paths: List[Path]) -> None:
+    """Writes a split as delimited text."""
+    write_documents(documents(), paths)

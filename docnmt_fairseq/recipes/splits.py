@@ -15,9 +15,10 @@ from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.recipes import fixtures
+from docnmt_fairseq.recipes.balance import balanced
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig
 from docnmt_fairseq.recipes.fetch import Source
-from docnmt_fairseq.recipes.select import native_documents, write_first, write_held_out
+from docnmt_fairseq.recipes.select import first, native_documents, write_all, write_held_out
 
 SMOKE_DOCUMENTS = {"train": 24, "valid": 3, TEST: 3}  # a further test set: as many as the first
 SMOKE_HELD_OUT = 10  # sentences
@@ -71,7 +72,8 @@ class Splits:
         if not self.words:
             settings["edits_of"] = dataset.post_edits_of
         formats = {splits[name][0] for name in dataset.test_sets if name in splits}
-        if dataset.hold_out or self.smoke or len(formats) > 1:  # docnmt prepare takes one format for all test sets
+        balance = dataset.splits["train"].balance_register
+        if dataset.hold_out or balance or self.smoke or len(formats) > 1:  # docnmt prepare takes one format of tests
             splits = self._selected(paths)
             settings = {name: value for name, value in settings.items() if name not in all_options()}  # read by now
             if self.smoke and settings.get("subwords") != "none":
@@ -116,7 +118,11 @@ class Splits:
                 self.steps.run("selected", inputs, [path for several in written.values() for path in several], action)
             else:
                 most = SMOKE_DOCUMENTS.get(name, SMOKE_DOCUMENTS[TEST]) if smoke else None
-                action = partial(write_first, documents, most, files[name])
+                documents = partial(first, documents, most)
+                if split.balance_register:
+                    documents = balanced(documents, split.balance_register)
+                    inputs["balance_register"] = split.balance_register
+                action = partial(write_all, documents, files[name])
                 self.steps.run(f"selected/{name}", {**inputs, "most": most}, files[name], action)
         return {name: ("delimited", [str(path) for path in several]) for name, several in files.items()}
 
