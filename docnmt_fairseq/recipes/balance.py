@@ -69,12 +69,11 @@ def balanced(documents: Documents, language: str) -> Documents:
     def read() -> Iterator[Document]:
         marked = [marked_lines(document, rule) for document in documents()]
         times = repetitions(marked)
-        total: CounterOf[str] = sum(
-            (Counter({one: n * copies for one, n in counts.items()}) for counts, copies in zip(marked, times)),
-            Counter(),
-        )
+        lines: CounterOf[str] = Counter()
+        for counts, copies in zip(marked, times):
+            lines.update({register: count * copies for register, count in counts.items()})
         more = sum(times) - len(times)
-        logger.info(f"train: {more:,} copies of documents of the rarer register; marked lines now: {dict(total)}")
+        logger.info(f"train: {more:,} copies of documents of the rarer register; marked lines now: {dict(lines)}")
         for again in range(max(times)):
             for copies, document in zip(times, documents()):
                 if copies > again:

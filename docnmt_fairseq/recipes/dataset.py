@@ -232,13 +232,11 @@ def _check_splits(path: Path, dataset: DatasetConfig) -> None:
         if not re.fullmatch(r"[A-Za-z][\w-]*", str(name)) or re.fullmatch(r"(train|valid|test)\d*", name):
             raise InputError(f"{path}: splits: {name}: give the test set another name, of letters, such as unseen")
     for name, split in dataset.splits.items():
-        language = split.balance_register
+        where, language = f"{path}: splits: {name}: balance_register", split.balance_register
         if language is not None and (name != "train" or dataset.hold_out is not None):
-            raise InputError(f"{path}: splits: {name}: balance_register is of train alone, and not beside hold_out")
+            raise InputError(f"{where}: is of train alone, and not beside hold_out")
         if language is not None and language not in RULES:
-            raise InputError(
-                f"{path}: splits: {name}: balance_register: no rules for {language!r}; there are {', '.join(RULES.names())}"
-            )
+            raise InputError(f"{where}: no rules for {language!r}; there are {', '.join(RULES.names())}")
 
 
 def _check_prepare(path: Path, dataset: DatasetConfig) -> None:
