@@ -81,18 +81,18 @@ def test_the_start_is_trained_first_with_options_and_a_seed_of_its_own(tmp_path,
     assert {value(options, "--lr") for options in (first, sentence, concatenation)} == {"0.5"}  # the command line's
     assert [call["budget"].updates for call in trained] == [40] * 5
     whole = recipe(dataset, tmp_path / "other", models, smoke=False, updates=7)
-    assert whole.budget.updates == 7 and whole.start.updates == 12_000
+    assert whole.budget.updates == 7 and whole.start.updates == dataset.training.start.updates
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("    updates: 12000", "    updats: 12000", "training: start: unknown updats; there are model, options, seed"),
-        ("    updates: 12000", "    updates: 0", "training: start: updates: 0 is not a number from 1 on"),
-        ("    updates: 12000", "    updates: many", "training: start: updates: 'many' is not a number"),
-        ("    updates: 12000", "", "training: start: .*updates"),
-        ('[--lr, "0.0015",', "[--lr, 0.0015,", r"training: start: options: .* numbers in quotes .* 0\.0015"),
-        ('[--lr, "0.0007",', "[--lr, 0.0007,", r"training: options: expected a list of options, numbers in quotes"),
+        ("    updates: 6000", "    updats: 12000", "training: start: unknown updats; there are model, options, seed"),
+        ("    updates: 6000", "    updates: 0", "training: start: updates: 0 is not a number from 1 on"),
+        ("    updates: 6000", "    updates: many", "training: start: updates: 'many' is not a number"),
+        ("    updates: 6000", "", "training: start: .*updates"),
+        ('--lr, "0.0015",', "--lr, 0.0015,", r"training: start: options: .* numbers in quotes .* 0\.0015"),
+        ('--lr, "0.0007",', "--lr, 0.0007,", r"training: options: expected a list of options, numbers in quotes"),
         (
             '[--max-document-sentences, "24", ',
             "[--max-document-sentences, 24, ",
