@@ -35,7 +35,6 @@ set_up() {
     export PATH=$venv/bin:$PATH
     local install=(python -m pip install --disable-pip-version-check --progress-bar on -c "$ROOT/constraints.txt")
     say "1/3 PyTorch and what fairseq is built with"
-    "${install[@]}" -q "pip>=24" # that of older Pythons finds no way through the versions of constraints.txt
     install_torch "${install[@]}"
     "${install[@]}" -q setuptools wheel cython numpy
     say "2/3 fairseq (built from source: some minutes without output) and the other libraries"
