@@ -102,8 +102,9 @@ class System:
         self.break_index = self.task.target_dictionary.index(self.task.view("break_symbol")) if concatenated else -1
         self.criterion = self.task.build_criterion(cfg.criterion)
         parameters = list(self.model.parameters())
-        if cfg.common.bf16:  # as fairseq's trainer does
-            self.model, self.criterion = self.model.bfloat16(), self.criterion.bfloat16()
+        if cfg.common.bf16 or cfg.common.fp16:  # as fairseq's trainer does
+            half = torch.bfloat16 if cfg.common.bf16 else torch.float16
+            self.model, self.criterion = self.model.to(half), self.criterion.to(half)
             self.optimizer = optim.FP16Optimizer.build_optimizer(cfg, parameters)
         else:
             self.optimizer = optim.build_optimizer(cfg.optimizer, parameters)
@@ -142,8 +143,13 @@ class System:
         """Returns a batch as the system's criterion and model take it."""
         return for_model(self.model, sample)
 
-    def step(self, sample: dict) -> None:
-        """Trains on one batch: forward, backward, Adam."""
+    def step(self, sample: dict, wait: bool = True) -> None:
+        """Trains on one batch: forward, backward, Adam.
+
+        Args:
+            sample: the batch.
+            wait: until a GPU is done with it.
+        """
         if self.device != "cpu":
             sample = utils.move_to_cuda(sample)
         self.optimizer.zero_grad()
@@ -151,5 +157,5 @@ class System:
         self.optimizer.multiply_grads(1 / size)
         self.optimizer.step()
         self.updates += 1
-        if self.device != "cpu":
+        if wait and self.device != "cpu":
             torch.cuda.synchronize()

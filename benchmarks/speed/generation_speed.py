@@ -16,7 +16,7 @@ from typing import Callable, Dict, Iterator, List, Tuple
 
 import numpy as np
 import torch
-from fairseq import tasks
+from fairseq import tasks, utils
 from fairseq.data import LanguagePairDataset
 from fairseq.dataclass.configs import GenerationConfig
 from tqdm import tqdm
@@ -46,6 +46,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count (default: 3)")
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--threads", type=int, help="of PyTorch (default: its own choice)")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=list(SYSTEMS))
     args, args.more = parser.parse_known_args()
     return args
@@ -63,7 +64,8 @@ class Translator:
         cfg = configuration(name if name in ("sentence", "conditional") else "stock", args)
         torch.manual_seed(args.seed)
         self.task = tasks.setup_task(cfg.task)
-        self.model = self.task.build_model(cfg.model).eval()
+        self.device = args.device
+        self.model = self.task.build_model(cfg.model).eval().to(self.device)
         self.model.prepare_for_inference_(cfg)
         self.pad = self.task.target_dictionary.pad()
         self.task.load_dataset("test")
@@ -90,6 +92,7 @@ class Translator:
         """Returns the seconds that the batches take, and how many tokens of translations they gave."""
         start, tokens = clock(), 0
         for sample in self.samples():
+            sample = utils.move_to_cuda(sample) if self.device != "cpu" else sample
             target = sample["target"]
             hypotheses = self.task.inference_step(self.generator, [self.model], sample, prefix_tokens=target)
             for best, expected in zip(hypotheses, target):

@@ -15,7 +15,7 @@ def test_all_systems_give_the_same_translations(data_bin):
     from benchmarks.speed import generation_speed
 
     systems = list(generation_speed.SYSTEMS)
-    options = {"data_bin": str(data_bin), "every": 1, "rounds": 1, "max_tokens": 60, "beam": 2, "systems": systems}
+    options = {"data_bin": str(data_bin), "every": 1, "rounds": 1, "max_tokens": 60, "beam": 2, "device": "cpu", "systems": systems}
     result = generation_speed.measure(Namespace(**options, **SIZES))
     assert {name: one["tokens"] for name, one in result.items()} == dict.fromkeys(systems, TOKENS)
     assert result["sentence"]["real_share"]["encoder"] == result["conditional"]["real_share"]["encoder"] == 1
@@ -26,7 +26,7 @@ def test_all_systems_give_the_same_translations(data_bin):
 def test_windows_hold_up_to_three_sentences_before(data_bin):
     from benchmarks.speed import generation_speed
 
-    options = {"data_bin": str(data_bin), "every": 1, "max_tokens": 60, "beam": 2}
+    options = {"data_bin": str(data_bin), "every": 1, "max_tokens": 60, "beam": 2, "device": "cpu"}
     windows = generation_speed.Translator("4-to-4", Namespace(**options, **SIZES)).dataset
     to_one = generation_speed.Translator("4-to-1", Namespace(**options, **SIZES)).dataset
     breaks = [int(np.sum(windows.src[i].numpy() == windows.src_dict.index("<p>"))) for i in range(len(windows))]

@@ -1,0 +1,92 @@
+"""Stage ``pack``: what a machine without a network needs beside the project, in one folder, and its size."""
+
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Iterator
+
+from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
+from benchmarks.lib.machine import ROOT
+
+PYTHON = "3.12"  # of the machine
+MOST_MB = 64
+WHEELS = ("fairseq-fixed", "hydra-core", "omegaconf", "bitarray", "sacremoses")  # beside PyTorch, Triton, NumPy, …
+SOURCES = ("antlr4-python3-runtime==4.9.3",)  # of which there is no wheel
+PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux1_x86_64")
+
+
+@STAGES.register("pack")
+class Pack(Stage):
+    """Wheels for another Python, the text of the recipe, a data-bin; runs where there is a network, and no GPU."""
+
+    needs_gpu = False
+
+    def points(self, setting: Setting) -> Iterator[Point]:
+        """See :class:`Stage`."""
+        yield "wheels", lambda: wheels(setting)
+        if (raw := setting.raw) is not None:
+            yield "raw", lambda: archived(raw, setting.pack / "raw.tar.xz")
+        if (data := setting.data) is not None:
+            yield "data", lambda: archived(data, setting.pack / "data.tar.xz")
+        yield "all", lambda: whole(setting)
+
+
+def pinned(name: str) -> str:
+    """A requirement with the version of constraints.txt, by itself where that has none."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return next((line for line in lines if line.split("==")[0] == name), name)
+
+
+def commands(folder: Path) -> Iterator[list]:
+    """Yields pip's command lines that bring the wheels into a folder."""
+    pip = [sys.executable, "-m", "pip"]
+    platforms = [word for name in PLATFORMS for word in ("--platform", name)]
+    target = ["--only-binary=:all:", "--python-version", PYTHON, "--implementation", "cp", *platforms]
+    yield [*pip, "download", "-q", "--no-deps", *target, "-d", str(folder), *map(pinned, WHEELS)]
+    yield [*pip, "wheel", "-q", "--no-deps", "-w", str(folder), *SOURCES]
+
+
+def wheels(setting: Setting) -> Figures:
+    """MB of the wheels; a dry run, which has no network, writes down the commands."""
+    folder = setting.pack / "wheels"
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, call in enumerate(commands(folder)):
+        if setting.dry:
+            (folder / f"command-{number}.txt").write_text(" ".join(call) + "\n", encoding="utf-8")
+        else:
+            done = subprocess.run(call, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise RuntimeError(done.stderr[-2000:])
+    return {"MB": size(folder), "files": len(list(folder.iterdir()))}
+
+
+def archived(folder: Path, archive: Path) -> Figures:
+    """MB of a folder as one compressed archive."""
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    partial = archive.with_suffix(".part")
+    with tarfile.open(partial, "w:xz") as stream:
+        for path in sorted(folder.rglob("*")):
+            stream.add(path, path.relative_to(folder), recursive=False)
+    partial.replace(archive)
+    return {"MB": size(archive)}
+
+
+def whole(setting: Setting) -> Figures:
+    """MB of all that travels: the folder, and the project's files.
+
+    Raises:
+        RuntimeError: it is more than may be carried.
+    """
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    project = sum((ROOT / name).stat().st_size for name in listed.split("\0") if name and (ROOT / name).is_file()) / 1e6
+    found = {"packed MB": size(setting.pack), "project MB": project}
+    if sum(found.values()) > MOST_MB:
+        raise RuntimeError(f"{found}: more than {MOST_MB} MB; leave out --raw or --data")
+    return found
+
+
+def size(path: Path) -> float:
+    """MB of a file, or of all files of a folder."""
+    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+    return sum(one.stat().st_size for one in files) / 1e6

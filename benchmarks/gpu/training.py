@@ -1,0 +1,68 @@
+"""Stage ``training``: target tokens a second and peak memory of training steps, beside fairseq's own transformer."""
+
+import time
+from itertools import product
+from typing import Iterator, List
+
+import torch
+
+from benchmarks.gpu.data import model_arguments
+from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
+from benchmarks.lib.machine import begin
+from benchmarks.lib.systems import System
+
+SYSTEMS = ("stock", "sentence", "conditional", "tree", "memory-3", "han")
+TYPES = {"bf16": ["--bf16"], "fp16": ["--fp16"], "fp32": []}
+TOKENS = (4_096, 16_384, 65_536)
+STEPS, WARMUP = 20, 5
+
+
+@STAGES.register("training")
+class Training(Stage):
+    """Steps of forward, backward and Adam on the same random batches; all in bfloat16 first."""
+
+    minutes = 9.0
+
+    def points(self, setting: Setting) -> Iterator[Point]:
+        """See :class:`Stage`."""
+        sizes = (200,) if setting.dry else TOKENS
+        cases = [("bf16", tokens, name) for tokens in sizes for name in SYSTEMS]
+        others = ("fp16", "fp32") if setting.device.type == "cuda" else ("fp32",)  # fairseq scales losses on GPUs alone
+        cases += [(dtype, sizes[len(sizes) // 2], name) for dtype, name in product(others, SYSTEMS[:3])]
+        for dtype, tokens, name in cases:
+            measure = lambda dtype=dtype, tokens=tokens, name=name: trained(name, dtype, tokens, setting)  # noqa: E731
+            yield f"{dtype}/{tokens}/{name}", measure
+
+
+def system(name: str, options: List[str], tokens: int, setting: Setting) -> System:
+    """A system to train, its libraries silent."""
+    begin()
+    return System(name, model_arguments(setting, tokens, options))
+
+
+def trained(name: str, dtype: str, tokens: int, setting: Setting) -> Figures:
+    """Returns target tokens a second, milliseconds a step and peak MB.
+
+    Batches are collated beforehand: in training, processes beside the step do it.
+
+    Args:
+        name: of the system.
+        dtype: of ``TYPES``.
+        tokens: of a batch.
+        setting: where.
+    """
+    own = system(name, TYPES[dtype], tokens, setting)
+    warmup, count = (1, 2) if setting.dry else (WARMUP, STEPS)
+    for sample in own.samples(0, warmup):
+        own.step(sample)
+    device = setting.device
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    samples = list(own.samples(warmup, count))
+    begun = time.perf_counter()
+    for sample in samples:
+        own.step(sample, wait=sample is samples[-1])
+    seconds = time.perf_counter() - begun
+    target = sum(own.target_tokens(sample) for sample in samples)
+    peak = torch.cuda.max_memory_allocated() / 1e6 if device.type == "cuda" else 0.0
+    return {"tokens/s": target / seconds, "ms a step": 1000 * seconds / count, "MB": peak}

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# The run-book of a GPU: measures what this package does on one, stage by stage, each within ten minutes.
+#
+#   bash scripts/gpu.sh pack --raw FOLDER     # where there is a network: wheels and text to carry along, into work/gpu-pack
+#   bash scripts/gpu.sh hardware tests        # on the machine with the GPU; all stages: bash scripts/gpu.sh --help
+#   bash scripts/gpu.sh report
+#
+# Where work/gpu-pack/wheels has wheels they are used with the machine's own Python and PyTorch, without any network;
+# else .venv is set up. Run again, a stage goes on where it was.
+# shellcheck source=scripts/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+packed=${DOCNMT_GPU_PACK:-$ROOT/work/gpu-pack}
+use_packed() { # [an archive is unpacked once, beside itself]
+    local name site=$packed/site
+    if [ ! -e "$site/.done" ]; then
+        python3 -m pip install -q --no-index --no-deps --no-compile --target "$site" "$packed"/wheels/*.whl
+        touch "$site/.done"
+    fi
+    for name in raw data; do
+        if [ -e "$packed/$name.tar.xz" ] && [ ! -d "$packed/$name" ]; then
+            mkdir -p "$packed/$name.part"
+            tar -xJf "$packed/$name.tar.xz" -C "$packed/$name.part"
+            mv "$packed/$name.part" "$packed/$name"
+        fi
+        if [ -d "$packed/$name" ]; then given+=("--$name" "$packed/$name"); fi
+    done
+    export PYTHONPATH=$site:$ROOT${PYTHONPATH:+:$PYTHONPATH}
+}
+
+given=()
+if has_gpu && compgen -G "$packed/wheels/*.whl" > /dev/null; then
+    use_packed
+else
+    set_up
+fi
+cd "$ROOT"
+exec python3 -m benchmarks.gpu "${given[@]}" "$@"
