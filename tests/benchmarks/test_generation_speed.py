@@ -15,7 +15,8 @@ def test_all_systems_give_the_same_translations(data_bin):
     from benchmarks.speed import generation_speed
 
     systems = list(generation_speed.SYSTEMS)
-    options = {"data_bin": str(data_bin), "every": 1, "rounds": 1, "max_tokens": 60, "beam": 2, "device": "cpu", "systems": systems}
+    options = {"data_bin": str(data_bin), "every": 1, "max_tokens": 60, "beam": 2, "device": "cpu"}
+    options.update(rounds=1, systems=systems)
     result = generation_speed.measure(Namespace(**options, **SIZES))
     assert {name: one["tokens"] for name, one in result.items()} == dict.fromkeys(systems, TOKENS)
     assert result["sentence"]["real_share"]["encoder"] == result["conditional"]["real_share"]["encoder"] == 1
