@@ -21,7 +21,8 @@ from docnmt_fairseq.errors import InputError
 REPORT = "report"
 
 
-def options() -> argparse.Namespace:
+def parser_of() -> argparse.ArgumentParser:
+    """The options of the run-book."""
     parser = argparse.ArgumentParser(
         prog="gpu.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -32,11 +33,11 @@ def options() -> argparse.Namespace:
     parser.add_argument("--raw", type=Path, help="the text of en_de_manuals, for real-text")
     parser.add_argument("--pack", type=Path, default=Path("work/gpu-pack"), help="folder of what is carried along")
     parser.add_argument("--dry-run", action="store_true", help="toy sizes, on a CPU where there is no GPU")
-    return parser.parse_args()
+    return parser
 
 
 def main() -> int:
-    args = options()
+    args = parser_of().parse_args()
     for name in ("data", "raw"):
         folder = getattr(args, name)
         if folder is not None and not folder.is_dir():

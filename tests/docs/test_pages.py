@@ -54,9 +54,10 @@ def flags():
     from fairseq.optim.lr_scheduler import LR_SCHEDULER_DATACLASS_REGISTRY
     from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
+    from benchmarks.gpu.__main__ import parser_of
     from docnmt_fairseq.cli import build_parser
 
-    found = set(flags_of(build_parser()))
+    found = {*flags_of(build_parser()), *flags_of(parser_of())}
     for make in ("training", "generation", "interactive_generation", "preprocessing", "validation"):
         found |= set(flags_of(getattr(options, f"get_{make}_parser")()))
     registries = (

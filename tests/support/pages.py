@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 FENCE = re.compile(
-    r"(?:^<!-- (?P<mark>.*?) -->\n+)?"
+    r"(?:^<!-- (?P<mark>(?:(?!-->).)*?) -->\n+)?"
     r"^```(?P<language>\w*)(?: title=\"(?P<title>.*?)\")?\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
