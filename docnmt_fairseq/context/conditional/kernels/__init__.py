@@ -34,7 +34,7 @@ def kernel_for(name: str, x: Tensor) -> SelectionKernel:
         return kernel
     for name in PREFERENCE.get(x.device.type, ("torch",)):
         kernel = KERNELS[name]()
-        if kernel.serves(x.device, x.dtype):
+        if kernel.preferred(x.device, x.dtype):
             return kernel
         if lacking := kernel.missing():
             _say_once(f"attention kernel {name!r} is not used: {lacking}; slower ones take its place")

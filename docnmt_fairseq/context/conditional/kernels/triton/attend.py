@@ -33,7 +33,7 @@ def attend_kernel(
     DROPOUT: tl.constexpr,
     PRECISION: tl.constexpr,
 ) -> None:
-    """o and l of an item's pairs: Σ_w softmax_w(q k_w/√d_k) v_w over the tokens w of the sentence, log Σ_w exp(q k_w/√d_k).
+    """o = Σ_w softmax_w(q k_w/√d_k) v_w and l = log Σ_w exp(q k_w/√d_k) of an item's pairs, w the sentence's tokens.
 
     The keys of one sentence and head are read again for every block of queries, from the cache.
 
@@ -74,8 +74,8 @@ def attend_kernel(
             out = tl.zeros([QUERIES, DIM], tl.float32)
             for w in range(token, last, KEYS):
                 is_token = w + column < last
-                row = (w + column).to(tl.int64) * heads + head
-                keys = tl.load(k + row[None, :] * DIM + d[:, None], mask=is_token[None, :], other=0.0)
+                from_row = (w + column).to(tl.int64) * heads + head
+                keys = tl.load(k + from_row[None, :] * DIM + d[:, None], mask=is_token[None, :], other=0.0)
                 logits = product(queries, keys, PRECISION) * (scale * LOG2_E)
                 logits = tl.where(is_token[None, :], logits, float("-inf"))
                 higher = tl.maximum(highest, tl.max(logits, 1))
@@ -84,7 +84,7 @@ def attend_kernel(
                 total = total * shrinks + tl.sum(weights, 1)
                 if DROPOUT:
                     weights *= dropout_factors(seed, pair, w - token, least, factor, KEYS)
-                values = tl.load(v + row[:, None] * DIM + d[None, :], mask=is_token[:, None], other=0.0)
+                values = tl.load(v + from_row[:, None] * DIM + d[None, :], mask=is_token[:, None], other=0.0)
                 out = out * shrinks[:, None] + product(weights.to(values.dtype), values, PRECISION)
                 highest = higher
             to = pair.to(tl.int64)[:, None] * DIM + d[None, :]

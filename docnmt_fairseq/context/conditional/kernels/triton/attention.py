@@ -1,8 +1,8 @@
 """Attention to selected sentences, its programs put together: :class:`AttendToSelected` ([T] eq. 7).
 
 The relevance R is constant inside one (token, sentence) pair, so with o_{i,s} and l_{i,s} the attention output and the
-log-sum-exp of token i over the tokens of sentence s alone, out_i = Σ_s softmax_s(R_{i,s} + l_{i,s}) o_{i,s}. All queries
-of one sentence and head are next to each other in ``Pairs``, and share its keys.
+log-sum-exp of token i over the tokens of sentence s alone, out_i = Σ_s softmax_s(R_{i,s} + l_{i,s}) o_{i,s}. Queries of
+one sentence and head are next to each other in ``Pairs``, and share its keys.
 """
 
 import math
@@ -27,8 +27,8 @@ from docnmt_fairseq.context.conditional.kernels.triton.tiles import WorkPlan
 
 
 def precision() -> str:
-    """Of products of float32, by ``torch.set_float32_matmul_precision``."""
-    return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
+    """Of products of float32, by ``torch.set_float32_matmul_precision``: TF32, or three of its products for each."""
+    return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
 
 
 class AttendToSelected(torch.autograd.Function):

@@ -8,7 +8,7 @@ from typing import Optional
 import torch
 
 LEAST_CAPABILITY = (8, 0)  # bfloat16 in matrix units: Ampere and later
-TYPES = (torch.float32, torch.bfloat16, torch.float16)
+HALF_TYPES = (torch.bfloat16, torch.float16)
 
 
 @functools.cache

@@ -65,8 +65,8 @@ def choose_kernel(
     for start in range(first, end, SENTENCES):
         sentence = start + column
         is_sentence = sentence < end
-        row = sentence.to(tl.int64) * heads + head
-        keys = tl.load(k + row[None, :] * DIM + d[:, None], mask=is_sentence[None, :], other=0.0)
+        of_sentence = sentence.to(tl.int64) * heads + head
+        keys = tl.load(k + of_sentence[None, :] * DIM + d[:, None], mask=is_sentence[None, :], other=0.0)
         found = sort_keys(product(queries, keys, "ieee"), sentence[None, :])
         found = tl.where(is_sentence[None, :], found, EMPTY)
         top, worst = tl.max(found, 1), tl.min(best, 1)

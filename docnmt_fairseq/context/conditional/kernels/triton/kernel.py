@@ -9,7 +9,7 @@ from torch import Tensor
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.conditional.kernels.base import KERNELS, SelectionKernel
 from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import GroupedKernel
-from docnmt_fairseq.context.conditional.kernels.triton.available import TYPES, missing, runs_on
+from docnmt_fairseq.context.conditional.kernels.triton.available import HALF_TYPES, missing, runs_on
 from docnmt_fairseq.context.conditional.kernels.triton.settings import MOST_PLACES, WIDEST_HEAD
 from docnmt_fairseq.context.conditional.kernels.triton.tiles import Tiles, TreeForm, Work
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey
@@ -42,7 +42,11 @@ class TritonKernel(SelectionKernel):
 
     def serves(self, device: torch.device, dtype: torch.dtype) -> bool:
         """Whether the programs run on the device, and compute such tensors."""
-        return dtype in TYPES and runs_on(device)
+        return dtype in (torch.float32, *HALF_TYPES) and runs_on(device)
+
+    def preferred(self, device: torch.device, dtype: torch.dtype) -> bool:
+        """Half types on a GPU alone: float32 has no matrix units that are as precise."""
+        return device.type == "cuda" and dtype in HALF_TYPES and self.serves(device, dtype)
 
     def missing(self) -> Optional[str]:
         """See :class:`SelectionKernel`."""

@@ -11,8 +11,8 @@ class Pairs:
     """Pairs (token, head, kept sentence), grouped: the tokens that keep a sentence attend to it together.
 
     The pair of place j of head h of the m-th token that selects has number (m·H + h)·t + j; group g = sentence·H + head
-    has the pairs order[start[g]:start[g + 1]], the items first[g], …, first[g + 1] − 1 of up to ``item`` pairs each. How
-    many items there are only the GPU knows; the grid has as many as there can be, and those left over do nothing.
+    has the pairs order[start[g]:start[g + 1]], the items first[g], …, first[g + 1] − 1 of up to ``item`` pairs each.
+    How many items there are only the GPU knows; the grid has as many as there can be, and those left over do nothing.
 
     Attributes:
         order: [P] int32, numbers of the pairs by group; places that hold no sentence come last.

@@ -9,11 +9,11 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from docnmt_fairseq.context.conditional.kernels.triton import tiles
 from docnmt_fairseq.context.conditional.kernels.triton.numerics import of_one_type, on_device_of, prepared
 from docnmt_fairseq.context.conditional.kernels.triton.pairs import Pairs
 from docnmt_fairseq.context.conditional.kernels.triton.settings import SCORE, SCORE_KEYS
 from docnmt_fairseq.context.conditional.kernels.triton.split_sums import add_parts, new_parts, part_of, write_sum
-from docnmt_fairseq.context.conditional.kernels.triton.tiles import LEAST_ITEM as ITEM
 
 
 @triton.jit
@@ -150,7 +150,8 @@ class ScoreChosen(torch.autograd.Function):
         grad, heads, width = grad.contiguous(), q.size(1), q.size(-1)
         of_q = (torch.empty_like if len(items) == len(q) else torch.zeros_like)(q)
         ScoreChosen._by_rows(score_queries_kernel, ctx.dim, (k,), items, sentence, grad, of_q)
-        pairs, of_k = Pairs.of(sentence, len(k), ITEM, len(items) > ITEM), torch.zeros_like(k)
+        item = tiles.LEAST_ITEM
+        pairs, of_k = Pairs.of(sentence, len(k), item, split=len(items) > item), torch.zeros_like(k)
         parts = new_parts(k, pairs, 1)
         with on_device_of(q):
             score_keys_kernel[(len(pairs.group),)](
@@ -163,7 +164,9 @@ class ScoreChosen(torch.autograd.Function):
         return of_q, of_k, None, None
 
     @staticmethod
-    def _by_rows(program: Any, dim: int, inputs: Tuple[Tensor, ...], items: Tensor, sentence: Tensor, *to: Tensor) -> None:
+    def _by_rows(
+        program: Any, dim: int, inputs: Tuple[Tensor, ...], items: Tensor, sentence: Tensor, *to: Tensor
+    ) -> None:
         """Launches a program that takes a block of the rows (token, head)."""
         rows, heads = sentence.size(0) * sentence.size(1), sentence.size(1)
         options = SCORE.options(inputs[0].size(-1), inputs[0].dtype)

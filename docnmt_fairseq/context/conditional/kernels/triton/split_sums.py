@@ -87,7 +87,7 @@ def add_parts_kernel(
             is_key = (column < last)[:, None]
             total = tl.zeros([KEYS, DIM], tl.float32)
             for part in range(begin, begin + items):
-                row = part.to(tl.int64) * longest + column - key
+                row = (part * longest + column - key).to(tl.int64)
                 total += tl.load(parts + row[:, None] * DIM + d[None, :], mask=is_key, other=0.0)
             row = column.to(tl.int64) * heads + this % heads
             tl.store(sums + row[:, None] * DIM + d[None, :], total.to(sums.dtype.element_ty), mask=is_key)

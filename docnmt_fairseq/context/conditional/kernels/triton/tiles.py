@@ -15,6 +15,7 @@ from docnmt_fairseq.context.conditional.tree import TreesOfBatch
 TILE = 64
 FIELDS = 7  # of a tile
 LEAST_ITEM = 256  # queries
+QUERIES_A_TOKEN = 4  # of the longest sentence: so many more
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,6 @@ class Work(PlanKey[WorkPlan]):
     def make(self, layout: DocumentLayout) -> WorkPlan:
         """See :class:`PlanKey`."""
         longest = layout.tokens.longest
-        item = max(LEAST_ITEM, 4 * longest)
+        item = max(LEAST_ITEM, QUERIES_A_TOKEN * longest)
         offsets = layout.index(layout.tokens.offsets.astype(np.int32))
         return WorkPlan(offsets, longest, item, layout.document_tokens.longest > item)

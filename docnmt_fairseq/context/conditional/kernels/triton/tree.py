@@ -1,5 +1,7 @@
 """TraverseTree ([T] sec. 3.3.2): the whole walk of some tokens, one head, is one program."""
 
+from typing import Dict
+
 import torch
 import triton
 import triton.language as tl
@@ -75,8 +77,8 @@ def walk_kernel(
             children = tl.interleave(2 * nodes, 2 * nodes + 1)  # ascending
             is_node = children < count
             node = tl.load(first + height * documents + document) + tl.minimum(children, count - 1)
-            row = node.to(tl.int64) * heads + head
-            keys = tl.load(k + row[:, :, None] * DIM + d[None, None, :]).to(tl.float32)
+            of_node = node.to(tl.int64) * heads + head
+            keys = tl.load(k + of_node[:, :, None] * DIM + d[None, None, :]).to(tl.float32)
             scores = sort_keys(tl.sum(queries[:, None, :] * keys, 2), children)
             scores = tl.where(is_node, scores, EMPTY)
             rank = tl.sum((scores[:, None, :] > scores[:, :, None]).to(tl.int32), 2)
@@ -92,17 +94,23 @@ def walk_kernel(
     tl.store(chosen + at, found.to(tl.int64), mask=is_token[:, None] & (place < places)[None, :])
 
 
+def walk_options(places: int, width: int, dtype: torch.dtype) -> Dict[str, int]:
+    """What is given to the compiler: as many tokens a program as it can gather the children's keys of."""
+    options = WALK.options(width, dtype)
+    tokens = options.pop("NUMBERS") // (2 * places * width)
+    return {**options, "TOKENS": max(1, min(TILE, tokens))}
+
+
 def choose_by_walk(q: Tensor, keys: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
     """The rows of the sentences found, −1: none; see ``SelectionKernel.choose_in_tree``."""
     plan, tiles, form = layout.plan(key), layout.plan(Tiles(key)).tiles, layout.plan(TreeForm())
     heads, places = q.size(1), triton.next_power_of_2(plan.most)
     q, keys = map(prepared, of_one_type(q, keys))
     chosen = torch.empty(len(plan.items), heads, plan.most, dtype=torch.long, device=q.device)
-    options = WALK.options(q.size(-1), q.dtype)
-    tokens = max(1, min(TILE, options.pop("CANDIDATES") // (2 * places * q.size(-1))))
+    options = walk_options(places, q.size(-1), q.dtype)
     with on_device_of(q):
-        walk_kernel[(len(tiles), heads, TILE // tokens)](
+        walk_kernel[(len(tiles), heads, TILE // options["TOKENS"])](
             q, keys, tiles, form.first, form.counts, chosen, heads, plan.most, form.first.size(1), form.heights,
-            DIM=q.size(-1), PLACES=places, TOKENS=tokens, FIELDS=FIELDS, **options,
+            DIM=q.size(-1), PLACES=places, FIELDS=FIELDS, **options,
         )  # fmt: skip
     return chosen
