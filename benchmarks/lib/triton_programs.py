@@ -38,8 +38,8 @@ class Limit:
     stack: int = 0
 
 
-# An SM has 65,536 registers: 512 threads with up to 128 of them each, or 256 with up to 255; every GPU since Ampere gives
-# a block of threads 99 KiB.
+# An SM has 65,536 registers: 512 threads with up to 128 of them each, or 256 with up to 255; GPUs since Ampere give a
+# block of threads 99 KiB at least.
 LIMITS = {
     "choose": Limit(registers=255, shared=64),
     "walk": Limit(registers=255, shared=16),

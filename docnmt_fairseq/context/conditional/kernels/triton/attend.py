@@ -6,7 +6,7 @@ import triton.language as tl
 from docnmt_fairseq.context.conditional.kernels.triton.numerics import LN_2, LOG2_E, dropout_factors, product
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["places", "groups", "item", "seed", "least"])
 def attend_kernel(
     q: tl.tensor,
     k: tl.tensor,
@@ -93,7 +93,7 @@ def attend_kernel(
             tl.store(sum_of_pair + pair, (highest + tl.log2(total)) * LN_2, mask=is_pair)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "places"])
 def combine_kernel(
     out_of_pair: tl.tensor,
     sum_of_pair: tl.tensor,

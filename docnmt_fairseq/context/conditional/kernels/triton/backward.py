@@ -12,7 +12,7 @@ from docnmt_fairseq.context.conditional.kernels.triton.numerics import LOG2_E, d
 from docnmt_fairseq.context.conditional.kernels.triton.split_sums import part_of, write_sum
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["places", "groups", "item", "longest", "seed", "least"])
 def attend_backward_kernel(
     q: tl.tensor,
     k: tl.tensor,
@@ -134,7 +134,7 @@ def attend_backward_kernel(
             tl.debug_barrier()  # other threads read what these wrote to q_of_pair
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def delta_kernel(
     out: tl.tensor, of_out: tl.tensor, delta: tl.tensor, rows: tl.int32, DIM: tl.constexpr, ROWS: tl.constexpr
 ) -> None:
@@ -147,7 +147,7 @@ def delta_kernel(
     tl.store(delta + row, total, mask=is_row)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "places"])
 def queries_kernel(
     q_of_pair: tl.tensor,
     sentence: tl.tensor,

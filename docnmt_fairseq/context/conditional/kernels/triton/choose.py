@@ -1,4 +1,4 @@
-"""KeepTopT over the sentences of every document ([T] eq. 3-4): a program takes up to 64 tokens of one head."""
+"""KeepTopT over the sentences of every document ([T] eq. 3-4): a program takes up to 32 tokens of one head."""
 
 import torch
 import triton
@@ -20,7 +20,7 @@ from docnmt_fairseq.context.conditional.kernels.triton.tiles import FIELDS, TILE
 from docnmt_fairseq.context.conditional.selection import SelectionKey
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["places"])
 def choose_kernel(
     q: tl.tensor,
     k: tl.tensor,

@@ -95,5 +95,5 @@ class TritonKernel(SelectionKernel):
             return GroupedKernel().attend(q, k, v, layout, selection, dropout)
         from docnmt_fairseq.context.conditional.kernels.triton.attention import AttendToSelected
 
-        work, scores = layout.plan(Work()), selection.scores.float()
-        return AttendToSelected.apply(q, k, v, scores, selection.items, selection.sentence, work, dropout)
+        inputs = q, k.to(q.dtype), v.to(q.dtype), selection.scores.float()
+        return AttendToSelected.apply(*inputs, selection.items, selection.sentence, layout.plan(Work()), dropout)

@@ -16,7 +16,7 @@ from docnmt_fairseq.context.conditional.kernels.triton.settings import SCORE, SC
 from docnmt_fairseq.context.conditional.kernels.triton.split_sums import add_parts, new_parts, part_of, write_sum
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "places"])
 def score_kernel(
     q: tl.tensor,
     k: tl.tensor,
@@ -57,7 +57,7 @@ def score_kernel(
         tl.store(scores + pair, tl.where(chosen >= 0, score, float("-inf")), mask=is_row)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "places"])
 def score_queries_kernel(
     k: tl.tensor,
     items: tl.tensor,
@@ -87,7 +87,7 @@ def score_queries_kernel(
     tl.store(of_q + token[:, None] * DIM + d[None, :], total, mask=is_row[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["places", "groups", "item"])
 def score_keys_kernel(
     q: tl.tensor,
     items: tl.tensor,

@@ -52,7 +52,7 @@ def write_sum(
         tl.store(parts + row[:, None] * DIM + d[None, :], x, mask=is_key[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["longest"])
 def add_parts_kernel(
     parts: tl.tensor,
     sums: tl.tensor,

@@ -12,7 +12,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.conditional.selection import SelectionKey
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch
 
-TILE = 64
+TILE = 32  # so few do not take the matrix units' way through Blackwell's tensor memory, which Triton 3.7 fails on
 FIELDS = 7  # of a tile
 LEAST_ITEM = 256  # queries
 QUERIES_A_TOKEN = 4  # of the longest sentence: so many more

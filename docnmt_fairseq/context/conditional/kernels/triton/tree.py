@@ -20,7 +20,7 @@ from docnmt_fairseq.context.conditional.kernels.triton.tiles import FIELDS, TILE
 from docnmt_fairseq.context.conditional.selection import SelectionKey
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["places", "documents", "heights"])
 def walk_kernel(
     q: tl.tensor,
     k: tl.tensor,
