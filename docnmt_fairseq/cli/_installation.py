@@ -26,10 +26,14 @@ IMPORTED_AS = {"fairseq-fixed": "fairseq", "pyyaml": "yaml"}  # needed libraries
 EXTRAS = {  # what is shown, and what for
     "jieba": "Chinese words",
     "embed": "docnmt embed fit --method sif",
+    "triton": "--context-kernel triton on a GPU",
     "alignment": "docnmt score --metrics lexical-consistency",
     "comet": "docnmt score --metrics comet",
 }
-KERNEL_REMEDIES = {"compiled": "install a C++ compiler (e.g. apt-get install g++), or name one that works in CXX"}
+KERNEL_REMEDIES = {
+    "compiled": "install a C++ compiler (e.g. apt-get install g++), or name one that works in CXX",
+    "triton": f"pip install '{PACKAGE}[triton]'; without a GPU it is of no use",
+}
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,10 @@ RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corp
         ["{bin}", "--rounds", "1", "--steps", "1", "--warmup", "1", *SIZES],
         ["training_speed.md", "training_speed.json"],
     ),
+    "speed.triton_programs": (
+        ["--targets", "90", "--programs", "delta", "combine"],
+        ["triton_programs.md", "triton_programs.json"],
+    ),
     "speed.tree_crossover": (
         ["--sentences", "4", "8", "--words", "16", "--t", "2", "--kernels", "torch", "--rounds", "1"],
         ["tree_crossover.md"],
@@ -63,6 +67,7 @@ RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corp
     "experiments.context_aware_sanity": (["--seeds", "2"], ["context_aware_sanity.md"]),
     "experiments.recurrent_sanity": (["--seeds", "2"], ["recurrent_sanity.md"]),
 }
+NEEDS = {"speed.triton_programs": "triton"}  # libraries that are not everywhere
 NO_PROCESSES = {"peak_of": lambda *_: 1000}  # one for each point; see test_peak_memory
 SMALLER = {  # constants of the modules
     "speed.complexity": {
@@ -139,6 +144,8 @@ def test_peak_memory(name, size, monkeypatch, capsys):
 @pytest.mark.parametrize("name", sorted(RUNS))
 def test_it_runs(name, data_bin, request, tmp_path, monkeypatch):
     arguments, written = RUNS[name]
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
     places = {"bin": str(data_bin)}
     if any("{work}" in word for word in arguments):
         places["work"] = str(request.getfixturevalue("work"))

@@ -12,10 +12,11 @@ from docnmt_fairseq.context.conditional.kernels import dense  # noqa: F401  (reg
 from docnmt_fairseq.context.conditional.kernels.base import KERNELS, SelectionKernel
 from docnmt_fairseq.context.conditional.kernels.cpu import kernel as compiled  # noqa: F401  (registers)
 from docnmt_fairseq.context.conditional.kernels.pytorch import kernel as grouped  # noqa: F401  (registers)
+from docnmt_fairseq.context.conditional.kernels.triton import kernel as programs  # noqa: F401  (registers)
 from docnmt_fairseq.errors import InputError
 
 logger = logging.getLogger(__name__)
-PREFERENCE = ("compiled", "torch")  # fastest first
+PREFERENCE = {"cpu": ("compiled", "torch"), "cuda": ("triton", "torch")}  # fastest first, by the device's type
 
 
 def kernel_for(name: str, x: Tensor) -> SelectionKernel:
@@ -31,11 +32,11 @@ def kernel_for(name: str, x: Tensor) -> SelectionKernel:
             reason = kernel.missing() or f"it does not serve {x.dtype} on {x.device.type}"
             raise InputError(f"--context-kernel {name}: {reason}")
         return kernel
-    for name in PREFERENCE:
+    for name in PREFERENCE.get(x.device.type, ("torch",)):
         kernel = KERNELS[name]()
-        if kernel.serves(x.device, x.dtype):
+        if kernel.preferred(x.device, x.dtype):
             return kernel
-        if x.device.type == "cpu" and (lacking := kernel.missing()):
+        if lacking := kernel.missing():
             _say_once(f"attention kernel {name!r} is not used: {lacking}; slower ones take its place")
     raise AssertionError("one kernel serves everything")
 

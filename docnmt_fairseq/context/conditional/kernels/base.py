@@ -23,6 +23,10 @@ class SelectionKernel:
         """Whether the kernel can compute on such tensors here."""
         raise NotImplementedError
 
+    def preferred(self, device: torch.device, dtype: torch.dtype) -> bool:
+        """Whether ``auto`` takes the kernel for such tensors, where none is preferred to it; it serves them, then."""
+        return self.serves(device, dtype)
+
     def missing(self) -> Optional[str]:
         """Why the kernel cannot be had on this machine at all; None: it can."""
         return None

@@ -1,0 +1,1 @@
+"""Kernel ``triton``: GPU programs in Triton, compiled when they are first used."""

@@ -1,0 +1,99 @@
+"""Kernel ``triton``: GPU programs for CUDA, exact, without an N×N matrix, and without reading from the GPU."""
+
+from dataclasses import dataclass
+from typing import Any, Iterator, Optional
+
+import torch
+from torch import Tensor
+
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.context.conditional.kernels.base import KERNELS, SelectionKernel
+from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import GroupedKernel
+from docnmt_fairseq.context.conditional.kernels.triton.available import HALF_TYPES, missing, runs_on
+from docnmt_fairseq.context.conditional.kernels.triton.settings import MOST_PLACES, WIDEST_HEAD
+from docnmt_fairseq.context.conditional.kernels.triton.tiles import Tiles, TreeForm, Work
+from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey
+
+
+@dataclass(frozen=True)
+class TooMany(PlanKey[bool]):
+    """Whether t is more than the programs are made for, so that kernel ``torch`` computes, whose plans are made then.
+
+    Attributes:
+        selection, keeps_own, walk: see ``SelectionKernel.plans``.
+    """
+
+    selection: SelectionKey
+    keeps_own: bool = False
+    walk: Optional[SelectionKey] = None
+
+    def make(self, layout: DocumentLayout) -> bool:
+        """See :class:`PlanKey`."""
+        keys = [self.selection, *([] if self.walk is None else [self.walk])]
+        too_many = max(layout.plan(key).most for key in keys) > MOST_PLACES
+        if too_many:
+            layout.with_plans(GroupedKernel().plans(self.selection, self.keeps_own, self.walk))
+        return too_many
+
+
+@KERNELS.register("triton")
+class TritonKernel(SelectionKernel):
+    """Triton's programs on CUDA. Where t is more than 16, or heads are wider than 128, kernel ``torch`` computes."""
+
+    def serves(self, device: torch.device, dtype: torch.dtype) -> bool:
+        """Whether the programs run on the device, and compute such tensors."""
+        return dtype in (torch.float32, *HALF_TYPES) and runs_on(device)
+
+    def preferred(self, device: torch.device, dtype: torch.dtype) -> bool:
+        """Half types on a GPU alone: float32 has no matrix units that are as precise."""
+        return device.type == "cuda" and dtype in HALF_TYPES and self.serves(device, dtype)
+
+    def missing(self) -> Optional[str]:
+        """See :class:`SelectionKernel`."""
+        return missing()
+
+    def plans(self, key: SelectionKey, keeps_own: bool, walk: Optional[SelectionKey]) -> Iterator[PlanKey[Any]]:
+        """See :class:`SelectionKernel`."""
+        yield Tiles(key)
+        yield Work()
+        if walk is not None:
+            yield Tiles(walk)
+            yield TreeForm()
+        yield TooMany(key, keeps_own, walk)
+
+    @torch.no_grad()
+    def choose(self, q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
+        """See :class:`SelectionKernel`."""
+        if layout.plan(key).most > MOST_PLACES or q.size(-1) > WIDEST_HEAD:
+            return GroupedKernel().choose(q, k, layout, key)
+        from docnmt_fairseq.context.conditional.kernels.triton.choose import choose_largest
+
+        return choose_largest(q, k, layout, key)
+
+    @torch.no_grad()
+    def choose_in_tree(self, q: Tensor, keys: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
+        """See :class:`SelectionKernel`."""
+        if layout.plan(key).most > MOST_PLACES or q.size(-1) > WIDEST_HEAD:
+            return super().choose_in_tree(q, keys, layout, key)
+        from docnmt_fairseq.context.conditional.kernels.triton.tree import choose_by_walk
+
+        return choose_by_walk(q, keys, layout, key)
+
+    def score(self, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:
+        """See :class:`SelectionKernel`; float32."""
+        if q.size(-1) > WIDEST_HEAD:
+            return GroupedKernel().score(q, k, items, sentence)
+        from docnmt_fairseq.context.conditional.kernels.triton.score import ScoreChosen
+
+        return ScoreChosen.apply(q, k, items, sentence)
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, layout: DocumentLayout, selection: Selection, dropout: float
+    ) -> Tensor:
+        """See :class:`SelectionKernel`."""
+        if layout.plan(selection.key).most > MOST_PLACES or q.size(-1) > WIDEST_HEAD:
+            return GroupedKernel().attend(q, k, v, layout, selection, dropout)
+        from docnmt_fairseq.context.conditional.kernels.triton.attention import AttendToSelected
+
+        inputs = q, k.to(q.dtype), v.to(q.dtype), selection.scores.float()
+        return AttendToSelected.apply(*inputs, selection.items, selection.sentence, layout.plan(Work()), dropout)

@@ -1,0 +1,242 @@
+"""Kernel ``triton`` beside kernel ``dense`` in float64: on a GPU, or on a CPU under Triton's interpreter.
+
+Run by test_triton.py in a process of its own: the interpreter must be asked for before Triton is imported.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from docnmt_fairseq.context.conditional.attention import conditional_attention
+from docnmt_fairseq.context.conditional.kernels import KERNELS, kernel_for
+from docnmt_fairseq.context.conditional.kernels.triton import tiles
+from docnmt_fairseq.context.conditional.kernels.triton.available import interpreted
+from docnmt_fairseq.context.conditional.selection import Selection
+from tests.support.documents import make_layout
+from tests.support.selection import all_select, keeping
+from tests.support.trees import tree_inputs
+
+DEVICE = torch.device("cpu" if interpreted() else "cuda")
+HEADS = 2
+TOLERANCES = {torch.float32: 2e-6, torch.float16: 2e-3, torch.bfloat16: 2e-2}  # of the norm of what is expected
+TYPES = pytest.mark.parametrize("dtype", TOLERANCES, ids=lambda dtype: str(dtype).removeprefix("torch."))
+
+
+def layout_of(documents, longest, seed=0):
+    """Ragged documents of so many sentences, those of one token among them."""
+    lengths = np.random.default_rng(seed).integers(1, longest + 1, sum(documents))
+    lengths[-1] = longest
+    return make_layout(lengths, documents)
+
+
+def random_inputs(layout, dtype, d_k, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    rows = [layout.tokens.total] * 4 + [layout.tokens.rows]
+    return [torch.randn(n, HEADS, d_k, generator=generator).to(dtype) for n in rows]
+
+
+def attention(kernel, inputs, layout, key, own=False, dropout=0.0):
+    return conditional_attention(*inputs, layout, key, own, dropout, kernel)
+
+
+def results(call, inputs, dtype, device):
+    """The output, and the gradients of a weighting of it, on a device and in a type."""
+    leaves = [x.to(device, dtype).requires_grad_() for x in inputs]
+    out = call(leaves)
+    weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(7)).to(inputs[0].dtype)
+    return [out, *torch.autograd.grad(out, leaves, weight.to(device, dtype))]
+
+
+def assert_close(fast, exact, dtype):
+    for name, a, b in zip(("output", "q", "k", "v", "q_s", "k_s"), fast, exact):
+        assert a.dtype == dtype
+        error = (a.double().cpu() - b).norm() / b.norm()
+        assert error < TOLERANCES[dtype], f"{name}: {error:.1e}"
+
+
+def compare(layout, key, dtype, d_k=16, own=False, seed=0):
+    inputs = random_inputs(layout, dtype, d_k, seed)
+    on_device = layout.to(DEVICE)
+    exact = results(lambda x: attention("dense", x, layout, key, own), inputs, torch.double, "cpu")
+    fast = results(lambda x: attention("triton", x, on_device, key, own), inputs, dtype, DEVICE)
+    assert_close(fast, exact, dtype)
+    queries, keys = inputs[3:]
+    expected = KERNELS["dense"]().choose(queries.double(), keys.double(), layout, key)
+    chosen = KERNELS["triton"]().choose(queries.to(DEVICE), keys.to(DEVICE), on_device, key)
+    assert torch.equal(chosen.cpu(), expected)
+    return fast
+
+
+@pytest.fixture
+def small_items(monkeypatch):
+    """Sentences are split among programs from 16 queries on."""
+    monkeypatch.setattr(tiles, "LEAST_ITEM", 16)
+    monkeypatch.setattr(tiles, "QUERIES_A_TOKEN", 0)
+
+
+def test_output_gradients_and_choice(small_items):
+    """Documents of one sentence among others, which do not select; t of each; sentences of two blocks of keys."""
+    layout = make_layout([36, 2, 5, 1, 7, 1, 3, 4, 2, 6], [4, 1, 5])
+    compare(layout, keeping([3, 1, 2]), torch.float32, own=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_types(dtype):
+    compare(layout_of([4], 9), keeping([2]), dtype)
+
+
+def test_ties_keep_the_lowest_sentences():
+    layout = make_layout([1] * 70, [70])
+    q = torch.tensor([-1.0, 0.0, 1.0, 2.0])[torch.arange(70) % 4].view(70, 1, 1)
+    k = torch.randint(-1, 2, (70, 1, 1), generator=torch.Generator().manual_seed(0)).float()
+    expected = KERNELS["dense"]().choose(q, k, layout, all_select([5]))
+    chosen = KERNELS["triton"]().choose(q.to(DEVICE), k.to(DEVICE), layout.to(DEVICE), all_select([5]))
+    assert torch.equal(chosen.cpu(), expected)
+
+
+def compare_walks(documents, kept, d_k=16, dtype=torch.float32, whole=False, documents_that_select=None):
+    layout = layout_of(documents, 2)
+    q, keys, _ = tree_inputs(layout, HEADS, d_k, whole=whole)
+    key = keeping(kept, range(len(kept)) if documents_that_select is None else documents_that_select)
+    q, keys = q.to(dtype), keys.to(dtype)
+    expected = KERNELS["torch"]().choose_in_tree(q.double(), keys.double(), layout, key)
+    found = KERNELS["triton"]().choose_in_tree(q.to(DEVICE), keys.to(DEVICE), layout.to(DEVICE), key)
+    assert torch.equal(found.cpu(), expected)
+
+
+def test_walks_of_trees():
+    """Scores are small integers, so that many are the same."""
+    compare_walks([13, 1, 6], [3, 1, 5], whole=True)
+
+
+def weights_of(inputs, layout, key, kernel, dropout=0.0):
+    """What every token attends to with, [M, H, N]: the output with one-hot values."""
+    one_hot = torch.eye(layout.tokens.total, inputs[0].size(-1), dtype=inputs[0].dtype, device=inputs[0].device)
+    values = one_hot[:, None].expand_as(inputs[2])
+    return attention(kernel, [*inputs[:2], values, *inputs[3:]], layout, key, dropout=dropout)[..., : len(values)]
+
+
+def test_dropout_drops_the_same_weights_in_the_backward_pass(small_items):
+    layout, key, p = make_layout([36, 5, 1, 9, 4, 7], [6]), keeping([3]), 0.3
+    inputs = random_inputs(layout, torch.float32, 64)
+    on_device = [x.to(DEVICE) for x in inputs]
+    torch.manual_seed(3)
+    dropped = weights_of(on_device, layout.to(DEVICE), key, "triton", p).cpu().double()
+    clean = weights_of([x.double() for x in inputs], layout, key, "dense")
+    factors = (dropped > 0).double() / (1 - p)
+    torch.testing.assert_close(dropped, clean * factors, atol=1e-6, rtol=1e-4)
+    share = float((factors > 0)[clean > 0].double().mean())
+    assert abs(share - (1 - p)) < 4 * math.sqrt(p * (1 - p) / int((clean > 0).sum()))
+
+    def expected(x):
+        return torch.einsum("mhn,nhd->mhd", weights_of(x, layout, key, "dense") * factors, x[2])
+
+    def fast(x):
+        torch.manual_seed(3)
+        return attention("triton", x, layout.to(DEVICE), key, dropout=p)
+
+    exact = results(expected, inputs, torch.double, "cpu")
+    assert_close(results(fast, inputs, torch.float32, DEVICE), exact, torch.float32)
+    torch.manual_seed(4)
+    other = weights_of(on_device, layout.to(DEVICE), key, "triton", p).cpu()
+    assert not torch.equal(other > 0, dropped > 0)
+
+
+def test_more_places_than_the_programs_have_are_computed_in_pytorch():
+    layout = make_layout([1] * 18, [18])
+    for t in (16, 17):
+        *_, too_many = KERNELS["triton"]().plans(keeping([t]), True, None)
+        assert layout.plan(too_many) == (t == 17)
+    compare(layout, keeping([17]), torch.float32)
+
+
+def test_auto_takes_the_programs_for_half_types_on_gpus_alone():
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        taken = type(kernel_for("auto", torch.zeros(1, dtype=dtype, device=DEVICE)))
+        assert (taken is KERNELS["triton"]) == (DEVICE.type == "cuda" and dtype != torch.float32)
+    assert not KERNELS["triton"]().serves(DEVICE, torch.float64)
+
+
+@pytest.mark.slow
+@TYPES
+@pytest.mark.parametrize("d_k", [32, 64, 128])
+def test_widths_of_heads(dtype, d_k):
+    compare(layout_of([9, 5], 12), keeping([4, 3]), dtype, d_k, own=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("t", [1, 2, 3, 5, 7, 8, 11, 16])
+def test_numbers_of_kept_sentences(t):
+    compare(layout_of([20], 5, seed=t), keeping([t]), torch.float32, own=t % 2 == 0, seed=t)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("d_k", [1, 8, 17, 20])
+def test_heads_of_any_width(d_k):
+    compare(layout_of([7, 3], 6), keeping([3, 2]), torch.float32, d_k)
+
+
+@pytest.mark.slow
+def test_sentences_that_attract_more_queries_than_one_program_takes():
+    """With the sizes of production, and the same result in every run."""
+    layout, key = make_layout([3, *[16] * 20], [21]), keeping([1])
+    inputs = random_inputs(layout, torch.float32, 16)
+    inputs[3] = inputs[3].abs()
+    inputs[4][0] = 3.0  # every query is closest to the first sentence
+    assert (KERNELS["dense"]().choose(*inputs[3:], layout, key) == 0).float().mean() > 0.9
+    assert layout.plan(tiles.Work()).split
+    exact = results(lambda x: attention("dense", x, layout, key), inputs, torch.double, "cpu")
+    fast, again = (
+        results(lambda x: attention("triton", x, layout.to(DEVICE), key), inputs, torch.float32, DEVICE)
+        for _ in range(2)
+    )
+    assert_close(fast, exact, torch.float32)
+    assert all(torch.equal(a, b) for a, b in zip(fast, again))
+
+
+@pytest.mark.slow
+def test_long_sentences_and_long_documents():
+    compare(make_layout([300, 1, 70, 5], [4]), keeping([2]), torch.float32)
+    layout = make_layout([1] * 1000, [1000])
+    q, k = (x.to(torch.bfloat16) for x in random_inputs(layout, torch.float32, 32)[3:])
+    expected = KERNELS["dense"]().choose(q.double(), k.double(), layout, keeping([5]))
+    chosen = KERNELS["triton"]().choose(q.to(DEVICE), k.to(DEVICE), layout.to(DEVICE), keeping([5]))
+    assert torch.equal(chosen.cpu(), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept, beam", [([2, 1], 2), ([5, 3], 5), ([16, 9], 16)])
+def test_walks_of_long_documents(kept, beam):
+    compare_walks([75, 9], kept)
+    compare_walks([40, 2], [min(k, 2) for k in kept], 64, torch.bfloat16, documents_that_select=[0])
+
+
+@pytest.mark.slow
+def test_places_without_a_sentence_weigh_nothing():
+    layout = make_layout([2, 3, 1, 2], [4])
+    q, k, v = (x.to(DEVICE) for x in random_inputs(layout, torch.float32, 16)[:3])
+    on_device, items, none = layout.to(DEVICE), torch.arange(8, device=DEVICE), torch.full((8, HEADS, 1), -1)
+    sentence = torch.randint(4, (8, HEADS, 1), generator=torch.Generator().manual_seed(0))
+    scores = torch.randn(8, HEADS, 1)
+    kernel = KERNELS["triton"]()
+    one = Selection(all_select([1]), items, sentence.to(DEVICE), scores.to(DEVICE))
+    expected = kernel.attend(q, k, v, on_device, one, 0.0)
+    sentence = torch.cat([none, sentence, none], dim=-1).to(DEVICE)
+    scores = torch.cat([none * torch.inf, scores, none * torch.inf], dim=-1).to(DEVICE).requires_grad_()
+    found = kernel.attend(q, k, v, on_device, Selection(all_select([3]), items, sentence, scores), 0.0)
+    torch.testing.assert_close(found, expected)
+    of_scores = torch.autograd.grad((found**2).sum(), scores)[0]
+    assert (of_scores[..., [0, 2]] == 0).all()
+
+
+@pytest.mark.slow
+def test_strides_do_not_matter():
+    layout, key = layout_of([6], 5), keeping([2])
+    inputs = [x.to(DEVICE) for x in random_inputs(layout, torch.float32, 16)]
+    strided = [x.transpose(0, 1).contiguous().transpose(0, 1) for x in inputs]
+    expected = results(lambda x: attention("triton", x, layout.to(DEVICE), key), inputs, torch.float32, DEVICE)
+    found = results(lambda x: attention("triton", [y + 0 for y in x], layout.to(DEVICE), key), strided, torch.float32,
+                    DEVICE)  # fmt: skip
+    assert all(torch.equal(a, b) for a, b in zip(found, expected))

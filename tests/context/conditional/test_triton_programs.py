@@ -1,0 +1,39 @@
+"""The programs compile for GPUs that are not here, and need no more of them than their limits allow."""
+
+import pytest
+import torch
+
+pytest.importorskip("triton")
+
+from benchmarks.lib.ahead_of_time import TARGETS, compiled
+from benchmarks.lib.triton_programs import HEAVY, LIMITS, programs
+
+
+def assert_within_limits(width, dtype, target, names):
+    chosen = [program for program in programs(width, dtype) if program.name in names]
+    assert [program.name for program in chosen] == list(names)
+    for program in chosen:
+        needs, limit = compiled(program.function, dtype, program.constants, target), LIMITS[program.name]
+        assert needs.registers <= limit.registers, (program.name, needs)
+        assert needs.stack <= limit.stack, (program.name, needs)
+        assert needs.shared <= limit.shared * 1024, (program.name, needs)
+        in_float32 = dtype == torch.float32 and program.name == "choose"
+        assert needs.matrix == (program.name in HEAVY and not in_float32), (program.name, needs)
+
+
+def test_attention_compiles_for_hopper_within_its_limits():
+    assert_within_limits(64, torch.bfloat16, 90, ["attend", "attend, backward"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("width", [32, 64, 128])
+def test_all_programs_compile_within_their_limits(width, target):
+    assert_within_limits(width, torch.bfloat16, target, LIMITS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_float16_and_float32(target):
+    assert_within_limits(64, torch.float16, target, ["choose", "attend", "attend, backward"])
+    assert_within_limits(64, torch.float32, target, LIMITS)
