@@ -80,6 +80,7 @@ def test_predictions_stand_beside_what_was_measured(tmp_path):
 
 
 def test_predictions_are_of_points_that_a_gpu_has(tmp_path, monkeypatch):
+    pytest.importorskip("triton")
     cuda = stage.torch.cuda
     monkeypatch.setattr(cuda, "is_available", lambda: True)
     monkeypatch.setattr(cuda, "get_device_capability", lambda *_: (9, 0))
