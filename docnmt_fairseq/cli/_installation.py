@@ -140,9 +140,12 @@ def kernels() -> Iterator[Found]:
                 yield f"{name} on {device}", OK, "usable"
             elif reason := kernel.missing():
                 yield f"{name} on {device}", OFF, reason, KERNEL_REMEDIES.get(name, "")
-        chosen = type(kernel_for("auto", torch.empty(0, device=device)))
-        (name,) = (name for name in KERNELS.names() if KERNELS[name] is chosen)
-        yield f"auto on {device}", OK, f"takes {name}"
+        names = {KERNELS[name]: name for name in KERNELS.names()}
+        takes, for_half = (
+            names[type(kernel_for("auto", torch.empty(0, dtype=dtype, device=device)))]
+            for dtype in (torch.float32, torch.bfloat16)
+        )
+        yield f"auto on {device}", OK, f"takes {takes}" + (f", for half types {for_half}" if for_half != takes else "")
 
 
 def threads() -> Iterator[Found]:

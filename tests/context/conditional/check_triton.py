@@ -169,7 +169,7 @@ def test_widths_of_heads(dtype, d_k):
 @pytest.mark.slow
 @pytest.mark.parametrize("t", [1, 2, 3, 5, 7, 8, 11, 16])
 def test_numbers_of_kept_sentences(t):
-    compare(layout_of([20], 5, seed=t), keeping([t]), torch.float32, own=t % 2 == 0, seed=t)
+    compare(layout_of([20], 5, seed=t), keeping([t]), torch.float32, own=t % 2 == 1, seed=t)
 
 
 @pytest.mark.slow
@@ -181,11 +181,12 @@ def test_heads_of_any_width(d_k):
 @pytest.mark.slow
 def test_sentences_that_attract_more_queries_than_one_program_takes():
     """With the sizes of production, and the same result in every run."""
-    layout, key = make_layout([3, *[16] * 20], [21]), keeping([1])
+    layout, key = make_layout([3, *[16] * 20], [21]), keeping([2])
     inputs = random_inputs(layout, torch.float32, 16)
     inputs[3] = inputs[3].abs()
-    inputs[4][0] = 3.0  # every query is closest to the first sentence
-    assert (KERNELS["dense"]().choose(*inputs[3:], layout, key) == 0).float().mean() > 0.9
+    inputs[4][0] = 1.0  # most queries keep the first sentence
+    chosen = KERNELS["dense"]().choose(*inputs[3:], layout, key)
+    assert (chosen == 0).any(-1).sum(0).min() > tiles.LEAST_ITEM
     assert layout.plan(tiles.Work()).split
     exact = results(lambda x: attention("dense", x, layout, key), inputs, torch.double, "cpu")
     fast, again = (

@@ -25,7 +25,9 @@ NAMES = KERNELS.names()
 def every_kernel(test):
     def serving(name):
         if not KERNELS[name]().serves(torch.device("cpu"), torch.float32):
-            return pytest.param(name, marks=pytest.mark.skip(reason=f"{name}: {KERNELS[name]().missing()}"))
+            return pytest.param(
+                name, marks=pytest.mark.skip(reason=f"{name}: {KERNELS[name]().missing() or 'not for CPUs'}")
+            )
         return name
 
     return pytest.mark.parametrize("name", [serving(name) for name in NAMES])(test)

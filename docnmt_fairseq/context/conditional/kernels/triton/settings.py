@@ -38,7 +38,13 @@ CHOOSE = Settings({"SENTENCES": 64}, others={(16, 4): Settings({"SENTENCES": 32}
 WALK = Settings({"NUMBERS": 8192})  # of gathered keys; as many tokens a program
 SCORE = Settings({"ROWS": 32})
 SCORE_KEYS = Settings({"PAIRS": 64})
-ATTEND = Settings({"QUERIES": 64, "KEYS": 32}, others={(128, 4): Settings({"QUERIES": 32, "KEYS": 32}, warps=8)})
+ATTEND = Settings(
+    {"QUERIES": 64, "KEYS": 32},
+    others={
+        (128, 2): Settings({"QUERIES": 64, "KEYS": 32}, warps=8),
+        (128, 4): Settings({"QUERIES": 32, "KEYS": 32}, warps=8),
+    },
+)
 BACKWARD = Settings(
     {"QUERIES": 64, "KEYS": 32},
     others={
