@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.layers.initialisation import projection
+from docnmt_fairseq.layers.precision import computing_type, without_autocast
 from docnmt_fairseq.registry import Registry
 
 
@@ -88,8 +89,10 @@ class GeneralScore(AttentionScore):
         self.keys = nn.ModuleList(projection(width, query_dim, bias=False) for width in source_dims)  # W^{(k)}
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
-        """[S, 1, b, n]."""
-        return (x @ keys.transpose(1, 2))[:, None]
+        """[S, 1, b, n], in float32 at least: the products are not scaled."""
+        dtype = computing_type(x.dtype)
+        with without_autocast(x):
+            return (x.to(dtype) @ keys.to(dtype).transpose(1, 2))[:, None]
 
 
 @ATTENTION_SCORES.register("dot-product")
