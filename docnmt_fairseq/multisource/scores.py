@@ -52,6 +52,16 @@ class AttentionScore(nn.Module):
 ATTENTION_SCORES: Registry[AttentionScore] = Registry("attention score")
 
 
+def products(queries: Tensor, keys: Tensor) -> Tensor:
+    """[..., b, n] of queries [..., b, d] and keys [..., n, d] in float32 at least, as the exponents that they become.
+
+    Half types have not the digits for these and, float16, not the range.
+    """
+    dtype = computing_type(queries.dtype)
+    with without_autocast(queries):
+        return queries.to(dtype) @ keys.to(dtype).transpose(-1, -2)
+
+
 @ATTENTION_SCORES.register("bahdanau")
 class AdditiveScore(AttentionScore):
     """e_ij = vᵀ tanh(W s_i + U^{(k)} h_j) ([L] eq. 1); v, W are shared by the sources, each has its U.
@@ -89,10 +99,8 @@ class GeneralScore(AttentionScore):
         self.keys = nn.ModuleList(projection(width, query_dim, bias=False) for width in source_dims)  # W^{(k)}
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
-        """[S, 1, b, n], in float32 at least: the products are not scaled."""
-        dtype = computing_type(x.dtype)
-        with without_autocast(x):
-            return (x.to(dtype) @ keys.to(dtype).transpose(1, 2))[:, None]
+        """[S, 1, b, n]."""
+        return products(x, keys)[:, None]
 
 
 @ATTENTION_SCORES.register("dot-product")
@@ -112,7 +120,7 @@ class DotProductScore(AttentionScore):
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
         """[S, H, b, n]."""
         q, k = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in (self.query(x), keys))  # [S, H, ·, d_q/H]
-        return (q / math.sqrt(q.size(-1))) @ k.transpose(-1, -2)
+        return products(q / math.sqrt(q.size(-1)), k)
 
 
 @ATTENTION_SCORES.register("ca-att")
