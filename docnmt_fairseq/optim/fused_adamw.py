@@ -33,7 +33,7 @@ class FusedAdamWConfig(FairseqDataclass):
 
 @register_optimizer("fused_adamw", dataclass=FusedAdamWConfig)
 class FusedAdamW(FairseqOptimizer):
-    """AdamW (Loshchilov and Hutter 2019), which fairseq's ``adam`` is, too, as one kernel over all parameters.
+    """AdamW, which fairseq's ``adam`` is, too, as one kernel over all parameters.
 
     m ← β1 m + (1 − β1) g, v ← β2 v + (1 − β2) g², w ← (1 − λ η) w − η m̂/(√v̂ + ε). In fairseq's ε counts √(1 − β2^i)
     times as much at step i, the inverse of what v̂ is scaled by; that is the whole difference.
