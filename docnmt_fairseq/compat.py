@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 import torch
 
-from docnmt_fairseq import half_precision
+from docnmt_fairseq import half_precision, training_setup
 
 
 def _version(module: ModuleType) -> typing.Tuple[int, ...]:
@@ -120,3 +120,4 @@ _allow_fairseq_checkpoints()
 _switch_off_the_fast_path()
 _let_torchrun_start_processes()
 half_precision.mend()
+training_setup.mend()

@@ -18,7 +18,7 @@ ORDER = [
     {"evaluation"},
     {"translate"},
     {"tasks"},
-    {"criterions"},
+    {"criterions", "optim"},
     {"search"},
     {"models"},
     {"embedding"},
@@ -28,7 +28,18 @@ ORDER = [
     {"batch"},
     {"checkpoints"},
     {"corpus"},
-    {"aliases", "compat", "errors", "half_precision", "lifetime", "marks", "options", "registry", "the package itself"},
+    {
+        "aliases",
+        "compat",
+        "errors",
+        "half_precision",
+        "lifetime",
+        "marks",
+        "options",
+        "registry",
+        "training_setup",
+        "the package itself",
+    },
 ]
 LEVEL = {part: number for number, parts in enumerate(reversed(ORDER)) for part in parts}
 

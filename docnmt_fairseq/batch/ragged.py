@@ -78,15 +78,21 @@ class Ragged:
         return torch.arange(self.longest, device=self.device) >= self.lengths_tensor[:, None]
 
     def sum(self, packed: Tensor) -> Tensor:
-        """The sum of every row's items, [rows, ...] from [total, ...]."""
+        """The sum of every row's items, [rows, ...] from [total, ...]; added up in float32 at least."""
+        return self._sum(packed).to(packed.dtype)
+
+    def _sum(self, packed: Tensor) -> Tensor:
+        packed = packed.to(torch.promote_types(packed.dtype, torch.float32))
         return packed.new_zeros(self.rows, *packed.shape[1:]).index_add(0, self.item_row, packed)
 
     def mean(self, packed: Tensor) -> Tensor:
-        """The mean of every row's items, [rows, d] from [total, d]."""
-        return self.sum(packed) / self.lengths_tensor[:, None].to(packed.dtype)
+        """The mean of every row's items, [rows, d] from [total, d]; added up in float32 at least."""
+        sums = self._sum(packed)
+        return (sums / self.lengths_tensor[:, None].to(sums.dtype)).to(packed.dtype)
 
     def softmax(self, scores: Tensor) -> Tensor:
-        """The softmax over every row's items, [total, k] from [total, k]."""
+        """The softmax over every row's items, [total, k] from [total, k], in float32 at least."""
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         index = self.item_row[:, None].expand_as(scores)
         least = scores.new_full((self.rows, scores.size(1)), -torch.inf)
         highest = least.scatter_reduce(0, index, scores.detach(), "amax")

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.ca_layers.decomposition import ChiGated, compose
 from docnmt_fairseq.layers.initialisation import projection
+from docnmt_fairseq.layers.precision import computing_type
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoder
 
 
@@ -33,10 +34,11 @@ class BagOfFeatures(ChiGated):
             rows: the bags.
             unknown: [N] True where χ = 1, whatever w and w_σ are (eq. 21).
         """
-        score = w_sigma @ self.theta
+        dtype = computing_type(w_sigma.dtype)
+        score = w_sigma.to(dtype) @ self.theta.to(dtype)
         if unknown is not None:
             score = score.masked_fill(unknown, torch.inf)
-        return rows.sum(compose(self.indicator(score)[:, None], self.v_0, w))
+        return rows.sum(compose(self.indicator(score)[:, None], self.v_0, w)).to(w.dtype)
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
         """θ; see :class:`ChiGated`."""

@@ -35,7 +35,7 @@ def compose_all(chi: Tensor, v: Tensor, w: Tensor, counted: Optional[Tensor] = N
         counted: [..., b, n] how often each takes part, 0: not at all (padding); None: all of them once.
     """
     free, rest = (chi, 1 - chi) if counted is None else (counted * chi, counted * (1 - chi))
-    return v * free.sum(-1, keepdim=True) + rest @ w
+    return v * free.sum(-1, keepdim=True) + rest.to(w.dtype) @ w
 
 
 class ReportsChi(nn.Module):

@@ -11,6 +11,7 @@ from docnmt_fairseq.batch.plans import WithinSentences
 from docnmt_fairseq.layers.initialisation import projection
 from docnmt_fairseq.layers.ragged_attention import ragged_attention
 from docnmt_fairseq.layers.recording import weights_of_plan
+from docnmt_fairseq.layers.summation import rows_of
 
 
 class MultiHeadAttention(nn.Module):
@@ -52,7 +53,7 @@ class MultiHeadAttention(nn.Module):
         q, k, v = self.q_proj(x), self.k_proj(source), self.v_proj(source)
         if gather is not None:
             of_x, of_source = gather
-            q, k, v = q.index_select(0, of_x), k.index_select(0, of_source), v.index_select(0, of_source)
+            q, k, v = rows_of(q, of_x), rows_of(k, of_source), rows_of(v, of_source)
         q, k, v = (side.unflatten(-1, (self.heads, -1)) for side in (q, k, v))
         if observe is not None:
             observe(weights_of_plan(q, k, plan, gather, (len(x), len(source))).detach())

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.layers.summation import Embedding, rows_of
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ def sinusoid(positions: Tensor, embed_dim: int, dtype: torch.dtype = torch.float
     return nn.functional.pad(table, (0, embed_dim - 2 * half)).to(dtype)
 
 
-class LearnedPositions(nn.Embedding):
+class LearnedPositions(Embedding):
     """A learned table; positions beyond it use its last row, with one warning.
 
     Args:
@@ -132,13 +133,11 @@ class StructuralPositions(nn.Module):
             rows = layout.tokens if self.word_scope == "sentence" else layout.document_tokens
             total = total + self.word(rows.item_column, rows.longest - 1)
         if self.sentence is not None:
-            total = total + self.sentence(layout.sentence_position, layout.last_sentence).index_select(
-                0, layout.token_sentence
-            )
+            of_sentences = self.sentence(layout.sentence_position, layout.last_sentence)
+            total = total + rows_of(of_sentences, layout.token_sentence)
         if self.paragraph is not None:
-            total = total + self.paragraph(layout.paragraph_position, layout.last_paragraph).index_select(
-                0, layout.token_sentence
-            )
+            of_sentences = self.paragraph(layout.paragraph_position, layout.last_paragraph)
+            total = total + rows_of(of_sentences, layout.token_sentence)
         return total
 
 

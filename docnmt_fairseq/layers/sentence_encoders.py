@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.layers.initialisation import projection
+from docnmt_fairseq.layers.precision import computing_type
 from docnmt_fairseq.options import option
 from docnmt_fairseq.registry import Registry
 
@@ -51,9 +52,9 @@ class Source2Token(SentenceEncoder):
         """[R, d]; see :class:`SentenceEncoder`."""
         keys = self.k_proj(x).unflatten(-1, (self.heads, -1))  # [N, H, d_k]
         values = self.v_proj(x).unflatten(-1, (self.heads, -1))
-        scores = (keys * self.query).sum(-1) / math.sqrt(keys.size(-1))  # [N, H]
+        scores = (keys.to(computing_type(keys.dtype)) * self.query).sum(-1) / math.sqrt(keys.size(-1))  # [N, H]
         weights = sentences.softmax(scores)
-        return self.out_proj(sentences.sum(weights.unsqueeze(-1) * values).flatten(1))
+        return self.out_proj(sentences.sum(weights.unsqueeze(-1) * values).flatten(1).to(values.dtype))
 
 
 @SENTENCE_ENCODERS.register("multi-dim-source2token")
@@ -67,7 +68,7 @@ class MultiDimSource2Token(SentenceEncoder):
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
         """[R, d]; see :class:`SentenceEncoder`."""
-        return sentences.sum(sentences.softmax(self.score(F.elu(self.hidden(x)))) * x)
+        return sentences.sum(sentences.softmax(self.score(F.elu(self.hidden(x)))) * x).to(x.dtype)
 
 
 @SENTENCE_ENCODERS.register("mean")

@@ -13,6 +13,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.batch.sources import PaddedRows, SourceKey, SourceRows
 from docnmt_fairseq.layers.recording import joined
+from docnmt_fairseq.layers.summation import rows_of
 from docnmt_fairseq.multisource.base import AttentionCombination
 from docnmt_fairseq.multisource.source_states import lookup
 
@@ -73,10 +74,10 @@ class CombinationPlan:
             projected: [M_k, w_k] of its ``project_sources`` over the packed states of each source.
             evidence: [N_t, d_e] with a sentinel.
         """
-        queries = self.queries.split(x.index_select(0, self.queries.index))
+        queries = self.queries.split(rows_of(x, self.queries.index))
         evidences: List[Optional[Tensor]] = [None] * len(queries)
         if evidence is not None:
-            evidences = [*self.queries.split(evidence.index_select(0, self.queries.index))]
+            evidences = [*self.queries.split(rows_of(evidence, self.queries.index))]
         groups = zip(queries, self.gather(projected), evidences)
         with joined(lambda chi: chi.index_select(0, self.queries.slots)):
             results = [combination(of_group, *seen, evidence) for of_group, seen, evidence in groups]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.layers.initialisation import projection
+from docnmt_fairseq.layers.precision import computing_type, without_autocast
 from docnmt_fairseq.registry import Registry
 
 
@@ -49,6 +50,16 @@ class AttentionScore(nn.Module):
 
 
 ATTENTION_SCORES: Registry[AttentionScore] = Registry("attention score")
+
+
+def products(queries: Tensor, keys: Tensor) -> Tensor:
+    """[..., b, n] of queries [..., b, d] and keys [..., n, d] in float32 at least, as the exponents that they become.
+
+    Half types have not the digits for these and, float16, not the range.
+    """
+    dtype = computing_type(queries.dtype)
+    with without_autocast(queries):
+        return queries.to(dtype) @ keys.to(dtype).transpose(-1, -2)
 
 
 @ATTENTION_SCORES.register("bahdanau")
@@ -89,7 +100,7 @@ class GeneralScore(AttentionScore):
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
         """[S, 1, b, n]."""
-        return (x @ keys.transpose(1, 2))[:, None]
+        return products(x, keys)[:, None]
 
 
 @ATTENTION_SCORES.register("dot-product")
@@ -109,7 +120,7 @@ class DotProductScore(AttentionScore):
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
         """[S, H, b, n]."""
         q, k = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in (self.query(x), keys))  # [S, H, ·, d_q/H]
-        return (q / math.sqrt(q.size(-1))) @ k.transpose(-1, -2)
+        return products(q / math.sqrt(q.size(-1)), k)
 
 
 @ATTENTION_SCORES.register("ca-att")

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.sources import Padded, SourceKey
+from docnmt_fairseq.layers.summation import rows_of
 
 
 @dataclass(frozen=True)
@@ -51,4 +52,4 @@ def padded_sources(
 def lookup(states: Tensor, index: Tensor) -> Tensor:
     """States [..., w] by their numbers; of no states zeros."""
     states = states if len(states) else states.new_zeros(1, *states.shape[1:])
-    return states.index_select(0, index.flatten()).unflatten(0, index.shape)
+    return rows_of(states, index.flatten()).unflatten(0, index.shape)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.ca_layers.decomposition import ChiGated, compose_all
 from docnmt_fairseq.layers.initialisation import projection
+from docnmt_fairseq.layers.precision import computing_type
 from docnmt_fairseq.multisource.scores import AttentionScore
 
 
@@ -16,8 +17,11 @@ def over_heads(padding: Tensor) -> Tensor:
 
 
 def masked_softmax(energies: Tensor, padding: Tensor) -> Tensor:
-    """The softmax over the last dimension of [S, H, b, n]; zero at padding, and where all of it is padding."""
-    hidden = over_heads(padding)
+    """The softmax over the last dimension of [S, H, b, n]; zero at padding, and where all of it is padding.
+
+    In float32 at least, as is what is computed of the weights.
+    """
+    hidden, energies = over_heads(padding), energies.to(computing_type(energies.dtype))
     weights = energies.masked_fill(hidden, torch.finfo(energies.dtype).min).softmax(-1)
     return weights.masked_fill(hidden, 0)
 
@@ -53,7 +57,7 @@ class SoftmaxSum(StateSum):
     ) -> Tuple[Tensor, Tensor]:
         """[S, b, d_v] and α [S, H, b, n]; see :class:`StateSum`."""
         weights = masked_softmax(energies, padding)
-        used, parts = self.dropout(weights), (energies.size(1), -1)
+        used, parts = self.dropout(weights).to(values.dtype), (energies.size(1), -1)
         of_states = used[..., : values.size(1)] @ values.unflatten(-1, parts).transpose(1, 2)  # [S, H, b, d_v/H]
         if own is not None:
             of_states = of_states + used[..., -1:] * own.unflatten(-1, parts).transpose(1, 2)
@@ -87,11 +91,11 @@ class ContextFreeSum(StateSum, ChiGated):
         self, x: Tensor, energies: Tensor, values: Tensor, padding: Tensor, own: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
         """[S, b, d_v] and (1 − χ)/n [S, 1, b, n]; see :class:`StateSum`."""
-        chi = energies.sigmoid()
+        chi = energies.to(computing_type(energies.dtype)).sigmoid()
         present = (~over_heads(padding)).to(chi.dtype).expand_as(chi)
         self.show(lambda: (present * chi).sum(-1) / present.sum(-1))
         v = torch.tanh(self.free(x))
-        vectors = compose_all(chi.squeeze(1), v, values, self.dropout(present).squeeze(1))
+        vectors = compose_all(chi.squeeze(1), v, values, self.dropout(present).squeeze(1)).to(values.dtype)
         return vectors, present * (1 - chi) / present.sum(-1, keepdim=True).clamp_min(1)
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:

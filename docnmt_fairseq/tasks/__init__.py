@@ -2,3 +2,4 @@
 
 from docnmt_fairseq import compat  # noqa: F401
 from docnmt_fairseq.criterions import document_label_smoothed_cross_entropy  # noqa: F401
+from docnmt_fairseq.optim import fused_adamw  # noqa: F401

@@ -1,10 +1,10 @@
 """Losses that parts of a model hand in, added to those of any criterion, and their means in the log."""
 
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 
 from fairseq.criterions import FairseqCriterion
 from fairseq.models import BaseFairseqModel
-from torch import Tensor
+from torch import Tensor, nn
 
 from docnmt_fairseq.layers.auxiliary_losses import collect
 
@@ -18,12 +18,22 @@ def with_auxiliary_losses(criterion: FairseqCriterion) -> Callable[[BaseFairseqM
     def step(model: BaseFairseqModel, sample: Dict[str, Any]) -> StepResult:
         with collect() as collected:
             loss, size, log = criterion(model, sample)
-        for name, (total, count) in collected.sums().items():
-            log[AUXILIARY + name], log[AUXILIARY + name + ITEMS] = total, count
+        sums, nothing = collected.sums(), loss.detach().new_zeros(())
+        for name in sorted({*sums, *names_of(model)}):
+            log[AUXILIARY + name], log[AUXILIARY + name + ITEMS] = sums.get(name, (nothing, nothing))
         added = collected.weighted() if model.training else None
         return loss if added is None else loss + added, size, log
 
     return step
+
+
+def names_of(model: nn.Module) -> Set[str]:
+    """What a model's parts may hand in now; they say so by ``hands_in``.
+
+    Layers may be left out of a batch (``--encoder-layerdrop``), but processes that add up what they log need the same
+    names of all batches.
+    """
+    return {name for part in model.modules() for name in getattr(part, "hands_in", tuple)()}
 
 
 def auxiliary_means(logging_outputs: List[Dict[str, Any]]) -> Iterator[Tuple[str, float, float]]:

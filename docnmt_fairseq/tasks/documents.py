@@ -24,6 +24,7 @@ from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
 from docnmt_fairseq.data.index import DocumentIndex, Lines, read_index
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.layers.summation import sum_in_full
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
 from docnmt_fairseq.options import option
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, with_auxiliary_losses
@@ -85,6 +86,12 @@ class DocumentsTask(TranslationTask):
         if (symbols[0] is None) != (symbols[1] is None):
             lacking = cfg.source_lang if symbols[0] is None else cfg.target_lang
             raise InputError(f"dict.{lacking}.txt lacks {PARAGRAPH}, which the other dictionary has; both need it")
+
+    def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """The model, fairseq's own too, whose parts add up in float32 also where it is of a half type."""
+        model = super().build_model(cfg, from_checkpoint)
+        sum_in_full(model)
+        return model
 
     def paragraph_symbols(self) -> Tuple[Optional[int], Optional[int]]:
         """The number of ``<p>`` in the source and the target dictionary, None where it is missing."""

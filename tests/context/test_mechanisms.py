@@ -190,3 +190,16 @@ def test_zero_initialisation_in_the_decoder_is_zero(name):
     layout, mechanism = small_batch(), build_for_decoder(name, zero_init=True)
     projected = mechanism.project(random_source(layout), layout)
     assert (mechanism.attend(random_targets(layout), projected, layout.plan(TargetsToSentences())) == 0).all()
+
+
+@pytest.mark.parametrize("name", CONTEXT_MECHANISMS.names())
+def test_large_states_are_in_the_range_of_float16(name):
+    """Products of width 64 of such states are not."""
+    layout = make_layout([3, 2, 4, 3], [4])
+    mechanism = build_mechanism(name, embed_dim=64, heads=4, head_dim=16, ffn_dim=64, context_top_t=2).half()
+    x = (300 * torch.randn(layout.tokens.total, 64, generator=torch.Generator().manual_seed(1))).half()
+    assert float((x.float() @ x.float().t()).max()) > torch.finfo(torch.float16).max
+    x.requires_grad_()
+    found = run(mechanism, x, layout)
+    found.float().sin().sum().backward()
+    assert found.isfinite().all() and x.grad.isfinite().all()

@@ -91,6 +91,7 @@ def test_the_page_of_options_has_all_of_them():
     from docnmt_fairseq.evaluation.metrics import METRICS
     from docnmt_fairseq.models.rnn.config import DocumentRNNConfig
     from docnmt_fairseq.models.transformer.config import DocumentTransformerConfig
+    from docnmt_fairseq.optim.fused_adamw import FusedAdamWConfig
     from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationConfig
     from docnmt_fairseq.tasks.document_translation import DocumentTranslationConfig
 
@@ -103,6 +104,7 @@ def test_the_page_of_options_has_all_of_them():
     wanted |= {known.name.replace("_", "-") for name in READERS.names() for known in documented(READERS[name].Options)}
     own = {"report-cxmi"}  # of a criterion that also has fairseq's
     assert own <= {known.name.replace("_", "-") for known in documented(DocumentLabelSmoothedCrossEntropyConfig)}
+    own |= {known.name.replace("_", "-") for known in documented(FusedAdamWConfig)}
     assert len(told) > 90 and set(told) == wanted | own
 
 

@@ -13,6 +13,7 @@ from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.multisource.packed import CombinationPlan
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
+from docnmt_fairseq.multisource.state_sums import masked_softmax
 from tests.reference.combination import COMBINATIONS
 from tests.support.comparison import PRECISIONS, assert_same
 from tests.support.sources import Seen, combine_packed, projected_sources
@@ -315,3 +316,14 @@ def test_sources_of_other_sentences_are_refused():
     _, _, _, sources = one_source()
     with pytest.raises(ValueError, match="2 sentences, but a source is of 3"):
         CombinationPlan.make(Ragged(np.array([3, 3])), [source.rows for source in sources])
+
+
+@pytest.mark.parametrize("attention", ATTENTION_SCORES.names())
+def test_large_states_are_in_the_range_of_float16(attention):
+    """Products of width 64 of such states are not."""
+    score = ATTENTION_SCORES[attention](64, (64,), 16, 4)
+    generator = torch.Generator().manual_seed(1)
+    x, states = ((300 * torch.randn(2, 5, 64, generator=generator)).half().requires_grad_() for _ in range(2))
+    energies = score.half()(x, score.key(states, 0))
+    weights = masked_softmax(energies, torch.zeros(2, 5, dtype=torch.bool))
+    assert energies.isfinite().all() and weights.isfinite().all() and weights.dtype == torch.float32

@@ -27,8 +27,8 @@ TINY_RNN = ["--encoder-embed-dim", "6", "--encoder-hidden-size", "5", "--decoder
 TINY_RNN += ["--attention-dim", "3", "--decoder-hidden-size", "4", "--dropout", "0"]
 
 
-def arguments(data_bin, *extra, task="document_translation", arch="document_transformer", tiny=TINY):
-    common = [str(data_bin), "--user-dir", PLUGIN, "--task", task, "--arch", arch, "--max-tokens", "60", *HERE]
+def arguments(data_bin, *extra, task="document_translation", arch="document_transformer", tiny=TINY, here=HERE):
+    common = [str(data_bin), "--user-dir", PLUGIN, "--task", task, "--arch", arch, "--max-tokens", "60", *here]
     return [*common, *tiny, *extra]
 
 

@@ -10,6 +10,7 @@ import torch
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.half_precision import FULL
 from tests.support import toy
+from tests.support.architectures import ARCHITECTURES
 
 NARROW = [
     "--context-top-t",
@@ -76,3 +77,32 @@ def test_without_the_weights_in_full_the_rounded_ones_serve(data_bin, tmp_path):
     before = toy.state(path)
     after = toy.state(toy.train(data_bin, tmp_path, *updates, "4"))
     assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("mode", ["--bf16", "--memory-efficient-bf16"])
+@pytest.mark.parametrize("family", ["concatenation", "conditional, block", "rnn decoder gru"])
+def test_families_learn_in_each_mode(data_bin, tmp_path, family, mode):
+    architecture = ARCHITECTURES[family]
+    options = [*architecture.options, "--lr", "0.003", "--max-update", "6"]
+    half, full = (
+        toy.train(data_bin, tmp_path / name, *options, *extra, **architecture.kind)
+        for name, extra in (("half", [mode]), ("full", []))
+    )
+    found, expected = (toy.validation(data_bin, one, task=architecture.task)["loss"] for one in (half, full))
+    assert found == pytest.approx(expected, rel=4 * ROUNDING)
+    fresh = toy.train(data_bin, tmp_path / "fresh", *options, "--max-update", "1", **architecture.kind)
+    assert found < toy.validation(data_bin, fresh, task=architecture.task)["loss"] - 8 * ROUNDING
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("mode", ["--bf16", "--fp16", "--amp", "--memory-efficient-bf16", "--memory-efficient-fp16"])
+@pytest.mark.parametrize("family", [name for name in ARCHITECTURES if not name.startswith("sources")])
+def test_every_family_trains_in_every_mode_on_a_gpu(data_bin, tmp_path, family, mode):
+    architecture = ARCHITECTURES[family]
+    options = [*architecture.options, "--fp16-init-scale", "4", "--optimizer", "fused_adamw", "--max-update", "4"]
+    half, full = (
+        toy.train(data_bin, tmp_path / name, *options, *extra, here=["--num-workers", "0"], **architecture.kind)
+        for name, extra in (("half", [mode]), ("full", []))
+    )
+    found, expected = (toy.validation(data_bin, one, task=architecture.task)["loss"] for one in (half, full))
+    assert found == pytest.approx(expected, rel=8 * ROUNDING)

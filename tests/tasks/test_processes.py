@@ -41,3 +41,14 @@ def test_two_processes_equal_one_with_twice_the_batches(data_bin, tmp_path, back
     learnt = [name for name in state if name.endswith("weight") and ".context." not in name]  # whose gate opens slowly
     alike = [name for name in learnt if torch.allclose(state[name], half[name], **ROUNDING)]
     assert not alike, "half the batches make other steps: the comparison above can fail"
+
+
+@pytest.mark.slow
+def test_dropped_layers_train_in_several_processes(data_bin, tmp_path):
+    """With dropout the processes leave different layers out, of which one would have handed in a loss."""
+    options = [*TAUGHT, "--encoder-layerdrop", "0.5", "--decoder-layerdrop", "0.3", "--dropout", "0.2"]
+    plain, legacy = (
+        train_in_two_processes(data_bin, tmp_path / backend, backend, options)
+        for backend in ("pytorch_ddp", "legacy_ddp")
+    )
+    toy.assert_same_state(plain, legacy, **ROUNDING)

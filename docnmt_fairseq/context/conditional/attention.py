@@ -20,6 +20,7 @@ from docnmt_fairseq.layers.initialisation import projection
 from docnmt_fairseq.layers.ragged_attention import ragged_attention
 from docnmt_fairseq.layers.recording import TOKENS, Observe, Relevance, Weights, observer
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
+from docnmt_fairseq.layers.summation import rows_of
 from docnmt_fairseq.options import option
 
 Choose = Callable[[SelectionKernel], Tensor]  # to the chosen rows [M, H, t]
@@ -42,7 +43,7 @@ def attend_to_all(
     """
     d = q.size(-1)
     queries = torch.cat([q, q_s], dim=-1)
-    keys = torch.cat([k, k_s.index_select(0, layout.token_sentence)], dim=-1)
+    keys = torch.cat([k, rows_of(k_s, layout.token_sentence)], dim=-1)
     values = F.pad(v, (0, d))  # the CPU's fast kernel wants values as wide as keys
     return ragged_attention(queries, keys, values, plan, dropout, scale=1 / math.sqrt(d))[..., :d]
 
@@ -249,6 +250,10 @@ class SelectingAttention(ContextMechanism):
             None if hand_in is None else predict,
         )  # fmt: skip
         return self.out_proj(attended.flatten(1))
+
+    def hands_in(self) -> Tuple[str, ...]:
+        """The names of the losses and figures that a call hands in at this point of the schedule."""
+        return SelectionLoss.names if self.selection_loss.acts(self.training) else ()
 
     def walk(self, key: SelectionKey) -> Optional[SelectionKey]:
         """Names how many nodes of a height of a tree are kept on the way to t sentences; None: there is no tree."""

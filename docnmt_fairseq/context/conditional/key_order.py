@@ -73,7 +73,11 @@ def _along_most_variance(keys: Tensor, blocks: Ragged) -> Tensor:
 
 
 def mean_keys(keys: Tensor, order: Tensor, trees: SentenceTrees) -> Tensor:
-    """The means of children's keys at all nodes, [nodes, H, d_k], of leaves [R, H, d_k] in an order [R, H]."""
+    """The means of children's keys at all nodes, [nodes, H, d_k], of leaves [R, H, d_k] in an order [R, H].
+
+    In float32 at least, in which trees are walked.
+    """
+    keys = keys.to(computing_type(keys.dtype))
     levels = [keys.gather(0, order[..., None].expand_as(keys))]
     for level in trees.levels:
         below = levels[-1]

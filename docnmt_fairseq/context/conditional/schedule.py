@@ -4,7 +4,7 @@ Hard selection trained from scratch does not learn where to look: the sentences 
 with all sentences first and narrowing to t afterwards does.
 """
 
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, Optional
 
 import torch
 from torch import Tensor, nn
@@ -50,7 +50,7 @@ class KeepSchedule(nn.Module):
         self.update = 0
         self.register_buffer("began", torch.tensor(-1))
         self.register_buffer("selected_mass", torch.tensor(0.0))
-        self.register_buffer("narrowed", torch.tensor(0.0))
+        self.register_buffer("narrowed", torch.tensor(0.0, dtype=torch.float64))
         self._narrowed: Optional[float] = None  # the buffers' values on the CPU, None: to be read
         self._began: Optional[int] = None
         self._mass: Optional[float] = None  # of full precision, also where the model is of a half type
@@ -103,6 +103,14 @@ class KeepSchedule(nn.Module):
         if self._narrowed is None:
             self._narrowed = float(self.narrowed)
         return KeptSentences(self.top_t, self.top_t_start, self._narrowed)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> "KeepSchedule":
+        """Moves the buffers along with the model, and keeps their types: of a rounded share t comes out one off."""
+        exact = {name: getattr(self, name) for name in ("narrowed", "selected_mass")}
+        super()._apply(fn, *args, **kwargs)
+        for name, value in exact.items():
+            setattr(self, name, value.to(getattr(self, name).device))
+        return self
 
     def extra_repr(self) -> str:
         """The schedule in words."""

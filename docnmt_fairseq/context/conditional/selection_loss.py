@@ -43,7 +43,12 @@ class SelectionLoss:
     Args:
         options: see above.
         schedule: of how many sentences are kept.
+
+    Class attributes:
+        names: of what it hands in.
     """
+
+    names = ("selection_loss", SELECTED_MASS)
 
     def __init__(self, options: SelectionLossOptions, schedule: KeepSchedule):
         self.weight = options.selection_loss
@@ -91,5 +96,5 @@ class SelectionLoss:
         """
         plan, top_t = layout.plan(Selectable(self.tokens(selection))), self.schedule.top_t
         loss, mass, largest = selection_divergence(q, k, q_s, k_s, plan, top_t, self.temperature, selection)
-        into(AuxiliaryLoss("selection_loss", loss, plan.tokens, self.weight))
+        into(AuxiliaryLoss(self.names[0], loss, plan.tokens, self.weight))
         into(AuxiliaryLoss(SELECTED_MASS, mass, largest))

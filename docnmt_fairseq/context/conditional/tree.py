@@ -21,6 +21,7 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.layers.precision import computing_type
 
 
 @dataclass(frozen=True)
@@ -128,10 +129,10 @@ def path_sums(values: Tensor, trees: SentenceTrees) -> Tensor:
     """For every node the sum of the values on its path from the root, both included: [nodes, ...] both.
 
     The cumulative relevance of a node is the sum of q·k/√d_k over that path, so it is q·(path sum of the keys)/√d_k.
-    A copied node counts beside what it is a copy of.
+    A copied node counts beside what it is a copy of. Added up in float32 at least.
     """
-    heights = values.split(trees.sizes)
+    heights = values.to(computing_type(values.dtype)).split(trees.sizes)
     sums = [heights[-1]]
     for level, own in zip(reversed(trees.levels), reversed(heights[:-1])):
         sums.append(own.index_add(0, level.children, sums[-1].index_select(0, level.parents)))
-    return torch.cat(sums[::-1])
+    return torch.cat(sums[::-1]).to(values.dtype)

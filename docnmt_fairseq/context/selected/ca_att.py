@@ -13,6 +13,7 @@ from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DecoderContextMechan
 from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOptions
 from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, joined, scatter, weights_observer
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
+from docnmt_fairseq.layers.summation import rows_of
 from docnmt_fairseq.multisource.base import CombinationConfig
 from docnmt_fairseq.multisource.packed import CombinationPlan
 from docnmt_fairseq.multisource.separate import Parallel
@@ -51,8 +52,8 @@ class CAAttention(SelectedContext, DecoderContextMechanism):
         if not len(self.select(layout).sentences):
             return self.nothing(x)
         gathered = layout.plan(ToNeighbourTokens(self.neighbours))
-        q = x.index_select(0, gathered.queries)
-        projected = self.attention.project_sources([x])[0].index_select(0, gathered.keys)
+        q = rows_of(x, gathered.queries)
+        projected = rows_of(self.attention.project_sources([x])[0], gathered.keys)
         observe = weights_observer(self, "attention", TOKENS)
         if observe is not None:
             observe(self.weights(q, projected, gathered.plan, gathered.gather, (len(x), len(x))))

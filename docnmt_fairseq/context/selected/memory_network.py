@@ -17,7 +17,10 @@ from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOption
 from docnmt_fairseq.context.selected.memory_plan import MemoryKey, MemoryPlan
 from docnmt_fairseq.layers.feed_forward import FeedForwardSubLayer
 from docnmt_fairseq.layers.multi_head import MultiHeadAttention
+from docnmt_fairseq.layers.precision import computing_type, without_autocast
 from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, Observe, Weights, observer, scatter
+from docnmt_fairseq.layers.summation import rows_of
+from docnmt_fairseq.multisource.source_states import lookup
 from docnmt_fairseq.options import Choices, option
 
 COMBINATIONS = Choices(("concatenate", "parallel"))
@@ -41,7 +44,8 @@ def associate(
 ) -> Tensor:
     """a_i = Σ_j β_j Σ_k α_ijk c'_kj of the tokens that have a memory, [tokens of the plan, d] ([M] eq. 10-15).
 
-    M_j = x' c'_jᵀ, unscaled; α_ij = softmax_k M_j(i, k); β = softmax_j of the mean of M_j over the tokens i of x and k
+    M_j = x' c'_jᵀ, unscaled, so that half types have neither the digits nor, float16, the range: all of it is computed
+    in float32 at least; α_ij = softmax_k M_j(i, k); β = softmax_j of the mean of M_j over the tokens i of x and k
     of c_j. That mean is the product of the two mean vectors, so padding cannot enter it.
 
     Args:
@@ -51,15 +55,21 @@ def associate(
         dropout: probability of dropping a weight, 0 outside training.
         observe: who wants to see β and αβ.
     """
+    with without_autocast(x):
+        of_type = computing_type(x.dtype)
+        return _associate(x.to(of_type), memory.to(of_type), plan, dropout, observe).to(x.dtype)
+
+
+def _associate(x: Tensor, memory: Tensor, plan: MemoryPlan, dropout: float, observe: Optional[Observe]) -> Tensor:
     of_sentence = plan.tokens.mean(x).index_select(0, plan.tokens.item_row)  # [N, d]
     of_sequence = plan.sequences.mean(memory)
     x_blocks, mean_blocks = (plan.queries.split(y.index_select(0, plan.queries.index)) for y in (x, of_sentence))
     outputs, seen = [], []
     for block, x_block, mean_block in zip(plan.blocks, x_blocks, mean_blocks):
-        c = memory[block.tokens]  # [b, J, L, d]
+        c = lookup(memory, block.tokens)  # [b, J, L, d]
         scores = torch.einsum("bid,bjkd->bijk", x_block, c)
         alpha = scores.masked_fill(block.padding[:, None], -torch.inf).softmax(-1)
-        likeness = torch.einsum("bid,bjd->bij", mean_block, of_sequence[block.sequences])
+        likeness = torch.einsum("bid,bjd->bij", mean_block, lookup(of_sequence, block.sequences))
         beta = likeness.masked_fill(block.absent[:, None], -torch.inf).softmax(-1)
         weights = F.dropout(alpha * beta.unsqueeze(-1), dropout)  # [b, m, J, L]
         if observe is not None:
@@ -158,11 +168,11 @@ class MemoryNetwork(SelectedContext):
         if self.break_symbol is not None:
             states = torch.cat([states, self.break_symbol.to(states.dtype)])
         if plan.items is not None:
-            states = states.index_select(0, plan.items)  # [items of the sequences, d]
+            states = rows_of(states, plan.items)  # [items of the sequences, d]
         states = self.encode(states, plan.sequences)
         if self.context_attention is None:
-            a = plan.sets.mean(plan.sequences.mean(states).index_select(0, plan.set_members))
-            a = a.index_select(0, plan.set_of_query)
+            a = plan.sets.mean(rows_of(plan.sequences.mean(states), plan.set_members))
+            a = rows_of(a, plan.set_of_query)
         else:
             if plan.within_sequences is None:
                 raise ValueError("the memory's items are to attend to one another, but its plan says not which")

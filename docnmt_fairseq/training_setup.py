@@ -1,0 +1,80 @@
+"""What is asked of a training before it starts: what fairseq would ignore or fail at is refused or set right."""
+
+import logging
+from typing import Any, Callable, Iterator
+
+import torch
+
+from docnmt_fairseq.errors import InputError
+
+TASKS = ("document_translation", "concatenated_translation")
+PLAIN = ("c10d", "pytorch_ddp")  # what takes every parameter to be used in every batch
+
+logger = logging.getLogger(__name__)
+
+
+def mend() -> None:
+    """Lets fairseq's commands and its trainer ask here, in this process; once is enough."""
+    from fairseq.distributed import utils as distributed
+    from fairseq.trainer import Trainer
+
+    initialise, call_main = Trainer.__init__, distributed.call_main
+    if getattr(initialise, "docnmt", False):
+        return
+
+    def prepared(self: Any, cfg: Any, task: Any, *args: Any, **kwargs: Any) -> None:
+        prepare(cfg)
+        initialise(self, cfg, task, *args, **kwargs)
+
+    def checked(cfg: Any, main: Callable[..., Any], **kwargs: Any) -> None:
+        problems = [*problems_of_sharding(cfg)]  # now: before the trainer is made, fairseq looks for a package for it
+        if problems:
+            raise InputError(problems[0])
+        call_main(cfg, main, **kwargs)
+
+    setattr(prepared, "docnmt", True)  # noqa: B010  (functions of no declared type take it)
+    setattr(checked, "docnmt", True)  # noqa: B010
+    Trainer.__init__, distributed.call_main = prepared, checked
+
+
+def prepare(cfg: Any) -> None:
+    """Sets right what a training's configuration lacks.
+
+    Args:
+        cfg: fairseq's configuration.
+
+    Raises:
+        InputError: what fairseq would ignore or fail at, all of it, by the options' flags.
+    """
+    problems = [*_problems_of_types(cfg.common), *problems_of_sharding(cfg)]
+    if problems:
+        raise InputError("; ".join(problems))
+    parallel, layerdrop = cfg.distributed_training, _layerdrop(cfg)
+    if layerdrop and parallel.ddp_backend in PLAIN and not parallel.find_unused_parameters:
+        logger.info(f"{layerdrop}: a batch leaves layers out, so --find-unused-parameters is on")
+        parallel.find_unused_parameters = True
+
+
+def problems_of_sharding(cfg: Any) -> Iterator[str]:
+    """Why the parameters cannot be shared out among processes, if they are to be."""
+    if cfg.distributed_training.ddp_backend == "fully_sharded" and getattr(cfg.task, "_name", None) in TASKS:
+        yield (
+            "--ddp-backend fully_sharded: not supported, as parts of document models are used outside the layers that "
+            "it would gather them for; use pytorch_ddp or legacy_ddp, and --checkpoint-activations to save memory"
+        )
+
+
+def _problems_of_types(common: Any) -> Iterator[str]:
+    if torch.cuda.is_available() and not common.cpu:
+        return
+    if common.fp16:
+        flag = "--memory-efficient-fp16" if common.memory_efficient_fp16 else "--fp16"
+        yield f"{flag}: needs a GPU, fairseq scales its losses there only; on a CPU use {flag.replace('fp16', 'bf16')}"
+    if common.amp:
+        yield "--amp: needs a GPU, on a CPU fairseq trains in float32 all the same; use --bf16"
+
+
+def _layerdrop(cfg: Any) -> str:
+    """The options by which layers are left out, as given; empty: there are none."""
+    names = [name for name in ("encoder_layerdrop", "decoder_layerdrop") if getattr(cfg.model, name, None)]
+    return " ".join(f"--{name.replace('_', '-')} {getattr(cfg.model, name):g}" for name in names)

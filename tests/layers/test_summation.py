@@ -1,0 +1,64 @@
+"""What 4,096 tokens share gets the gradient of all of them, also in half types on a CPU."""
+
+import pytest
+import torch
+from torch import nn
+
+from docnmt_fairseq.layers.positions import LearnedPositions
+from docnmt_fairseq.layers.summation import Embedding, LayerNorm, rows_of, sum_in_full
+
+TOKENS, WIDTH = 4096, 8
+halves = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+
+
+def gradients(module, dtype, inputs):
+    """Returns the gradients of a module's parameters where every output's is 0.01, in float32."""
+    module = module.to(dtype)
+    module.zero_grad()
+    output = module(inputs if inputs.dtype == torch.long else inputs.to(dtype))
+    output.backward(torch.full_like(output, 0.01))
+    assert all(parameter.grad.dtype == dtype for parameter in module.parameters())
+    return [parameter.grad.float() for parameter in module.parameters()]
+
+
+@halves
+@pytest.mark.parametrize("make", [lambda: Embedding(4, WIDTH, padding_idx=1), lambda: LearnedPositions(4, WIDTH, "x")])
+def test_embeddings(make, dtype):
+    tokens = torch.arange(TOKENS).reshape(4, -1) % 3
+    (found,), (expected,) = (gradients(make(), kind, tokens) for kind in (dtype, torch.float32))
+    torch.testing.assert_close(found, expected, rtol=0.01, atol=0)
+    assert float(found[0, 0]) > 10
+
+
+@halves
+def test_layer_norms(dtype):
+    x = torch.randn(TOKENS, WIDTH, generator=torch.Generator().manual_seed(1)).to(dtype)
+    found, expected = (gradients(LayerNorm(WIDTH), kind, x) for kind in (dtype, torch.float32))
+    for one, other in zip(found, expected):
+        torch.testing.assert_close(one, other, rtol=0.01, atol=0.01)
+    assert float(found[1][0]) > 40
+    assert gradients(LayerNorm(WIDTH, elementwise_affine=False), dtype, x.requires_grad_()) == []
+
+
+@halves
+def test_rows(dtype):
+    x = torch.zeros(2, WIDTH, dtype=dtype, requires_grad=True)
+    rows_of(x, torch.arange(TOKENS) % 2).backward(torch.full((TOKENS, WIDTH), 0.01, dtype=dtype))
+    torch.testing.assert_close(x.grad.float(), torch.full((2, WIDTH), 20.48), rtol=0.01, atol=0)
+
+
+def test_in_float32_nothing_changes():
+    tokens = torch.arange(TOKENS) % 3
+    ours, theirs = Embedding(4, WIDTH, padding_idx=1), nn.Embedding(4, WIDTH, padding_idx=1)
+    theirs.load_state_dict(ours.state_dict())
+    assert torch.equal(ours(tokens), theirs(tokens))
+    one, other = (gradients(module, torch.float32, tokens) for module in (ours, theirs))
+    assert torch.equal(one[0], other[0])
+
+
+def test_models_are_made_of_these():
+    model = nn.Sequential(nn.Embedding(4, WIDTH), nn.LayerNorm(WIDTH), LearnedPositions(4, WIDTH, "x"), nn.Linear(2, 2))
+    before = model.state_dict()
+    sum_in_full(model)
+    assert [type(module) for module in model] == [Embedding, LayerNorm, LearnedPositions, nn.Linear]
+    assert before.keys() == model.state_dict().keys()

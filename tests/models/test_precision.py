@@ -1,0 +1,140 @@
+"""Every architecture in half types: what is summed up is summed up in float32, and the numbers are those of float32."""
+
+import traceback
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
+from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
+from tests.support import toy
+from tests.support.architectures import ARCHITECTURES, begun
+from tests.support.extra_sources import with_extra_sources
+
+HALF = (torch.bfloat16, torch.float16)
+# What adds up many numbers, or takes them for exponents.
+SUMMING = {
+    "_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data", "logsumexp", "logaddexp",
+    "exp", "cumsum", "norm", "linalg_vector_norm", "std", "var", "sum", "mean", "dot", "mv", "addmv",
+    "embedding_dense_backward", "_embedding_bag", "native_layer_norm", "native_layer_norm_backward", "scatter_reduce",
+    "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu_backward",
+}  # fmt: skip
+INTO = {"index_add", "index_put", "_index_put_impl", "scatter_add"}  # which add to their first argument
+# By operation, the file that calls it and, where it is not all of them, the architecture.
+ALLOWED = {
+    ("sum", "backward", None): "biases and what was broadcast: PyTorch adds these up in float32 and rounds once, as "
+    "test_pytorch_adds_these_up_in_float32 shows",
+    ("sum", "separate.py", None): "over the few sources; added up in float32 and rounded once, too",
+    ("mean", "transformer_decoder.py", "concatenation"): "fairseq's weights of heads, for nobody in training",
+    ("_scaled_dot_product_flash_attention_for_cpu", "functional.py", "concatenation"): "fairseq's own attention",
+    ("_scaled_dot_product_flash_attention_for_cpu_backward", "backward", "concatenation"): "the same",
+    ("index_put", "backward", "concatenation"): "of the mask of real target tokens, each of which is there once",
+    ("embedding_dense_backward", "backward", "positions"): "fairseq's table of target positions, --decoder-learned-pos",
+}
+# Of float32: relative errors of the loss and of the norm of all gradients. A bfloat16 has 8 bits, a float16 11. Where
+# two sentences are nearly as relevant as each other, another one is selected: the norm tells, the loss hardly.
+TOLERANCE = {torch.bfloat16: (0.01, 0.1), torch.float16: (0.002, 0.02)}
+
+
+class Summed(TorchDispatchMode):
+    """Collects the sums in half types, as (operation, file or "backward")."""
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.backward = set(), False
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = function.overloadpacket.__name__.rstrip("_")
+        if name in SUMMING:
+            half = any(x.dtype in HALF for x in tree_leaves(args) if isinstance(x, torch.Tensor))
+        else:
+            half = name in INTO and args[0].dtype in HALF
+            if half and name == "index_add":  # what comes to each place once is no sum
+                half = len(args[2].unique()) < len(args[2])
+        if half:
+            self.found.add((name, "backward" if self.backward else self.caller()))
+        return function(*args, **(kwargs or {}))
+
+    @staticmethod
+    def caller():
+        """Returns the name of the innermost file of ours, of fairseq or of PyTorch's modules."""
+        files = (Path(frame.f_code.co_filename) for frame, _ in traceback.walk_stack(None))
+        return next(file.name for file in files if {"docnmt_fairseq", "fairseq", "nn"} & set(file.parts[:-1]))
+
+
+@pytest.fixture(scope="module")
+def extra_bin(data_bin, tmp_path_factory):
+    return with_extra_sources(data_bin, tmp_path_factory.mktemp("extra") / "bin")
+
+
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def built(request, extra_bin):
+    """Returns (name, criterion, model, batch) of an architecture, without dropout."""
+    _, task, model = ARCHITECTURES[request.param].build(extra_bin)
+    criterion = DocumentLabelSmoothedCrossEntropy(task, sentence_avg=False, label_smoothing=0.1)
+    return request.param, with_auxiliary_losses(criterion), begun(model).train(), toy.batch_of(task)
+
+
+def loss_and_norm(criterion, model, batch, scale=1.0, mode=None):
+    """Returns the loss a token, the norm of its gradients, and these, of the loss times ``scale``."""
+    model.zero_grad(set_to_none=True)
+    loss, size, _ = criterion(model, batch)
+    assert loss.dtype == torch.float32
+    if mode is not None:
+        mode.backward = True
+    (loss * (scale / size)).backward()
+    gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    norm = torch.stack([gradient.float().square().sum() for gradient in gradients]).sum().sqrt()
+    return float(loss) / float(size), float(norm) / scale, gradients
+
+
+def test_half_types_are_summed_in_float32_and_learn_the_same(built):
+    name, criterion, model, batch = built
+    loss, norm, gradients = loss_and_norm(criterion, model.float(), batch)
+    assert norm > 0.01 and all(gradient.isfinite().all() for gradient in gradients)
+    for dtype, (of_loss, of_norm) in TOLERANCE.items():
+        # From float32, whatever the last type has left of the weights.
+        begun(model.float())
+        with Summed() as summed:
+            found, found_norm, gradients = loss_and_norm(criterion, model.to(dtype), batch, 8.0, summed)
+        allowed = {(operation, file) for operation, file, only in ALLOWED if only in (None, name)}
+        assert summed.found <= allowed
+        assert found == pytest.approx(loss, rel=of_loss)
+        assert found_norm == pytest.approx(norm, rel=of_norm)
+        assert all(gradient.dtype == dtype and gradient.isfinite().all() for gradient in gradients)
+
+
+@pytest.mark.slow
+def test_the_same_batch_gives_the_same_bits(built):
+    _, criterion, model, batch = built
+    begun(model.float()).to(torch.bfloat16)
+    first = loss_and_norm(criterion, model, batch)
+    again = loss_and_norm(criterion, model, batch)
+    assert first[:2] == again[:2]
+    assert all(torch.equal(one, other) for one, other in zip(first[2], again[2]))
+
+
+@pytest.mark.slow
+def test_autocast_trains_float32_weights(built):
+    """What --amp does on a GPU, with a CPU's half type."""
+    _, criterion, model, batch = built
+    loss, norm, _ = loss_and_norm(criterion, begun(model.float()), batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        found, found_norm, gradients = loss_and_norm(criterion, model, batch)
+    assert all(gradient.dtype == torch.float32 and gradient.isfinite().all() for gradient in gradients)
+    assert (found, found_norm) == (pytest.approx(loss, rel=0.01), pytest.approx(norm, rel=0.1))
+
+
+def test_pytorch_adds_these_up_in_float32():
+    """4,096 terms of 0.01: in bfloat16 a sum of these stops growing at 4."""
+    terms = torch.full((4096, 8), 0.01).bfloat16()
+    expected = pytest.approx(float(terms.float().sum(0)[0]), rel=2**-7)
+    assert float(terms.sum(0)[0]) == expected
+    assert 4096 * float(terms.mean(0)[0]) == expected
+    assert float((terms.t() @ torch.ones_like(terms))[0, 0]) == expected
+    bias = torch.zeros(8, dtype=torch.bfloat16, requires_grad=True)
+    torch.nn.functional.linear(terms, torch.eye(8).bfloat16(), bias).backward(terms)
+    assert float(bias.grad[0]) == expected

@@ -1,0 +1,56 @@
+"""What fairseq would ignore or fail at is refused before a training starts, or set right."""
+
+import pytest
+import torch
+from fairseq.dataclass.configs import FairseqConfig
+from omegaconf import OmegaConf
+
+from docnmt_fairseq import training_setup
+from docnmt_fairseq.errors import InputError
+from tests.support import toy
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--fp16"], "^--fp16: needs a GPU, fairseq scales its losses there only; on a CPU use --bf16$"),
+        (["--memory-efficient-fp16"], "^--memory-efficient-fp16: needs a GPU, .*use --memory-efficient-bf16$"),
+        (["--amp"], "^--amp: needs a GPU, on a CPU fairseq trains in float32 all the same; use --bf16$"),
+        (
+            ["--ddp-backend", "fully_sharded"],
+            "^--ddp-backend fully_sharded: not supported, .*use pytorch_ddp or",
+        ),
+    ],
+)
+def test_what_does_not_work_is_refused_in_one_line(data_bin, tmp_path, options, message):
+    with pytest.raises(InputError, match=message) as refused:
+        toy.train(data_bin, tmp_path, "--max-update", "1", *options)
+    assert "\n" not in str(refused.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_offloading_is_no_option_of_these_models(data_bin, capsys):
+    with pytest.raises(SystemExit):
+        toy.build(data_bin, "--offload-activations")
+    assert "unrecognized arguments: --offload-activations" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("backend", "layerdrop", "found"),
+    [("pytorch_ddp", 0.1, True), ("pytorch_ddp", 0.0, False), ("legacy_ddp", 0.1, False)],
+)
+def test_dropped_layers_leave_parameters_unused(backend, layerdrop, found):
+    cfg = OmegaConf.structured(FairseqConfig())
+    cfg.common.cpu, cfg.distributed_training.ddp_backend = True, backend
+    cfg.model, cfg.task = {"_name": "m", "decoder_layerdrop": layerdrop}, {"_name": "t"}
+    training_setup.prepare(cfg)
+    assert cfg.distributed_training.find_unused_parameters is found
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_gpu_takes_all_types():
+    for name in ("fp16", "amp"):
+        cfg = OmegaConf.structured(FairseqConfig())
+        cfg.model, cfg.task = {"_name": "m"}, {"_name": "t"}
+        setattr(cfg.common, name, True)
+        training_setup.prepare(cfg)
