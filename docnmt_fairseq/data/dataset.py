@@ -134,7 +134,7 @@ class DocumentDataset(FairseqDataset):
         if samples[0]["target"] is not None:
             targets = [tokens for sample in samples for tokens in sample["target"]]
         lines = self._lines(samples)
-        layout = self._layout(samples, source, decoded, targets, lines).with_plans(self.plans)
+        layout = self._layout(samples, source, decoded, targets, lines).with_plans(self.plans).gathered()
         src_tokens = layout.decoded_tokens.pad(torch.cat([source[row] for row in np.flatnonzero(decoded)]), self.pad)
         net_input: Dict[str, Any] = {
             "src_tokens": src_tokens,

@@ -170,11 +170,11 @@ def block_pairs(sentence: Tensor, buckets: SentenceBuckets) -> PairBlocks:
     group = buckets.place[sentence] * heads + torch.arange(heads, device=device)[:, None]
     small = torch.int16 if groups + heads < 2**15 else torch.int32  # sorted faster
     sorted_group, pair = torch.sort(group.flatten().to(small), stable=True)
-    counts = torch.bincount(sorted_group, minlength=groups + heads)[:groups]
+    counts = torch.searchsorted(sorted_group, torch.arange(groups + 1, dtype=small, device=device)).diff()
     blocks = (counts + BLOCK - 1).div(BLOCK, rounding_mode="floor")
     last_block, last_pair = blocks.cumsum(0), counts.cumsum(0)
     sizes = torch.cat([last_block[buckets.ends * heads - 1], last_pair[-1:]])
-    *ends, pairs = sizes.tolist()  # the one thing that the CPU must know
+    *ends, pairs = sizes.tolist()  # the one thing that the CPU must know, and waits for
     shift = (last_block - blocks) * BLOCK - (last_pair - counts)  # a group's first slot less its first pair
     place = torch.full_like(pair, ends[-1] * BLOCK)
     place[:pairs] = torch.repeat_interleave(shift, counts, output_size=pairs).add_(torch.arange(pairs, device=device))
