@@ -17,15 +17,14 @@ pytestmark = NEEDED
 def test_training_step(name, data_bin):
     task, model = build(name, data_bin)
     model.train()
-    batch = toy.batch_of(task)
-    output, gradients = step(model, batch["net_input"])
-    expected = on_cpu(output), {key: on_cpu(value) for key, value in gradients.items()}
+    loss, gradients = step(task, model, toy.batch_of(task))
+    expected = on_cpu(loss), {key: on_cpu(value) for key, value in gradients.items()}
     with device() as there:
         model.to(there)
         sample = moved(toy.batch_of(task), there)
         with counted(raising=True) as count:
-            output, gradients = step(model, sample["net_input"])
-        found = on_cpu(output), {key: on_cpu(value) for key, value in gradients.items()}
+            loss, gradients = step(task, model, sample)
+        found = on_cpu(loss), {key: on_cpu(value) for key, value in gradients.items()}
     assert len(count.copies) == 1, count.copies
     torch.testing.assert_close(found[0], expected[0], atol=1e-4, rtol=1e-4)
     for key, gradient in found[1].items():

@@ -36,10 +36,12 @@ def test_the_collater_makes_every_plan_of_a_training_step(step, monkeypatch):
 
 def test_a_layout_with_its_plans_moves_in_one_copy(step, monkeypatch):
     _, batch = step
-    layout, laid_out = batch["net_input"]["layout"], []
-    monkeypatch.setattr(device, "_laid_out", laid_out.append)
+    layout, copies = batch["net_input"]["layout"].gathered(), []
+    copied = device._copied
+    monkeypatch.setattr(device, "_copied", lambda *given: copies.append(given) or copied(*given))
+    monkeypatch.setattr(device, "_laid_out", None)  # a worker has done that
     moved = layout.to(torch.device("meta"))
-    assert not laid_out and layout.device.type == "cpu"  # the collater did that
+    assert len(copies) == 1 and layout.device.type == "cpu"
     found = tensors_of(moved)
     assert {tensor.device.type for tensor in found} == {"meta"}
     assert sorted(map(str, (tensor.shape for tensor in found))) == sorted(

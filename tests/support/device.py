@@ -7,7 +7,9 @@ import torch
 from fairseq import utils
 
 from benchmarks.lib import counted_device
+from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
 from docnmt_fairseq.layers.attention_backends import packed
+from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
 
 NEEDED = pytest.mark.skipif(not counted_device.HAVE, reason="this PyTorch knows no devices written in Python")
 
@@ -27,12 +29,13 @@ def moved(sample, device):
     return utils.apply_to_sample(lambda x: x.to(device), sample)
 
 
-def step(model, net_input):
-    """Returns the output and the gradients of a training step, on the CPU."""
+def step(task, model, sample):
+    """Returns the loss and the gradients of a training step, with what parts of the model add to the loss."""
     model.zero_grad()
-    output, _ = model(**net_input)
-    output.float().sin().sum().backward()
-    return output, {name: parameter.grad for name, parameter in model.named_parameters()}
+    criterion = DocumentLabelSmoothedCrossEntropy(task, False, 0.1)
+    loss, _, _ = with_auxiliary_losses(criterion)(model, sample)
+    loss.backward()
+    return loss, {name: parameter.grad for name, parameter in model.named_parameters()}
 
 
 def on_cpu(tensor):

@@ -22,6 +22,8 @@ for _name in TARGET_MECHANISMS.names():
     VARIANTS[f"{_name} of targets"] = ["--target-context-attention", _name]
 for _name in ATTENTION_COMBINATIONS.names():
     VARIANTS[f"{_name} sources"] = [*SOURCES, "--attention-combination", _name]
+VARIANTS["selection loss"] = ["--context-attention", "conditional", "--context-top-t", "2", "--selection-loss", "1"]
+VARIANTS["selection loss"] += ["--selection-loss-phase", "always"]
 VARIANTS["pieces"] = ["--context-attention", "conditional", *OVERLAP]
 VARIANTS["shared encoder"] = [*SOURCES, "--attention-combination", "flat", "--extra-encoder", "shared", *OVERLAP]
 VARIANTS["two recurrent layers"] = ["--arch", "document_rnn_tiny", "--decoder-layers", "2", "--encoder-layers", "2"]

@@ -110,10 +110,12 @@ class ChoicePlan:
     Attributes:
         sentences: the tokens look at the sentences of their document.
         limits: [b, 1, 1, 1] of each of its blocks, t of the documents.
+        dropped: [b, 1, 1, min(most, n)] of each of its blocks, which of the most relevant sentences are beyond t.
     """
 
     sentences: AttentionPlan
     limits: List[Tensor]
+    dropped: List[Tensor]
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,10 @@ class Choosing(PlanKey[ChoicePlan]):
         """See :class:`PlanKey`."""
         selecting = layout.plan(self.selection)
         plan = AttentionPlan(layout.document_tokens, layout.sentences, rows=selecting.documents)
-        return ChoicePlan(plan, [layout.index(selecting.kept[rows])[:, None, None, None] for rows in plan.groups])
+        limits = [selecting.kept[rows][:, None, None, None] for rows in plan.groups]
+        longest = [int(layout.sentences.lengths[rows].max()) for rows in plan.groups]
+        dropped = [np.arange(min(selecting.most, n)) >= limit for n, limit in zip(longest, limits)]
+        return ChoicePlan(plan, [*map(layout.index, limits)], [*map(layout.index, dropped)])
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from docnmt_fairseq.layers.attention_backends import grouped, packed  # noqa: F4
 from docnmt_fairseq.layers.attention_backends.base import ATTENTION_BACKENDS, AttentionBackend
 
 PREFERENCE = ("packed", "grouped")  # fastest first; the last serves everything
+BACKENDS = tuple(ATTENTION_BACKENDS[name]() for name in PREFERENCE)
 
 
 def backend_for(q: Tensor, k: Tensor, v: Tensor) -> AttentionBackend:
     """The fastest backend that serves such queries, keys and values."""
-    return next(backend for backend in map(ATTENTION_BACKENDS.__getitem__, PREFERENCE) if backend().serves(q, k, v))()
+    return next(backend for backend in BACKENDS if backend.serves(q, k, v))
 
 
 __all__ = ["ATTENTION_BACKENDS", "AttentionBackend", "backend_for"]

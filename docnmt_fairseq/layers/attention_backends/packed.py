@@ -17,7 +17,8 @@ WIDEST, WIDTH_MULTIPLE = 256, 8  # of heads, that the kernel takes
 @cache
 def has_kernel(device: torch.device) -> bool:
     """Whether PyTorch has the kernel for a device: a GPU of compute capability 8.0 (Ampere) or later."""
-    if device.type != "cuda" or not torch.backends.cuda.is_flash_attention_available():
+    available = getattr(torch.backends.cuda, "is_flash_attention_available", lambda: False)  # PyTorch 2.1 has none
+    if device.type != "cuda" or not available():
         return False
     return torch.cuda.get_device_capability(device) >= (8, 0)
 

@@ -22,11 +22,11 @@ def choose_largest(q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionK
     plan, most = layout.plan(Choosing(key)), layout.plan(key).most
     chosen = []
     with without_autocast(q):
-        for block, limit in zip(plan.sentences.blocks, plan.limits):
+        for block, dropped in zip(plan.sentences.blocks, plan.dropped):
             place = _places(q, k, block, most)  # [b, w, H, ≤ most]
-            dropped = torch.arange(place.size(-1), device=q.device) >= limit
             rows = (place + block.key[:, :1, None, None]).masked_fill_(dropped, -1)
-            chosen.append(F.pad(rows, (0, most - rows.size(-1)), value=-1))
+            lacking = most - rows.size(-1)
+            chosen.append(F.pad(rows, (0, lacking), value=-1) if lacking else rows)
     return plan.sentences.gather(chosen)
 
 

@@ -1,8 +1,8 @@
 """Attention to selected sentences at the cost of their tokens only, with a backward pass that recomputes ([T] eq. 7).
 
-The queries of one sentence attend together in blocks, a few heads at a time: no N×N matrix is built, results of pairs
-of a token and a kept sentence are held for a few heads only, and nothing of their size is kept for the backward pass but
-which pairs are in which block: on a GPU that is waited for once.
+The queries of one sentence attend together in blocks, a few heads at a time: no N×N matrix is built, and results of
+pairs of a token and a kept sentence are held for a few heads only. The backward pass is left nothing of their size but
+which pair is in which block, for which a GPU is waited for once.
 """
 
 from dataclasses import dataclass
