@@ -93,7 +93,7 @@ def summary(forward: Count, backward: Count, sample: Dict[str, Any]) -> Dict[str
     kinds = forward.kinds + backward.kinds
     attention = sum(times for kind, times in forward.kinds.items() if "attention" in kind)
     return {
-        "sentences": len(sample["id"]), "target_tokens": sample["ntokens"],
+        "target_tokens": sample["ntokens"],
         "forward": forward.operations, "backward": backward.operations, "attention": attention,
         "copies": len(forward.copies) + len(backward.copies), "reads": len(forward.reads) + len(backward.reads),
         "kinds": dict(kinds.most_common()),
@@ -118,7 +118,7 @@ def report(args: argparse.Namespace, found: Dict[str, Any], before: Dict[str, An
         rows.append(row)
     any_of = next(iter(found.values()))
     sizes = f"{args.layers} + {args.layers} layers, width {args.width}, {args.heads} heads, dropout {args.dropout}"
-    batch = f"{any_of['sentences']} sentences in {args.documents} documents, {any_of['target_tokens']:,} target tokens"
+    batch = f"{args.sentences} sentences in {args.documents} documents, {any_of['target_tokens']:,} target tokens"
     arrow = " Left of the arrow: the earlier run, as a share of stock in this one." if before else ""
     return "\n\n".join(
         [

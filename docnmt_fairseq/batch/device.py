@@ -86,13 +86,13 @@ def _buffer_of(tensors: List[Tensor]) -> Optional[Tensor]:
     if len(storages) != 1 or not all(tensor.is_contiguous() for tensor in tensors):
         return None
     storage = tensors[0].untyped_storage()
-    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)  # type: ignore[call-overload]
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
 def _views(buffer: Tensor, tensors: List[Tensor]) -> List[Tensor]:
     """What stands in a buffer where ``tensors`` stand in theirs."""
     typed = _Typed(buffer)
-    return [typed.view(tensor.storage_offset() * tensor.element_size(), tensor) for tensor in tensors]
+    return [typed.view(int(tensor.storage_offset()) * tensor.element_size(), tensor) for tensor in tensors]
 
 
 class _Typed:

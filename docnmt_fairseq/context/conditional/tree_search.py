@@ -77,11 +77,11 @@ class Walks(PlanKey[List[WalkPlan]]):
         for rows, limit in zip(choices.sentences.groups, choices.limits):
             counts, of_rows = trees.counts[:, rows], kept[rows]
             start = int((counts <= of_rows).all(1).argmax())
-            by_height = (layout.index(array[:, rows])[:, :, None, None, None] for array in (trees.counts, trees.first))
+            limits, first = (layout.index(x[:, rows])[:, :, None, None, None] for x in (trees.counts, trees.first))
             nodes = [_all_nodes(counts[height], trees.first[height, rows]) for height in range(start)]
             on_device = [None if index is None else layout.index(index) for index in nodes]
             roots = layout.index(np.arange(int(counts[start].max())))
-            walks.append(WalkPlan(counts, start, int(of_rows.max()), limit, *by_height, on_device, roots))
+            walks.append(WalkPlan(counts, start, int(of_rows.max()), limit, limits, first, on_device, roots))
         return walks
 
 
