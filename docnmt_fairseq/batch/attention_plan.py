@@ -58,6 +58,34 @@ class Slots:
 
 
 @dataclass(frozen=True)
+class PackedRows:
+    """One side of an attention, row after row, as kernels for rows of different lengths take it.
+
+    Attributes:
+        items: [k] which items these are, row after row; None: all in their order.
+        cumulative: [rows + 1] int32, where every row begins among them, and how many there are.
+        longest: the length of the longest row.
+    """
+
+    items: Optional[Tensor]
+    cumulative: Tensor
+    longest: int
+
+    @classmethod
+    def of(cls, rows: Ragged, which: np.ndarray) -> "PackedRows":
+        """Some rows, in that order."""
+        lengths = rows.lengths[which]
+        all_in_order = np.array_equal(which, np.arange(rows.rows))
+        cumulative = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        items = None if all_in_order else rows.index(rows.items_of(which))
+        return cls(items, rows.index(cumulative), int(lengths.max(initial=0)))
+
+    def take(self, packed: Tensor) -> Tensor:
+        """Their part [k, ...] of packed items [total, ...]."""
+        return packed if self.items is None else packed.index_select(0, self.items)
+
+
+@dataclass(frozen=True)
 class AttentionBlock:
     """Rows attended together: queries [b, w_q] and keys [b, w_k] as item numbers, padding [b, w_k] True there."""
 
@@ -74,12 +102,15 @@ class AttentionPlan:
     Attributes:
         queries, keys: where they stand when rows are padded together.
         groups: the rows of queries that are.
+        packed_queries, packed_keys: the same rows without padding, queries in their order.
         causal: query i of a row sees keys 0..i only.
     """
 
     queries: Slots
     keys: Slots
     groups: List[np.ndarray]
+    packed_queries: PackedRows
+    packed_keys: PackedRows
     causal: bool
 
     def __init__(
@@ -108,12 +139,16 @@ class AttentionPlan:
             raise ValueError(f"{queries.rows} rows of queries cannot attend to {len(key_rows)} rows of keys")
         if len(np.unique(key_rows)) != len(key_rows):
             raise ValueError("no row of keys can be seen by two rows of queries")
-        rows = np.arange(queries.rows) if rows is None else rows
+        rows = np.arange(queries.rows) if rows is None else np.sort(rows)
         widths = (queries.lengths[rows], None if itself else keys.lengths[key_rows[rows]])
         groups = [rows[group] for group in attention_groups(*widths)]
         of_queries = Slots(queries, groups)
         of_keys = of_queries if itself else Slots(keys, [key_rows[group] for group in groups])
-        for name, value in (("queries", of_queries), ("keys", of_keys), ("groups", groups), ("causal", causal)):
+        packed_queries = PackedRows.of(queries, rows)
+        packed_keys = packed_queries if itself else PackedRows.of(keys, key_rows[rows])
+        fixed = {"queries": of_queries, "keys": of_keys, "groups": groups, "causal": causal}
+        fixed.update(packed_queries=packed_queries, packed_keys=packed_keys)
+        for name, value in fixed.items():
             object.__setattr__(self, name, value)
 
     @property

@@ -1,48 +1,118 @@
-"""The tensors of a whole structure moved to another device together: one copy instead of one a tensor."""
+"""The tensors of a whole structure side by side in one buffer, and moved to another device in one copy.
+
+A structure is made of dataclasses, lists, tuples, dictionaries and tensors; everything else stays as it is, and what
+stands in several places stays shared.
+"""
 
 from dataclasses import fields, is_dataclass
-from typing import Any, Dict, List, Set, TypeVar
+from typing import Any, Callable, Dict, List, Optional, Set, TypeVar
 
 import torch
 from torch import Tensor
 
 T = TypeVar("T")
-ALIGNMENT = 16  # bytes: views of any type begin at a multiple of their size
+
+
+def gathered(structure: T) -> T:
+    """The same structure with all its tensors in one buffer, as views of it.
+
+    A data loader's workers hand over one piece of memory, and :func:`to_device` and :func:`pinned` copy it as it is.
+
+    Args:
+        structure: its tensors are on one device, and need no gradient.
+    """
+    return _with_tensors(structure, _laid_out)
+
+
+def pinned(structure: T) -> T:
+    """The same structure in page-locked memory, from which a GPU copies while the CPU goes on."""
+    return _with_tensors(structure, lambda tensors: _copied(tensors, Tensor.pin_memory))
 
 
 def to_device(structure: T, device: torch.device) -> T:
-    """The same structure with all its tensors on ``device``.
-
-    Tensors are laid side by side into one buffer, which is copied once; what stands in several places stays shared. The
-    structure is made of dataclasses, lists, tuples, dictionaries and tensors; everything else stays as it is.
+    """The same structure with all its tensors on ``device``, in one copy that nothing waits for.
 
     Args:
         structure: its tensors are on one device, and need no gradient.
         device: where to.
     """
+    return _with_tensors(structure, lambda tensors: _moved(tensors, device))
+
+
+def _with_tensors(structure: T, replace: Callable[[List[Tensor]], List[Tensor]]) -> T:
+    """The structure with other tensors in the places of its own."""
     tensors: Dict[int, Tensor] = {}
     _collect(structure, tensors, set())
-    moved = dict(zip(tensors, _move_together(list(tensors.values()), device)))
-    return _rebuilt(structure, moved, {})
+    return _rebuilt(structure, dict(zip(tensors, replace(list(tensors.values())))), {})
 
 
-def _move_together(tensors: List[Tensor], device: torch.device) -> List[Tensor]:
-    """Copies of tensors on a device, views of one buffer."""
-    starts, size = [], 0
-    for tensor in tensors:
-        starts.append(size)
-        size += -(-tensor.numel() * tensor.element_size() // ALIGNMENT) * ALIGNMENT
-    buffer = torch.empty(size, dtype=torch.uint8, pin_memory=device.type == "cuda")
-    for tensor, start in zip(tensors, starts):
-        _view(buffer, start, tensor).copy_(tensor)
-    buffer = buffer.to(device, non_blocking=True)
-    return [_view(buffer, start, tensor) for tensor, start in zip(tensors, starts)]
+def _moved(tensors: List[Tensor], device: torch.device) -> List[Tensor]:
+    if device.type == "cuda" and tensors and not tensors[0].is_pinned():
+        tensors = _copied(tensors, Tensor.pin_memory)
+    return _copied(tensors, lambda buffer: buffer.to(device, non_blocking=True))
 
 
-def _view(buffer: Tensor, start: int, like: Tensor) -> Tensor:
-    """The bytes from ``start`` on as a tensor of the type and shape of ``like``."""
-    part = buffer[start : start + like.numel() * like.element_size()]
-    return part.view(like.dtype).view(like.shape)
+def _copied(tensors: List[Tensor], copy: Callable[[Tensor], Tensor]) -> List[Tensor]:
+    """Copies of tensors by one copy of the buffer that they are in, or are laid out in first."""
+    buffer = _buffer_of(tensors)
+    if buffer is None:
+        tensors = _laid_out(tensors)
+        buffer = _buffer_of(tensors)
+    return tensors if buffer is None else _views(copy(buffer), tensors)
+
+
+def _laid_out(tensors: List[Tensor]) -> List[Tensor]:
+    """Copies of tensors, views of one buffer: the widest types first, so that each begins at a multiple of its size."""
+    if not tensors:
+        return []
+    order = sorted(range(len(tensors)), key=lambda number: -tensors[number].element_size())
+    buffer = torch.cat([_flat(tensors[number]).view(torch.uint8) for number in order])
+    typed, start, places = _Typed(buffer), 0, {}
+    for number in order:
+        tensor = tensors[number]
+        places[number] = typed.view(start, tensor)
+        start += tensor.numel() * tensor.element_size()
+    return [places[number] for number in range(len(tensors))]
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    """[elements] side by side, which a dimension of one element need not be."""
+    return tensor.contiguous().as_strided((tensor.numel(),), (1,))
+
+
+def _buffer_of(tensors: List[Tensor]) -> Optional[Tensor]:
+    """The buffer [bytes] that contiguous tensors are all in; None: they are in several."""
+    storages = {tensor.untyped_storage().data_ptr() for tensor in tensors}
+    if len(storages) != 1 or not all(tensor.is_contiguous() for tensor in tensors):
+        return None
+    storage = tensors[0].untyped_storage()
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+
+
+def _views(buffer: Tensor, tensors: List[Tensor]) -> List[Tensor]:
+    """What stands in a buffer where ``tensors`` stand in theirs."""
+    typed = _Typed(buffer)
+    return [typed.view(int(tensor.storage_offset()) * tensor.element_size(), tensor) for tensor in tensors]
+
+
+class _Typed:
+    """A buffer of bytes seen as other types.
+
+    Args:
+        buffer: [bytes].
+    """
+
+    def __init__(self, buffer: Tensor):
+        self.buffer = buffer
+        self.by_type: Dict[torch.dtype, Tensor] = {}
+
+    def view(self, start: int, like: Tensor) -> Tensor:
+        """The bytes from ``start`` on as a tensor of the type and shape of ``like``."""
+        if like.dtype not in self.by_type:
+            whole = len(self.buffer) // like.element_size() * like.element_size()
+            self.by_type[like.dtype] = self.buffer[:whole].view(like.dtype)
+        first = start // like.element_size()
+        return self.by_type[like.dtype][first : first + like.numel()].view(like.shape)
 
 
 def _parts(value: Any) -> Any:

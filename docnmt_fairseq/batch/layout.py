@@ -5,7 +5,8 @@ where rows of similar length are padded together (:class:`~docnmt_fairseq.batch.
 
 What depends on the batch alone, such as who attends to whom, is a *plan*. A :class:`PlanKey` says which and how it is
 made; :meth:`DocumentLayout.plan` makes it once a batch. A model names the plans that it needs, the data loader's
-workers make them, and they reach the device in one copy (:meth:`DocumentLayout.to`).
+workers make them and lay them out in one buffer (:meth:`DocumentLayout.gathered`), which reaches the device in one copy
+that nothing waits for (:meth:`DocumentLayout.to`).
 
 Symbols: R sentences (rows) in D documents, N tokens in all; a row is a sentence, also when it is only context.
 """
@@ -18,10 +19,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.batch.device import to_device
+from docnmt_fairseq.batch.device import gathered, pinned, to_device
 from docnmt_fairseq.batch.ragged import Ragged, index_tensor
 
 P = TypeVar("P")
+_ORIGIN = "_origin"  # of a layout that was moved, the one that it was; no field, so that it stays where it is
 
 
 class PlanKey(Generic[P]):
@@ -143,12 +145,28 @@ class DocumentLayout:
 
     def to(self, device: torch.device) -> "DocumentLayout":
         """The same layout with its tensors and those of its plans on ``device``, moved in one copy."""
-        return self if torch.device(device) == self.device else to_device(self, torch.device(device))
+        if torch.device(device) == self.device:
+            return self
+        moved = to_device(self, torch.device(device))
+        object.__setattr__(moved, _ORIGIN, self)
+        return moved
+
+    def gathered(self) -> "DocumentLayout":
+        """The same layout with its tensors and those of its plans in one buffer, ready to be moved."""
+        return gathered(self)
+
+    def pin_memory(self) -> "DocumentLayout":
+        """The same layout in page-locked memory; data loaders call it where there is a GPU."""
+        return pinned(self)
 
     def plan(self, key: PlanKey[P]) -> P:
-        """The plan of that key, made at its first use and shared by all layers."""
+        """The plan of that key, made at its first use and shared by all layers.
+
+        Where the layout came from another device, the plan is made there, too, and moved in one copy.
+        """
         if key not in self._plans:
-            self._plans[key] = key.make(self)
+            origin: Optional[DocumentLayout] = self.__dict__.get(_ORIGIN)
+            self._plans[key] = key.make(self) if origin is None else to_device(origin.plan(key), self.device)
         return self._plans[key]
 
     def with_plans(self, keys: Iterable[PlanKey[Any]]) -> "DocumentLayout":

@@ -6,11 +6,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from docnmt_fairseq.layers.chunks import numbers_at_a_time
 from docnmt_fairseq.layers.precision import computing_type
 
-# Logits that are worked on at a time. On a CPU they stay in its cache; elsewhere they are enough to keep it busy.
-CHUNKS = {"cpu": 2**18}
-CHUNK = 2**26
+CHUNK = 2**18  # logits that are worked on at a time on a CPU: they stay in its cache
 
 
 def label_smoothed_nll(logits: Tensor, target: Tensor, smoothing: float) -> Tuple[Tensor, Tensor]:
@@ -68,5 +67,5 @@ def _weights(logits: Tensor, smoothing: float) -> Tuple[float, float]:
 
 
 def _chunks(logits: Tensor, *others: Tensor) -> Iterator[Tuple[Tensor, ...]]:
-    rows = max(1, CHUNKS.get(logits.device.type, CHUNK) // logits.size(1))
+    rows = max(1, numbers_at_a_time(logits.device, CHUNK) // logits.size(1))
     return zip(*(tensor.split(rows) for tensor in (logits, *others)))

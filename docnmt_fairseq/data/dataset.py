@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from fairseq.data import FairseqDataset
 from torch import Tensor
+from torch.utils.data import get_worker_info
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import Ragged
@@ -135,6 +136,8 @@ class DocumentDataset(FairseqDataset):
             targets = [tokens for sample in samples for tokens in sample["target"]]
         lines = self._lines(samples)
         layout = self._layout(samples, source, decoded, targets, lines).with_plans(self.plans)
+        if get_worker_info() is not None:  # one piece of memory is handed over faster than a hundred
+            layout = layout.gathered()
         src_tokens = layout.decoded_tokens.pad(torch.cat([source[row] for row in np.flatnonzero(decoded)]), self.pad)
         net_input: Dict[str, Any] = {
             "src_tokens": src_tokens,

@@ -174,7 +174,11 @@ class LineSource:
 
     def to(self, device: torch.device) -> "LineSource":
         """The same with its tensor on ``device``."""
-        return replace(self, values=self.values.to(device))
+        return replace(self, values=self.values.to(device, non_blocking=True))
+
+    def pin_memory(self) -> "LineSource":
+        """The same in page-locked memory; data loaders call it where there is a GPU."""
+        return replace(self, values=self.values.pin_memory())
 
 
 def lengths_of(lines: Sequence[Optional[LineSource]]) -> Optional[Tuple[np.ndarray, ...]]:

@@ -51,9 +51,11 @@ class LearnedPositions(Embedding):
 
         Args:
             positions: from 0.
-            highest: of them, as far as it is known without reading it back from a device.
+            highest: of them, if it is known; None: on a CPU they are looked at, a device is not waited for.
         """
-        if not self.warned and positions.numel() and (int(positions.max()) if highest is None else highest) > self.last:
+        if highest is None and not self.warned and positions.device.type == "cpu":
+            highest = int(positions.max()) if positions.numel() else 0
+        if not self.warned and highest is not None and highest > self.last:
             self.warned = True
             logger.warning(f"{self.name} positions beyond {self.last} share the last row of the learned table")
         return super().forward(positions.clamp(max=self.last) + self.offset)

@@ -5,6 +5,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, fields
 from typing import (
     Any,
+    Callable,
     Dict,
     Iterable,
     Iterator,
@@ -16,7 +17,6 @@ from typing import (
     Tuple,
     Type,
     cast,
-    runtime_checkable,
 )
 
 import torch
@@ -175,10 +175,23 @@ class TrainedView:
     context_overlap_after: Optional[int] = II("task.context_overlap_after")
 
 
-def completed(src_tokens: Tensor, layout: Optional[DocumentLayout], padding: int) -> Tuple[Tensor, DocumentLayout]:
-    """Right-padded tokens [S, m] and a layout on their device, whatever the task gives."""
+def completed(
+    src_tokens: Tensor,
+    layout: Optional[DocumentLayout],
+    padding: int,
+    plans: Callable[[], Iterable[PlanKey[Any]]] = tuple,
+) -> Tuple[Tensor, DocumentLayout]:
+    """Right-padded tokens [S, m] and a layout on their device, whatever the task gives.
+
+    Args:
+        src_tokens: [S, m], padded on either side if there is no layout.
+        layout: of the batch; None: every sentence stands alone.
+        padding: number of the padding.
+        plans: those that will be asked for; a layout that has yet to be moved takes them along.
+    """
     if layout is not None:
-        return src_tokens, layout.to(src_tokens.device)
+        here = layout.device == src_tokens.device
+        return src_tokens, layout if here else layout.with_plans(plans()).to(src_tokens.device)
     real = src_tokens.ne(padding)
     order = real.to(torch.int8).argsort(dim=1, descending=True, stable=True)  # pads to the right
     lengths = real.sum(1).cpu().numpy()
@@ -219,7 +232,6 @@ def embeddings_and_inputs(cfg: Any, task: FairseqTask) -> Tuple[nn.Embedding, nn
     return of_source, of_target, task.extra_inputs(specs, cfg.extra_feature_dims) if specs else []
 
 
-@runtime_checkable
 class AsksForPlans(Protocol):
     """A part that says which plans it will ask a layout for."""
 
@@ -231,8 +243,8 @@ def plans_of(modules: Iterable[nn.Module]) -> Iterator[PlanKey[Any]]:
     """The plans that the parts of some modules will ask for; parts say so by a method ``plans``."""
     for module in modules:
         for part in module.modules():
-            if isinstance(part, AsksForPlans):
-                yield from part.plans()
+            if hasattr(type(part), "plans"):  # to ask whether it is an instance of the protocol takes far longer
+                yield from cast(AsksForPlans, part).plans()
 
 
 def missing_keys(model: nn.Module, keys: Set[str]) -> Dict[str, Tensor]:

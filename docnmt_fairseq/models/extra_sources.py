@@ -215,7 +215,7 @@ class ExtraSources(nn.Module):
                 if source is None:
                     raise InputError(f"the model needs {spec} for every sentence, but this batch comes without")
                 of_text = layout.plan(LinesApart(number)) if spec.kind == "text" else None
-                given = (source.values.to(states.device), of_text) if len(source.values) else None
+                given = (source.to(states.device).values, of_text) if len(source.values) else None
             if given is None:  # of which no sentence of the batch has anything
                 of_source = states.new_zeros(1, states.size(1)) + zero_of(encoder)
             else:

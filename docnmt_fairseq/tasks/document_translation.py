@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
+from fairseq.data.iterators import EpochBatchIterator
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
@@ -84,6 +85,7 @@ class DocumentTranslationTask(DocumentsTask):
         take_old_names(cfg, DocumentTranslationConfig)
         super().__init__(cfg, src_dict, tgt_dict)
         self.similar = SimilarContext(Path(self.data_bin()), self.languages, src_dict.symbols)
+        self.model: Optional[BaseFairseqModel] = None  # whose plans batches come with
         self.plans: Tuple[PlanKey[Any], ...] = ()  # that the model asks layouts for
         self.schedules = SelectionSchedules(nn.Module())  # of the model; none yet
         self.training = True  # or validating: what logs are of
@@ -140,11 +142,17 @@ class DocumentTranslationTask(DocumentsTask):
         """Lets batches come with the plans that the model will ask their layouts for."""
         if not takes_layout(model):
             return
-        self.schedules = SelectionSchedules(model)
+        self.model, self.schedules = model, SelectionSchedules(model)
         self.plans = tuple(model.plans())
         for dataset in self.datasets.values():
             if isinstance(dataset, DocumentDataset):
                 dataset.plans = self.plans
+
+    def get_batch_iterator(self, *args: Any, **kwargs: Any) -> EpochBatchIterator:
+        """fairseq's; its batches have the plans that the model asks for on the device where it is by now."""
+        if self.model is not None:
+            self.request_plans(self.model)
+        return super().get_batch_iterator(*args, **kwargs)
 
     def build_criterion(self, cfg: FairseqDataclass, *args: Any, **kwargs: Any) -> FairseqCriterion:
         """The criterion; ``InputError`` for an option that needs padded outputs."""

@@ -46,6 +46,10 @@ RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corp
         ],
         ["mechanism_speed.md"],
     ),
+    "speed.operation_counts": (
+        ["--systems", "stock,conditional", "--sentences", "6", "--documents", "2", "--layers", "2", "--width", "8"],
+        ["operation_counts.md", "operation_counts.json"],
+    ),
     "speed.profile_steps": (["{bin}", "--steps", "1", "--every", "1", *SIZES], ["profile.md"]),
     "speed.recurrent_speed": (["--width", "4", "--rows", "3", "--rounds", "1"], ["recurrent_speed.md"]),
     "speed.selection_loss": (

@@ -124,3 +124,12 @@ def test_batches_survive_a_worker_process(data_bin):
         dataset, batch_sampler=[[0, 1], [2]], collate_fn=dataset.collater, num_workers=1
     )
     assert [batch["id"].tolist()[0] for batch in loader] == [0, 8]
+
+
+def test_a_worker_lays_the_batch_out_in_one_buffer(data_bin, monkeypatch):
+    dataset = dataset_of(data_bin)
+    monkeypatch.setattr("docnmt_fairseq.data.dataset.get_worker_info", lambda: "a worker's")
+    layout = dataset.collater([dataset[0], dataset[1]])["net_input"]["layout"]
+    tensors = [layout.tokens.item_row, layout.sentence_position, layout.target_tokens.item_column]
+    assert len({tensor.untyped_storage().data_ptr() for tensor in tensors}) == 1
+    assert layout.tokens.item_row.tolist()[:5] == [0, 0, 0, 0, 1]

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from docnmt_fairseq.batch.attention_plan import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, LayerConfig
+from docnmt_fairseq.context.conditional.divergence import Selectable
 from docnmt_fairseq.context.conditional.kernels import KERNELS, SelectionKernel, kernel_for
 from docnmt_fairseq.context.conditional.schedule import KeepSchedule
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, keep_own, keep_top_p
@@ -278,6 +279,8 @@ class SelectingAttention(ContextMechanism):
             yield key
             kernel = kernel_for(self.kernel, self.out_proj.weight)
             yield from kernel.plans(key, self.always_keep_own, self.walk(key))
+            if self.selection_loss.acts(self.training):
+                yield Selectable(self.selection_loss.selecting())
 
 
 @CONTEXT_MECHANISMS.register("conditional")

@@ -30,8 +30,7 @@ def best_of(
     """
     plan = layout.plan(selection)
     place = keep_top_t(kernel.score(q, k, plan.items, found), plan.most)[1]
-    kept = layout.index(plan.kept).index_select(0, layout.token_document.index_select(0, plan.items))
-    return found.gather(2, place).masked_fill(torch.arange(plan.most, device=q.device) >= kept[:, None, None], -1)
+    return found.gather(2, place).masked_fill(torch.arange(plan.most, device=q.device) >= plan.limit, -1)
 
 
 @torch.no_grad()

@@ -10,6 +10,8 @@ from torch import Tensor
 from docnmt_fairseq.batch.attention_plan import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 
+SORTED = 256  # up to so many scores, a device other than a CPU sorts them all
+
 
 @dataclass(frozen=True)
 class SelectionPlan:
@@ -20,6 +22,7 @@ class SelectionPlan:
         documents: those whose tokens select, ascending.
         items: [M] their tokens, ascending.
         most: the largest t among them; 0 where there are none.
+        limit: [M, 1, 1] t of the document of each of ``items``.
         dense: tokens of the other documents attend to all tokens of their document; None where there are none.
         order: [N] where every token is among those of ``items`` followed by those of ``dense``.
     """
@@ -28,6 +31,7 @@ class SelectionPlan:
     documents: np.ndarray
     items: Tensor
     most: int
+    limit: Tensor
     dense: Optional[AttentionPlan]
     order: Tensor
 
@@ -50,6 +54,7 @@ class SelectionPlan:
             documents,
             layout.index(items),
             int(kept[documents].max(initial=0)),
+            layout.index(np.repeat(kept[documents], tokens.lengths[documents])[:, None, None]),
             AttentionPlan(tokens, tokens, rows=others) if len(others) else None,
             layout.index(np.argsort(np.concatenate([items, tokens.items_of(others)]))),
         )
@@ -105,10 +110,12 @@ class ChoicePlan:
     Attributes:
         sentences: the tokens look at the sentences of their document.
         limits: [b, 1, 1, 1] of each of its blocks, t of the documents.
+        dropped: [b, 1, 1, min(most, n)] of each of its blocks, which of the most relevant sentences are beyond t.
     """
 
     sentences: AttentionPlan
     limits: List[Tensor]
+    dropped: List[Tensor]
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,10 @@ class Choosing(PlanKey[ChoicePlan]):
         """See :class:`PlanKey`."""
         selecting = layout.plan(self.selection)
         plan = AttentionPlan(layout.document_tokens, layout.sentences, rows=selecting.documents)
-        return ChoicePlan(plan, [layout.index(selecting.kept[rows])[:, None, None, None] for rows in plan.groups])
+        limits = [selecting.kept[rows][:, None, None, None] for rows in plan.groups]
+        longest = [int(layout.sentences.lengths[rows].max()) for rows in plan.groups]
+        dropped = [np.arange(min(selecting.most, n)) >= limit for n, limit in zip(longest, limits)]
+        return ChoicePlan(plan, [*map(layout.index, limits)], [*map(layout.index, dropped)])
 
 
 @dataclass(frozen=True)
@@ -151,6 +161,8 @@ def keep_top_t(relevance: Tensor, t: int) -> Tuple[Tensor, Tensor]:
         t: at least 1.
     """
     n = relevance.size(-1)
+    if relevance.device.type != "cpu":
+        return _keep_without_looking(relevance, min(t, n))
     if t >= n:
         return torch.sort(relevance, dim=-1, descending=True, stable=True)
     values, index = torch.topk(relevance, t + 1, dim=-1)
@@ -158,6 +170,27 @@ def keep_top_t(relevance: Tensor, t: int) -> Tuple[Tensor, Tensor]:
     if (values[..., t - 1] == values[..., t]).any():
         values, index = torch.sort(relevance, dim=-1, descending=True, stable=True)
     return values[..., :t], index[..., :t]
+
+
+def _keep_without_looking(relevance: Tensor, t: int) -> Tuple[Tensor, Tensor]:
+    """The same where to look whether equals straddle the cut would be to wait for a device."""
+    n = relevance.size(-1)
+    if n <= SORTED or relevance.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        values, index = torch.sort(relevance, dim=-1, descending=True, stable=True)
+        return values[..., :t], index[..., :t]
+    index = selection_keys(relevance.float()).topk(t, dim=-1).indices
+    return relevance.gather(-1, index), index
+
+
+def selection_keys(relevance: Tensor) -> Tensor:
+    """Different int64 numbers [..., n] in the order of float32 ``relevance`` [..., n]; of equals the first is largest.
+
+    The upper half orders as the score does, the lower half is less for a higher index.
+    """
+    bits = (relevance + 0.0).view(torch.int32)  # −0.0 becomes 0.0
+    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    index = torch.arange(relevance.size(-1), device=relevance.device)
+    return (ordered.to(torch.int64) << 32) + (2**32 - 1 - index)
 
 
 @torch.no_grad()

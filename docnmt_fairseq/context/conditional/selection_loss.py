@@ -75,6 +75,11 @@ class SelectionLoss:
         """Names the tokens whose loss it is: those that select, or will."""
         return KeptSentences(self.schedule.top_t) if selection is None else selection.key
 
+    def selecting(self) -> SelectionKey:
+        """Names these tokens before the batch is there, whose documents may all be too short to leave something out."""
+        schedule = self.schedule
+        return KeptSentences(schedule.top_t) if schedule.dense() and not schedule.top_t_start else schedule.kept()
+
     def hand_in(
         self,
         into: HandIn,

@@ -11,9 +11,10 @@ from torch.nn import functional as F
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.conditional.selection import Choosing, SelectionKey
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch
+from docnmt_fairseq.layers.chunks import numbers_at_a_time
 
 DENSE_NODES = 256  # up to so many nodes of a height, scoring all of them costs less than gathering the children's keys
-CHUNK = 2**21  # floating-point numbers of keys or scores that a step of the walk may hold
+CHUNK = 2**21  # floating-point numbers of keys or scores that a step of the walk may hold on a CPU
 
 
 @torch.no_grad()
@@ -29,7 +30,7 @@ def choose_in_tree(q: Tensor, keys: Tensor, layout: DocumentLayout, selection: S
     with torch.autocast(q.device.type, enabled=False):  # selection is at least as precise as float32
         for block, walked in zip(plan.blocks, walks):
             walk = TreeWalk(keys, walked)
-            tokens = block.query.split(max(1, CHUNK // walk.numbers_a_token), dim=1)
+            tokens = block.query.split(max(1, numbers_at_a_time(q.device, CHUNK) // walk.numbers_a_token), dim=1)
             found = torch.cat([walk(q[index].transpose(1, 2)) for index in tokens], dim=2)  # [b, H, w, ≤ most]
             chosen.append(F.pad(found, (0, most - found.size(-1)), value=-1).transpose(1, 2))
     return plan.gather(chosen)
@@ -48,6 +49,9 @@ class WalkPlan:
         most: the largest t.
         kept: [b, 1, 1, 1] t of each.
         limits, first: [heights, b, 1, 1, 1] ``counts`` and the first node of each document.
+        nodes: of each height below ``start`` all nodes of the documents, [b, nodes]; what is too much repeats the last;
+            None where they are too many to be scored all.
+        roots: [nodes at ``start``] the numbers of these in their documents.
     """
 
     counts: np.ndarray
@@ -56,6 +60,8 @@ class WalkPlan:
     kept: Tensor
     limits: Tensor
     first: Tensor
+    nodes: List[Optional[Tensor]]
+    roots: Tensor
 
 
 @dataclass(frozen=True)
@@ -71,9 +77,20 @@ class Walks(PlanKey[List[WalkPlan]]):
         for rows, limit in zip(choices.sentences.groups, choices.limits):
             counts, of_rows = trees.counts[:, rows], kept[rows]
             start = int((counts <= of_rows).all(1).argmax())
-            by_height = (layout.index(array[:, rows])[:, :, None, None, None] for array in (trees.counts, trees.first))
-            walks.append(WalkPlan(counts, start, int(of_rows.max()), limit, *by_height))
+            limits, first = (layout.index(x[:, rows])[:, :, None, None, None] for x in (trees.counts, trees.first))
+            nodes = [_all_nodes(counts[height], trees.first[height, rows]) for height in range(start)]
+            on_device = [None if index is None else layout.index(index) for index in nodes]
+            roots = layout.index(np.arange(int(counts[start].max())))
+            walks.append(WalkPlan(counts, start, int(of_rows.max()), limit, limits, first, on_device, roots))
         return walks
+
+
+def _all_nodes(counts: np.ndarray, first: np.ndarray) -> Optional[np.ndarray]:
+    """The nodes [b, nodes] of a height; None where they are too many."""
+    width = int(counts.max())
+    if width > DENSE_NODES:
+        return None
+    return first[:, None] + np.minimum(np.arange(width), counts[:, None] - 1)
 
 
 class TreeWalk:
@@ -88,18 +105,18 @@ class TreeWalk:
         self.heads, d_k = keys.shape[1:]
         self.keys = keys.flatten(0, 1)  # [nodes · H, d_k]
         self.plan = plan
+        self.head = torch.arange(self.heads, device=keys.device)[:, None]
         self.dense = [self._keys_of(height) for height in range(plan.start)]
         widest = max((plan.counts[height].max() for height, k in enumerate(self.dense) if k is not None), default=0)
         self.numbers_a_token = plan.counts.shape[1] * self.heads * max(int(widest), 2 * plan.most * d_k)
 
     def _keys_of(self, height: int) -> Optional[Tensor]:
         """The keys of all nodes of a height, [b, H, d_k, nodes]; None where they are too many."""
-        width = int(self.plan.counts[height].max())
-        if width > DENSE_NODES:
+        nodes = self.plan.nodes[height]
+        if nodes is None:
             return None
-        node = torch.arange(width, device=self.keys.device).minimum(self.plan.limits[height] - 1)  # [b, 1, 1, nodes]
-        head = torch.arange(self.heads, device=self.keys.device)[:, None, None]
-        return self._select((self.plan.first[height] + node) * self.heads + head).squeeze(2).transpose(2, 3)
+        rows = nodes[:, None] * self.heads + self.head  # [b, H, nodes]
+        return self._select(rows).transpose(2, 3)
 
     def _select(self, rows: Tensor) -> Tensor:
         """Keys [..., d_k], float32 at least, by numbers node · H + head."""
@@ -111,7 +128,7 @@ class TreeWalk:
         q = q if q.dtype == torch.float64 else q.float()
         # Nodes of a height from 0, ascending; a number too high for the document stands for none, and so will be its
         # children's numbers.
-        nodes = torch.arange(int(self.plan.counts[self.plan.start].max()), device=q.device).expand(*q.shape[:3], -1)
+        nodes = self.plan.roots.expand(*q.shape[:3], -1)
         for height in reversed(range(self.plan.start)):
             children = torch.stack([2 * nodes, 2 * nodes + 1], dim=-1).flatten(-2)
             nodes = self.keep_best(children, self.relevance(q, children, height), height)
@@ -126,8 +143,7 @@ class TreeWalk:
             scores = of_all.gather(-1, nodes.clamp(max=of_all.size(-1) - 1))
         else:
             node = self.plan.first[height] + nodes.minimum(self.plan.limits[height] - 1)
-            head = torch.arange(self.heads, device=q.device)[:, None, None]
-            scores = (self._select(node * self.heads + head) @ q.unsqueeze(-1)).squeeze(-1)
+            scores = (self._select(node * self.heads + self.head[..., None]) @ q.unsqueeze(-1)).squeeze(-1)
         return scores.masked_fill(~real, -torch.inf)
 
     def keep_best(self, nodes: Tensor, scores: Tensor, height: int) -> Tensor:

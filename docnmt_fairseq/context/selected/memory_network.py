@@ -7,10 +7,9 @@ from typing import Any, Iterator, List, Optional, Tuple
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.ca_layers.convolution import ContextAwareConvolution
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig
 from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOptions
@@ -36,7 +35,7 @@ def context_encoder(name: str, embed_dim: int) -> nn.Module:
     """What encodes context sentences, of ``CONTEXT_ENCODERS``; the convolution is over three tokens."""
     if name == CONVOLUTION:
         return ContextAwareConvolution(embed_dim, embed_dim, (3,))
-    return CONTEXT_RNNS[name](embed_dim, embed_dim, batch_first=True)
+    return CONTEXT_RNNS[name](embed_dim, embed_dim)
 
 
 def associate(
@@ -151,10 +150,11 @@ class MemoryNetwork(SelectedContext):
         d = layer.embed_dim
         joined = options.memory_combination == "concatenate" and self.contexts > 1
         attends = not options.memory_without_attention
-        self.key = MemoryKey(self.neighbours, joined, options.memory_scope, attends)
         self.dropout = layer.dropout
         self.warned = False
         self.rnn = None if options.memory_without_rnn else context_encoder(options.memory_rnn, d)
+        reads = isinstance(self.rnn, nn.RNNBase)
+        self.key = MemoryKey(self.neighbours, joined, options.memory_scope, attends, reads)
         self.context_attention = MultiHeadAttention(d, layer.heads, layer.dropout) if attends else None
         self.break_symbol = nn.Parameter(torch.randn(1, d)) if joined else None  # '####' of eq. 18
         self.feed_forward = FeedForwardSubLayer(layer)
@@ -169,7 +169,7 @@ class MemoryNetwork(SelectedContext):
             states = torch.cat([states, self.break_symbol.to(states.dtype)])
         if plan.items is not None:
             states = rows_of(states, plan.items)  # [items of the sequences, d]
-        states = self.encode(states, plan.sequences)
+        states = self.encode(states, plan)
         if self.context_attention is None:
             a = plan.sets.mean(rows_of(plan.sequences.mean(states), plan.set_members))
             a = rows_of(a, plan.set_of_query)
@@ -180,7 +180,7 @@ class MemoryNetwork(SelectedContext):
             a = associate(x, memory, plan, self.dropout if self.training else 0.0, observer(self))
         return plan.scatter(self.feed_forward(a))
 
-    def encode(self, states: Tensor, sequences: Ragged) -> Tensor:
+    def encode(self, states: Tensor, plan: MemoryPlan) -> Tensor:
         """The RNN's hidden states of packed sequences, [items, d] ([M] eq. 7), or what a convolution gives.
 
         Without either, the states as they are.
@@ -188,10 +188,11 @@ class MemoryNetwork(SelectedContext):
         if self.rnn is None:
             return states
         if isinstance(self.rnn, ContextAwareConvolution):
-            return self.rnn.of_tokens(states, sequences)
-        lengths = torch.from_numpy(sequences.lengths)
-        packed = pack_padded_sequence(sequences.pad(states), lengths, batch_first=True, enforce_sorted=False)
-        return sequences.pack(pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0])
+            return self.rnn.of_tokens(states, plan.sequences)
+        if plan.steps is None:
+            raise ValueError("an RNN is to read the memory's sequences, but its plan says not in which order")
+        step_by_step = PackedSequence(states.index_select(0, plan.steps.items), plan.steps.batch_sizes)
+        return self.rnn(step_by_step)[0].data.index_select(0, plan.steps.places)
 
     def plan(self, layout: DocumentLayout) -> MemoryPlan:
         """Which sequences the batch has and who addresses them."""

@@ -13,6 +13,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.neighbours import ContextSentences, Neighbours
 from docnmt_fairseq.batch.plans import WithinSentences
 from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.steps import StepOrder
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class MemoryPlan:
         queries: the tokens that address each set, in the order of the blocks.
         blocks: the sets, padded together.
         has_context: [N] which tokens have a memory.
+        steps: in which order an RNN reads the sequences; None: none does.
     """
 
     tokens: Ragged
@@ -59,6 +61,7 @@ class MemoryPlan:
     queries: Slots
     blocks: List[AddressBlock]
     has_context: Tensor
+    steps: Optional[StepOrder] = None
 
     def scatter(self, results: Tensor) -> Tensor:
         """[N, d] from the results of the tokens that have a memory; zero elsewhere."""
@@ -75,12 +78,14 @@ class MemoryKey(PlanKey[MemoryPlan]):
         scope: of ``MEMORY_SCOPES``: a token addresses the sequences of its own sentence, or those of all sentences of
             its document, or of the batch.
         attends: whether the items of a sequence attend to one another.
+        reads: whether an RNN reads the sequences.
     """
 
     neighbours: Neighbours
     joined: bool
     scope: str
     attends: bool = True
+    reads: bool = False
 
     def make(self, layout: DocumentLayout) -> MemoryPlan:
         """See :class:`PlanKey`."""
@@ -110,6 +115,7 @@ class MemoryKey(PlanKey[MemoryPlan]):
             Slots(tokens, [kept[group] for group in groups]),
             [_block(sets, set_members, sequences, group) for group in groups],
             layout.index(has_context),
+            StepOrder(sequences) if self.reads and len(kept) else None,
         )
 
     def _within(self, layout: DocumentLayout, sequences: Ragged) -> AttentionPlan:

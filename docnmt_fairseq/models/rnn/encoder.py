@@ -108,7 +108,7 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
             extra_sources: see :meth:`encode`.
             unused: of other models.
         """
-        return {SOURCES: [self.encode(*completed(src_tokens, layout, self.padding_idx), extra_sources)]}
+        return {SOURCES: [self.encode(*completed(src_tokens, layout, self.padding_idx, self.plans), extra_sources)]}
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
         """The output for the rows ``new_order`` [B]; the hypotheses of a sentence share what is of it."""

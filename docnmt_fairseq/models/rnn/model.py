@@ -60,7 +60,7 @@ class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
             extra_sources: see :meth:`RecurrentEncoder.encode`.
             unused: of other models.
         """
-        src_tokens, layout = completed(src_tokens, layout, self.encoder.padding_idx)
+        src_tokens, layout = completed(src_tokens, layout, self.encoder.padding_idx, self.plans)
         return self.encode_and_decode(src_tokens, layout, prev_output_tokens, extra_sources, features_only)
 
 

@@ -196,7 +196,7 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
             return_all_hiddens: not supported, for fairseq's callers.
             extra_sources: see :meth:`encode`.
         """
-        sources = self.encode(*completed(src_tokens, layout, self.padding_idx), extra_sources)
+        sources = self.encode(*completed(src_tokens, layout, self.padding_idx, self.plans), extra_sources)
         rows = sources.layout.decoded_tokens
         return {
             "encoder_out": [rows.pad(sources.of_sentences[0].states).transpose(0, 1)],

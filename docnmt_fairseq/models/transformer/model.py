@@ -90,7 +90,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
             extra_sources: see :meth:`DocumentTransformerEncoder.encode`.
             unused: of other models.
         """
-        src_tokens, layout = completed(src_tokens, layout, self.encoder.padding_idx)
+        src_tokens, layout = completed(src_tokens, layout, self.encoder.padding_idx, self.plans)
         if alignment_layer is not None or alignment_heads is not None:
             encoder_out = self.encoder(src_tokens, layout=layout, extra_sources=extra_sources)
             options = {"alignment_layer": alignment_layer, "alignment_heads": alignment_heads}

@@ -26,7 +26,7 @@ def way(request, monkeypatch):
     monkeypatch.setattr(grouped, "TOKENS_A_PLACE", WAYS[request.param])
     monkeypatch.setattr(pair_blocks, "BLOCK", 4)
     monkeypatch.setattr(pair_blocks, "BUCKET_PRICE", 8)
-    monkeypatch.setattr(grouped_attention, "CHUNK", {"cpu": 300})
+    monkeypatch.setattr(grouped_attention, "CHUNK", 300)
     monkeypatch.setattr(choosing, "CHUNK", 20)
     monkeypatch.setattr(choosing, "PASSES", 6)
     monkeypatch.setattr(chosen_scores, "CHUNK", 40)

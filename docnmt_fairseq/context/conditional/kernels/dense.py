@@ -25,12 +25,11 @@ class DenseKernel(SelectionKernel):
         """See :class:`SelectionKernel`."""
         plan = layout.plan(key)
         document = layout.token_document.index_select(0, plan.items)
-        limit = layout.index(plan.kept)[document][:, None, None]
         with without_autocast(q):
             relevance = _products(q.index_select(0, plan.items), k)  # [M, H, R]
         relevance = relevance.masked_fill(document[:, None, None] != layout.sentences.item_row, -torch.inf)
         _, sentence = keep_top_t(relevance, plan.most)
-        return sentence.masked_fill(torch.arange(sentence.size(-1), device=q.device) >= limit, -1)
+        return sentence.masked_fill(torch.arange(sentence.size(-1), device=q.device) >= plan.limit, -1)
 
     def score(self, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:
         """See :class:`SelectionKernel`."""

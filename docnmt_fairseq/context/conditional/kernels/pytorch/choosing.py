@@ -9,10 +9,11 @@ from torch.nn import functional as F
 from docnmt_fairseq.batch.attention_plan import AttentionBlock
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.conditional.selection import Choosing, SelectionKey, keep_top_t
+from docnmt_fairseq.layers.chunks import numbers_at_a_time
 from docnmt_fairseq.layers.precision import computing_type, without_autocast
 
-CHUNK = 2**18  # relevance scores held at a time
-PASSES = 2**10  # up to t·n of these, t passes for the maximum are faster than sorting
+CHUNK = 2**18  # relevance scores held at a time on a CPU
+PASSES = 2**10  # up to t·n of these, t passes for the maximum are faster than sorting on a CPU
 
 
 @torch.no_grad()
@@ -21,11 +22,11 @@ def choose_largest(q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionK
     plan, most = layout.plan(Choosing(key)), layout.plan(key).most
     chosen = []
     with without_autocast(q):
-        for block, limit in zip(plan.sentences.blocks, plan.limits):
+        for block, dropped in zip(plan.sentences.blocks, plan.dropped):
             place = _places(q, k, block, most)  # [b, w, H, ≤ most]
-            dropped = torch.arange(place.size(-1), device=q.device) >= limit
             rows = (place + block.key[:, :1, None, None]).masked_fill_(dropped, -1)
-            chosen.append(F.pad(rows, (0, most - rows.size(-1)), value=-1))
+            lacking = most - rows.size(-1)
+            chosen.append(F.pad(rows, (0, lacking), value=-1) if lacking else rows)
     return plan.sentences.gather(chosen)
 
 
@@ -36,7 +37,7 @@ def largest(relevance: Tensor, t: int) -> Tensor:
         relevance: [..., n], overwritten.
         t: at most n.
     """
-    if t * relevance.size(-1) > PASSES:
+    if t * relevance.size(-1) > PASSES or relevance.device.type != "cpu":
         return keep_top_t(relevance, t)[1]
     places = relevance.new_empty(*relevance.shape[:-1], t, dtype=torch.long)
     for rank in range(t):
@@ -52,7 +53,7 @@ def _places(q: Tensor, k: Tensor, block: AttentionBlock, most: int) -> Tensor:
     dtype, t = computing_type(q.dtype), min(most, n)
     keys = k.index_select(0, block.key.flatten()).to(dtype).unflatten(0, block.key.shape).permute(0, 2, 3, 1)
     places = torch.empty(*block.query.shape, heads, t, dtype=torch.long, device=q.device)
-    for some in _chunks(block.query.shape, max(1, CHUNK // (heads * n))):
+    for some in _chunks(block.query.shape, max(1, numbers_at_a_time(q.device, CHUNK) // (heads * n))):
         index = block.query[some]
         queries = q.index_select(0, index.flatten()).to(dtype).unflatten(0, index.shape).transpose(1, 2)
         relevance = queries @ keys[some[0]]  # [b, H, w, n] of the chunk

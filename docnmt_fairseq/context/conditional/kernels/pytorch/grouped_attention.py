@@ -1,7 +1,8 @@
 """Attention to selected sentences at the cost of their tokens only, with a backward pass that recomputes ([T] eq. 7).
 
-The queries of one sentence attend together in blocks, a few heads at a time: no N×N matrix is built, results of pairs
-of a token and a kept sentence are held for a few heads only, and nothing of their size is kept for the backward pass.
+The queries of one sentence attend together in blocks, a few heads at a time: no N×N matrix is built, and results of
+pairs of a token and a kept sentence are held for a few heads only. The backward pass is left nothing of their size but
+which pair is in which block, for which a GPU is waited for once.
 """
 
 from dataclasses import dataclass
@@ -15,9 +16,10 @@ from torch.autograd.function import once_differentiable
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.conditional.kernels.pytorch import pair_attention
 from docnmt_fairseq.context.conditional.kernels.pytorch.pair_blocks import SentenceBuckets, block_pairs
+from docnmt_fairseq.layers.chunks import numbers_at_a_time
 from docnmt_fairseq.layers.precision import computing_type, without_autocast
 
-CHUNK = {"cpu": 2**20, "cuda": 2**26}  # numbers of the pairs' results held at a time: heads are taken accordingly
+CHUNK = 2**20  # numbers of the pairs' results held at a time on a CPU: heads are taken accordingly
 
 
 @dataclass(frozen=True)
@@ -98,30 +100,30 @@ class GroupedAttention(torch.autograd.Function):
             buckets: the sentences of the batch by length.
             dropout: probability of dropping a weight.
         """
-        ctx.buckets = buckets
         ctx.dropout, ctx.seed = dropout, int(torch.randint(2**62, ())) if dropout else 0
         masks = DropoutMasks(dropout, ctx.seed, q.device) if dropout else None
         output = q.new_empty(*q.shape[:2], v.size(-1))
         log_sum = q.new_empty(q.shape[:2], dtype=computing_type(q.dtype))
+        ctx.parts = []
         with without_autocast(q):
             for heads in _head_chunks(q, sentence):
-                pairs = block_pairs(sentence[:, heads], ctx.buckets)
+                pairs = block_pairs(sentence[:, heads], buckets)
+                ctx.parts.append((heads, pairs))
                 results = pair_attention.forward(pairs, masks, *_of_heads(heads, q, k, v, scores))
                 output[:, heads], log_sum[:, heads] = results
-        ctx.save_for_backward(q, k, v, scores, output, log_sum, sentence)
+        ctx.save_for_backward(q, k, v, scores, output, log_sum)
         return output
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:
         """The gradients of q, k, v and scores."""
-        *saved, sentence = ctx.saved_tensors
+        saved = ctx.saved_tensors
         q = saved[0]
         masks = DropoutMasks(ctx.dropout, ctx.seed, q.device) if ctx.dropout else None
         gradients = [torch.empty_like(x) for x in saved[:4]]
         with without_autocast(q):
-            for heads in _head_chunks(q, sentence):
-                pairs = block_pairs(sentence[:, heads], ctx.buckets)
+            for heads, pairs in ctx.parts:
                 parts = pair_attention.backward(pairs, masks, *_of_heads(heads, *saved, grad))
                 for gradient, part in zip(gradients, parts):
                     gradient[:, heads] = part
@@ -131,7 +133,7 @@ class GroupedAttention(torch.autograd.Function):
 def _head_chunks(q: Tensor, sentence: Tensor) -> Iterator[slice]:
     """Slices of heads whose pairs' results may be held at a time."""
     of_head = sentence.size(0) * sentence.size(2) * q.size(2)
-    step = max(1, CHUNK["cuda" if q.is_cuda else "cpu"] // of_head)
+    step = max(1, numbers_at_a_time(q.device, CHUNK) // of_head)
     for first in range(0, q.size(1), step):
         yield slice(first, first + step)
 

@@ -23,7 +23,7 @@ class SentenceBucket:
         index: [s · width] the token at every place; padding repeats the last.
         items: [tokens] the tokens, sentence by sentence.
         real: [tokens] the places where they stand.
-        padding: [s, width] True at padding; None: there is none.
+        hidden: [s, width] float32, −∞ at padding and 0 at tokens; None: there is no padding.
     """
 
     sentences: int
@@ -31,7 +31,7 @@ class SentenceBucket:
     index: Tensor
     items: Tensor
     real: Tensor
-    padding: Optional[Tensor]
+    hidden: Optional[Tensor]
 
     @classmethod
     def of(cls, tokens: Ragged, rows: np.ndarray) -> "SentenceBucket":
@@ -44,7 +44,7 @@ class SentenceBucket:
             index=tokens.index(index.ravel()),
             items=tokens.index(index.ravel()[real]),
             real=tokens.index(real),
-            padding=tokens.index(padding) if padding.any() else None,
+            hidden=tokens.index(np.where(padding, np.float32(-np.inf), np.float32(0))) if padding.any() else None,
         )
 
     def pad(self, packed: Tensor) -> Tensor:
@@ -54,7 +54,7 @@ class SentenceBucket:
     def unpad(self, padded: Tensor, packed: Tensor) -> None:
         """Writes [s, H, width, d] to its places in packed tokens [N, H, d]."""
         items = padded.transpose(1, 2).flatten(0, 1)
-        packed.index_copy_(0, self.items, items if self.padding is None else items.index_select(0, self.real))
+        packed.index_copy_(0, self.items, items if self.hidden is None else items.index_select(0, self.real))
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,10 @@ class BucketBlocks:
 
     def hidden(self, dtype: torch.dtype) -> Optional[Tensor]:
         """[b, 1, w], −∞ at padding and 0 at tokens; None: there is no padding."""
-        if self.bucket.padding is None:
+        if self.bucket.hidden is None:
             return None
-        hidden = torch.zeros_like(self.bucket.padding, dtype=dtype).masked_fill_(self.bucket.padding, -torch.inf)
-        return hidden.index_select(0, self.group.div(self.heads, rounding_mode="floor")).unsqueeze(1)
+        sentence = self.group.div(self.heads, rounding_mode="floor")
+        return self.bucket.hidden.to(dtype).index_select(0, sentence).unsqueeze(1)
 
     def sum_of_keys(self, of_blocks: Tensor, packed: Tensor) -> None:
         """Writes sums of [b, w, d] over the blocks of every sentence to packed tokens [N, H, d]."""
@@ -170,11 +170,11 @@ def block_pairs(sentence: Tensor, buckets: SentenceBuckets) -> PairBlocks:
     group = buckets.place[sentence] * heads + torch.arange(heads, device=device)[:, None]
     small = torch.int16 if groups + heads < 2**15 else torch.int32  # sorted faster
     sorted_group, pair = torch.sort(group.flatten().to(small), stable=True)
-    counts = torch.bincount(sorted_group, minlength=groups + heads)[:groups]
+    counts = torch.searchsorted(sorted_group, torch.arange(groups + 1, dtype=small, device=device)).diff()
     blocks = (counts + BLOCK - 1).div(BLOCK, rounding_mode="floor")
     last_block, last_pair = blocks.cumsum(0), counts.cumsum(0)
     sizes = torch.cat([last_block[buckets.ends * heads - 1], last_pair[-1:]])
-    *ends, pairs = sizes.tolist()  # the one thing that the CPU must know
+    *ends, pairs = sizes.cpu().tolist()  # the one thing that the CPU must know, and waits for
     shift = (last_block - blocks) * BLOCK - (last_pair - counts)  # a group's first slot less its first pair
     place = torch.full_like(pair, ends[-1] * BLOCK)
     place[:pairs] = torch.repeat_interleave(shift, counts, output_size=pairs).add_(torch.arange(pairs, device=device))

@@ -1,0 +1,81 @@
+"""The tensors of a structure in one buffer: alike in value, type and sharing, and in one piece wherever they go."""
+
+from dataclasses import dataclass
+from multiprocessing.reduction import ForkingPickler
+
+import numpy as np
+import torch
+
+from docnmt_fairseq.batch import device
+from docnmt_fairseq.batch.plans import ToSentences, WithinSentences
+from tests.support.documents import make_layout
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something of a plan."""
+
+    index: torch.Tensor
+    name: str = "part"
+
+
+def structure():
+    shared = torch.arange(5)
+    one = torch.arange(3)[1:2].expand(1)[:, None].as_strided((1, 1), (0, 0))  # as NumPy gives it
+    return {
+        "bytes": torch.tensor([True, False, True]),
+        "parts": [Part(shared), Part(torch.arange(3, dtype=torch.int32)), Part(shared, "again")],
+        "none": (None, torch.zeros(0, 4, dtype=torch.int64), one),
+        "transposed": torch.arange(6.0, dtype=torch.float64).view(2, 3).t(),
+        "array": np.arange(2),
+    }
+
+
+def tensors_of(value):
+    found = {}
+    device._collect(value, found, set())
+    return list(found.values())
+
+
+def assert_in_one_buffer(value):
+    assert len({tensor.untyped_storage().data_ptr() for tensor in tensors_of(value)}) == 1
+
+
+def test_gathered_tensors_are_what_they_were():
+    before = structure()
+    after = device.gathered(before)
+    assert_in_one_buffer(after)
+    for one, other in zip(tensors_of(before), tensors_of(after)):
+        assert one.dtype == other.dtype and torch.equal(one, other)
+    assert after["parts"][0].index is after["parts"][2].index and after["parts"][2].name == "again"
+    assert after["array"] is before["array"] and after["none"][0] is None
+
+
+def test_what_is_gathered_is_copied_as_it_is(monkeypatch):
+    gathered = device.gathered(structure())
+    monkeypatch.setattr(device, "_laid_out", None)  # nothing is laid out again
+    moved = device.to_device(gathered, torch.device("meta"))
+    assert [x.shape for x in tensors_of(moved)] == [x.shape for x in tensors_of(gathered)]
+
+
+def test_what_is_not_gathered_moves_too():
+    moved = device.to_device(structure(), torch.device("meta"))
+    assert {tensor.device.type for tensor in tensors_of(moved)} == {"meta"}
+    assert device.to_device({"none": None}, torch.device("meta")) == {"none": None}
+
+
+def test_a_worker_hands_over_one_piece_of_memory():
+    layout = make_layout([3, 1, 4], [2, 1]).with_plans([WithinSentences(), ToSentences()]).gathered()
+    received = ForkingPickler.loads(ForkingPickler.dumps(layout))
+    assert_in_one_buffer(received)
+    for one, other in zip(tensors_of(layout), tensors_of(received)):
+        assert torch.equal(one, other)
+
+
+def test_a_plan_that_nobody_foresaw_moves_in_one_copy(monkeypatch):
+    copies, copied = [], device._copied
+    monkeypatch.setattr(device, "_copied", lambda *given: copies.append(given) or copied(*given))
+    layout = make_layout([3, 1, 4], [2, 1]).to(torch.device("meta"))
+    plan = layout.plan(WithinSentences())
+    assert len(copies) == 2 and {tensor.device.type for tensor in tensors_of(plan)} == {"meta"}
+    assert layout.plan(WithinSentences()) is plan and len(copies) == 2

@@ -1,0 +1,43 @@
+"""Training steps on the device that counts."""
+
+import contextlib
+
+import pytest
+import torch
+from fairseq import utils
+
+from benchmarks.lib import counted_device
+from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
+from docnmt_fairseq.layers.attention_backends import packed
+from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
+
+NEEDED = pytest.mark.skipif(not counted_device.HAVE, reason="this PyTorch knows no devices written in Python")
+
+
+@contextlib.contextmanager
+def device(packed_attention=False, types=packed.TYPES):
+    """The device; ``packed_attention``: it has the kernel for packed rows, for these types."""
+    with counted_device.counted_device() as found, pytest.MonkeyPatch.context() as patch:
+        if packed_attention:
+            patch.setattr(packed, "has_kernel", lambda device: device.type == counted_device.NAME)
+            patch.setattr(packed, "TYPES", types)
+        yield found
+
+
+def moved(sample, device):
+    """The sample as fairseq's trainer moves it: all that is tensors, lists and dictionaries."""
+    return utils.apply_to_sample(lambda x: x.to(device), sample)
+
+
+def step(task, model, sample):
+    """Returns the loss and the gradients of a training step, with what parts of the model add to the loss."""
+    model.zero_grad()
+    criterion = DocumentLabelSmoothedCrossEntropy(task, False, 0.1)
+    loss, _, _ = with_auxiliary_losses(criterion)(model, sample)
+    loss.backward()
+    return loss, {name: parameter.grad for name, parameter in model.named_parameters()}
+
+
+def on_cpu(tensor):
+    """A copy of the values; None: None."""
+    return None if tensor is None else tensor.detach().to("cpu", torch.float32)
