@@ -129,7 +129,13 @@ def _fused(
 
 
 class _Module(backend_registration._DummyBackendModule):
-    """What PyTorch asks of a device type beside tensors."""
+    """What PyTorch asks of a device type beside tensors: the type stays registered, the device is there in a block."""
+
+    present = False
+
+    def is_available(self) -> bool:
+        """Whether there is the device."""
+        return self.present
 
     def get_amp_supported_dtype(self) -> List[torch.dtype]:
         """The types of autocast."""
@@ -141,13 +147,13 @@ def counted_device() -> Iterator[torch.device]:
     """The device, inside the block."""
     if torch._C._get_privateuse1_backend_name() != NAME:
         backend_registration._setup_privateuseone_for_python_backend(NAME, _Module())
-    F.scaled_dot_product_attention = _fused
+    F.scaled_dot_product_attention, _Module.present = _fused, True
     try:
         # Autograd has threads for the devices that there were at its first backward pass in a process.
         with _Factories(), torch.autograd.set_multithreading_enabled(False):
             yield torch.device(NAME, 0)
     finally:
-        F.scaled_dot_product_attention = of_padded_rows
+        F.scaled_dot_product_attention, _Module.present = of_padded_rows, False
 
 
 @contextlib.contextmanager

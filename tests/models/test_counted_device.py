@@ -73,3 +73,10 @@ def test_a_read_is_noticed():
 def test_tensors_of_two_devices_do_not_mix():
     with device() as there, pytest.raises(RuntimeError, match="tensors of the CPU"):
         torch.arange(4.0).to(there) + torch.ones(4)
+
+
+def test_after_it_there_is_no_such_device():
+    """Or data loaders would pin memory for it, in whatever test comes later."""
+    with device():
+        assert torch.accelerator.is_available()
+    assert not torch.accelerator.is_available() or torch.cuda.is_available()
