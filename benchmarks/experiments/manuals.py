@@ -21,6 +21,7 @@ from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
 
 RECIPE = "en_de_manuals"
 Name = Tuple[str, int]  # a model and its seed
+BOOKS = ["books", "jsinfo", "3b1b-reviewed"]  # projects whose texts are free to read, not to pass on
 GROUPS = ((1, 1), (2, 3), (4, 8), (9, None))  # sentences back
 
 
@@ -119,11 +120,14 @@ def main() -> None:
     parser.add_argument("--raw", type=Path, required=True, help="the recipe's --raw: labels, projects of documents")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
     parser.add_argument("--beside", default="conditional", help="shown beside sentence-level (default: conditional)")
+    parser.add_argument(
+        "--leave-out", nargs="*", default=BOOKS, help=f"show none of these (default: {' '.join(BOOKS)})"
+    )
     args = parser.parse_args()
     rule, config = RULES["de"](), read_dataset_config(named_recipes()[RECIPE])
     test_sets = {name: test_set_of(args.work, split, name, args.raw, rule) for name, split in config.test_sets.items()}
     facts = [machine(), f"`{call(args.raw)}`"]
-    report.write(args.work, args.results, test_sets, models_of(args.work), rule, args.beside, facts)
+    report.write(args.work, args.results, test_sets, models_of(args.work), rule, args.beside, args.leave_out, facts)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ translation shows a register, in %, all seeds together, and how many these are."
 DOCUMENTS = """\
 ## Side by side
 
-The first document of each kind with {enough} marked sentences, from the first of them on; not chosen by how it was
-translated. Seed {seed}."""
+The first document of each register with {enough} marked sentences, from the first of them on; not chosen by how it was
+translated, but of projects only whose texts may be passed on. Seed {seed}."""
 
 
 def curve(log: Path) -> List[Tuple[int, float]]:
@@ -53,8 +53,14 @@ def by_distance(test_set: "TestSet", rule: RegisterRule) -> str:
     return table(["model", *groups], [[model, *row] for model, row in cells.items()])
 
 
-def side_by_side(test_set: "TestSet", shown: Sequence["Name"]) -> List[str]:
-    """Returns a section for the first document of each register: source, reference, what models made of it."""
+def side_by_side(test_set: "TestSet", shown: Sequence["Name"], left_out: Sequence[str] = ()) -> List[str]:
+    """Returns a section for the first document of each register: source, reference, what models made of it.
+
+    Args:
+        test_set: the documents.
+        shown: models beside source and reference.
+        left_out: projects of which none is shown.
+    """
     lines: List[str] = []
     ends, wanted = 0, {label for label in test_set.labels if label}
     assert test_set.references.source is not None
@@ -62,7 +68,8 @@ def side_by_side(test_set: "TestSet", shown: Sequence["Name"]) -> List[str]:
         begin, ends = ends, ends + len(source)
         labels = test_set.labels[begin:ends]
         marked = [place for place, label in enumerate(labels) if label]
-        if len(marked) < ENOUGH or labels[marked[0]] not in wanted:
+        few = len(marked) < ENOUGH or labels[marked[0]] not in wanted
+        if few or test_set.projects[number] in left_out:
             continue
         wanted.remove(labels[marked[0]])
         part = slice(marked[0], marked[0] + SHOWN)
@@ -81,16 +88,17 @@ def figure(work: Path, names: Sequence["Name"], path: Path) -> None:
 
     drawn = Figure(figsize=(8, 4), layout="constrained")
     FigureCanvasAgg(drawn)
-    axis = drawn.subplots()
+    whole, axis = drawn.subplots(1, 2, width_ratios=(1, 2))
     start = curve(work / "models" / "start" / "train.log")
-    axis.plot(*zip(*start), color="0.3", label="start")
+    whole.plot(*zip(*start), color="0.3")
+    whole.set(title="start", xlabel="updates", ylabel="nll of a token, bits (validation)")
     begin = min(start, key=lambda point: point[1])[0]
     for number, model in enumerate(dict.fromkeys(name for name, _ in names)):
         style = {"color": COLOURS[number % len(COLOURS)], "linestyle": "-" if number < len(COLOURS) else "--"}
         for label, (name, seed) in zip((model, None, None), (one for one in names if one[0] == model)):
             points = curve(work / "models" / f"{name}-{seed}" / "train.log")
             axis.plot(*zip(*((begin + update, loss) for update, loss in points)), label=label, **style)
-    axis.set(xlabel="updates", ylabel="nll of a token, bits (validation)")
+    axis.set(title="begun from it", xlabel="updates, the start's included")
     axis.legend(frameon=False, ncols=2, fontsize="small")
     drawn.savefig(path, dpi=120)
 
@@ -102,6 +110,7 @@ def write(
     names: Sequence["Name"],
     rule: RegisterRule,
     beside: str,
+    left_out: Sequence[str],
     facts: Sequence[str],
 ) -> None:
     """Writes the report; what was written under "What it says" by hand stays.
@@ -113,6 +122,7 @@ def write(
         names: models and seeds.
         rule: of register.
         beside: model whose documents are shown beside the sentence-level ones.
+        left_out: projects of which no document is shown.
         facts: machine and command.
     """
     path = results / "manuals.md"
@@ -129,6 +139,6 @@ def write(
     lines += [DOCUMENTS.format(enough=ENOUGH, seed=seed), ""]
     for name, test_set in test_sets.items():
         shown = [(BASELINE, seed), (beside, seed)]
-        lines += [f"### {name}", "", *side_by_side(test_set, shown)]
+        lines += [f"### {name}", "", *side_by_side(test_set, shown, left_out)]
     lines += ["\n\n".join(facts)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import List
 
 from benchmarks.gpu.stage import Setting
-from docnmt_fairseq.cli import main
+from docnmt_fairseq import cli
 
 BASE = {"layers": 6, "width": 512, "ffn": 2048, "heads": 8}
 TOY = {"layers": 2, "width": 16, "ffn": 16, "heads": 2}
@@ -16,7 +16,7 @@ def data_bin(setting: Setting) -> Path:
     if setting.data is not None:
         return setting.data
     made = setting.output / "made-up"
-    code = main(["recipe", "en_de_small", "--smoke", "--until", "prepare", "--output", str(made), "--workers", "1"])
+    code = cli.main(["recipe", "en_de_small", "--smoke", "--until", "prepare", "--output", str(made), "--workers", "1"])
     if code:
         raise RuntimeError(f"no text could be made up in {made}")
     return made / "data" / "data-bin"

@@ -53,6 +53,8 @@ LIMITS = {
     "dq of tokens": Limit(registers=128, shared=16),
     "sum of parts": Limit(registers=128, shared=16),
 }
+# float32 is served where it is asked for, never by itself: its three products for one do not fit into the registers.
+LIMITS_FLOAT32 = {**LIMITS, "attend": Limit(registers=255, shared=99, stack=128)}
 HEAVY = ("choose", "attend", "attend, backward")
 
 

@@ -67,6 +67,10 @@ def test_the_report_shows_table_curves_and_documents_and_keeps_findings(work, tm
     assert "one: du" in report and "other: Sie" in report
     assert "| a \\| b | Dein Haus. | Haben Sie es? | Haben Sie ein Haus. |" in report
     assert (tmp_path / "manuals.png").stat().st_size > 0 and str(tmp_path) not in report
+    monkeypatch.setattr(sys, "argv", [*command, "--leave-out", "one"])
+    manuals.main()
+    without = (tmp_path / "manuals.md").read_text(encoding="utf-8")
+    assert "one: du" not in without and "other: Sie" in without
     said = f"{manuals_report.FINDINGS}\n\nIt works.\n\n"
     (tmp_path / "manuals.md").write_text(report.replace("## Side by side", f"{said}## Side by side"), encoding="utf-8")
     manuals.main()

@@ -100,7 +100,7 @@ TOLD_ELSEWHERE = {
     "experiments.variants": "test_comparison.py; it trains by recipes",
     "experiments.long_range": "test_long_range.py runs it",
     "experiments.long_range_diagnosis": "test_long_range.py",
-    "gpu.__main__": "test_gpu.py",
+    "gpu.__main__": "test_run_book.py",
 }
 
 
