@@ -54,7 +54,8 @@ LIMITS = {
     "sum of parts": Limit(registers=128, shared=16),
 }
 # float32 is served where it is asked for, never by itself: its three products for one do not fit into the registers.
-LIMITS_FLOAT32 = {**LIMITS, "attend": Limit(registers=255, shared=99, stack=128)}
+SPILLING = Limit(registers=255, shared=99, stack=128)
+LIMITS_FLOAT32 = {**LIMITS, "attend": SPILLING, "attend, backward": SPILLING}
 HEAVY = ("choose", "attend", "attend, backward")
 
 
