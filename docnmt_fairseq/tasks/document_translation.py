@@ -2,7 +2,6 @@
 
 import logging
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
@@ -12,7 +11,7 @@ import torch
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
 from fairseq.data.iterators import EpochBatchIterator
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
@@ -22,7 +21,7 @@ from torch import nn
 
 from docnmt_fairseq.batch.layout import PlanKey
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
-from docnmt_fairseq.data.extra_source_specs import FORMS, NONE, OPTION, SourceSpec, parse_specs
+from docnmt_fairseq.data.extra_source_specs import NONE, OPTION, SourceSpec, parse_specs
 from docnmt_fairseq.data.extra_sources import ExtraSourceData, ExtraSourceInput
 from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.interactive import OpenBatch, OpenDocument
@@ -30,41 +29,14 @@ from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.base import for_model, takes_layout
 from docnmt_fairseq.models.extra_sources_config import ExtraSourceOptions
-from docnmt_fairseq.options import option, take_old_names, with_old_names
+from docnmt_fairseq.options import take_old_names
 from docnmt_fairseq.search.rounds import Hypotheses, translate_in_rounds, with_target_context
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult
-from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask
+from docnmt_fairseq.tasks.document_options import DocumentTranslationConfig
+from docnmt_fairseq.tasks.documents import DocumentsTask
 from docnmt_fairseq.tasks.selection_schedules import SelectionSchedules
 
 logger = logging.getLogger(__name__)
-
-
-@with_old_names
-@dataclass
-class DocumentTranslationConfig(DocumentsConfig):
-    """Options of the task; an unset view of documents is the one that the model was trained with."""
-
-    # fairseq makes an option's choices of its annotation
-    context: Optional[ChoiceEnum(["document", "none"])] = option(  # type: ignore[valid-type]
-        None, "none hides everything but the sentence itself (default: as trained, else document)"
-    )
-    context_dropout: float = option(0.0, "probability of hiding the context of a whole document in training")
-    max_document_sentences: Optional[int] = option(
-        None, "longer documents are cut into consecutive pieces; 0: no limit (default: as trained, else 128)"
-    )
-    max_document_tokens: Optional[int] = option(
-        None, "documents of more source or target tokens are cut too; 0: no limit (default: as trained, else 4096)"
-    )
-    context_overlap: Optional[int] = option(
-        None, "sentences before a piece that are encoded with it but not translated (default: as trained, else 0)"
-    )
-    context_overlap_after: Optional[int] = option(None, "the same after a piece")
-    extra_sources: Optional[str] = option(
-        None,
-        f"what a sentence has beside itself, with commas between: {FORMS}; N sentences of its document (default: 1), a "
-        "text in the data-bin, matrices beside it; none (default: as trained, else none)",
-        old="further_sources",
-    )
 
 
 @register_task("document_translation", dataclass=DocumentTranslationConfig)

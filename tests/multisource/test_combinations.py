@@ -13,10 +13,10 @@ from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.multisource.packed import CombinationPlan
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
-from docnmt_fairseq.multisource.state_sums import masked_softmax
 from tests.reference.combination import COMBINATIONS
 from tests.support.comparison import PRECISIONS, assert_same
 from tests.support.sources import Seen, combine_packed, projected_sources
+from tests.support.sources import build_combination as build
 
 WIDTH, EVIDENCE, SOURCE_WIDTHS = 6, 5, (4, 7, 6)
 
@@ -25,15 +25,6 @@ def config_of(attention, share, sentinel, sources=3, output_dim=WIDTH):
     evidence = EVIDENCE if sentinel else 0
     widths = SOURCE_WIDTHS[:sources]
     return CombinationConfig(WIDTH, widths, output_dim, attention, 3, 2, 0.0, share, sentinel, evidence)
-
-
-def build(name, config, dtype=torch.float64):
-    torch.manual_seed(0)
-    combination = ATTENTION_COMBINATIONS[name](config).to(dtype)
-    for parameter in combination.parameters():  # nothing is zero by initialisation
-        parameter.data.normal_(0, 0.5)
-    combination.output_dim = config.output_dim
-    return combination
 
 
 ALL = [
@@ -227,47 +218,6 @@ def test_lower_precisions_run(name, attention, share, sentinel):
     assert combine_packed(combination, x, targets, sources, evidence if sentinel else None)[0].isfinite().all()
 
 
-def test_ca_att_sums_over_states_and_does_not_compare_them():
-    combination = build("parallel", config_of("ca-att", False, False, 1))
-    attend = combination.attentions[0]
-    x, h = torch.randn(1, 1, WIDTH).double(), torch.randn(1, 1, 4).double()
-    nothing_hidden = torch.zeros(1, 1, dtype=torch.bool)
-    one, _ = attend.state_sum(x, attend.score(x, attend.score.key(h, 0)), h, nothing_hidden)
-    twice = h.expand(1, 2, 4)
-    two, parts = attend.state_sum(x, attend.score(x, attend.score.key(twice, 0)), twice, nothing_hidden.expand(1, 2))
-    torch.testing.assert_close(two, 2 * one)
-    chi = torch.sigmoid(attend.score.keys[0](h) + attend.score.query(x))
-    torch.testing.assert_close(parts.sum(), 1 - chi.sum())
-
-
-def test_dropped_states_of_ca_att_are_in_neither_sum():
-    config = CombinationConfig(WIDTH, (4,), WIDTH, "ca-att", dropout=0.5)
-    combination = build("parallel", config).train()
-    x, h = torch.randn(1, 1, WIDTH).double(), torch.randn(1, 1, 4).double()
-    attend, hidden = combination.attentions[0], torch.zeros(1, 1, dtype=torch.bool)
-    seen_in_training = set()
-    whole, _ = attend.eval().parts(x, attend.project_source(h), hidden)
-    for seed in range(20):
-        torch.manual_seed(seed)
-        dropped, _ = attend.train().parts(x, attend.project_source(h), hidden)
-        seen_in_training.add(bool((dropped == 0).all()))
-        assert (dropped == 0).all() or torch.allclose(dropped, 2 * whole)
-    assert seen_in_training == {False, True}
-
-
-def test_dropout_of_a_softmax_is_of_its_weights():
-    combination = build("flat", CombinationConfig(WIDTH, (4,), WIDTH, "bahdanau", 3, dropout=0.5)).train()
-    x, padding = torch.randn(1, 1, WIDTH).double(), torch.zeros(1, 3, dtype=torch.bool)
-    keys, values = combination.split(combination.project_sources([torch.randn(1, 3, 4).double()])[0])
-    torch.manual_seed(0)
-    read, alpha = combination.state_sum(x, combination.score(x, keys), values, padding)
-    torch.manual_seed(0)
-    dropped = torch.nn.functional.dropout(alpha, 0.5)
-    torch.testing.assert_close(alpha.sum(), torch.ones((), dtype=torch.float64))  # shares are those before
-    assert 0 < (dropped == 0).sum() < 3
-    torch.testing.assert_close(read, (dropped[0, 0] @ values[0])[None])
-
-
 ATTENTION, SHARED, SENTINEL = (
     "combination_attention",
     {"share_combination_projections": True},
@@ -316,14 +266,3 @@ def test_sources_of_other_sentences_are_refused():
     _, _, _, sources = one_source()
     with pytest.raises(ValueError, match="2 sentences, but a source is of 3"):
         CombinationPlan.make(Ragged(np.array([3, 3])), [source.rows for source in sources])
-
-
-@pytest.mark.parametrize("attention", ATTENTION_SCORES.names())
-def test_large_states_are_in_the_range_of_float16(attention):
-    """Products of width 64 of such states are not."""
-    score = ATTENTION_SCORES[attention](64, (64,), 16, 4)
-    generator = torch.Generator().manual_seed(1)
-    x, states = ((300 * torch.randn(2, 5, 64, generator=generator)).half().requires_grad_() for _ in range(2))
-    energies = score.half()(x, score.key(states, 0))
-    weights = masked_softmax(energies, torch.zeros(2, 5, dtype=torch.bool))
-    assert energies.isfinite().all() and weights.isfinite().all() and weights.dtype == torch.float32

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.sources import SourceKey, SourceRows
+from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from docnmt_fairseq.multisource.packed import CombinationPlan
 from docnmt_fairseq.multisource.source_states import lookup
 
@@ -63,3 +64,13 @@ def rows_of(source, layout):
     seen = layout.plan(source.rows)
     items = np.arange(len(source.states)) if seen.items is None else seen.items
     return [source.states[torch.as_tensor(part)] for part in np.split(items, np.cumsum(seen.lengths)[:-1])]
+
+
+def build_combination(name, config, dtype=torch.float64):
+    """A combination by its name, none of its parameters zero."""
+    torch.manual_seed(0)
+    combination = ATTENTION_COMBINATIONS[name](config).to(dtype)
+    for parameter in combination.parameters():
+        parameter.data.normal_(0, 0.5)
+    combination.output_dim = config.output_dim
+    return combination

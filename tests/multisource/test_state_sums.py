@@ -1,0 +1,64 @@
+"""What is summed over the states of a source: CA-ATT's parts, dropped weights, states near the end of float16."""
+
+import pytest
+import torch
+
+import docnmt_fairseq.multisource  # noqa: F401  (registers all)
+from docnmt_fairseq.multisource.base import CombinationConfig
+from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
+from docnmt_fairseq.multisource.state_sums import masked_softmax
+from tests.support.sources import build_combination as build
+
+WIDTH = 6
+
+
+def test_ca_att_sums_over_states_and_does_not_compare_them():
+    combination = build("parallel", CombinationConfig(WIDTH, (4,), WIDTH, "ca-att", 3, 2))
+    attend = combination.attentions[0]
+    x, h = torch.randn(1, 1, WIDTH).double(), torch.randn(1, 1, 4).double()
+    nothing_hidden = torch.zeros(1, 1, dtype=torch.bool)
+    one, _ = attend.state_sum(x, attend.score(x, attend.score.key(h, 0)), h, nothing_hidden)
+    twice = h.expand(1, 2, 4)
+    two, parts = attend.state_sum(x, attend.score(x, attend.score.key(twice, 0)), twice, nothing_hidden.expand(1, 2))
+    torch.testing.assert_close(two, 2 * one)
+    chi = torch.sigmoid(attend.score.keys[0](h) + attend.score.query(x))
+    torch.testing.assert_close(parts.sum(), 1 - chi.sum())
+
+
+def test_dropped_states_of_ca_att_are_in_neither_sum():
+    config = CombinationConfig(WIDTH, (4,), WIDTH, "ca-att", dropout=0.5)
+    combination = build("parallel", config).train()
+    x, h = torch.randn(1, 1, WIDTH).double(), torch.randn(1, 1, 4).double()
+    attend, hidden = combination.attentions[0], torch.zeros(1, 1, dtype=torch.bool)
+    seen_in_training = set()
+    whole, _ = attend.eval().parts(x, attend.project_source(h), hidden)
+    for seed in range(20):
+        torch.manual_seed(seed)
+        dropped, _ = attend.train().parts(x, attend.project_source(h), hidden)
+        seen_in_training.add(bool((dropped == 0).all()))
+        assert (dropped == 0).all() or torch.allclose(dropped, 2 * whole)
+    assert seen_in_training == {False, True}
+
+
+def test_dropout_of_a_softmax_is_of_its_weights():
+    combination = build("flat", CombinationConfig(WIDTH, (4,), WIDTH, "bahdanau", 3, dropout=0.5)).train()
+    x, padding = torch.randn(1, 1, WIDTH).double(), torch.zeros(1, 3, dtype=torch.bool)
+    keys, values = combination.split(combination.project_sources([torch.randn(1, 3, 4).double()])[0])
+    torch.manual_seed(0)
+    read, alpha = combination.state_sum(x, combination.score(x, keys), values, padding)
+    torch.manual_seed(0)
+    dropped = torch.nn.functional.dropout(alpha, 0.5)
+    torch.testing.assert_close(alpha.sum(), torch.ones((), dtype=torch.float64))  # shares are those before
+    assert 0 < (dropped == 0).sum() < 3
+    torch.testing.assert_close(read, (dropped[0, 0] @ values[0])[None])
+
+
+@pytest.mark.parametrize("attention", ATTENTION_SCORES.names())
+def test_large_states_are_in_the_range_of_float16(attention):
+    """Products of width 64 of such states are not."""
+    score = ATTENTION_SCORES[attention](64, (64,), 16, 4)
+    generator = torch.Generator().manual_seed(1)
+    x, states = ((300 * torch.randn(2, 5, 64, generator=generator)).half().requires_grad_() for _ in range(2))
+    energies = score.half()(x, score.key(states, 0))
+    weights = masked_softmax(energies, torch.zeros(2, 5, dtype=torch.bool))
+    assert energies.isfinite().all() and weights.isfinite().all() and weights.dtype == torch.float32
