@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from docnmt_fairseq.context.conditional.kernels.triton.items import item_of, pairs_of
 from docnmt_fairseq.context.conditional.kernels.triton.numerics import LN_2, LOG2_E, dropout_factors, product
 
 
@@ -59,15 +60,12 @@ def attend_kernel(
     this = tl.load(group + number)
     if this < groups:
         sentence, head = this // heads, this % heads
-        begin = tl.load(start + this) + (number - tl.load(first + this)) * item
-        end = tl.minimum(begin + item, tl.load(start + this + 1))
+        _, begin, end = item_of(number, this, start, first, item)
         token, last = tl.load(offsets + sentence), tl.load(offsets + sentence + 1)
         d, column = tl.arange(0, DIM), tl.arange(0, KEYS)
         for block in range(begin, end, QUERIES):
             i = block + tl.arange(0, QUERIES)
-            is_pair = i < end
-            pair = tl.load(order + i, mask=is_pair, other=0)
-            row = tl.load(items + pair // (heads * places), mask=is_pair, other=0) * heads + head
+            is_pair, pair, row = pairs_of(i, end, order, items, head, heads, places)
             queries = tl.load(q + row[:, None] * DIM + d[None, :], mask=is_pair[:, None], other=0.0)
             highest = tl.full([QUERIES], float("-inf"), tl.float32)
             total = tl.zeros([QUERIES], tl.float32)

@@ -8,6 +8,7 @@ dk = dSᵀ q/√d_k, dv = (P ⊙ D)ᵀ dO.
 import triton
 import triton.language as tl
 
+from docnmt_fairseq.context.conditional.kernels.triton.items import item_of, pairs_of
 from docnmt_fairseq.context.conditional.kernels.triton.numerics import LOG2_E, dropout_factors, product
 from docnmt_fairseq.context.conditional.kernels.triton.split_sums import part_of, write_sum
 
@@ -83,9 +84,7 @@ def attend_backward_kernel(
     this = tl.load(group + number)
     if this < groups:
         sentence, head = this // heads, this % heads
-        nth = number - tl.load(first + this)
-        begin = tl.load(start + this) + nth * item
-        end = tl.minimum(begin + item, tl.load(start + this + 1))
+        nth, begin, end = item_of(number, this, start, first, item)
         part = part_of(slot, this, nth)
         token, last = tl.load(offsets + sentence), tl.load(offsets + sentence + 1)
         d = tl.arange(0, DIM)
@@ -99,10 +98,8 @@ def attend_backward_kernel(
             v_sum = tl.zeros([KEYS, DIM], tl.float32)
             for block in range(begin, end, QUERIES):
                 i = block + tl.arange(0, QUERIES)
-                is_pair = i < end
-                pair = tl.load(order + i, mask=is_pair, other=0)
+                is_pair, pair, from_row = pairs_of(i, end, order, items, head, heads, places)
                 row = pair // places
-                from_row = tl.load(items + row // heads, mask=is_pair, other=0) * heads + head
                 queries = tl.load(q + from_row[:, None] * DIM + d[None, :], mask=is_pair[:, None], other=0.0)
                 at_rows = row.to(tl.int64)[:, None] * DIM + d[None, :]
                 outs = tl.load(of_out + at_rows, mask=is_pair[:, None], other=0.0)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from docnmt_fairseq.context.conditional.kernels.triton import tiles
+from docnmt_fairseq.context.conditional.kernels.triton.items import item_of, pairs_of
 from docnmt_fairseq.context.conditional.kernels.triton.numerics import of_one_type, on_device_of, prepared
 from docnmt_fairseq.context.conditional.kernels.triton.pairs import Pairs
 from docnmt_fairseq.context.conditional.kernels.triton.settings import SCORE, SCORE_KEYS
@@ -111,16 +112,12 @@ def score_keys_kernel(
     number = tl.program_id(0)
     this = tl.load(group + number)
     if this < groups:
-        nth = number - tl.load(first + this)
-        begin = tl.load(start + this) + nth * item
-        end = tl.minimum(begin + item, tl.load(start + this + 1))
+        nth, begin, end = item_of(number, this, start, first, item)
         d = tl.arange(0, DIM)
         total = tl.zeros([DIM], tl.float32)
         for block in range(begin, end, PAIRS):
             i = block + tl.arange(0, PAIRS)
-            is_pair = i < end
-            pair = tl.load(order + i, mask=is_pair, other=0)
-            row = tl.load(items + pair // (heads * places), mask=is_pair, other=0) * heads + this % heads
+            is_pair, pair, row = pairs_of(i, end, order, items, this % heads, heads, places)
             queries = tl.load(q + row[:, None] * DIM + d[None, :], mask=is_pair[:, None], other=0.0).to(tl.float32)
             total += tl.sum(tl.load(of_scores + pair, mask=is_pair, other=0.0)[:, None] * queries, 0)
         zero = tl.arange(0, 1)
