@@ -5,11 +5,13 @@ share comes out a tenth of what it is, and that of a layer norm's bias a fifth. 
 dimension are added up in float32 by PyTorch itself and rounded once.)
 """
 
-from typing import Dict, Optional, Protocol, Tuple, Type
+from typing import Any, Dict, Optional, Protocol, Tuple, Type
 
 import torch
 import torch.nn.functional as F
+from fairseq.modules.learned_positional_embedding import LearnedPositionalEmbedding
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from docnmt_fairseq.layers.precision import computing_type
 
@@ -70,7 +72,22 @@ class LayerNorm(nn.LayerNorm):
         return F.layer_norm(input.float(), self.normalized_shape, weight, bias, self.eps).to(input.dtype)
 
 
-FULL: Dict[Type[nn.Module], Type[nn.Module]] = {nn.Embedding: Embedding, nn.LayerNorm: LayerNorm}
+class FairseqPositions(LearnedPositionalEmbedding):
+    """fairseq's table of positions, in float32 for half types on a CPU."""
+
+    def forward(self, *args: Any, **options: Any) -> Tensor:
+        """[..., d] of tokens [...]; see fairseq's."""
+        if not _is_half_on_cpu(self.weight):
+            return super().forward(*args, **options)
+        rows: Tensor = functional_call(self, {"weight": self.weight.float()}, args, options)
+        return rows.to(self.weight.dtype)
+
+
+FULL: Dict[Type[nn.Module], Type[nn.Module]] = {
+    nn.Embedding: Embedding,
+    nn.LayerNorm: LayerNorm,
+    LearnedPositionalEmbedding: FairseqPositions,
+}
 
 
 def sum_in_full(model: nn.Module) -> None:

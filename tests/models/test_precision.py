@@ -32,7 +32,6 @@ ALLOWED = {
     ("_scaled_dot_product_flash_attention_for_cpu", "functional.py", "concatenation"): "fairseq's own attention",
     ("_scaled_dot_product_flash_attention_for_cpu_backward", "backward", "concatenation"): "the same",
     ("index_put", "backward", "concatenation"): "of the mask of real target tokens, each of which is there once",
-    ("embedding_dense_backward", "backward", "positions"): "fairseq's table of target positions, --decoder-learned-pos",
 }
 # Of float32: relative errors of the loss and of the norm of all gradients. A bfloat16 has 8 bits, a float16 11. Where
 # two sentences are nearly as relevant as each other, another one is selected: the norm tells, the loss hardly.
