@@ -1,40 +1,34 @@
 """Documents in, translated documents out: a model with everything before and after it.
 
-The search is that of ``fairseq-generate``, and so are its translations.
+The search is one of our own, its translations and scores are those of ``fairseq-generate``.
 """
 
 import logging
 import time
-from dataclasses import asdict, dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq import utils
-from fairseq.dataclass.configs import FairseqConfig, GenerationConfig
+from fairseq.data import FairseqDataset
+from fairseq.dataclass.configs import FairseqConfig
 from torch import Tensor
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
-from docnmt_fairseq.data.concatenation import ConcatenationDataset
+from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
+from docnmt_fairseq.models.base import check_together
+from docnmt_fairseq.search.engine import SearchEngine
+from docnmt_fairseq.search.engines import search_engine
+from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.files import EMPTY_LINES
 from docnmt_fairseq.translate.task import DocumentView, load_translating
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """Options of ``fairseq-generate``, with its defaults."""
-
-    beam: int = 5
-    lenpen: float = 1.0
-    max_len_a: float = 0.0
-    max_len_b: int = 200
-    no_repeat_ngram_size: int = 0
 
 
 @dataclass
@@ -60,7 +54,7 @@ class DocumentTranslator:
         ensemble: the models, and a task that knows documents.
         codec: from text to subwords and back.
         search: options of the search.
-        max_tokens: real source tokens of a batch.
+        max_tokens: real source tokens that are encoded together.
         cpu: do not use a GPU.
         fp16: half precision on the GPU.
 
@@ -82,7 +76,9 @@ class DocumentTranslator:
         if fp16 and not self.cuda:
             raise InputError("--fp16: needs a GPU")
         self.throughput = Throughput()
-        cfg = FairseqConfig(generation=GenerationConfig(**asdict(search)))
+        check_together(self.models)
+        cfg = FairseqConfig()
+        cfg.generation.beam = search.beam
         for model in self.models:
             if fp16:
                 model.half()
@@ -92,9 +88,8 @@ class DocumentTranslator:
         self.max_positions = utils.resolve_max_positions(
             self.task.max_positions(), *[model.max_positions() for model in self.models]
         )
-        self.generator = self.task.build_generator(self.models, cfg.generation)
-        # Symbols that the search may write and that are no words.
-        self.stripped = getattr(self.generator, "symbols_to_strip_from_output", {self.task.target_dictionary.eos()})
+        self.search = search
+        self.engine: SearchEngine = search_engine(self.models, self.task.target_dictionary, search)
 
     @classmethod
     def from_checkpoint(
@@ -178,21 +173,27 @@ class DocumentTranslator:
             max_positions=self.max_positions,
         ).frozen_batches
         found: Dict[int, str] = {}
-        for sample in (dataset.collater([dataset[int(number)] for number in batch]) for batch in batches):
-            ids = sample["id"].tolist()
-            start = time.perf_counter()
-            sample = utils.move_to_cuda(sample) if self.cuda else sample
-            hypotheses = self.task.inference_step(self.generator, self.models, sample)
-            best = [of_sentence[0]["tokens"].int().cpu() for of_sentence in hypotheses]
-            self.throughput.seconds += time.perf_counter() - start
-            self.throughput.sentences += len(best)
-            self.throughput.tokens += sum(map(len, best))
-            found.update(zip(ids, map(self._decode, best)))
-            progress(len(ids))
+        start = time.perf_counter()
+        for number, hypotheses in self._hypotheses(dataset, batches):
+            self.throughput.sentences += 1
+            self.throughput.tokens += len(hypotheses[0]["tokens"])
+            found[number] = self._decode(hypotheses[0]["tokens"])
+            progress(1)
+        self.throughput.seconds += time.perf_counter() - start
         return found
 
+    def _hypotheses(self, dataset: FairseqDataset, batches: Sequence[Sequence[int]]) -> Iterator[Tuple[int, List[Hypothesis]]]:
+        """The hypotheses of every sentence, by its number, as they are finished."""
+        samples = (dataset.collater([dataset[int(number)] for number in batch]) for batch in batches)
+        samples = (utils.move_to_cuda(sample) for sample in samples) if self.cuda else samples
+        penalty = None if self.search.unnormalized else self.search.lenpen
+        for sentence, hypotheses in self.engine.run(samples):
+            source = sentence.batch.sample["net_input"]["src_tokens"][sentence.row, None]
+            (own,) = self.task.of_sentences(source, [hypotheses], penalty)
+            yield sentence.number, own
+
     def _decode(self, tokens: Tensor) -> str:
-        return self.codec.decode(self.task.target_dictionary.string(tokens, extra_symbols_to_ignore=self.stripped))
+        return self.codec.decode(self.task.target_dictionary.string(tokens.int()))
 
 
 def _mark(line: str) -> str:
