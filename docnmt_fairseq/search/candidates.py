@@ -22,50 +22,38 @@ class Symbols:
     unk: int
 
 
-@dataclass(frozen=True)
-class LogProbs:
-    """Log-probabilities of the next tokens, not written out: logits [S, beam, V] without ``normalizer`` [S, beam]."""
+def log_probabilities(logits: Tensor, demands: Demands, symbols: Symbols, options: SearchOptions) -> Tensor:
+    """Log-probabilities of the next tokens, [S, beam, V], −∞ for what must not be.
 
-    logits: Tensor
-    normalizer: Tensor
+    Args:
+        logits: [S, beam, V].
+        demands: what the tokens must be.
+        symbols: special ones.
+        options: of the search.
+    """
+    device = logits.device
 
-    @classmethod
-    def of(cls, logits: Tensor, demands: Demands, symbols: Symbols, options: SearchOptions) -> "LogProbs":
-        """Those of logits [S, beam, V], which change, under what is demanded: −∞ for what must not be."""
-        logits, device = logits.float(), logits.device
+    def index(array: np.ndarray) -> Tensor:
+        return torch.from_numpy(array).to(device)
 
-        def index(array: np.ndarray) -> Tensor:
-            return torch.from_numpy(array).to(device)
-
-        if len(demands.replicated):
-            rows = index(demands.replicated)
-            logits[rows] = logits[rows][:, :1]
-        normalizer = logits.logsumexp(-1)
-        logits[..., symbols.pad] = -torch.inf
-        if options.unkpen:
-            logits[..., symbols.unk] -= options.unkpen
-        forced = np.flatnonzero(demands.forced != NONE)
-        if len(forced):
-            rows, tokens = index(forced), index(demands.forced[forced])
-            kept = logits[rows, :, tokens]
-            logits[rows] = -torch.inf
-            logits[rows, :, tokens] = kept
-        if len(demands.endless):
-            logits[index(demands.endless), :, symbols.eos] = -torch.inf
-        if len(demands.banned[0]):
-            logits[tuple(map(index, demands.banned))] = -torch.inf
-        return cls(logits, normalizer)
-
-    def largest(self, count: int) -> Tuple[Tensor, Tensor]:
-        """The largest log-probabilities of each hypothesis and their tokens, [S, beam, count], largest first."""
-        values, tokens = largest(self.logits.flatten(0, 1), count)
-        shape = (*self.normalizer.shape, count)
-        values = values.view(shape) - self.normalizer[..., None]
-        return values.masked_fill(values.isnan(), -torch.inf), tokens.view(shape)
-
-    def probabilities(self) -> Tensor:
-        """Probabilities [S, beam, V]."""
-        return (self.logits - self.normalizer[..., None]).exp().nan_to_num(0)
+    log_probs = logits.log_softmax(-1, dtype=torch.float32)
+    if len(demands.replicated):
+        rows = index(demands.replicated)
+        log_probs[rows] = log_probs[rows][:, :1]
+    log_probs[..., symbols.pad] = -torch.inf
+    if options.unkpen:
+        log_probs[..., symbols.unk] -= options.unkpen
+    forced = np.flatnonzero(demands.forced != NONE)
+    if len(forced):
+        rows, tokens = index(forced), index(demands.forced[forced])
+        kept = log_probs[rows, :, tokens]
+        log_probs[rows] = -torch.inf
+        log_probs[rows, :, tokens] = kept
+    if len(demands.endless):
+        log_probs[index(demands.endless), :, symbols.eos] = -torch.inf
+    if len(demands.banned[0]):
+        log_probs[tuple(map(index, demands.banned))] = -torch.inf
+    return log_probs
 
 
 def largest(x: Tensor, count: int) -> Tuple[Tensor, Tensor]:
@@ -85,32 +73,33 @@ def largest(x: Tensor, count: int) -> Tuple[Tensor, Tensor]:
     return values, places.gather(1, found)
 
 
-def best(log_probs: LogProbs, totals: Tensor, beam: int) -> Candidates:
+def best(log_probs: Tensor, totals: Tensor, beam: int) -> Candidates:
     """The 2 · beam candidates of each sentence whose hypotheses' scores are highest.
 
     Args:
-        log_probs: of the next tokens.
+        log_probs: [S, beam, V] of the next tokens.
         totals: [S, beam] scores of the hypotheses so far.
         beam: hypotheses of a sentence.
     """
-    vocabulary = log_probs.logits.size(-1)
-    values, tokens = log_probs.largest(min(2 * beam, vocabulary - 1))  # [S, beam, k]
-    scores, places = (values + totals[..., None]).flatten(1).topk(min(2 * beam, values.size(-1) * beam))
-    return _read(scores, tokens.flatten(1).gather(1, places), places // values.size(-1))
+    count = min(2 * beam, log_probs.size(-1) - 1)
+    values, tokens = (part.unflatten(0, (-1, beam)) for part in largest(log_probs.flatten(0, 1), count))
+    scores, places = (values + totals[..., None]).flatten(1).topk(count)  # [S, 2 · beam]
+    scores = scores.masked_fill(scores.isnan(), -torch.inf)
+    return _read(scores, tokens.flatten(1).gather(1, places), places // count)
 
 
-def drawn(log_probs: LogProbs, totals: Tensor, uniform: Tensor, top_k: int = 0, top_p: float = 0.0) -> Candidates:
+def drawn(log_probs: Tensor, totals: Tensor, uniform: Tensor, top_k: int = 0, top_p: float = 0.0) -> Candidates:
     """One candidate of each hypothesis, drawn by its probability.
 
     Args:
-        log_probs: of the next tokens.
+        log_probs: [S, beam, V] of the next tokens.
         totals: [S, beam] scores of the hypotheses so far.
         uniform: [S, beam] numbers from 0 to 1 that decide.
         top_k: draw among so many tokens; 0: among all.
         top_p: draw among the most probable tokens up to the one with which they have this probability; 0: among all.
     """
     order: Optional[Tensor] = None
-    probabilities = log_probs.probabilities()
+    probabilities = log_probs.exp().nan_to_num(0)
     if top_k:
         probabilities, order = probabilities.topk(min(top_k, probabilities.size(-1)))
     elif top_p:

@@ -15,7 +15,7 @@ from torch import Tensor
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.search.agenda import Agenda, EncodedBatch, Waiting
 from docnmt_fairseq.search.beams import Beams, Candidates, Demands
-from docnmt_fairseq.search.candidates import LogProbs, Symbols, best, drawn
+from docnmt_fairseq.search.candidates import Symbols, best, drawn, log_probabilities
 from docnmt_fairseq.search.draws import Draws
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.search.steps import StepDecoder
@@ -87,7 +87,7 @@ class SearchEngine:
 
     def _candidates(self, logits: Tensor, beams: Beams, demands: Demands, draws: Optional[Draws]) -> Candidates:
         """What may follow the hypotheses."""
-        log_probs = LogProbs.of(logits, demands, self.symbols, self.options)
+        log_probs = log_probabilities(logits, demands, self.symbols, self.options)
         totals = torch.from_numpy(beams.totals).to(self.device)
         if draws is None:
             return best(log_probs, totals, self.beam)

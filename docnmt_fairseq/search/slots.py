@@ -129,7 +129,9 @@ class TokenCache:
 
     @staticmethod
     def _moved(part: Tensor, order: Tensor, capacity: int) -> Tensor:
-        moved = part.new_zeros(*part.shape[:2], capacity, part.size(-1))
-        index = order[:, None, :, None].expand(-1, part.size(1), -1, part.size(-1))
-        moved[:, :, : order.size(1)] = part.gather(2, index)
+        slots, heads, before, width = part.shape
+        first = torch.arange(slots * heads, device=part.device).view(slots, heads, 1) * before
+        rows = (first + order[:, None]).flatten()
+        moved = part.new_zeros(slots, heads, capacity, width)
+        moved[:, :, : order.size(1)] = part.view(-1, width).index_select(0, rows).view(slots, heads, -1, width)
         return moved

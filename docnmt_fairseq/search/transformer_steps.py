@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.context.base import DecoderContextMechanism
+from docnmt_fairseq.layers.packed_linear import pack_linears
 from docnmt_fairseq.models.base import completed
 from docnmt_fairseq.models.sources import PreviousTargets, Sources
 from docnmt_fairseq.models.transformer.attention import SourceAttention, TargetSelfAttention
@@ -123,6 +124,8 @@ class TransformerSteps:
         self.looks_back = self.target_context is not None
         attentions = [layer.self_attn for layer in self.decoder.layers]
         self.projections = {attention: fused(attention) for attention in attentions}
+        for part in (model, *self.projections.values()):
+            pack_linears(part)
         self.positions = torch.empty(0)
         self.cache, self.parts, self.documents = TokenCache(beam, device), {}, SlotDocuments()
         self.view = SlotView(self)
