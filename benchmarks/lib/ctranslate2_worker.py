@@ -27,7 +27,9 @@ def norm(spec: common_spec.LayerNormSpec, weights: Dict[str, np.ndarray], name: 
     spec.gamma, spec.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]
 
 
-def attention(spec: attention_spec.MultiHeadAttentionSpec, weights: Dict[str, np.ndarray], name: str, own: bool) -> None:
+def attention(
+    spec: attention_spec.MultiHeadAttentionSpec, weights: Dict[str, np.ndarray], name: str, own: bool
+) -> None:
     """Sets an attention, to the tokens themselves or to others."""
     q, k, v, out = (f"{name}.{part}_proj" for part in ("q", "k", "v", "out"))
     for part, names in zip(spec.linear, ([q, k, v], [out]) if own else ([q], [k, v], [out])):

@@ -247,7 +247,9 @@ def report(args: argparse.Namespace, found: Dict[str, Any]) -> str:
 
     rows = []
     for name, rounds in seconds.items():
-        of_others = [f"{ratio(name, other):.2f}" if other in seconds else "" for other in ("stock", "ctranslate2 float32")]
+        of_others = [
+            f"{ratio(name, other):.2f}" if other in seconds else "" for other in ("stock", "ctranslate2 float32")
+        ]
         speed = found["tokens"][name] / statistics.median(rounds)
         same = found["same"].get(name)
         equal = f"{same:.1%}" if same is not None and name in ("stock", "sentence") or "ctr" in name else ""

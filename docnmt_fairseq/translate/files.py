@@ -10,6 +10,7 @@ from typing import Callable, Iterable, Iterator, List, Optional, Protocol, Seque
 from docnmt_fairseq.corpus.files import atomic_files, lines_of, read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
+from docnmt_fairseq.translate.lines import TranslatedLine
 
 EMPTY_LINES = ("document", "paragraph")  # what they end
 STANDARD = Path("-")  # standard input
@@ -29,6 +30,15 @@ class Translator(Protocol):
         progress: Callable[[int], object],
     ) -> List[List[str]]:
         """The translations, a line for each line."""
+
+    def translate_lines(
+        self,
+        documents: Sequence[Sequence[str]],
+        names: Sequence[str],
+        empty_lines: str,
+        progress: Callable[[int], object],
+    ) -> List[List[TranslatedLine]]:
+        """Every line with its translations and their scores."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +137,11 @@ def _name(name: str) -> str:
 
 
 def translate_files(
-    jobs: Sequence[Job], translator: Translator, empty_lines: str, progress: Callable[[int], object]
+    jobs: Sequence[Job],
+    translator: Translator,
+    empty_lines: str,
+    progress: Callable[[int], object],
+    scores: bool = False,
 ) -> None:
     """Writes the translations; each file appears when it is complete.
 
@@ -135,16 +149,41 @@ def translate_files(
         jobs: what to do.
         translator: does it.
         empty_lines, progress: see :meth:`~docnmt_fairseq.translate.translator.DocumentTranslator.translate`.
+        scores: beside each translation write a table of all that the search gives of its lines, with scores.
 
     Raises:
         InputError: a sentence that is too long, a file that cannot be written; what was finished before stays.
     """
     for group in _groups(jobs):
+        if scores:
+            _translate_with_scores(group, translator, empty_lines, progress)
+            continue
         names = [job.name for job in group]
         translations = translator.translate([job.read() for job in group], names, empty_lines, progress)
         for job, lines in zip(group, translations):
             with nullcontext([sys.stdout]) if job.target is None else atomic_files(job.target) as (stream,):
                 stream.writelines(f"{line}\n" for line in lines)
+
+
+def _translate_with_scores(
+    group: Sequence[Job], translator: Translator, empty_lines: str, progress: Callable[[int], object]
+) -> None:
+    names = [job.name for job in group]
+    translations = translator.translate_lines([job.read() for job in group], names, empty_lines, progress)
+    for job, lines in zip(group, translations):
+        if job.target is None:
+            raise InputError("--scores: needs --output, beside which they are written")
+        with atomic_files(job.target, table_of(job.target)) as (stream, table):
+            stream.writelines(f"{line.text}\n" for line in lines)
+            table.write("line\trank\tscore\ttranslation\n")
+            for number, line in enumerate(lines, start=1):
+                for rank, one in enumerate(line.translations, start=1):
+                    table.write(f"{number}\t{rank}\t{one.score:.6f}\t{one.text}\n")
+
+
+def table_of(target: Path) -> Path:
+    """The file of a translation's scores, beside it."""
+    return target.with_name(f"{target.name}.scores.tsv")
 
 
 def _groups(jobs: Sequence[Job]) -> Iterator[List[Job]]:

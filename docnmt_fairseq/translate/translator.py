@@ -6,11 +6,10 @@ The search is one of our own, its translations and scores are those of ``fairseq
 import logging
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 import torch
 from fairseq import utils
-from fairseq.data import FairseqDataset
 from fairseq.dataclass.configs import FairseqConfig
 from torch import Tensor
 
@@ -18,7 +17,7 @@ from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
-from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis
+from docnmt_fairseq.data.concatenation import ConcatenationDataset
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
 from docnmt_fairseq.models.base import check_together
@@ -26,6 +25,7 @@ from docnmt_fairseq.search.engine import SearchEngine
 from docnmt_fairseq.search.engines import search_engine
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.files import EMPTY_LINES
+from docnmt_fairseq.translate.lines import TranslatedLine, Translation
 from docnmt_fairseq.translate.task import DocumentView, load_translating
 
 logger = logging.getLogger(__name__)
@@ -128,20 +128,59 @@ class DocumentTranslator:
         Raises:
             InputError: a sentence that is too long for the model; names document and line.
         """
+        found = self.translate_lines(documents, names, empty_lines, progress)
+        return [[line.text for line in lines] for lines in found]
+
+    def translate_lines(
+        self,
+        documents: Sequence[Sequence[str]],
+        names: Sequence[str] = (),
+        empty_lines: str = EMPTY_LINES[0],
+        progress: Callable[[int], object] = lambda sentences: None,
+        prefixes: Sequence[Sequence[str]] = (),
+    ) -> List[List[TranslatedLine]]:
+        """Every line with its translations, as many as the search was told, and their scores.
+
+        Args:
+            documents, names, empty_lines, progress: see :meth:`translate`.
+            prefixes: what each line's translation begins with, a line for each line of the documents; an empty one
+                leaves it open.
+
+        Raises:
+            InputError: a sentence that is too long for the model; prefixes of other lines, or for windows of several
+                target sentences.
+        """
         names = names or [f"document {number}" for number in range(1, len(documents) + 1)]
         tokens: List[Tensor] = []
         starts = []
         for name, lines in zip(names, documents):
             starts.append(len(tokens))
             tokens += self._encode(lines, name, empty_lines)
-        found = self._search(tokens, progress)
-        empty = sum(not text for text in found.values())
+        found = self._search(tokens, self._prefix_tokens(documents, starts, prefixes), progress)
+        empty = sum(not translations[0].text for translations in found.values())
         if empty:
             logger.warning(f"{empty:,} sentences have an empty translation: an empty line that ends no document")
         return [
-            [found[start + number] if start + number in found else _mark(line) for number, line in enumerate(lines)]
+            [_line(line, found.get(start + number, [])) for number, line in enumerate(lines)]
             for start, lines in zip(starts, documents)
         ]
+
+    def _prefix_tokens(
+        self, documents: Sequence[Sequence[str]], starts: Sequence[int], prefixes: Sequence[Sequence[str]]
+    ) -> Dict[int, Tensor]:
+        """The tokens [·] that translations begin with, by line number."""
+        if not prefixes:
+            return {}
+        if [len(lines) for lines in prefixes] != [len(lines) for lines in documents]:
+            raise InputError("--prefixes: as many lines as the text has")
+        if getattr(self.task, "window", (1, 1))[1] > 1:
+            raise InputError("--prefixes: not with --concatenate-target over 1")
+        found = {}
+        for start, lines in zip(starts, prefixes):
+            encoded = self.codec.encode_lines(1, list(map(normalise, lines)))
+            for number, tokens in enumerate(token_ids(encoded, self.task.target_dictionary), start=start):
+                found[number] = tokens[:-1]
+        return found
 
     def _encode(self, lines: Sequence[str], name: str, empty_lines: str) -> List[Tensor]:
         """The tokens of every line, and an empty line that ends the document.
@@ -162,8 +201,10 @@ class DocumentTranslator:
                 raise InputError.at(name, number, message)
         return tokens
 
-    def _search(self, lines: List[Tensor], progress: Callable[[int], object]) -> Dict[int, str]:
-        """The translation of every line that is a sentence, by number."""
+    def _search(
+        self, lines: List[Tensor], prefixes: Mapping[int, Tensor], progress: Callable[[int], object]
+    ) -> Dict[int, List[Translation]]:
+        """The translations of every line that is a sentence, by number."""
         dataset = self.task.documents_in_memory(lines)
         # A long document is a batch by itself; of a long window fairseq demands that it fits.
         longest = dataset.sizes.max(initial=1) if isinstance(dataset, ConcatenationDataset) else 1
@@ -172,30 +213,27 @@ class DocumentTranslator:
             max_tokens=max(self.max_tokens, int(longest)),
             max_positions=self.max_positions,
         ).frozen_batches
-        found: Dict[int, str] = {}
-        start = time.perf_counter()
-        for number, hypotheses in self._hypotheses(dataset, batches):
-            self.throughput.sentences += 1
-            self.throughput.tokens += len(hypotheses[0]["tokens"])
-            found[number] = self._decode(hypotheses[0]["tokens"])
-            progress(1)
-        self.throughput.seconds += time.perf_counter() - start
-        return found
-
-    def _hypotheses(self, dataset: FairseqDataset, batches: Sequence[Sequence[int]]) -> Iterator[Tuple[int, List[Hypothesis]]]:
-        """The hypotheses of every sentence, by its number, as they are finished."""
         samples = (dataset.collater([dataset[int(number)] for number in batch]) for batch in batches)
         samples = (utils.move_to_cuda(sample) for sample in samples) if self.cuda else samples
         penalty = None if self.search.unnormalized else self.search.lenpen
-        for sentence, hypotheses in self.engine.run(samples):
+        found: Dict[int, List[Translation]] = {}
+        start = time.perf_counter()
+        for sentence, hypotheses in self.engine.run(samples, prefixes):
             source = sentence.batch.sample["net_input"]["src_tokens"][sentence.row, None]
             (own,) = self.task.of_sentences(source, [hypotheses], penalty)
-            yield sentence.number, own
+            self.throughput.sentences += 1
+            self.throughput.tokens += len(own[0]["tokens"])
+            found[sentence.number] = [Translation(self._decode(one["tokens"]), float(one["score"])) for one in own]
+            progress(1)
+        self.throughput.seconds += time.perf_counter() - start
+        return found
 
     def _decode(self, tokens: Tensor) -> str:
         return self.codec.decode(self.task.target_dictionary.string(tokens.int()))
 
 
-def _mark(line: str) -> str:
-    """What stays of a line that is no sentence."""
-    return PARAGRAPH if normalise(line) == PARAGRAPH else DOCUMENT
+def _line(line: str, translations: List[Translation]) -> TranslatedLine:
+    """What becomes of a line; one without translations is no sentence, and stays."""
+    if translations:
+        return TranslatedLine(translations[0].text, translations)
+    return TranslatedLine(PARAGRAPH if normalise(line) == PARAGRAPH else DOCUMENT, [])

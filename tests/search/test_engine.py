@@ -3,6 +3,7 @@
 import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
+from fairseq.ngram_repeat_block import NGramRepeatBlock
 
 from docnmt_fairseq.search.engines import search_engine
 from docnmt_fairseq.search.options import SearchOptions
@@ -97,3 +98,135 @@ def test_every_architecture(extra_bin, name):
         pytest.fail("sentences of one length")
     for pieces, hypotheses in ((None, None), (1, 9)):  # all at once, and three sentences at a time
         assert_same(of_engine(task, [model], samples_of(task, pieces), hypotheses=hypotheses, **options), expected)
+
+
+@pytest.fixture(scope="module")
+def sentence(extra_bin):
+    """Returns (task, a lively model)."""
+    _, task, model = ARCHITECTURES["sentence"].build(extra_bin)
+    lively(model).pace = 20
+    return task, model
+
+
+OPTIONS = {
+    "one hypothesis": {"beam": 1},
+    "more hypotheses than tokens": {"beam": 30},
+    "length penalty": {"lenpen": 0.3},
+    "unknown words": {"unkpen": 2.0},
+    "unknown words wanted": {"unkpen": -3.0},
+    "least length": {"min_len": 5},
+    "one length": {"min_len": 7, "max_len_b": 7},
+    "no bigram twice": {"no_repeat_ngram_size": 2},
+    "no trigram twice": {"no_repeat_ngram_size": 3, "max_len_b": 30},
+    "sums": {"unnormalized": True},
+    "temperature": {"temperature": 2.0},
+    "long": {"max_len_b": 90, "min_len": 60},
+}
+
+
+@pytest.fixture
+def ngrams_are_blocked(monkeypatch):
+    """fairseq's own search looks for repeated n-grams at the end of a buffer, where there is only padding yet."""
+    block = NGramRepeatBlock._no_repeat_ngram
+    monkeypatch.setattr(
+        NGramRepeatBlock,
+        "_no_repeat_ngram",
+        lambda self, tokens, lprobs, bsz, beam, step: block(self, tokens[:, : step + 1], lprobs, bsz, beam, step),
+    )
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_every_option(sentence, ngrams_are_blocked, options):
+    task, model = sentence
+    options = {"beam": 4, "max_len_b": 12, **options}
+    expected = of_fairseq(task, [model], samples_of(task), **options)
+    assert_same(of_engine(task, [model], samples_of(task), hypotheses=20, **options), expected)
+
+
+def test_the_limit_is_of_the_own_length(sentence):
+    task, model = sentence
+    options = {"beam": 3, "max_len_a": 1.5, "max_len_b": 2, "min_len": 3}
+    alone = {}
+    for sample in samples_of(task):
+        for row in range(len(sample["id"])):
+            length = int(sample["net_input"]["src_lengths"][row])
+            one = {"src_tokens": sample["net_input"]["src_tokens"][row, None, :length]}
+            one["src_lengths"] = sample["net_input"]["src_lengths"][row, None]
+            generator = task.build_generator([model], GenerationConfig(**options))
+            alone[int(sample["id"][row])] = generator.generate([model], {"net_input": one})[0]
+    assert len({len(hypotheses[0]["tokens"]) for hypotheses in alone.values()}) > 2
+    assert_same(of_engine(task, [model], samples_of(task), **options), alone)
+
+
+def test_prefixes(sentence):
+    task, model = sentence
+    (sample,) = samples_of(task)
+    generator = torch.Generator().manual_seed(2)
+    words = torch.randint(4, len(task.target_dictionary), (len(sample["id"]), 3), generator=generator)
+    prefixes = dict(zip(sample["id"].tolist(), words))
+    expected = of_fairseq(task, [model], samples_of(task), prefixes, beam=3, max_len_b=9)
+    found = of_engine(task, [model], samples_of(task), prefixes, beam=3, max_len_b=9)
+    assert_same(found, expected)
+    for number, prefix in prefixes.items():
+        assert found[number][0]["tokens"][:3].tolist() == prefix.tolist()
+    # Of different lengths, one complete: each sentence as if it were alone.
+    eos = task.target_dictionary.eos()
+    uneven = {number: prefix[: place % 4] for place, (number, prefix) in enumerate(prefixes.items())}
+    first = int(sample["id"][0])
+    uneven[first] = torch.tensor([5, 6, eos])
+    found = of_engine(task, [model], samples_of(task), uneven, beam=3, max_len_b=9)
+    assert [one["tokens"].tolist() for one in found[first]] == [[5, 6, eos]] * 3
+    for number, prefix in uneven.items():
+        if 0 < len(prefix) < 3:
+            (alone,) = of_engine(task, [model], samples_of(task), {number: prefix}, beam=3, max_len_b=9)[number][:1]
+            assert alone["tokens"].tolist() == found[number][0]["tokens"].tolist()
+
+
+@pytest.mark.parametrize("names", [["sentence", "conditional, block"], ["sentence", "rnn gru"], ["target han"] * 2])
+def test_ensembles(extra_bin, names):
+    models = []
+    for number, name in enumerate(names):
+        _, task, model = ARCHITECTURES[name].build(extra_bin)
+        lively(model)
+        for parameter in model.parameters():
+            parameter.data.mul_(1 + 0.1 * number)
+        models.append(model)
+    for model in models:
+        model.pace = 20
+    options = {"beam": 3, "max_len_b": 8}
+    expected = of_fairseq(task, models, samples_of(task), **options)
+    assert_same(of_engine(task, models, samples_of(task), hypotheses=9, **options), expected)
+
+
+def test_fairseqs_own_task(data_bin):
+    _, task, model = toy.build(data_bin, **STOCK)
+    lively(model)
+    task.load_dataset("test")
+    dataset = task.dataset("test")
+    numbers = [number for number in range(len(dataset)) if len(dataset[number]["source"]) > 1]
+    samples = [dataset.collater([dataset[n] for n in numbers[start : start + 5]]) for start in range(0, len(numbers), 5)]
+    options = {"beam": 3, "max_len_b": 8}
+    assert_same(of_engine(task, [model], samples, hypotheses=6, **options), of_fairseq(task, [model], samples, **options))
+
+
+def test_drawn_translations_depend_on_the_seed_and_the_sentence_alone(sentence):
+    task, model = sentence
+
+    def drawn(seed=1, pieces=None, hypotheses=None, **options):
+        options = {"beam": 3, "max_len_b": 8, "sampling": True, "seed": seed, **options}
+        found = of_engine(task, [model], samples_of(task, pieces), hypotheses=hypotheses, **options)
+        return {number: [one["tokens"].tolist() for one in several] for number, several in found.items()}
+
+    first = drawn()
+    assert first == drawn(pieces=1, hypotheses=6) != drawn(seed=2)
+    assert len({str(one) for several in first.values() for one in several}) > 20
+    assert drawn(sampling_topk=1) == drawn(seed=2, sampling_topk=1) == drawn(seed=3, sampling_topp=1e-6)
+
+
+def test_all_under_way_finish_where_nothing_is_probable(sentence):
+    """A prefix that ends the sentence at once leaves one hypothesis only."""
+    task, model = sentence
+    (sample,) = samples_of(task)
+    ends = {int(number): torch.tensor([task.target_dictionary.eos()]) for number in sample["id"]}
+    found = of_engine(task, [model], samples_of(task), ends, beam=3, max_len_b=9)
+    assert all([one["tokens"].tolist() for one in several] == [[2]] for several in found.values())
