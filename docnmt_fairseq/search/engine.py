@@ -64,6 +64,7 @@ class SearchEngine:
             samples: batches.
             prefixes: by the sentence's id, the tokens [·] that its translation begins with.
         """
+        self.decoder.begin()
         agenda, beams = Agenda(samples, self.decoder), Beams(self.options, self.beam, self.symbols.eos)
         draws = Draws(self.options.seed, self.beam) if self.options.sampling else None
         sentences: List[Optional[Waiting]] = []
@@ -71,6 +72,7 @@ class SearchEngine:
         while True:
             self._fill(beams, sentences, pool, prefixes or {}, draws)
             if not beams.busy.any():
+                self.decoder.begin()
                 return
             demands = beams.demands()
             logits = self.decoder.step(beams.written(), beams.steps)

@@ -24,11 +24,15 @@ class IncrementalSteps:
 
     def __init__(self, model: BaseFairseqModel, beam: int, temperature: float, device: torch.device):
         self.model, self.beam, self.temperature, self.device = model, beam, temperature, device
+        self.begin()
+        if beam > 1 and hasattr(model, "set_beam_size"):
+            model.set_beam_size(beam)
+
+    def begin(self) -> None:
+        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
         self.encoder_out: Any = None
         self.state: Dict[str, Any] = {}
         self.order: Optional[np.ndarray] = None  # [S, beam] rows that those of the next step follow
-        if beam > 1 and hasattr(model, "set_beam_size"):
-            model.set_beam_size(beam)
 
     def encode(self, sample: Dict[str, Any]) -> Any:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""

@@ -18,6 +18,9 @@ class StepDecoder(Protocol):
     refills: bool
     looks_back: bool
 
+    def begin(self) -> None:
+        """A search begins, or is over: all slots are given up."""
+
     def encode(self, sample: Dict[str, Any]) -> Any:
         """What the encoder makes of a batch."""
 
@@ -59,6 +62,11 @@ class EnsembleSteps:
         self.decoders = decoders
         self.refills = all(decoder.refills for decoder in decoders)
         self.looks_back = any(decoder.looks_back for decoder in decoders)
+
+    def begin(self) -> None:
+        """See :class:`StepDecoder`."""
+        for decoder in self.decoders:
+            decoder.begin()
 
     def encode(self, sample: Dict[str, Any]) -> List[Any]:
         """See :class:`StepDecoder`."""

@@ -127,10 +127,13 @@ class TransformerSteps:
         for part in (model, *self.projections.values()):
             pack_linears(part)
         self.positions = torch.empty(0)
-        self.cache, self.parts, self.documents = TokenCache(beam, device), {}, SlotDocuments()
-        self.view = SlotView(self)
+        self.beam, self.view = beam, SlotView(self)
+        self.begin()
 
-    parts: Dict[nn.Module, List[SlotTensor]]
+    def begin(self) -> None:
+        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+        self.cache, self.documents = TokenCache(self.beam, self.device), SlotDocuments()
+        self.parts: Dict[nn.Module, List[SlotTensor]] = {}
 
     def encode(self, sample: Dict[str, Any]) -> EncodedSources:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""

@@ -76,7 +76,7 @@ def lively(model):
 
     def with_ends(features, *rest, **options):
         """Ends sentences with a probability that the states decide upon."""
-        logits = 0.3 * output_layer(features, *rest, **options)
+        logits = 0.8 * output_layer(features, *rest, **options)
         wave = 0.6 + 0.6 * torch.sin(model.pace * features.double().sum(-1)).to(logits)
         logits[..., eos] += wave * (logits.amax(-1) - logits[..., eos])
         return logits
