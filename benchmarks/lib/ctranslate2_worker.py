@@ -1,4 +1,4 @@
-"""A translation engine of another environment, which CTranslate2 is installed in: ``python ctranslate2_worker.py FOLDER``.
+"""A translation engine of another environment, which CTranslate2 is installed in: ``ctranslate2_worker.py FOLDER``.
 
 The folder holds ``weights.npz``, fairseq's parameters by their names, ``model.json`` with the sizes and the vocabulary,
 and ``source.json`` with the sentences. For every line of standard input that names a type, all sentences are
@@ -13,7 +13,7 @@ from typing import Any, Dict
 
 import ctranslate2
 import numpy as np
-from ctranslate2.specs import TransformerSpec, attention_spec, common_spec, transformer_spec
+from ctranslate2.specs import TransformerSpec, attention_spec, common_spec
 
 
 def linear(spec: common_spec.LinearSpec, weights: Dict[str, np.ndarray], *names: str) -> None:

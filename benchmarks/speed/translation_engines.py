@@ -4,7 +4,7 @@
 
 All translate the same sentences of a made-up vocabulary, in documents of 20, with models of random weights: those of
 stock fairseq, of CTranslate2 and of this package's sentence-level model are the same. Every translation gets as many
-tokens as --length says, so that all engines write the same number. Systems go by turns in every round; times are the
+tokens as --length says, so that all engines write the same number; speed is that of tokens whose probability was computed. Systems go by turns in every round; times are the
 processor's, ratios are within a round, of which the median is reported.
 CTranslate2 is of another environment, whose Python is named; without one its rows are left out.
 Writes benchmarks/results/translation_engines.md and .json.
@@ -37,12 +37,19 @@ SYSTEMS = {
     "ctranslate2 float32": "CTranslate2, the stock model",
     "ctranslate2 int8": "CTranslate2, the stock model in int8",
     "sentence": "this package's search, document_transformer without context, the stock model's weights",
+    "sentence bf16": "the same, matrix products in bfloat16",
+    "sentence int8": "the same, matrix products in int8",
     "conditional": "document_transformer, attention to the 4 most relevant sentences in the upper half of the encoder",
     "memory": "document_transformer with memory networks in the encoder",
     "han-both": "document_transformer with hierarchical attention in the encoder and the decoder, which also sees the "
     "translations before",
 }
-TARGETS = [("sentence", "ctranslate2 float32", 1.0), ("sentence", "stock", 2.4)]
+SAME_WEIGHTS = [name for name in SYSTEMS if name.startswith(("stock", "ctranslate2", "sentence"))]
+TARGETS = [
+    ("sentence int8", "ctranslate2 int8", 0.8),
+    ("sentence", "ctranslate2 float32", 1.0),
+    ("sentence", "stock", 2.4),
+]
 TARGETS += [(name, "sentence", 0.85) for name in ("conditional", "memory", "han-both")]
 
 
@@ -138,12 +145,14 @@ class Own(Fairseq):
     """
 
     def __init__(self, name: str, args: argparse.Namespace, stock: Fairseq):
-        self.name = name
+        self.name, _, precision = name.partition(" ")
         super().__init__(args)
-        if name == "sentence":
+        if self.name == "sentence":
             self.model.load_state_dict(stock.model.state_dict())
         options = SearchOptions(beam=args.beam, min_len=args.length, max_len_b=args.length)
-        self.engine = search_engine([self.model], self.task.target_dictionary, options)
+        self.engine = search_engine(
+            [self.model], self.task.target_dictionary, options, precision=precision or "float32"
+        )
 
     def samples(self) -> Iterator[Dict[str, Any]]:
         """Yields the batches."""
@@ -209,7 +218,7 @@ def measure(args: argparse.Namespace) -> Dict[str, Any]:
         sentences = write_data(folder, args)
         args.data_bin = str(folder / "bin")
         stock = Fairseq(args)
-        ours = {name: Own(name, args, stock) for name in args.systems if name not in ("stock",) and "ctr" not in name}
+        ours = {name: Own(name, args, stock) for name in args.systems if name != "stock" and not name.startswith("ctr")}
         other = None
         if args.ctranslate2_python and any(name.startswith("ctranslate2") for name in args.systems):
             other = CTranslate2(args.ctranslate2_python, folder, sentences, stock, args)
@@ -229,7 +238,11 @@ def measure(args: argparse.Namespace) -> Dict[str, Any]:
                     seconds[system].append(took)
         if other is not None:
             other.close()
-    tokens = {name: sum(map(len, found)) for name, found in translations.items()}
+    # Ends of sentences are scored as any token, but for CTranslate2's, which stops before them at the limit.
+    tokens = {
+        name: sum(len(one) + (not name.startswith("ctranslate2")) for one in found)
+        for name, found in translations.items()
+    }
     same = {}
     for name, found in translations.items():
         if "stock" in translations:
@@ -243,18 +256,17 @@ def report(args: argparse.Namespace, found: Dict[str, Any]) -> str:
     seconds = found["seconds"]
 
     def ratio(name: str, other: str) -> float:
-        return statistics.median(b / a for a, b in zip(seconds[name], seconds[other]))
+        written = found["tokens"][name] / found["tokens"][other]
+        return statistics.median(written * b / a for a, b in zip(seconds[name], seconds[other]))
 
     rows = []
     for name, rounds in seconds.items():
-        of_others = [
-            f"{ratio(name, other):.2f}" if other in seconds else "" for other in ("stock", "ctranslate2 float32")
-        ]
+        others = ("stock", "ctranslate2 float32", "ctranslate2 int8")
+        of_others = [f"{ratio(name, other):.2f}" if other in seconds else "" for other in others]
         speed = found["tokens"][name] / statistics.median(rounds)
-        same = found["same"].get(name)
-        equal = f"{same:.1%}" if same is not None and name in ("stock", "sentence") or "ctr" in name else ""
-        rows.append([name, f"{statistics.median(rounds):.1f}", f"{speed:,.0f}", *of_others, equal])
-    header = ["system", "seconds", "tokens/s", "÷ stock", "÷ CTranslate2 float32", "same as stock"]
+        same = f"{found['same'][name]:.1%}" if name in SAME_WEIGHTS and name in found["same"] else ""
+        rows.append([name, f"{statistics.median(rounds):.1f}", f"{speed:,.0f}", *of_others, same])
+    header = ["system", "seconds", "tokens/s", "÷ stock", "÷ CTranslate2 float32", "÷ its int8", "same as stock"]
     lines = ["# Translation engines on a CPU", "", table(header, rows), ""]
     lines += [f"- {name}: {SYSTEMS[name]}" for name in seconds]
     for name, other, least in TARGETS:
@@ -265,8 +277,9 @@ def report(args: argparse.Namespace, found: Dict[str, Any]) -> str:
         lines.append("- CTranslate2: left out, no environment with it was given (`--ctranslate2-python`)")
     else:
         lines.append(f"- CTranslate2 {found['ctranslate2']}, batches of {args.batch} sentences by length")
-    lines += ["", f"{args.sentences} sentences, {args.layers}+{args.layers} layers of width {args.width}, vocabulary "
-              f"{args.vocabulary:,}, beam {args.beam}, {args.length} target tokens each; {threads()}. {machine()}."]  # fmt: skip
+    size = f"{args.layers}+{args.layers} layers of width {args.width}, vocabulary {args.vocabulary:,}"
+    work = f"{args.sentences} sentences, beam {args.beam}, {args.length} target tokens each and an end of sentence"
+    lines += ["", f"{work}; {size}; {threads()}. {machine()}."]
     return "\n".join(lines)
 
 

@@ -2,8 +2,8 @@
 
 The input is plain text, a sentence a line; an empty line ends a document, a line <p> a paragraph. What docnmt prepare
 did to the text of the model is done to it and undone: normalisation, tokenisation, truecasing, subwords. The
-translations are those of fairseq-generate, only that --max-len-a is of each sentence's own length. Works with models of document_translation, concatenated_translation and
-fairseq's own translation.
+translations are those of fairseq-generate, only that --max-len-a is of each sentence's own length. Works with models of
+document_translation, concatenated_translation and fairseq's own translation.
 """
 
 import argparse
@@ -111,7 +111,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-tokens", type=int, default=12000, metavar="N", help="source tokens of a batch (default: 12000)"
     )
     machine.add_argument("--cpu", action="store_true", help="use no GPU")
-    machine.add_argument("--fp16", action="store_true", help="half precision on the GPU")
+    precision = machine.add_mutually_exclusive_group()
+    precision.add_argument(
+        "--precision",
+        choices=("float32", "bf16", "fp16", "int8"),
+        default="float32",
+        help="of matrix products: bf16 and int8 on a CPU, bf16 and fp16 on a GPU (default: float32)",
+    )
+    precision.add_argument("--fp16", dest="precision", action="store_const", const="fp16", help="--precision fp16")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -143,7 +150,7 @@ def run(args: argparse.Namespace) -> None:
         search=search,
         max_tokens=args.max_tokens,
         cpu=args.cpu,
-        fp16=args.fp16,
+        precision=args.precision,
     )
     total = sum(job.sentences for job in jobs)
     with tqdm(total=total, desc="translate", unit=" sentences", disable=None) as progress:

@@ -5,6 +5,7 @@ from typing import List, Optional
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 
+from docnmt_fairseq.layers.packed_linear import FLOAT32, pack_linears
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
 from docnmt_fairseq.search.candidates import Symbols
 from docnmt_fairseq.search.engine import SearchEngine
@@ -18,15 +19,20 @@ ON_CPU, ON_GPU = 256, 4096
 
 
 def search_engine(
-    models: List[BaseFairseqModel], dictionary: Dictionary, options: SearchOptions, hypotheses: Optional[int] = None
+    models: List[BaseFairseqModel],
+    dictionary: Dictionary,
+    options: SearchOptions,
+    hypotheses: Optional[int] = None,
+    precision: str = FLOAT32,
 ) -> SearchEngine:
-    """The search of one model, or of an ensemble.
+    """The search of one model, or of an ensemble; on a CPU the models' linear maps are packed.
 
     Args:
         models: in evaluation mode, on their device.
         dictionary: of the target language.
         options: of the search.
         hypotheses: that are decoded side by side at most; None: what is fast on the device.
+        precision: of linear maps on a CPU, see :mod:`docnmt_fairseq.layers.packed_linear`.
 
     Raises:
         InputError: options out of range.
@@ -36,8 +42,11 @@ def search_engine(
     beam = min(options.beam, len(dictionary) - 1)  # as fairseq: never the padding
     decoders: List[StepDecoder] = []
     for model in models:
-        made = TransformerSteps if isinstance(model, DocumentTransformer) else IncrementalSteps
-        decoders.append(made(model, beam, options.temperature, device))
+        pack_linears(model, precision)
+        if isinstance(model, DocumentTransformer):
+            decoders.append(TransformerSteps(model, beam, options.temperature, device, precision))
+        else:
+            decoders.append(IncrementalSteps(model, beam, options.temperature, device))
     most = hypotheses or (ON_CPU if device.type == "cpu" else ON_GPU)
     return SearchEngine(
         decoders[0] if len(decoders) == 1 else EnsembleSteps(decoders),

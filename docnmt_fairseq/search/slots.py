@@ -1,4 +1,4 @@
-"""What hypotheses look at, held in place: of each slot's sentence, and of the tokens that its hypotheses are made of."""
+"""What hypotheses look at, held in place: of each slot's sentence, and of the tokens that hypotheses are made of."""
 
 from typing import Dict, Hashable, List, Tuple
 
@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-SMALLEST = 32  # tokens of a sentence's hypotheses that there is room for at first
+AHEAD = 8  # steps that there is room for when room has been made
 
 
 class SlotTensor:
@@ -55,7 +55,7 @@ class TokenCache:
     def __init__(self, beam: int, device: torch.device):
         self.beam, self.device = beam, device
         self.lengths = np.zeros(0, dtype=np.int64)  # of each slot, used or not
-        self.sees = torch.zeros(0, beam, SMALLEST, dtype=torch.bool, device=device)
+        self.sees = torch.zeros(0, beam, AHEAD * beam, dtype=torch.bool, device=device)
         self.parts: Dict[Hashable, List[Tensor]] = {}  # [S, H, capacity, w] each
         self.rows = self.mask = torch.empty(0)
 
@@ -112,13 +112,15 @@ class TokenCache:
         self.sees = self.sees.gather(1, parents[..., None].expand_as(self.sees))
 
     def _make_room(self) -> None:
-        """Drops what no hypothesis sees; doubles the room if half of it stays in use."""
+        """Drops what no hypothesis sees, and makes room for some steps more.
+
+        What is seen is little more than one hypothesis long, so that little is moved, and looked at in vain.
+        """
         live = self.sees.any(1)  # [S, capacity]
         counts = live.sum(1)
         self.lengths = counts.cpu().numpy()
-        longest, capacity = int(self.lengths.max()), self.capacity
-        while 2 * (longest + self.beam) > capacity:
-            capacity *= 2
+        longest = int(self.lengths.max())
+        capacity = longest + AHEAD * self.beam
         order = (~live).to(torch.int8).argsort(dim=1, stable=True)[:, :longest]  # [S, longest]
         real = torch.arange(longest, device=self.device) < counts[:, None]
         sees = self.sees.gather(2, order[:, None].expand(-1, self.beam, -1)) & real[:, None]

@@ -1,4 +1,4 @@
-"""``document_transformer`` in a search: nothing is copied when hypotheses change places, and sentences join any time."""
+"""``document_transformer`` in a search: nothing is copied when hypotheses change places, sentences join any time."""
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.context.base import DecoderContextMechanism
-from docnmt_fairseq.layers.packed_linear import pack_linears
+from docnmt_fairseq.layers.packed_linear import FLOAT32, pack_linears
 from docnmt_fairseq.models.base import completed
 from docnmt_fairseq.models.sources import PreviousTargets, Sources
 from docnmt_fairseq.models.transformer.attention import SourceAttention, TargetSelfAttention
@@ -114,18 +114,26 @@ class TransformerSteps:
         beam: hypotheses of a sentence.
         temperature: logits are divided by it.
         device: of the model.
+        precision: of linear maps on a CPU, see :mod:`docnmt_fairseq.layers.packed_linear`.
     """
 
     refills = True
 
-    def __init__(self, model: DocumentTransformer, beam: int, temperature: float, device: torch.device):
+    def __init__(
+        self,
+        model: DocumentTransformer,
+        beam: int,
+        temperature: float,
+        device: torch.device,
+        precision: str = FLOAT32,
+    ):
         self.model, self.decoder, self.temperature, self.device = model, model.decoder, temperature, device
         self.target_context = self.decoder.target_context
         self.looks_back = self.target_context is not None
         attentions = [layer.self_attn for layer in self.decoder.layers]
         self.projections = {attention: fused(attention) for attention in attentions}
-        for part in (model, *self.projections.values()):
-            pack_linears(part)
+        for projection in self.projections.values():
+            pack_linears(projection, precision)
         self.positions = torch.empty(0)
         self.beam, self.view = beam, SlotView(self)
         self.begin()

@@ -19,6 +19,7 @@ from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.data.concatenation import ConcatenationDataset
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.layers.packed_linear import FLOAT32, PRECISIONS
 from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
 from docnmt_fairseq.models.base import check_together
 from docnmt_fairseq.search.engine import SearchEngine
@@ -27,6 +28,10 @@ from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.files import EMPTY_LINES
 from docnmt_fairseq.translate.lines import TranslatedLine, Translation
 from docnmt_fairseq.translate.task import DocumentView, load_translating
+
+# What models can be computed in: on GPUs the type of all states, on CPUs that of matrix products.
+ON_GPU = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+ON_CPU = PRECISIONS
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +61,10 @@ class DocumentTranslator:
         search: options of the search.
         max_tokens: real source tokens that are encoded together.
         cpu: do not use a GPU.
-        fp16: half precision on the GPU.
+        precision: of ``PRECISIONS``.
 
     Raises:
-        InputError: half precision without a GPU.
+        InputError: a precision that the device does not have.
     """
 
     def __init__(
@@ -69,27 +74,26 @@ class DocumentTranslator:
         search: SearchOptions = SearchOptions(),
         max_tokens: int = 12000,
         cpu: bool = False,
-        fp16: bool = False,
+        precision: str = FLOAT32,
     ):
         self.task, self.models, self.codec, self.max_tokens = ensemble.task, ensemble.models, codec, max_tokens
         self.cuda = torch.cuda.is_available() and not cpu
-        if fp16 and not self.cuda:
-            raise InputError("--fp16: needs a GPU")
+        on_device = ON_GPU if self.cuda else ON_CPU
+        if precision not in on_device:
+            raise InputError(f"--precision {precision}: {'a GPU' if self.cuda else 'a CPU'} has {', '.join(on_device)}")
         self.throughput = Throughput()
         check_together(self.models)
         cfg = FairseqConfig()
         cfg.generation.beam = search.beam
         for model in self.models:
-            if fp16:
-                model.half()
             if self.cuda:
-                model.cuda()
+                model.to("cuda", ON_GPU[precision])
             model.prepare_for_inference_(cfg)
         self.max_positions = utils.resolve_max_positions(
             self.task.max_positions(), *[model.max_positions() for model in self.models]
         )
         self.search = search
-        self.engine: SearchEngine = search_engine(self.models, self.task.target_dictionary, search)
+        self.engine: SearchEngine = search_engine(self.models, self.task.target_dictionary, search, precision=precision)
 
     @classmethod
     def from_checkpoint(

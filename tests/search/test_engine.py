@@ -204,9 +204,13 @@ def test_fairseqs_own_task(data_bin):
     task.load_dataset("test")
     dataset = task.dataset("test")
     numbers = [number for number in range(len(dataset)) if len(dataset[number]["source"]) > 1]
-    samples = [dataset.collater([dataset[n] for n in numbers[start : start + 5]]) for start in range(0, len(numbers), 5)]
+    samples = [
+        dataset.collater([dataset[n] for n in numbers[start : start + 5]]) for start in range(0, len(numbers), 5)
+    ]
     options = {"beam": 3, "max_len_b": 8}
-    assert_same(of_engine(task, [model], samples, hypotheses=6, **options), of_fairseq(task, [model], samples, **options))
+    assert_same(
+        of_engine(task, [model], samples, hypotheses=6, **options), of_fairseq(task, [model], samples, **options)
+    )
 
 
 def test_drawn_translations_depend_on_the_seed_and_the_sentence_alone(sentence):

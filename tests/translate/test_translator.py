@@ -124,8 +124,8 @@ def test_bad_input(prepared, checkpoint, tmp_path, data_bin):
     found = translator(checkpoint, prepared)
     with pytest.raises(InputError, match=r"x:2: a sentence of 1,101 tokens, but the model takes 1,024"):
         found.translate([["a", "a " * 1100]], ["x"])
-    with pytest.raises(InputError, match="--fp16: needs a GPU"):
-        translator(checkpoint, prepared, fp16=True)
+    with pytest.raises(InputError, match="--precision fp16: a CPU has float32, bf16, int8"):
+        translator(checkpoint, prepared, precision="fp16")
     with pytest.raises(InputError, match="nowhere: no such file"):
         translator(tmp_path / "nowhere", prepared)
     (tmp_path / "text").write_text("text")
