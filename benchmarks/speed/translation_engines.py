@@ -4,8 +4,9 @@
 
 All translate the same sentences of a made-up vocabulary, in documents of 20, with models of random weights: those of
 stock fairseq, of CTranslate2 and of this package's sentence-level model are the same. Every translation gets as many
-tokens as --length says, so that all engines write the same number; speed is that of tokens whose probability was computed. Systems go by turns in every round; times are the
-processor's, ratios are within a round, of which the median is reported.
+tokens as --length says, so that all engines write the same number; speed is that of tokens whose probability was
+computed. Systems go by turns in every round; times are the processor's, ratios are within a round, of which the median
+is reported.
 CTranslate2 is of another environment, whose Python is named; without one its rows are left out.
 Writes benchmarks/results/translation_engines.md and .json.
 """

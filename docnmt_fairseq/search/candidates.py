@@ -83,7 +83,7 @@ def best(log_probs: Tensor, totals: Tensor, beam: int) -> Candidates:
     """
     count = min(2 * beam, log_probs.size(-1) - 1)
     values, tokens = (part.unflatten(0, (-1, beam)) for part in largest(log_probs.flatten(0, 1), count))
-    scores, places = (values + totals[..., None]).flatten(1).topk(count)  # [S, 2 · beam]
+    scores, places = (values + totals[..., None]).flatten(1).topk(min(2 * beam, beam * count))  # [S, 2 · beam]
     scores = scores.masked_fill(scores.isnan(), -torch.inf)
     return _read(scores, tokens.flatten(1).gather(1, places), places // count)
 

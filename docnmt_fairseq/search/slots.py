@@ -50,10 +50,11 @@ class TokenCache:
     Args:
         beam: hypotheses of a sentence.
         device: of the tensors.
+        dtype: of keys and values.
     """
 
-    def __init__(self, beam: int, device: torch.device):
-        self.beam, self.device = beam, device
+    def __init__(self, beam: int, device: torch.device, dtype: torch.dtype = torch.float32):
+        self.beam, self.device, self.dtype = beam, device, dtype
         self.lengths = np.zeros(0, dtype=np.int64)  # of each slot, used or not
         self.sees = torch.zeros(0, beam, AHEAD * beam, dtype=torch.bool, device=device)
         self.parts: Dict[Hashable, List[Tensor]] = {}  # [S, H, capacity, w] each
@@ -90,7 +91,7 @@ class TokenCache:
         self.sees.scatter_(2, self.places[..., None], True)
         self.lengths = self.lengths + self.beam
         self.used = int(self.lengths.max())
-        self.mask = torch.zeros(self.sees[..., : self.used].shape, device=self.device)
+        self.mask = torch.zeros(self.sees[..., : self.used].shape, dtype=self.dtype, device=self.device)
         self.mask.masked_fill_(~self.sees[..., : self.used], -torch.inf)  # [S, beam, used]
         self.rows = torch.empty(0)
 

@@ -140,7 +140,8 @@ class TransformerSteps:
 
     def begin(self) -> None:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
-        self.cache, self.documents = TokenCache(self.beam, self.device), SlotDocuments()
+        dtype = self.decoder.embed_tokens.weight.dtype
+        self.cache, self.documents = TokenCache(self.beam, self.device, dtype), SlotDocuments()
         self.parts: Dict[nn.Module, List[SlotTensor]] = {}
 
     def encode(self, sample: Dict[str, Any]) -> EncodedSources:

