@@ -2,7 +2,7 @@
 
     python -m benchmarks.speed.translation_engines [--ctranslate2-python PATH] [--rounds 3] [--sentences 320] ...
 
-All translate the same sentences of a made-up vocabulary, in documents of 20, with models of random weights: those of
+All translate the same documents of a made-up vocabulary, with models of random weights: those of
 stock fairseq, of CTranslate2 and of this package's sentence-level model are the same. Every translation gets as many
 tokens as --length says, so that all engines write the same number; speed is that of tokens whose probability was
 computed. Systems go by turns in every round; times are the processor's, ratios are within a round, of which the median
@@ -32,7 +32,6 @@ from benchmarks.lib.systems import configuration
 from docnmt_fairseq.search.engines import search_engine
 from docnmt_fairseq.search.options import SearchOptions
 
-IN_DOCUMENT = 20  # sentences
 SYSTEMS = {
     "stock": "fairseq's search, task translation, model transformer",
     "ctranslate2 float32": "CTranslate2, the stock model",
@@ -59,6 +58,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--ctranslate2-python", metavar="PATH", help="of an environment that has CTranslate2")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sentences", type=int, default=320)
+    parser.add_argument("--document", type=int, default=20, help="sentences of a document (default: 20)")
     parser.add_argument("--words", type=int, default=25, help="source tokens of a sentence, on average (default: 25)")
     parser.add_argument("--length", type=int, default=25, help="target tokens of every sentence (default: 25)")
     parser.add_argument("--vocabulary", type=int, default=32000)
@@ -87,7 +87,7 @@ def write_data(folder: Path, args: argparse.Namespace) -> List[List[str]]:
     sentences = [[words[i] for i in generator.integers(len(words), size=length)] for length in lengths]
     lines = []
     for number, sentence in enumerate(sentences):
-        lines += ([""] if number and number % IN_DOCUMENT == 0 else []) + [" ".join(sentence)]
+        lines += ([""] if number and number % args.document == 0 else []) + [" ".join(sentence)]
     for side in ("src", "tgt"):
         (folder / f"test.{side}").write_text("\n".join(lines) + "\n")
     arguments = ["-s", "src", "-t", "tgt", "--testpref", str(folder / "test"), "--destdir", str(folder / "bin")]
@@ -279,7 +279,7 @@ def report(args: argparse.Namespace, found: Dict[str, Any]) -> str:
     else:
         lines.append(f"- CTranslate2 {found['ctranslate2']}, batches of {args.batch} sentences by length")
     size = f"{args.layers}+{args.layers} layers of width {args.width}, vocabulary {args.vocabulary:,}"
-    work = f"{args.sentences} sentences, beam {args.beam}, {args.length} target tokens each and an end of sentence"
+    work = f"{args.sentences} sentences in documents of {args.document}, beam {args.beam}, {args.length} target tokens each and an end of sentence"
     lines += ["", f"{work}; {size}; {threads()}. {machine()}."]
     return "\n".join(lines)
 

@@ -176,7 +176,7 @@ class Beams:
         going_on = (~self.ignored & (self.totals > -np.inf)).any(1)
         full = np.array([len(ended) for ended in self.ended]) >= self.beam
         for slot in np.flatnonzero(self.busy & (full | (self.steps >= self.limits) | ~going_on)):
-            finished[int(slot)] = self._finish(slot)
+            finished[int(slot)] = self._finish(int(slot))
         self.steps = np.where(self.busy, self.steps + 1, 0)
         if int(self.steps.max(initial=0)) >= self.tokens.shape[2]:
             for name in ("tokens", "scores"):

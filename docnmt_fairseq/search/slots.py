@@ -1,6 +1,6 @@
 """What hypotheses look at, held in place: of each slot's sentence, and of the tokens that hypotheses are made of."""
 
-from typing import Dict, Hashable, List, Tuple
+from typing import Any, Dict, Hashable, List, Tuple
 
 import numpy as np
 import torch
@@ -28,13 +28,14 @@ class SlotTensor:
         index = torch.from_numpy(slots).to(values.device)
         if tuple(values.shape[1:]) != wanted[1:]:
             self.tensor[index] = 0
-        self.tensor[(index, *(slice(size) for size in values.shape[1:]))] = values
+        room: Any = (index, *(slice(size) for size in values.shape[1:]))
+        self.tensor[room] = values
         self.widths[slots] = values.size(-2)
 
     def keep(self, slots: np.ndarray) -> None:
         """Gives up all slots but these."""
         self.widths = self.widths[slots]
-        self.tensor = self.tensor[:, ..., : int(self.widths.max(initial=0)), :][torch.from_numpy(slots)]
+        self.tensor = self.tensor[..., : int(self.widths.max(initial=0)), :][torch.from_numpy(slots)]
 
     def seen(self) -> Tensor:
         """The values, as wide as the widest that a slot has."""

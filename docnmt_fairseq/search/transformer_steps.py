@@ -1,6 +1,7 @@
 """``document_transformer`` in a search: nothing is copied when hypotheses change places, sentences join any time."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from docnmt_fairseq.models.base import completed
 from docnmt_fairseq.models.sources import PreviousTargets, Sources
 from docnmt_fairseq.models.transformer.attention import SourceAttention, TargetSelfAttention
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
-from docnmt_fairseq.search.rounds import project
+from docnmt_fairseq.search.rounds import project as project_sentences
 from docnmt_fairseq.search.slots import SlotTensor, TokenCache
 
 POSITIONS = 64  # that are looked up at first
@@ -99,7 +100,8 @@ class SlotDocuments:
             projected, masks = [], []
             for batch in batches.values():
                 sources, layout = batch.sources, batch.sources.layout
-                projected.append(sources.per_batch(mechanism, lambda s=sources: mechanism.project(s.states, s.layout)))
+                project = partial(mechanism.project, sources.states, layout)
+                projected.append(sources.per_batch(mechanism, project))
                 documents = layout.index(np.array([of if own is batch else -1 for own, of in self.owners]))
                 masks.append(documents[:, None] == layout.sentences.item_row)
             self.found[mechanism] = torch.cat(projected), torch.cat(masks, dim=1)
@@ -219,7 +221,9 @@ class TransformerSteps:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
         assert self.target_context is not None
         rows, most = np.array(sentences), self.target_context.mechanism.contexts
-        of_sentences = project(self.decoder, [one.to(self.device) for one in tokens], encoded.sources.taking(rows))
+        of_sentences = project_sentences(
+            self.decoder, [one.to(self.device) for one in tokens], encoded.sources.taking(rows)
+        )
         for document, of_sentence in zip(encoded.sources.layout.decoded_document[rows].tolist(), of_sentences):
             encoded.histories[document] = [*encoded.histories.get(document, []), of_sentence][-most:]
 

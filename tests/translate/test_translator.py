@@ -9,8 +9,9 @@ from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.postprocess import read_translation
+from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.task import DocumentView
-from docnmt_fairseq.translate.translator import DocumentTranslator, SearchOptions
+from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.documents import write_lines
 
