@@ -11,25 +11,21 @@ import time
 from pathlib import Path
 from typing import Any, Dict
 
-import ctranslate2
 import numpy as np
-from ctranslate2.specs import TransformerSpec, attention_spec, common_spec
 
 
-def linear(spec: common_spec.LinearSpec, weights: Dict[str, np.ndarray], *names: str) -> None:
+def linear(spec: Any, weights: Dict[str, np.ndarray], *names: str) -> None:
     """Sets a linear map, of several to one after another."""
     spec.weight = np.concatenate([weights[f"{name}.weight"] for name in names])
     spec.bias = np.concatenate([weights[f"{name}.bias"] for name in names])
 
 
-def norm(spec: common_spec.LayerNormSpec, weights: Dict[str, np.ndarray], name: str) -> None:
+def norm(spec: Any, weights: Dict[str, np.ndarray], name: str) -> None:
     """Sets a layer norm."""
     spec.gamma, spec.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]
 
 
-def attention(
-    spec: attention_spec.MultiHeadAttentionSpec, weights: Dict[str, np.ndarray], name: str, own: bool
-) -> None:
+def attention(spec: Any, weights: Dict[str, np.ndarray], name: str, own: bool) -> None:
     """Sets an attention, to the tokens themselves or to others."""
     q, k, v, out = (f"{name}.{part}_proj" for part in ("q", "k", "v", "out"))
     for part, names in zip(spec.linear, ([q, k, v], [out]) if own else ([q], [k, v], [out])):
@@ -56,6 +52,8 @@ def sinusoids(positions: int, width: int) -> np.ndarray:
 
 def convert(folder: Path, sizes: Dict[str, Any]) -> None:
     """Writes the model as CTranslate2 reads it."""
+    from ctranslate2.specs import TransformerSpec
+
     weights = dict(np.load(folder / "weights.npz"))
     layers, heads = sizes["layers"], sizes["heads"]
     spec = TransformerSpec.from_config((layers, layers), heads, pre_norm=False)
@@ -76,14 +74,16 @@ def convert(folder: Path, sizes: Dict[str, Any]) -> None:
     spec.save(str(folder / "ctranslate2"))
 
 
-def main(folder: Path) -> None:
+def serve(folder: Path) -> None:
     """Converts, then translates whenever it is told to."""
+    import ctranslate2
+
     sizes = json.loads((folder / "model.json").read_text())
     sentences = json.loads((folder / "source.json").read_text())
     if not (folder / "ctranslate2").is_dir():
         (folder / "ctranslate2").mkdir()
         convert(folder, sizes)
-    translators: Dict[str, ctranslate2.Translator] = {}
+    translators: Dict[str, Any] = {}
     print(json.dumps({"version": ctranslate2.__version__}), flush=True)
     for line in sys.stdin:
         kind = line.strip()
@@ -100,4 +100,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    serve(Path(sys.argv[1]))

@@ -279,7 +279,8 @@ def report(args: argparse.Namespace, found: Dict[str, Any]) -> str:
     else:
         lines.append(f"- CTranslate2 {found['ctranslate2']}, batches of {args.batch} sentences by length")
     size = f"{args.layers}+{args.layers} layers of width {args.width}, vocabulary {args.vocabulary:,}"
-    work = f"{args.sentences} sentences in documents of {args.document}, beam {args.beam}, {args.length} target tokens each and an end of sentence"
+    work = f"{args.sentences} sentences in documents of {args.document}, beam {args.beam}"
+    work += f", {args.length} target tokens each and an end of sentence"
     lines += ["", f"{work}; {size}; {threads()}. {machine()}."]
     return "\n".join(lines)
 
