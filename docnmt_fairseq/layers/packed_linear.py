@@ -5,6 +5,7 @@ weights have a scale for each output, what they are multiplied with one for all,
 What is in between stays in float32.
 """
 
+import warnings
 from typing import Any, Optional
 
 import torch
@@ -16,7 +17,9 @@ FLOAT32, BF16, INT8 = PRECISIONS = ("float32", "bf16", "int8")
 def available(precision: str) -> bool:
     """Whether this PyTorch has products of packed weights of that precision."""
     if precision == INT8:
-        return any(engine in torch.backends.quantized.supported_engines for engine in ("onednn", "fbgemm"))
+        return hasattr(torch, "_make_per_channel_quantized_tensor") and any(
+            engine in torch.backends.quantized.supported_engines for engine in ("onednn", "fbgemm")
+        )
     return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
@@ -65,7 +68,9 @@ def packed_int8(weight: Tensor, bias: Optional[Tensor]) -> Any:
     scales = weight.abs().amax(1).clamp(min=1e-12) / 127
     integers = (weight / scales[:, None]).round().clamp(-127, 127).to(torch.int8)
     zeros = torch.zeros(len(weight), dtype=torch.long)
-    quantised = torch._make_per_channel_quantized_tensor(integers, scales.double(), zeros, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's plans for such tensors, which only carry the weight to its layout
+        quantised = torch._make_per_channel_quantized_tensor(integers, scales.double(), zeros, 0)
     engine = torch.backends.quantized.engine
     wanted = "onednn" if "onednn" in torch.backends.quantized.supported_engines else "fbgemm"
     try:
