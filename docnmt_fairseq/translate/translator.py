@@ -19,7 +19,7 @@ from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.data.concatenation import ConcatenationDataset
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.packed_linear import FLOAT32, PRECISIONS
+from docnmt_fairseq.layers.packed_linear import FLOAT32, PRECISIONS, available
 from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
 from docnmt_fairseq.models.base import check_together
 from docnmt_fairseq.search.engine import SearchEngine
@@ -81,6 +81,8 @@ class DocumentTranslator:
         on_device = ON_GPU if self.cuda else ON_CPU
         if precision not in on_device:
             raise InputError(f"--precision {precision}: {'a GPU' if self.cuda else 'a CPU'} has {', '.join(on_device)}")
+        if not self.cuda and precision != FLOAT32 and not available(precision):
+            raise InputError(f"--precision {precision}: this PyTorch has no such products on CPUs; use float32")
         self.throughput = Throughput()
         check_together(self.models)
         cfg = FairseqConfig()
