@@ -5,13 +5,11 @@ share comes out a tenth of what it is, and that of a layer norm's bias a fifth. 
 dimension are added up in float32 by PyTorch itself and rounded once.)
 """
 
-from typing import Any, Dict, Optional, Protocol, Tuple, Type
+from typing import Optional, Protocol, Tuple
 
 import torch
 import torch.nn.functional as F
-from fairseq.modules.learned_positional_embedding import LearnedPositionalEmbedding
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from docnmt_fairseq.layers.precision import computing_type
 
@@ -55,7 +53,7 @@ class Embedding(nn.Embedding):
 
     def forward(self, input: Tensor) -> Tensor:
         """[..., d] of numbers [...]."""
-        if not _is_half_on_cpu(self.weight):
+        if not is_half_on_cpu(self.weight):
             return super().forward(input)
         rows: Tensor = _Rows.apply(self.weight, input.flatten(), self.padding_idx)
         return rows.unflatten(0, input.shape)
@@ -66,39 +64,16 @@ class LayerNorm(nn.LayerNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         """The shape of the input."""
-        if not _is_half_on_cpu(input):
+        if not is_half_on_cpu(input):
             return super().forward(input)
         weight, bias = (None if part is None else part.float() for part in (self.weight, self.bias))
         return F.layer_norm(input.float(), self.normalized_shape, weight, bias, self.eps).to(input.dtype)
-
-
-class FairseqPositions(LearnedPositionalEmbedding):
-    """fairseq's table of positions, in float32 for half types on a CPU."""
-
-    def forward(self, *args: Any, **options: Any) -> Tensor:
-        """[..., d] of tokens [...]; see fairseq's."""
-        if not _is_half_on_cpu(self.weight):
-            return super().forward(*args, **options)
-        rows: Tensor = functional_call(self, {"weight": self.weight.float()}, args, options)
-        return rows.to(self.weight.dtype)
-
-
-FULL: Dict[Type[nn.Module], Type[nn.Module]] = {
-    nn.Embedding: Embedding,
-    nn.LayerNorm: LayerNorm,
-    LearnedPositionalEmbedding: FairseqPositions,
-}
-
-
-def sum_in_full(model: nn.Module) -> None:
-    """Makes the embeddings and layer norms of a model, fairseq's own among them, those of this file."""
-    for module in model.modules():
-        module.__class__ = FULL.get(type(module), type(module))
 
 
 def _is_half(x: Tensor) -> bool:
     return x.is_floating_point() and x.dtype != computing_type(x.dtype)
 
 
-def _is_half_on_cpu(x: Tensor) -> bool:
+def is_half_on_cpu(x: Tensor) -> bool:
+    """Whether x is of a half type, and PyTorch may add up its like in that type."""
     return x.device.type == "cpu" and _is_half(x)

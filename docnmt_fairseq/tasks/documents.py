@@ -25,8 +25,8 @@ from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.data.index import DocumentIndex, Lines, read_index
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.summation import sum_in_full
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
+from docnmt_fairseq.models.full_sums import sum_in_full
 from docnmt_fairseq.options import option
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, with_auxiliary_losses
 

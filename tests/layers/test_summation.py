@@ -2,11 +2,10 @@
 
 import pytest
 import torch
-from fairseq.modules.learned_positional_embedding import LearnedPositionalEmbedding
 from torch import nn
 
 from docnmt_fairseq.layers.positions import LearnedPositions
-from docnmt_fairseq.layers.summation import Embedding, FairseqPositions, LayerNorm, rows_of, sum_in_full
+from docnmt_fairseq.layers.summation import Embedding, LayerNorm, rows_of
 
 TOKENS, WIDTH = 4096, 8
 halves = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
@@ -29,16 +28,6 @@ def test_embeddings(make, dtype):
     (found,), (expected,) = (gradients(make(), kind, tokens) for kind in (dtype, torch.float32))
     torch.testing.assert_close(found, expected, rtol=0.01, atol=0)
     assert float(found[0, 0]) > 10
-
-
-@halves
-def test_positions_of_fairseq(dtype):
-    tokens = torch.full((TOKENS, 2), 3)
-    (found,), (expected,) = (gradients(FairseqPositions(4, WIDTH, 1), kind, tokens) for kind in (dtype, torch.float32))
-    torch.testing.assert_close(found, expected, rtol=0.01, atol=0)
-    assert float(found[2, 0]) > 40 and not found[1].any()
-    padded, half = FairseqPositions(4, WIDTH, 1), torch.tensor([[3, 3, 1]])
-    assert torch.equal(padded.to(dtype)(half)[0], padded.weight[[2, 3, 1]])
 
 
 @halves
@@ -65,14 +54,3 @@ def test_in_float32_nothing_changes():
     assert torch.equal(ours(tokens), theirs(tokens))
     one, other = (gradients(module, torch.float32, tokens) for module in (ours, theirs))
     assert torch.equal(one[0], other[0])
-
-
-def test_models_are_made_of_these():
-    fairseqs = LearnedPositionalEmbedding(4, WIDTH, 1)
-    model = nn.Sequential(
-        nn.Embedding(4, WIDTH), nn.LayerNorm(WIDTH), fairseqs, LearnedPositions(4, WIDTH, "x"), nn.Linear(2, 2)
-    )
-    before = model.state_dict()
-    sum_in_full(model)
-    assert [type(module) for module in model] == [Embedding, LayerNorm, FairseqPositions, LearnedPositions, nn.Linear]
-    assert before.keys() == model.state_dict().keys()
