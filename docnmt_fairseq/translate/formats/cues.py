@@ -61,7 +61,7 @@ def parse_cues(text: str, name: str, markup: CueMarkup) -> Parsed:
         texts = (between + own.render(new) for between, own, new in zip(before, marked, pieces))
         return ("".join(texts) + after).encode()
 
-    return Parsed([own.unit(whole_words=True) for own in marked], render)
+    return Parsed([own.unit() for own in marked], render)
 
 
 def _cues(lines: Sequence[str], name: str) -> Iterator[Cue]:

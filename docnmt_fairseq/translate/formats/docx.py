@@ -55,7 +55,10 @@ class Docx(WholeFile):
                 if new is not None:
                     changed.add(part)
                     _fill(slots, new)
-            return packed(members, {part: xml_bytes(trees[part]) for part in changed}) if changed else content
+            if not changed:
+                return content
+            old = {info.filename: part for info, part in members}
+            return packed(members, {part: xml_bytes(trees[part], old[part]) for part in changed})
 
         return Parsed([slots.unit(new_paragraph) for _, slots, new_paragraph in texts], render)
 

@@ -14,25 +14,10 @@ INLINE = frozenset((
     "time", "tt", "u", "wbr", "code", "kbd", "samp", "var", "output",
 ))  # fmt: skip
 # What is no text for readers, or is code; of those in a text the inside stays, of the others the text ends.
-KEPT = frozenset(
-    [
-        "script",
-        "style",
-        "pre",
-        "textarea",
-        "svg",
-        "math",
-        "template",
-        "object",
-        "iframe",
-        "xmp",
-        "plaintext",
-        "code",
-        "kbd",
-        "samp",
-        "var",
-    ]
-)
+KEPT = frozenset((
+    "script", "style", "pre", "textarea", "svg", "math", "template", "object", "iframe", "xmp", "plaintext",
+    "code", "kbd", "samp", "var",
+))  # fmt: skip
 RAW = frozenset(("script", "style", "textarea", "xmp", "iframe"))  # in which there are no tags
 
 

@@ -53,9 +53,9 @@ class Marked:
                 self.gaps.append(token.gap)
         self.pieces = [plain(raw) for raw in self._raw]
 
-    def unit(self, new_paragraph: bool = True, whole_words: bool = False) -> Unit:
+    def unit(self, new_paragraph: bool = True) -> Unit:
         """The text as a unit."""
-        return Unit(self.pieces, self.gaps, new_paragraph, whole_words)
+        return Unit(self.pieces, self.gaps, new_paragraph)
 
     def render(self, pieces: Optional[List[str]]) -> str:
         """The text with other pieces between its markup; None: as it was."""

@@ -42,7 +42,7 @@ class Gettext(WholeFile):
             new = iter(pieces)
             for entry, messages in zip(entries, texts):
                 _fill(entry, ["".join(line.render(next(new)) for line in message) for message in messages], forms)
-            text = str(file)
+            text = str(file) if file.header else str(file).removeprefix("#\n")
             return (text if text.endswith("\n") else f"{text}\n").encode(charset, "xmlcharrefreplace")
 
         return Parsed(units, render)

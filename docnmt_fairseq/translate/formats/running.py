@@ -24,7 +24,7 @@ class Running(WholeFile):
             if not paragraphs or self.reading.split == "lines" or paragraphs[-1][0] != has_text:
                 paragraphs.append((has_text, []))
             paragraphs[-1][1].append(line)
-        units = [Unit(own, [Gap.LINE] * (len(own) - 1), whole_words=True) for _, own in paragraphs]
+        units = [Unit(own, [Gap.LINE] * (len(own) - 1)) for _, own in paragraphs]
 
         def render(pieces: List[Optional[List[str]]]) -> bytes:
             found = (own if new is None else new for (_, own), new in zip(paragraphs, pieces))

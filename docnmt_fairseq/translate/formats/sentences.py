@@ -7,7 +7,7 @@ from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
-from docnmt_fairseq.translate.formats.units import Gap, Span, Unit, lay
+from docnmt_fairseq.translate.formats.units import CLOSING, Gap, Span, Unit, lay
 
 Split = Callable[[str], List[str]]  # text to sentences, which one after the other are the text
 
@@ -68,10 +68,20 @@ def _sentences(unit: Unit, split: Split) -> Iterator[Sentence]:
     if not any(map(str.isalpha, text)):
         return
     parts = [spans[number + 1][0] for number, gap in enumerate(unit.gaps) if gap is Gap.PART]
+    readable = _without_holes(text, [spans[n + 1][0] for n, gap in enumerate(unit.gaps) if gap is Gap.OBJECT])
     for start, end in _limited(_spans(text, split), parts):
-        shown = normalise(text[start:end])
+        shown = normalise("".join(readable[start:end]))
         if any(map(str.isalpha, shown)) and not is_mark(shown):
             yield Sentence(start, end, shown)
+
+
+def _without_holes(text: str, objects: Sequence[int]) -> List[str]:
+    """The characters of a text, without the space that an object leaves before punctuation."""
+    characters = list(text)
+    for place in objects:
+        if 0 < place < len(text) and text[place] in CLOSING and text[place - 1] == " ":
+            characters[place - 1] = ""
+    return characters
 
 
 def _spans(text: str, split: Split) -> Iterator[Span]:
@@ -118,7 +128,7 @@ def _restored(unit: Unit, sentences: Sequence[Sentence], translations: Sequence[
             continue
         first, last = _pieces_of(starts, sentence.start, sentence.end)
         own = [text[max(sentence.start, a) : min(sentence.end, b)] for a, b in spans[first : last + 1]]
-        for number, laid in enumerate(lay(translation, own, unit.gaps[first:last], unit.whole_words), first):
+        for number, laid in enumerate(lay(translation, own, unit.gaps[first:last]), first):
             pieces[number] += laid
     _copy(text, spans, starts, behind, len(text), pieces)
     return pieces

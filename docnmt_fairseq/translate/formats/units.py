@@ -4,18 +4,18 @@ A unit is pieces of text with gaps between them: a tag, a line end, the next sub
 format's affair and is never shown to the model. A translation has as many pieces as the original, so that each gap is
 there once, in the same order: tags stay paired and nested.
 
-Where a translation is cut: at words. A piece that stands in the translation word for word (a name, a number) is found
-there; every other cut is where the same share of the characters lies before it. A piece that has words keeps at least
+Where a translation is cut: at words; at line ends with their punctuation. A piece that stands in the translation word
+for word (a name, a number) is found there; every other cut is where the same share of the characters lies before it. A piece that has words keeps at least
 one, as long as there are enough.
 """
 
 import re
 import unicodedata
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import accumulate, pairwise
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 
 class Gap(Enum):
@@ -36,99 +36,74 @@ class Unit:
         pieces: the text between the gaps.
         gaps: one fewer than pieces.
         new_paragraph: whether a paragraph begins with it.
-        whole_words: punctuation stays with its word, as fits line ends but not tags.
     """
 
     pieces: List[str]
     gaps: List[Gap] = field(default_factory=list)
     new_paragraph: bool = True
-    whole_words: bool = False
 
 
 # Characters of which each may stand at the end of a line, though no space follows: Han, Hiragana, Katakana.
 UNSPACED = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 CLOSING = "\u3001\u3002\uff01\uff09\uff0c\uff1a\uff1b\uff1f\u300d\u300f\u30fc!),.:;?\u201d\u2019"
-ATOM = re.compile(f"[{UNSPACED}][{CLOSING}]*|[^\\s{UNSPACED}]+")
+WORD = re.compile(f"[{UNSPACED}][{CLOSING}]*|[^\\s{UNSPACED}]+")
 
 Span = Tuple[int, int]
 
 
-def lay(translation: str, pieces: Sequence[str], gaps: Sequence[Gap], whole_words: bool = False) -> List[str]:
-    """The translation of a sentence in as many pieces as the sentence.
+@dataclass(frozen=True)
+class Atoms:
+    """What a translation may be cut between: words, and the punctuation before and after each.
 
-    Args:
-        translation: of all of them.
-        pieces: of the sentence; the first and the last have visible text.
-        gaps: between them.
-        whole_words: see :class:`Unit`.
+    Attributes:
+        spans: of the atoms.
+        whole: how many of them stand before each word with its punctuation, and before the end: where a line may end.
+        words: how many of them stand before each word without it, and before the end.
+        visible: the characters before each atom, and before the end, white space aside.
     """
-    cores = [number for number, piece in enumerate(pieces) if piece.strip()]
-    atoms = atoms_of(translation, whole_words)
-    if not atoms:
-        return [translation.strip(), *("" for _ in pieces[1:])]
-    cuts = _cuts(translation, atoms, [pieces[core].strip() for core in cores])
-    laid = ["" for _ in pieces]
-    for core, first, end in zip(cores, [0, *cuts], [*cuts, len(atoms)]):
-        laid[core] = translation[atoms[first][0] : atoms[end - 1][1]] if first < end else ""
-    before = 0
-    for left, right, cut in zip(cores, cores[1:], cuts):
-        inside = 0 < cut < len(atoms) and cut != before
-        space = inside and atoms[cut - 1][1] < atoms[cut][0]
-        source = [_end(pieces[left]), *pieces[left + 1 : right], _start(pieces[right])]
-        kept = _white_space(source, gaps[left:right], space, inside, cut > 0, cut < len(atoms))
-        laid[left] += kept[0]
-        laid[left + 1 : right] = kept[1:-1]
-        laid[right] = kept[-1] + laid[right]
-        before = cut
-    return laid
 
+    spans: List[Span]
+    whole: List[int]
+    words: List[int]
+    visible: List[int]
 
-def atoms_of(text: str, whole_words: bool) -> List[Span]:
-    """What a text may be cut between: words, and unless they are to be whole the punctuation around them."""
-    atoms: List[Span] = []
-    for found in ATOM.finditer(text):
-        start, end = found.span()
-        if not whole_words:
-            first, last = start, end
+    @classmethod
+    def of(cls, text: str) -> "Atoms":
+        """Those of a text."""
+        spans: List[Span] = []
+        whole, words = [], []
+        for found in WORD.finditer(text):
+            whole.append(len(spans))
+            first, last = start, end = found.span()
             while first < end and _is_punctuation(text[first]):
                 first += 1
             while last > first and _is_punctuation(text[last - 1]):
                 last -= 1
-            if first < last:
-                atoms += [(a, b) for a, b in ((start, first), (first, last), (last, end)) if a < b]
-                continue
-        atoms.append((start, end))
-    return atoms
+            words.append(len(spans) + int(start < first < end))
+            spans += [(a, b) for a, b in ((start, first), (first, last), (last, end)) if a < b]
+        visible = list(accumulate((end - start for start, end in spans), initial=0))
+        return cls(spans, [*whole, len(spans)], [*words, len(spans)], visible)
+
+    def nearest(self, wanted: float, low: int, high: int, among: Optional[Sequence[int]]) -> int:
+        """The cut, between two others, before which the number of characters is nearest to what is wanted.
+
+        Args:
+            wanted: characters.
+            low, high: the others; where no cut of ``among`` is between them, it is the next one behind.
+            among: the cuts to choose from; None: all.
+        """
+        if among is None:
+            return _nearest(self.visible, wanted, low, high)
+        first, last = bisect_left(among, low), bisect_right(among, high) - 1
+        return among[_nearest([self.visible[cut] for cut in among], wanted, first, max(first, last))]
+
+    def space_at(self, cut: int) -> bool:
+        """Whether white space is at a cut."""
+        return 0 < cut < len(self.spans) and self.spans[cut - 1][1] < self.spans[cut][0]
 
 
 def _is_punctuation(character: str) -> bool:
     return unicodedata.category(character)[0] in "PS"
-
-
-def _cuts(translation: str, atoms: Sequence[Span], cores: Sequence[str]) -> List[int]:
-    """The number of atoms before each cut, a cut between every two cores."""
-    visible = list(accumulate((end - start for start, end in atoms), initial=0))  # characters before each atom
-    wanted = list(accumulate((sum(map(len, core.split())) for core in cores), initial=0))
-    wordy = [any(map(str.isalnum, core)) for core in cores]
-    needs = list(accumulate(wordy if sum(wordy) <= len(atoms) else [False for _ in cores], initial=0))
-    fixed = {0: 0, **_found_again(translation, atoms, cores), len(cores): len(atoms)}
-    # A word that is found again must leave the others theirs.
-    places = sorted(fixed)
-    if any(needs[b] - needs[a] > fixed[b] - fixed[a] for a, b in pairwise(places)):
-        places = [0, len(cores)]
-    cuts: List[int] = []
-    for begin, end in pairwise(places):
-        scale = (visible[fixed[end]] - visible[fixed[begin]]) / max(wanted[end] - wanted[begin], 1)
-        last = fixed[begin]
-        for core in range(begin + 1, end):
-            low = last + needs[core] - needs[core - 1]
-            high = max(low, fixed[end] - (needs[end] - needs[core]))
-            place = visible[fixed[begin]] + (wanted[core] - wanted[begin]) * scale
-            last = _nearest(visible, place, low, high)
-            cuts.append(last)
-        if end < len(cores):
-            cuts.append(fixed[end])
-    return cuts
 
 
 def _nearest(numbers: Sequence[int], wanted: float, low: int, high: int) -> int:
@@ -137,6 +112,67 @@ def _nearest(numbers: Sequence[int], wanted: float, low: int, high: int) -> int:
     if place > low and (place > high or wanted - numbers[place - 1] <= numbers[place] - wanted):
         place -= 1
     return place
+
+
+def lay(translation: str, pieces: Sequence[str], gaps: Sequence[Gap]) -> List[str]:
+    """The translation of a sentence in as many pieces as the sentence.
+
+    Args:
+        translation: of all of them.
+        pieces: of the sentence; the first and the last have visible text.
+        gaps: between them.
+    """
+    atoms = Atoms.of(translation)
+    if not atoms.spans:
+        return ["" for _ in pieces]
+    cores = [number for number, piece in enumerate(pieces) if piece.strip()]
+    between = [gaps[left:right] for left, right in pairwise(cores)]
+    cuts = _cuts(translation, atoms, [pieces[core].strip() for core in cores], between)
+    laid = ["" for _ in pieces]
+    for core, (first, end) in zip(cores, pairwise([0, *cuts, len(atoms.spans)])):
+        laid[core] = translation[atoms.spans[first][0] : atoms.spans[end - 1][1]] if first < end else ""
+    for (left, right), own, before, cut in zip(pairwise(cores), between, [0, *cuts], cuts):
+        source = [_end(pieces[left]), *pieces[left + 1 : right], _start(pieces[right])]
+        if Gap.OBJECT in own:
+            sides = (pieces[left].strip(), laid[left].rstrip()), (pieces[right].strip(), laid[right])
+            kept = _around_objects(source, own, *sides, 0 < cut < len(atoms.spans))
+        else:
+            kept = _between_words(source, own, atoms.space_at(cut), 0 < cut < len(atoms.spans) and cut != before)
+        laid[left] += kept[0]
+        laid[left + 1 : right] = kept[1:-1]
+        laid[right] = kept[-1] + laid[right]
+    return laid
+
+
+def _cuts(translation: str, atoms: Atoms, cores: Sequence[str], gaps: Sequence[Sequence[Gap]]) -> List[int]:
+    """The number of atoms before each cut, a cut between every two cores."""
+    wanted = list(accumulate((sum(map(len, core.split())) for core in cores), initial=0))
+    wordy = [any(map(str.isalnum, core)) for core in cores]
+    line_ends = [Gap.LINE in own or Gap.PART in own for own in gaps]
+    among = [
+        atoms.whole if line_end else atoms.words if core[0].isalnum() else None
+        for line_end, core in zip(line_ends, cores[1:])
+    ]
+    enough = sum(wordy) < len(atoms.whole)
+    needs = list(accumulate(wordy if enough else [False for _ in cores], initial=0))
+    fixed = {0: 0, **_found_again(translation, atoms.spans, cores), len(cores): len(atoms.spans)}
+    places = sorted(fixed)
+    # A word that is found again must leave the others theirs, and no line ends inside a word.
+    if any(needs[b] - needs[a] > fixed[b] - fixed[a] for a, b in pairwise(places)) or any(line_ends):
+        places = [0, len(cores)]
+    cuts: List[int] = []
+    for begin, end in pairwise(places):
+        scale = (atoms.visible[fixed[end]] - atoms.visible[fixed[begin]]) / max(wanted[end] - wanted[begin], 1)
+        last = fixed[begin]
+        for core in range(begin + 1, end):
+            low = last + needs[core] - needs[core - 1]
+            high = max(low, fixed[end] - (needs[end] - needs[core]))
+            place = atoms.visible[fixed[begin]] + (wanted[core] - wanted[begin]) * scale
+            last = atoms.nearest(place, low, high, among[core - 1])
+            cuts.append(last)
+        if end < len(cores):
+            cuts.append(fixed[end])
+    return cuts
 
 
 def _found_again(translation: str, atoms: Sequence[Span], cores: Sequence[str]) -> Dict[int, int]:
@@ -160,33 +196,50 @@ def _found_again(translation: str, atoms: Sequence[Span], cores: Sequence[str]) 
     return fixed
 
 
-def _white_space(
-    source: Sequence[str], gaps: Sequence[Gap], space: bool, inside: bool, left: bool, right: bool
+def _around_objects(
+    source: Sequence[str], gaps: Sequence[Gap], before: Tuple[str, str], after: Tuple[str, str], inside: bool
 ) -> List[str]:
-    """The white space around the gaps of a cut.
+    """The white space around objects: that of the original, where words and punctuation beside them are alike.
 
     Args:
-        source: that of the original, before, between and after the gaps.
+        source: the original's, before, between and after the gaps.
+        gaps: one or more.
+        before: what stands before them, in the original and in the translation.
+        after: what stands after them.
+        inside: whether the translation has words on both sides.
+    """
+    kept = list(source)
+    objects = [number for number, gap in enumerate(gaps) if gap is Gap.OBJECT]
+    if not before[1] and not inside:
+        kept[: objects[0] + 1] = ["" for _ in kept[: objects[0] + 1]]
+    elif not any(kept[: objects[0] + 1]) and before[1][-1:].isalnum() and not before[0][-1:].isalnum():
+        kept[0] = " "
+    if not after[1] and not inside:
+        kept[objects[-1] + 1 :] = ["" for _ in kept[objects[-1] + 1 :]]
+    elif not any(kept[objects[-1] + 1 :]) and after[1][:1].isalnum() and not after[0][:1].isalnum():
+        kept[-1] = " "
+    elif after[1][:1] in CLOSING and after[0][:1] not in CLOSING:
+        kept[objects[-1] + 1 :] = ["" for _ in kept[objects[-1] + 1 :]]
+    return kept
+
+
+def _between_words(source: Sequence[str], gaps: Sequence[Gap], space: bool, inside: bool) -> List[str]:
+    """The white space around gaps without objects.
+
+    Args:
+        source: the original's, before, between and after the gaps.
         gaps: one or more.
         space: whether the translation has some there.
         inside: whether words stand on both sides, and no other cut is there.
-        left, right: whether words of the translation stand before and after.
     """
-    none = ["" for _ in source]
-    objects = [number for number, gap in enumerate(gaps) if gap is Gap.OBJECT]
-    if objects:
-        first, last = objects[0], objects[-1]
-        return [
-            text if (left or number > first) and (right or number <= last) else "" for number, text in enumerate(source)
-        ]
+    kept = ["" for _ in source]
     if not inside:
-        return none
+        return kept
     if Gap.LINE in gaps or (space and any(source)):
         return list(source)
     if space and Gap.PART not in gaps:
-        number = next((n for n, gap in enumerate(gaps) if gap is not Gap.CLOSE), len(gaps))
-        none[number] = " "
-    return none
+        kept[next((number for number, gap in enumerate(gaps) if gap is not Gap.CLOSE), len(gaps))] = " "
+    return kept
 
 
 def _start(text: str) -> str:

@@ -36,7 +36,7 @@ class Xliff(WholeFile):
                 self._translate(source, new)
             if root.get("srcLang") and not root.get("trgLang"):  # XLIFF 2 demands it where there are translations
                 root.set("trgLang", self.reading.languages()[1])
-            return xml_bytes(tree)
+            return xml_bytes(tree, content)
 
         return Parsed(units, render)
 

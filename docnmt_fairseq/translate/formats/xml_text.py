@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Callable, Iterator, Optional, Sequence, cast
+from typing import Callable, Iterator, List, Optional, Sequence, cast
 
 from lxml import etree
 
@@ -11,10 +11,11 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.units import Gap, Unit
 
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml[^>]*\?>\s*")
 DEEPEST = 200  # elements in each other
 
 
-@dataclass(frozen=True)
+@dataclass
 class Slot:
     """A place that holds text: an element's beginning, or what follows the element."""
 
@@ -43,7 +44,8 @@ class Slots:
     """
 
     def __init__(self, first: Slot):
-        self.slots, self.gaps = [first], []  # type: List[Slot], List[Gap]
+        self.slots: List[Slot] = [first]
+        self.gaps: List[Gap] = []
 
     def add(self, slot: Slot, gap: Gap) -> None:
         """Adds the next place, and what stands before it."""
@@ -99,10 +101,8 @@ def parse_xml(content: bytes, name: str) -> etree._ElementTree:
         raise InputError(f"{name}: not well-formed XML: {error}") from error
     tree = root.getroottree()
     _check_depth(tree, name)
-    for entity in tree.iter(etree.Entity):
-        raise InputError.at(
-            name, entity.sourceline or 1, f"entity {entity.text} is not expanded; write its text itself"
-        )
+    for entity in root.iter(etree.Entity):
+        raise InputError.at(name, line_of(entity), f"entity {entity.text} is not expanded; write its text itself")
     return tree
 
 
@@ -114,13 +114,14 @@ def _check_depth(tree: etree._ElementTree, name: str) -> None:
             raise InputError.at(name, line_of(element), f"elements more than {DEEPEST} deep")
 
 
-def xml_bytes(tree: etree._ElementTree) -> bytes:
-    """The file of a tree, in the encoding that it had."""
-    info = tree.docinfo
-    encoding, declared = info.encoding or "UTF-8", bool(info.xml_version)
-    if info.standalone is None:
-        return cast(bytes, etree.tostring(tree, encoding=encoding, xml_declaration=declared))
-    return cast(bytes, etree.tostring(tree, encoding=encoding, xml_declaration=declared, standalone=info.standalone))
+def xml_bytes(tree: etree._ElementTree, original: bytes) -> bytes:
+    """The file of a tree, in the encoding that it had, and with the declaration that it had."""
+    encoding = tree.docinfo.encoding or "UTF-8"
+    declaration = DECLARATION.match(original)
+    content = cast(bytes, etree.tostring(tree, encoding=encoding, xml_declaration=False))
+    if declaration is None:  # there is none, or one in UTF-16
+        return cast(bytes, etree.tostring(tree, encoding=encoding))
+    return declaration[0] + content + (b"\n" if original.endswith(b"\n") else b"")
 
 
 def local_name(element: etree._Element) -> str:
