@@ -5,8 +5,8 @@ format's affair and is never shown to the model. A translation has as many piece
 there once, in the same order: tags stay paired and nested.
 
 Where a translation is cut: at words; at line ends with their punctuation. A piece that stands in the translation word
-for word (a name, a number) is found there; every other cut is where the same share of the characters lies before it. A piece that has words keeps at least
-one, as long as there are enough.
+for word (a name, a number) is found there; every other cut is where the same share of the characters lies before it. A
+piece that has words keeps at least one, as long as there are enough.
 """
 
 import re
@@ -84,18 +84,19 @@ class Atoms:
         visible = list(accumulate((end - start for start, end in spans), initial=0))
         return cls(spans, [*whole, len(spans)], [*words, len(spans)], visible)
 
-    def nearest(self, wanted: float, low: int, high: int, among: Optional[Sequence[int]]) -> int:
-        """The cut, between two others, before which the number of characters is nearest to what is wanted.
+    def nearest(self, wanted: float, low: int, high: int, among: Sequence[int]) -> int:
+        """The cut before which the number of characters is nearest to what is wanted.
 
         Args:
             wanted: characters.
-            low, high: the others; where no cut of ``among`` is between them, it is the next one behind.
-            among: the cuts to choose from; None: all.
+            low, high: two cuts that it lies between; where none of ``among`` does, it is the next one behind.
+            among: the cuts to choose from, rising.
         """
-        if among is None:
-            return _nearest(self.visible, wanted, low, high)
-        first, last = bisect_left(among, low), bisect_right(among, high) - 1
-        return among[_nearest([self.visible[cut] for cut in among], wanted, first, max(first, last))]
+        first = bisect_left(among, low)
+        end = max(bisect_right(among, high), first + 1)
+        place = bisect_left(among, wanted, first, end, key=self.visible.__getitem__)
+        before, behind = among[max(place - 1, first)], among[min(place, end - 1)]
+        return before if wanted - self.visible[before] <= self.visible[behind] - wanted else behind
 
     def space_at(self, cut: int) -> bool:
         """Whether white space is at a cut."""
@@ -104,14 +105,6 @@ class Atoms:
 
 def _is_punctuation(character: str) -> bool:
     return unicodedata.category(character)[0] in "PS"
-
-
-def _nearest(numbers: Sequence[int], wanted: float, low: int, high: int) -> int:
-    """The place in a rising row, between two others, of the number nearest to what is wanted."""
-    place = bisect_left(numbers, wanted, low, high + 1)
-    if place > low and (place > high or wanted - numbers[place - 1] <= numbers[place] - wanted):
-        place -= 1
-    return place
 
 
 def lay(translation: str, pieces: Sequence[str], gaps: Sequence[Gap]) -> List[str]:
@@ -150,7 +143,7 @@ def _cuts(translation: str, atoms: Atoms, cores: Sequence[str], gaps: Sequence[S
     wordy = [any(map(str.isalnum, core)) for core in cores]
     line_ends = [Gap.LINE in own or Gap.PART in own for own in gaps]
     among = [
-        atoms.whole if line_end else atoms.words if core[0].isalnum() else None
+        atoms.whole if line_end else atoms.words if core[0].isalnum() else range(len(atoms.visible))
         for line_end, core in zip(line_ends, cores[1:])
     ]
     enough = sum(wordy) < len(atoms.whole)
