@@ -4,11 +4,11 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.registry import import_folder
 from docnmt_fairseq.translate.formats.base import FORMATS, SEPARATE, Document, Format, Reading
 
-__all__ = ["FORMATS", "SEPARATE", "Document", "Format", "Reading", "format_of"]
+__all__ = ["FORMATS", "RUNNING", "SEPARATE", "Document", "Format", "Reading", "format_of"]
 
 import_folder(__name__, __path__)
 
-SENTENCE_LINES = "text"  # what files are that no format claims by their ending
+PLAIN, RUNNING = "text", "running"  # what files are that no format claims by their ending
 
 
 def format_of(file_name: str, name: str, reading: Reading) -> Format:
@@ -27,7 +27,7 @@ def format_of(file_name: str, name: str, reading: Reading) -> Format:
             raise InputError(f"--format {name}: no such format; choose from {', '.join(FORMATS.names())}")
         return FORMATS[name](reading)
     ending = file_name.lower().removesuffix(".gz")
-    for known in FORMATS.names():
-        if ending.endswith(FORMATS[known].endings):
-            return FORMATS[known](reading)
-    return FORMATS[SENTENCE_LINES](reading)
+    plain = RUNNING if reading.running else PLAIN
+    return FORMATS[next((known for known in FORMATS.names() if ending.endswith(FORMATS[known].endings)), plain)](
+        reading
+    )

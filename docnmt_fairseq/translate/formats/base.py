@@ -40,11 +40,13 @@ class Reading:
     Attributes:
         languages: gives those of source and target; it is called only where one is needed.
         empty_lines: what they end in text of a sentence a line: "document" or "paragraph".
+        running: files of no other format are running text, not a sentence a line.
         split: of running text: each of its "lines" is a paragraph, or "paragraphs" end at empty lines.
     """
 
     languages: Callable[[], Tuple[str, str]] = lambda: ("en", "en")
     empty_lines: str = "document"
+    running: bool = False
     split: str = SEPARATE[1]
 
 

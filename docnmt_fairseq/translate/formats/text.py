@@ -15,7 +15,6 @@ class Text(Format):
     """A sentence a line; the document ends at an empty line, or with the file."""
 
     help = "a sentence a line, an empty line after each document, <p> after a paragraph; read bit by bit"
-    endings = (".txt",)
 
     def documents(self, stream: BinaryIO, name: str) -> Iterator[Document]:
         """See :class:`Format`."""
@@ -24,7 +23,7 @@ class Text(Format):
         first = 1
         ended = False
         for number, line in enumerate(lines_of(stream, name), start=1):
-            if line and not normalise(line):
+            if line and not (line.isascii() and line.isprintable()) and not normalise(line):
                 logger.warning(f"{name}:{number}: nothing of this line can be seen: taken as an empty line")
                 line = ""
             if ended and line:

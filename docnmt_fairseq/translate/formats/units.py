@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import accumulate, pairwise
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 
 class Gap(Enum):
@@ -47,6 +47,7 @@ class Unit:
 UNSPACED = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 CLOSING = "\u3001\u3002\uff01\uff09\uff0c\uff1a\uff1b\uff1f\u300d\u300f\u30fc!),.:;?\u201d\u2019"
 WORD = re.compile(f"[{UNSPACED}][{CLOSING}]*|[^\\s{UNSPACED}]+")
+MANY = 200  # pieces of a sentence, from which on they are not looked for
 
 Span = Tuple[int, int]
 
@@ -158,10 +159,10 @@ def _cuts(translation: str, atoms: Atoms, cores: Sequence[str], gaps: Sequence[S
         scale = (atoms.visible[fixed[end]] - atoms.visible[fixed[begin]]) / max(wanted[end] - wanted[begin], 1)
         last = fixed[begin]
         for core in range(begin + 1, end):
-            low = last + needs[core] - needs[core - 1]
+            low = min(last + needs[core] - needs[core - 1], fixed[end])
             high = max(low, fixed[end] - (needs[end] - needs[core]))
             place = atoms.visible[fixed[begin]] + (wanted[core] - wanted[begin]) * scale
-            last = atoms.nearest(place, low, high, among[core - 1])
+            last = min(atoms.nearest(place, low, high, among[core - 1]), fixed[end])
             cuts.append(last)
         if end < len(cores):
             cuts.append(fixed[end])
@@ -170,6 +171,8 @@ def _cuts(translation: str, atoms: Atoms, cores: Sequence[str], gaps: Sequence[S
 
 def _found_again(translation: str, atoms: Sequence[Span], cores: Sequence[str]) -> Dict[int, int]:
     """Cuts before and after cores that stand in the translation as they are, once: core -> atoms before it."""
+    if len(cores) > MANY:
+        return {}
     starts = {start: number for number, (start, _) in enumerate(atoms)}
     ends = {end: number + 1 for number, (_, end) in enumerate(atoms)}
     fixed: Dict[int, int] = {}
