@@ -17,6 +17,7 @@ is all there is to it.
 """
 
 from abc import ABC, abstractmethod
+from codecs import BOM_UTF8
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -117,15 +118,21 @@ class WholeFile(Format):
     def parse(self, content: bytes, name: str) -> Parsed:
         """Finds the texts of a file.
 
+        Args:
+            content: of the file, a byte order mark of UTF-8 aside.
+            name: what errors call it.
+
         Raises:
             InputError: it is not of this format.
         """
 
     def documents(self, stream: BinaryIO, name: str) -> Iterator[Document]:
         """See :class:`Format`."""
-        parsed = self.parse(read_all(stream, name), name)
+        content = read_all(stream, name)
+        mark = BOM_UTF8 if content.startswith(BOM_UTF8) else b""
+        parsed = self.parse(content[len(mark) :], name)
         division = Division(parsed.units, self.splitter())
-        yield Document(division.lines, lambda translations: parsed.render(division.restore(translations)))
+        yield Document(division.lines, lambda translations: mark + parsed.render(division.restore(translations)))
 
     def splitter(self) -> Split:
         """What divides text into sentences, by the source language.
@@ -167,7 +174,7 @@ def read_all(stream: BinaryIO, name: str) -> bytes:
 
 
 def decode(content: bytes, name: str) -> str:
-    """The text of a UTF-8 file, byte order mark and line ends as they are.
+    """The text of a UTF-8 file, line ends as they are.
 
     Raises:
         InputError: it is not UTF-8.

@@ -49,7 +49,7 @@ def parse_cues(text: str, name: str, markup: CueMarkup) -> Parsed:
     """
     lines = LINE.findall(text)
     cues = list(_cues(lines, name))
-    if not cues and text.strip("\ufeff \t\r\n") and not text.startswith("WEBVTT"):
+    if not cues and text.strip() and not text.startswith("WEBVTT"):
         raise InputError(f"{name}: no subtitle in it: no line like 00:00:01,000 --> 00:00:02,000")
     runs = list(_runs(cues))
     marked = [Marked(_tokens(run, lines, markup), markup.plain, markup.escape) for run in runs]

@@ -13,7 +13,7 @@ from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, reg
 from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
 from docnmt_fairseq.translate.formats.markdown_marks import escape, escape_first, marks_of, plain
 
-FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?:.*?\n)??(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(?:.*?\n)??(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 HARD_BREAK = re.compile(r"(?: {2,}|\\)$")
 NOT_MARKUP = frozenset(("text", "softbreak", "text_special"))
@@ -61,7 +61,7 @@ class Markdown(WholeFile):
         """See :class:`WholeFile`."""
         text = decode(content, name)
         front = FRONT_MATTER.match(text)
-        head = front[0] if front else "\ufeff" * text.startswith("\ufeff")
+        head = front[0] if front else ""
         lines = LINE.findall(text[len(head) :])
         reader = self.needs("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])
         environment: Any = {}

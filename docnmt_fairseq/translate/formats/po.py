@@ -54,7 +54,7 @@ class Gettext(WholeFile):
         charset = found[1].decode() if found else "utf-8"
         charset = "utf-8" if charset == "CHARSET" else charset
         try:
-            text = content.decode(charset).removeprefix("\ufeff")
+            text = content.decode(charset)
             file = library.pofile(f"{text}\n", wrapwidth=78)  # what has a line end is no name of a file
         except LookupError as error:
             raise InputError(f"{name}: character set {charset}, which is not known; convert the file") from error

@@ -32,6 +32,6 @@ class WebVTT(WholeFile):
     def parse(self, content: bytes, name: str) -> Parsed:
         """See :class:`WholeFile`."""
         text = decode(content, name)
-        if text and not text.lstrip("\ufeff").startswith("WEBVTT"):
+        if text and not text.startswith("WEBVTT"):
             raise InputError.at(name, 1, "WebVTT begins with WEBVTT; is it of this format?")
         return parse_cues(text, name, MARKUP)

@@ -11,7 +11,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.units import Gap, Unit
 
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml[^>]*\?>\s*")
+DECLARATION = re.compile(rb"<\?xml[^>]*\?>\s*")
 DEEPEST = 200  # elements in each other
 
 
