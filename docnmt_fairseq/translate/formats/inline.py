@@ -128,7 +128,7 @@ def _tag(text: str, start: int) -> Optional[Tag]:
 
 
 def tokens_between(text: str, marks: Iterable[Tuple[int, int, Gap]]) -> Iterator[Token]:
-    """A text's tokens, from the places of what is no text in it; of two that overlap the first, or longer, one counts."""
+    """A text's tokens, from the places of what is no text in it; of two that overlap the first or longer one counts."""
     behind = 0
     for start, end, gap in sorted(marks, key=lambda mark: (mark[0], -mark[1])):
         if start < behind:

@@ -14,7 +14,7 @@ OBJECTS = (
     re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*>|<[^\s<>@]+@[^\s<>]+>"),
     re.compile(ADDRESS),
     re.compile(r"!\[[^\[\]]*\]" + TARGET),
-    re.compile(r"\[\^[^\[\]]*\]"),
+    re.compile(r"\[\^[^\[\]]*\]:?"),  # of a footnote
 )
 LINK_END = re.compile(r"\]" + TARGET)
 RUN = re.compile(r"\*+|_+|~~")

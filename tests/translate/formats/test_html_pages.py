@@ -79,7 +79,7 @@ def trees(draw, depth=3):
     return "".join(parts)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(trees(), st.sampled_from(sorted(WAYS)))
 def test_any_page(page, way):
     found, (lines,) = through("html", page, WAYS[way])

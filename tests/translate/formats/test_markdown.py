@@ -125,7 +125,7 @@ WORDS = [
 WORDS += ["> ", "1. ", "|", "\n\n", "http://x.org", "!", "(", ")", "~~", "\t", "---\n", "[a]: b\n", "    "]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.sampled_from(WORDS), max_size=12).map("".join), st.sampled_from(sorted(set(WAYS) - {"nothing"})))
 def test_any_page(page, way):
     found = through("markdown", page, WAYS[way])[0].decode()

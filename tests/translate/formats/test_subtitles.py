@@ -100,7 +100,7 @@ def made(cues):
     return text
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(CUES, st.sampled_from(sorted(set(WAYS) - {"marks"})))
 def test_any_cues(cues, way):
     text = made(cues)

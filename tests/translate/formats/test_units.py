@@ -3,12 +3,13 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docnmt_fairseq.translate.formats.sentences import Division
 from docnmt_fairseq.translate.formats.units import Gap, Unit, lay
 
+QUICK = settings(deadline=None, max_examples=50)
 WORDS = st.sampled_from(["a", "Haus,", "(sehr)", "don't", "zwei", "Wörter.", "3.5", "-", "हिन्दी", "…", "中文字。", "x"])
 SPACES = st.sampled_from(["", " ", "  ", "\n"])
 GAPS = st.sampled_from(list(Gap))
@@ -25,6 +26,7 @@ def sentences(draw):
     return pieces, draw(st.lists(GAPS, min_size=number - 1, max_size=number - 1))
 
 
+@QUICK
 @given(sentences(), st.lists(WORDS, max_size=9).map(" ".join))
 def test_all_characters_are_there_once_and_in_order(sentence, translation):
     pieces, gaps = sentence
@@ -33,6 +35,7 @@ def test_all_characters_are_there_once_and_in_order(sentence, translation):
     assert "".join("".join(laid).split()) == "".join(translation.split())
 
 
+@QUICK
 @given(sentences(), st.lists(WORDS, max_size=9).map(" ".join))
 def test_words_are_never_joined_nor_cut(sentence, translation):
     pieces, gaps = sentence
@@ -47,6 +50,7 @@ def test_words_are_never_joined_nor_cut(sentence, translation):
     assert all(word in allowed for word in words if not unspaced.search(word))
 
 
+@QUICK
 @given(st.lists(st.lists(st.sampled_from(["ab", "cde", "f"]), min_size=1, max_size=3), min_size=1, max_size=6))
 def test_every_piece_with_words_keeps_one_if_there_are_enough(pieces):
     texts = [" ".join(piece) for piece in pieces]
