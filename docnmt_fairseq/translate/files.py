@@ -1,9 +1,10 @@
 """Translates files document by document, many together so that batches are full, and writes them as they are done."""
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple
+from itertools import chain, groupby, islice
+from operator import attrgetter
+from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Protocol, Sequence
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats import Document
@@ -40,7 +41,7 @@ class _Step:
 
 
 class _Name(str):
-    """What messages call a document; each is an object of its own, so that an error leads back to its document."""
+    """What messages call a text; each is an object of its own, so that an error leads back to its text."""
 
 
 def translate_files(
@@ -116,16 +117,17 @@ def _groups(steps: Iterable[_Step], together: float) -> Iterator[List[_Step]]:
 def _translate(
     group: Sequence[_Step], translator: Translator, empty_lines: str, progress: Callable[[int], object]
 ) -> None:
-    """Translates and writes some documents."""
-    documents = [(step, step.document) for step in group if step.document is not None]
-    names = [_Name(step.job.name) for step, _ in documents]
+    """Translates and writes some documents; those of one file are one text."""
+    texts = [list(steps) for _, steps in groupby((step for step in group if step.document), attrgetter("job"))]
+    names = [_Name(steps[0].job.name) for steps in texts]
+    lines = [[line for step in steps for line in _lines(step)] for steps in texts]
     try:
-        found = iter(translator.translate([document.lines for _, document in documents], names, empty_lines, progress))
+        found = iter(chain.from_iterable(translator.translate(lines, names, empty_lines, progress)))
     except InputError as error:
-        raise _placed(error, names, documents) from error
+        raise _placed(error, names, texts, lines) from error
     for step in group:
         if step.document is not None:
-            step.output.add(step.document, step.document.finish(next(found)))
+            step.output.add(step.document, step.document.finish(list(islice(found, len(step.document.lines)))))
         else:
             step.output.finish()
             step.job.finish()
@@ -133,14 +135,19 @@ def _translate(
         group[-1].output.save()
 
 
-def _placed(error: InputError, names: Sequence[str], documents: Sequence[Tuple[_Step, Document]]) -> InputError:
-    """The error with the line of the file in place of that of the document."""
-    if error.place is None:
+def _lines(step: _Step) -> List[str]:
+    return step.document.lines if step.document else []
+
+
+def _placed(
+    error: InputError, names: Sequence[str], texts: Sequence[Sequence[_Step]], lines: Sequence[Sequence[str]]
+) -> InputError:
+    """The error with the line of the file in place of that of what was translated."""
+    number = next((number for number, name in enumerate(names) if error.place and name is error.place[0]), None)
+    if error.place is None or number is None:
         return error
     path, line, message = error.place
-    with suppress(StopIteration):
-        document = next(document for name, (_, document) in zip(names, documents) if name is path)
-        if document.first_line is not None:
-            return InputError.at(path, document.first_line + line - 1, message)
-        return InputError(f"{path}: {document.lines[line - 1][:40]!r}...: {message}")
-    return error
+    document = texts[number][0].document
+    if document is not None and document.first_line is not None:
+        return InputError.at(path, document.first_line + line - 1, message)
+    return InputError(f"{path}: {lines[number][line - 1][:40]!r}...: {message}")

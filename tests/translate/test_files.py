@@ -52,10 +52,7 @@ def test_a_folder_becomes_a_folder_and_small_files_are_translated_together(folde
     }  # fmt: skip
     assert (
         translator.groups
-        == [
-            [str(folder / "in" / name) for name in names]
-            for names in (("a.en", "a.en", "b/c.en"), ("d.txt", "e.en.gz"))
-        ]
+        == [[str(folder / "in" / name) for name in names] for names in (("a.en", "b/c.en"), ("d.txt", "e.en.gz"))]
         and sum(job.sentences for job in todo) == 5
     )
 

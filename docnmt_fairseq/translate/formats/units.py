@@ -116,6 +116,8 @@ def lay(translation: str, pieces: Sequence[str], gaps: Sequence[Gap]) -> List[st
         pieces: of the sentence; the first and the last have visible text.
         gaps: between them.
     """
+    if len(pieces) == 1:
+        return [translation.strip()]
     atoms = Atoms.of(translation)
     if not atoms.spans:
         return ["" for _ in pieces]
