@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING, Dict, List, Sequence, Tuple
 from benchmarks.lib.machine import table
 from docnmt_fairseq.evaluation.plots import COLOURS
 from docnmt_fairseq.evaluation.register.base import RegisterRule
+from docnmt_fairseq.recipes.result_files import ResultFiles, read_json
 
 if TYPE_CHECKING:
     from benchmarks.experiments.manuals import Name, TestSet
 
 SHOWN = 8  # sentences of a document
+GAINING = 10  # words that gain by context
 BASELINE = "sentence"
 ENOUGH = 3  # marked sentences of a document that is shown
 FINDINGS = "## What it says"
 DISTANCES = """\
 By sentences back to the last one that shows a register for sure (in the reference): right of those marked lines whose
 translation shows a register, in %, all seeds together, and how many these are."""
+WORDS = """\
+By how much the true context raises the log-probability of reference words in the mean (P-CXMI, nats, over all places
+of a word in the sentences that CXMI is measured on, and how many these are): the {count} words that gain most, those
+that begin a word in the vocabulary. Seed {seed}."""
+WORD = "▁"  # begins a piece that begins a word
 DOCUMENTS = """\
 ## Side by side
 
@@ -77,8 +84,20 @@ def side_by_side(test_set: "TestSet", shown: Sequence["Name"], left_out: Sequenc
         texts += [test_set.translations[name][number] for name in shown]
         rows = [[text.replace("|", "\\|") for text in row] for row in zip(*(text[part] for text in texts))]
         head = ["source", "reference", *(name[0] for name in shown)]
-        lines += [f"{test_set.projects[number]}: {labels[marked[0]]}", "", table(head, rows), ""]
+        lines += [f"{test_set.projects[number]}: {labels[marked[0]]}", "", table(head, rows, numbers=False), ""]
     return lines
+
+
+def gaining_words(work: Path, names: Sequence["Name"], test_set: str) -> str:
+    """Returns a table: a row a model of which P-CXMI was measured on a test set, "" if it was of none."""
+    rows = []
+    for model, seed in names:
+        measured = ResultFiles(work / "models" / f"{model}-{seed}", test_set).named("cxmi.json")
+        if measured.exists():
+            words = [word for word in read_json(measured)["words"] if word["word"][:1] == WORD and word["word"] != WORD]
+            cells = [f"{word['word'][1:]} {word['pcxmi']:.2f} ({word['count']})" for word in words[:GAINING]]
+            rows.append([model, ", ".join(cells)])
+    return table(["model", "words"], rows, numbers=False) if rows else ""
 
 
 def figure(work: Path, names: Sequence["Name"], path: Path) -> None:
@@ -134,8 +153,12 @@ def write(
     figure(work, names, results / "manuals.png")
     for name, test_set in test_sets.items():
         lines += [f"## {name}: register by distance", "", DISTANCES, "", by_distance(test_set, rule), ""]
-    lines += [findings.rstrip("\n"), ""] if findings else []
     seed = min(seed for name, seed in names if name == beside)
+    for name in test_sets:
+        words = gaining_words(work, [one for one in names if one[1] == seed], name)
+        told = WORDS.format(count=GAINING, seed=seed)
+        lines += [f"## {name}: words that gain by context", "", told, "", words, ""] if words else []
+    lines += [findings.rstrip("\n"), ""] if findings else []
     lines += [DOCUMENTS.format(enough=ENOUGH, seed=seed), ""]
     for name, test_set in test_sets.items():
         shown = [(BASELINE, seed), (beside, seed)]

@@ -91,9 +91,9 @@ def keep_freed_memory() -> None:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **KEEPING})
 
 
-def table(header: list, rows: list) -> str:
-    """Returns a Markdown table; numbers are to be formatted already."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+def table(header: list, rows: list, numbers: bool = True) -> str:
+    """Returns a Markdown table; numbers, which are to be formatted already, stand at the right of their columns."""
+    lines = [header, ["---", *["---:" if numbers else "---"] * (len(header) - 1)], *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 

@@ -1,5 +1,6 @@
 """The report on the handbooks, of a recipe's output made here."""
 
+import json
 import sys
 
 import pytest
@@ -59,12 +60,16 @@ def test_every_distance_has_a_group():
 
 def test_the_report_shows_table_curves_and_documents_and_keeps_findings(work, tmp_path, monkeypatch):
     (work / "table.md").write_text("# Handbooks\n\nthe table\n", encoding="utf-8")
+    words = [{"word": word, "pcxmi": value, "count": 7} for word, value in (("en", 0.5), ("▁du", 0.25), ("▁", 0.2))]
+    (work / "models" / "conditional-1" / "cxmi.unseen.json").write_text(json.dumps({"words": words}), encoding="utf-8")
     command = ["manuals", "--work", str(work), "--raw", str(work / "raw"), "--results", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", command)
     manuals.main()
     report = (tmp_path / "manuals.md").read_text(encoding="utf-8")
     assert "the table" in report and "| conditional | 75.0 (4) | 100.0 (2) | – | – | 100.0 (2) |" in report
     assert "one: du" in report and "other: Sie" in report
+    assert "unseen: words that gain" in report and "test: words that gain" not in report
+    assert "| conditional | du 0.25 (7) |" in report
     assert "| a \\| b | Dein Haus. | Haben Sie es? | Haben Sie ein Haus. |" in report
     assert (tmp_path / "manuals.png").stat().st_size > 0 and str(tmp_path) not in report
     monkeypatch.setattr(sys, "argv", [*command, "--leave-out", "one"])

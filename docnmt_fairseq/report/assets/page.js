@@ -61,7 +61,7 @@
     return head;
   };
   const textOf = (number, side) =>
-    sentences[number].querySelector(side === "source" ? ".source" : ".translation").textContent.replace("</s>", "").trim();
+    sentences[number].querySelector(side === "source" ? ".source" : ".translation").textContent.replace(/<\/s>|▁/g, "").trim();
 
   const sentenceTable = (word, measure, mean) => {
     const table = element("table"), body = element("tbody");
