@@ -150,7 +150,6 @@ class FileOutput:
         self._hash.update(_bytes_of(document))
         self.journal.documents += 1
         self.journal.bytes += len(content)
-        self.journal.source = self._hash.hexdigest()
 
     def save(self) -> None:
         """See :class:`Output`."""
@@ -158,6 +157,7 @@ class FileOutput:
             with _said(self.partial):
                 self._stream.flush()
                 os.fsync(self._stream.fileno())
+            self.journal.source = self._hash.hexdigest()
             atomic_write_bytes(self.journal_path, json.dumps(asdict(self.journal)).encode())
 
     def finish(self) -> None:

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from docnmt_fairseq import cli
-from docnmt_fairseq.translate import task, translator
+from docnmt_fairseq.translate import files, task, translator
 from tests.support.texts import Stub
 
 FORMATS = ("txt", "srt", "vtt", "html", "md", "po", "xlf", "docx", "en.gz")
@@ -209,6 +209,27 @@ def test_ctrl_c_leaves_nothing_under_the_name_and_says_how_to_go_on(command, tmp
     monkeypatch.setattr(Stub, "translate", interrupted)
     assert command("--input", tmp_path / "in", "--output", tmp_path / "out") == 130
     assert "--resume goes on after the last document" in caplog.text and not (tmp_path / "out").exists()
+
+
+def test_another_option_does_not_go_on_with_what_was_begun(command, tmp_path, capsys, monkeypatch):
+    class Interrupted(Stub):
+        throughput = "-"
+
+        def translate(self, documents, *arguments):
+            if documents[0][0] == "two":
+                raise KeyboardInterrupt
+            return super().translate(documents, *arguments)
+
+    (tmp_path / "in").write_text("one\n\ntwo\n")
+    monkeypatch.setattr(files, "TOGETHER", 1)
+    arguments = ["--input", tmp_path / "in", "--output", tmp_path / "out"]
+    with monkeypatch.context() as patched:
+        patched.setattr(translator.DocumentTranslator, "from_checkpoint", lambda *args, **options: Interrupted())
+        assert command(*arguments, "--beam", "4") == 130
+    assert command(*arguments, "--beam", "5", "--resume") == 2
+    assert "was begun with another --beam (4)" in capsys.readouterr().err
+    assert command(*arguments, "--beam", "4", "--resume", "--max-tokens", "100") == 0
+    assert (tmp_path / "out").read_text() == "ONE\n\nTWO\n"
 
 
 def test_standard_input_of_any_format(command, capsys, monkeypatch):

@@ -1,6 +1,7 @@
 """HTML pages (.html): text between tags; not a character of the tags changes."""
 
 import html
+import re
 from typing import Dict, Iterator, List, Optional, Sequence, Union
 
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
@@ -19,6 +20,7 @@ KEPT = frozenset((
     "code", "kbd", "samp", "var",
 ))  # fmt: skip
 RAW = frozenset(("script", "style", "textarea", "xmp", "iframe"))  # in which there are no tags
+UNTRANSLATED = re.compile(r"""\stranslate\s*=\s*["']?no["'\s>]""", re.IGNORECASE)
 
 
 @register("html")
@@ -81,8 +83,7 @@ def _is_kept(text: str, tag: Tag) -> bool:
     """Whether the inside of an element stays."""
     if tag.gap is not Gap.OPEN:
         return False
-    raw = text[tag.start : tag.end].lower()
-    return tag.name in KEPT or 'translate="no"' in raw or "translate='no'" in raw or "translate=no" in raw
+    return tag.name in KEPT or UNTRANSLATED.search(text, tag.start, tag.end) is not None
 
 
 def _ends(tags: Sequence[Tag]) -> Dict[int, int]:

@@ -15,6 +15,7 @@ class Text(Format):
     """A sentence a line; the document ends at an empty line, or with the file."""
 
     help = "a sentence a line, an empty line after each document, <p> after a paragraph; read bit by bit"
+    warned = 0  # the last line that was warned of
 
     def documents(self, stream: BinaryIO, name: str) -> Iterator[Document]:
         """See :class:`Format`."""
@@ -24,7 +25,7 @@ class Text(Format):
         ended = False
         for number, line in enumerate(lines_of(stream, name), start=1):
             if line and not (line.isascii() and line.isprintable()) and not normalise(line):
-                logger.warning(f"{name}:{number}: nothing of this line can be seen: taken as an empty line")
+                self._warn(name, number)
                 line = ""
             if ended and line:
                 yield Document(lines, _joined, first)
@@ -33,6 +34,12 @@ class Text(Format):
             ended = not line and not whole
         if lines:
             yield Document(lines, _joined, first)
+
+    def _warn(self, name: str, number: int) -> None:
+        """Says it once of each line, however often the file is read."""
+        if number > self.warned:
+            logger.warning(f"{name}:{number}: nothing of this line can be seen: taken as an empty line")
+            self.warned = number
 
 
 def _joined(lines: Sequence[str]) -> bytes:

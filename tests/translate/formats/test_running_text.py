@@ -1,7 +1,10 @@
 """Plain text: a sentence a line, and running text."""
 
+import io
+
 import pytest
 
+from docnmt_fairseq.translate.formats import FORMATS, Reading
 from tests.support.texts import WAYS, through
 
 TEXT = "  It was late. Dr. Ward went\nhome, and slept.\n\n\nThe next day\ncame. Late.\n\n* * *\n\nEnd"
@@ -38,9 +41,14 @@ def test_the_languages_rules_are_used():
     assert lines == ["Das war z. B. am 5. Mai.", "Gut."]
 
 
-def test_documents_of_lines():
+def test_documents_of_lines(caplog):
     text = "one\n<p>\ntwo\n\n\nthree\n\u200b\nfour\n"
     found, documents = through("text", text)
     assert found.decode() == "ONE\n<p>\nTWO\n\n\nTHREE\n\nFOUR\n"
     assert documents == [["one", "<p>", "two", "", ""], ["three", ""], ["four"]]
     assert len(through("text", text, empty_lines="paragraph")[1]) == 1
+    assert caplog.text.count("x.text:7: nothing of this line can be seen") == 2  # once a reading
+    reader = FORMATS["text"](Reading())
+    for _ in range(2):
+        list(reader.documents(io.BytesIO(text.encode()), "y"))
+    assert caplog.text.count("y:7: nothing") == 1
