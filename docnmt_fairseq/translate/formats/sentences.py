@@ -7,7 +7,8 @@ from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
-from docnmt_fairseq.translate.formats.units import CLOSING, Gap, Span, Unit, lay
+from docnmt_fairseq.translate.formats.laying import CLOSING, lay
+from docnmt_fairseq.translate.formats.units import Gap, Span, Unit
 
 Split = Callable[[str], List[str]]  # text to sentences, which one after the other are the text
 
@@ -68,19 +69,27 @@ def _sentences(unit: Unit, split: Split) -> Iterator[Sentence]:
     if not any(map(str.isalpha, text)):
         return
     parts = [spans[number + 1][0] for number, gap in enumerate(unit.gaps) if gap is Gap.PART]
-    readable = _without_holes(text, [spans[n + 1][0] for n, gap in enumerate(unit.gaps) if gap is Gap.OBJECT])
+    readable = _readable(text, spans, unit)
     for start, end in _limited(_spans(text, split), parts):
+        while start < end and not readable[start].strip():
+            start += 1
+        while start < end and not readable[end - 1].strip():
+            end -= 1
         shown = normalise("".join(readable[start:end]))
         if any(map(str.isalpha, shown)) and not is_mark(shown):
             yield Sentence(start, end, shown)
 
 
-def _without_holes(text: str, objects: Sequence[int]) -> List[str]:
-    """The characters of a text, without the space that an object leaves before punctuation."""
+def _readable(text: str, spans: Sequence[Span], unit: Unit) -> List[str]:
+    """The characters that the model is shown: "" for what belongs to an object, or would stand alone without it."""
     characters = list(text)
-    for place in objects:
-        if 0 < place < len(text) and text[place] in CLOSING and text[place - 1] == " ":
-            characters[place - 1] = ""
+    if Gap.OBJECT not in unit.gaps:
+        return characters
+    for (start, end), (first, last), gap in zip(spans, unit.cores(), [None, *unit.gaps]):
+        for place in (*range(start, start + first), *range(start + last, end)):
+            characters[place] = " " if text[place].isspace() else ""
+        if gap is Gap.OBJECT and start and first < last and text[start + first] in CLOSING:
+            characters[start - 1] = characters[start - 1].strip()
     return characters
 
 

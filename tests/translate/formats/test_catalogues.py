@@ -82,7 +82,7 @@ def test_messages_get_translations_and_keep_all_else(way):
 def test_messages_to_the_letter():
     found, (lines,) = through("po", PO)
     assert lines == [
-        "Hello, you have new mails.", "Read them now!", "<p>", "One file", "files", "<p>", "First line.", "Second.",
+        "Hello you have new mails.", "Read them now!", "<p>", "One file", "files", "<p>", "First line.", "Second.",
         "<p>", "Newer text",
     ]  # fmt: skip
     file = polib.pofile(found.decode())

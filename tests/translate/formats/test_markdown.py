@@ -77,7 +77,7 @@ def test_every_text_is_translated_once_and_nothing_else():
     found, (lines,) = through("markdown", PAGE)
     assert [line for line in lines if line != "<p>"] == [
         "The first head", "A paragraph of two bold words and a link here.", "Use now.",
-        "It costs 5 * 3, see or, snake_case_name.", "A quote goes on.", "First item goes on", "Second ref, gone",
+        "It costs 5 * 3, see or snake_case_name.", "A quote goes on.", "First item goes on", "Second ref, gone",
         "nested task", "Head a", "Head", "Cell | one", "Cell two", "Line one", "line two", "line three", "Under line",
         "The note & more.",
     ]  # fmt: skip

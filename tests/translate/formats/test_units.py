@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from docnmt_fairseq.translate.formats.laying import lay
 from docnmt_fairseq.translate.formats.sentences import Division
-from docnmt_fairseq.translate.formats.units import Gap, Unit, lay
+from docnmt_fairseq.translate.formats.units import Gap, Unit
 
 QUICK = settings(deadline=None, max_examples=50)
 WORDS = st.sampled_from(["a", "Haus,", "(sehr)", "don't", "zwei", "Wörter.", "3.5", "-", "हिन्दी", "…", "中文字。", "x"])
@@ -87,6 +88,16 @@ def test_every_piece_with_words_keeps_one_if_there_are_enough(pieces):
 )
 def test_examples(translation, pieces, gaps, wanted):
     assert lay(translation, pieces, gaps) == wanted
+
+
+def test_punctuation_of_objects_is_not_shown_and_stays():
+    # `a`, `b` (`c`): see `d`, and `e` now.
+    pieces = ["", ", ", " (", "): see ", ", and ", " now."]
+    division = Division([Unit(pieces, [Gap.OBJECT] * 5)], split)
+    assert division.lines == ["see and now."]
+    assert division.restore(["SIEHE UND JETZT."]) == [["", ", ", " (", "): SIEHE ", ", UND ", " JETZT."]]
+    assert division.restore([""]) == [["", ", ", " (", "): ", ",", ""]]
+    assert Division([Unit(["See ", "."], [Gap.OBJECT])], split).lines == ["See."]
 
 
 def split(text):
