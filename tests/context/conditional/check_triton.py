@@ -111,6 +111,18 @@ def test_walks_of_trees():
     compare_walks([13, 1, 6], [3, 1, 5], whole=True)
 
 
+def test_zeros_are_equal_whatever_their_sign():
+    """A query of zeros: of keys below zero the score is −0, which is no less than 0."""
+    layout = make_layout([1] * 13, [13])
+    _, keys, _ = tree_inputs(layout, HEADS, 16)
+    signs = torch.tensor([-1.0, 1.0])[torch.arange(len(keys)) % 2].view(-1, 1, 1)
+    keys, q = keys.abs() * signs, torch.zeros(13, HEADS, 16)
+    expected = KERNELS["torch"]().choose_in_tree(q.double(), keys, layout, keeping([3]))
+    found = KERNELS["triton"]().choose_in_tree(q.to(DEVICE), keys.float().to(DEVICE), layout.to(DEVICE), keeping([3]))
+    assert torch.equal(found.cpu(), expected)
+    assert expected.flatten(1).unique(dim=0).tolist() == [[0, 1, 2] * HEADS]
+
+
 def weights_of(inputs, layout, key, kernel, dropout=0.0):
     """What every token attends to with, [M, H, N]: the output with one-hot values."""
     one_hot = torch.eye(layout.tokens.total, inputs[0].size(-1), dtype=inputs[0].dtype, device=inputs[0].device)
