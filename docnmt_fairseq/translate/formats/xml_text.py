@@ -96,7 +96,8 @@ def parse_xml(content: bytes, name: str) -> etree._ElementTree:
     try:
         root = etree.fromstring(content, etree.XMLParser(**SAFE))
     except etree.XMLSyntaxError as error:
-        raise InputError.at(name, error.lineno or 1, f"not well-formed XML: {error.msg}") from error
+        reason = f"elements more than {DEEPEST} deep" if "Excessive depth" in error.msg else error.msg
+        raise InputError.at(name, error.lineno or 1, f"not well-formed XML: {reason}") from error
     except (ValueError, LookupError) as error:
         raise InputError(f"{name}: not well-formed XML: {error}") from error
     tree = root.getroottree()
