@@ -9,6 +9,7 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.corpus.files import partial_path
@@ -70,7 +71,7 @@ def put_together(target: Path, parts: Sequence[Path]) -> bool:
     """
     if not parts or not all(part.exists() for part in parts):
         return False
-    own = partial_path(target).with_name(f"{partial_path(target).name}.{os.getpid()}")
+    own = partial_path(target).with_name(f"{partial_path(target).name}.{token_hex(8)}")
     try:
         with open(own, "wb") as whole:
             for part in parts:
