@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import files
 from docnmt_fairseq.translate.files import translate_files
 from docnmt_fairseq.translate.jobs import Request, jobs_of
-from docnmt_fairseq.translate.shards import Shard, owners_of, part_path
+from docnmt_fairseq.translate.shards import Shard, owners_of, part_path, put_together
 from tests.support.texts import Stub
 
 TEXT = "".join(f"document {n}\nsecond line\n<p>\nthird\n\n" for n in range(20))
@@ -74,7 +75,7 @@ def test_what_a_crash_left_behind_the_last_whole_document_is_cut_off(folder):
     with pytest.raises(KeyboardInterrupt):
         run(folder, Failing(2))
     with open(folder / "out.partial", "a") as stream:
-        stream.write("half a li")
+        stream.write("half a li" * 1000)  # more than what is still to come
     run(folder, Stub(), resume=True)
     assert (folder / "out").read_text() == WANTED
 
@@ -241,6 +242,22 @@ def test_an_interrupted_shard_goes_on_and_parts_are_put_together_when_asked_agai
     assert run(folder, Stub(), shard=Shard(1, 2), resume=True) == []
     assert (folder / "out").read_bytes() == done and names(folder) == ["in", "out"]
     assert run(folder, Stub(), shard=Shard(2, 2), resume=True) == []
+
+
+def test_two_shards_that_end_at_once_write_the_same_file(tmp_path, monkeypatch):
+    parts = [part_path(tmp_path / "out", number, 2) for number in (1, 2)]
+    for part in parts:
+        part.write_text(f"{part.name}\n")
+    copy = shutil.copyfileobj
+
+    def overtaken(*arguments):
+        monkeypatch.setattr(shutil, "copyfileobj", copy)
+        assert put_together(tmp_path / "out", parts)  # the other shard, in the middle of this one's work
+        copy(*arguments)
+
+    monkeypatch.setattr(shutil, "copyfileobj", overtaken)
+    assert put_together(tmp_path / "out", parts)
+    assert (tmp_path / "out").read_text() == "out.shard-1-of-2\nout.shard-2-of-2\n" and names(tmp_path) == ["out"]
 
 
 @pytest.mark.parametrize(("number", "of"), [(0, 2), (3, 2), (1, 0)])
