@@ -16,6 +16,7 @@ other, are the translated file. Most formats hold one document a file, and say o
 is all there is to it.
 """
 
+import re
 from abc import ABC, abstractmethod
 from codecs import BOM_UTF8
 from dataclasses import dataclass
@@ -141,7 +142,7 @@ class WholeFile(Format):
             InputError: its library is not installed.
         """
         library = self.needs("sentencex")
-        language = self.reading.languages()[0]
+        language = re.split("[-_]", self.reading.languages()[0])[0].lower()  # it knows no regions
         return lambda text: library.segment(language, text)
 
     def needs(self, library: str) -> ModuleType:

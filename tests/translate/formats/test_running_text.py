@@ -37,8 +37,13 @@ def test_empty_lines_stay_where_they_are(way):
 
 
 def test_the_languages_rules_are_used():
-    _, (lines,) = through("running", "Das war z. B. am 5. Mai. Gut.", languages=lambda: ("de", "en"))
-    assert lines == ["Das war z. B. am 5. Mai.", "Gut."]
+    for language in ("de", "de-AT", "DE_ch"):
+        _, (lines,) = through(
+            "running", "Das war z. B. am 5. Mai. Gut.", languages=lambda language=language: (language, "en")
+        )
+        assert lines == ["Das war z. B. am 5. Mai.", "Gut."]
+    _, (lines,) = through("running", "Es war so. Gut.", languages=lambda: ("unknown", "en"))
+    assert lines == ["Es war so.", "Gut."]
 
 
 def test_documents_of_lines(caplog):
