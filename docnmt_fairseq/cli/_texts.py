@@ -12,7 +12,7 @@ from docnmt_fairseq.translate.jobs import STANDARD, Request
 from docnmt_fairseq.translate.shards import Shard
 
 # Options that translations do not depend on: what was begun with one of them goes on with another.
-FREE = ("input", "output", "pattern", "force", "resume", "shards", "shard", "max_tokens", "cpu", "fp16")
+FREE = ("input", "output", "pattern", "force", "resume", "shards", "shard", "max_tokens", "cpu")
 INSIDE = ("command", "run", "quiet")  # no options, but how the command is run
 
 

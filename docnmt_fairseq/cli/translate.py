@@ -3,7 +3,8 @@
 Plain text is a sentence a line; an empty line ends a document, a line <p> a paragraph. Of other formats (subtitles,
 Markdown, HTML, Word, gettext, XLIFF; running text with --split) the text is found, divided into sentences, and laid
 back; each file is one document. What docnmt prepare did to the text of the model is done to it and undone:
-normalisation, tokenisation, truecasing, subwords. The translations are those of fairseq-generate. Works with models of
+normalisation, tokenisation, truecasing, subwords. The translations are those of fairseq-generate, only that --max-len-a
+is of each sentence's own length. Works with models of
 document_translation, concatenated_translation and fairseq's own translation.
 """
 
@@ -15,6 +16,7 @@ from typing import Any, Dict, Optional, Sequence
 
 from docnmt_fairseq.cli._texts import add_text_arguments, request_of, settings_of
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.files import ALL, Translator, translate_files
 from docnmt_fairseq.translate.jobs import Job, jobs_of
 
@@ -52,7 +54,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-len-a", type=float, metavar="A", help="a translation has at most A x + B tokens (default: 0) ..."
     )
     search.add_argument("--max-len-b", type=int, metavar="B", help="... for x of the source (default: 200)")
+    search.add_argument("--min-len", type=int, metavar="N", help="a translation has at least N tokens (default: 1)")
+    search.add_argument("--unkpen", type=float, metavar="X", help="above 0: fewer unknown words (default: 0)")
     search.add_argument("--no-repeat-ngram-size", type=int, metavar="N", help="no N-gram comes twice in a sentence")
+    search.add_argument("--unnormalized", action="store_true", default=None, help="scores are sums, not means")
+    search.add_argument("--sampling", action="store_true", default=None, help="draw translations, by --seed")
+    search.add_argument("--sampling-topk", type=int, metavar="N", help="draw among the N most probable tokens")
+    search.add_argument(
+        "--sampling-topp", type=float, metavar="P", help="draw among the tokens that are most probable, P together"
+    )
+    search.add_argument("--temperature", type=float, metavar="X", help="above 1: flatter probabilities (default: 1)")
+    search.add_argument(
+        "--nbest", type=int, metavar="N", help="translations of every sentence, written as by --scores (default: 1)"
+    )
+    search.add_argument(
+        "--scores",
+        action="store_true",
+        help="beside OUTPUT write OUTPUT.scores.tsv: line, rank, score and text of every translation",
+    )
 
     view = parser.add_argument_group("documents", "default: as the model was trained")
     view.add_argument(
@@ -61,7 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="none: every sentence by itself; shuffled: among sentences of other documents, to see what context is "
         "worth to a model",
     )
-    view.add_argument("--seed", type=int, default=1, metavar="N", help="of --context shuffled (default: 1)")
+    view.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="of --context shuffled and --sampling (default: 1)"
+    )
     view.add_argument("--max-document-sentences", type=int, metavar="N", help="longer documents go in pieces; 0: never")
     view.add_argument("--max-document-tokens", type=int, metavar="N", help="the same, in tokens")
     view.add_argument("--context-overlap", type=int, metavar="K", help="sentences that a piece sees of the one before")
@@ -72,24 +93,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-tokens", type=int, default=12000, metavar="N", help="source tokens of a batch (default: 12000)"
     )
     machine.add_argument("--cpu", action="store_true", help="use no GPU")
-    machine.add_argument("--fp16", action="store_true", help="half precision on the GPU")
+    precision = machine.add_mutually_exclusive_group()
+    precision.add_argument(
+        "--precision",
+        choices=("float32", "bf16", "fp16", "int8"),
+        default="float32",
+        help="of matrix products: bf16 and int8 on a CPU, bf16 and fp16 on a GPU (default: float32)",
+    )
+    precision.add_argument("--fp16", dest="precision", action="store_const", const="fp16", help="--precision fp16")
 
 
 def run(args: argparse.Namespace) -> Optional[int]:
     """Translates, then logs how fast it was."""
-    for option, least in (("max_tokens", 1), ("beam", 1), ("max_len_b", 1), ("no_repeat_ngram_size", 0)):
-        value = getattr(args, option)
-        if value is not None and value < least:
-            raise InputError(f"--{option.replace('_', '-')} {value}: at least {least}")
-    request = request_of(args)
-    jobs = jobs_of(request)
+    if args.max_tokens < 1:
+        raise InputError(f"--max-tokens {args.max_tokens}: at least 1")
+    search = SearchOptions(**_given(args, SearchOptions))
+    search.check()
+    scores = args.scores or search.nbest > 1
+    if scores and args.output is None:
+        raise InputError("--scores, --nbest: need --output, beside which they are written")
+    jobs = jobs_of(request_of(args))
     if not jobs:
         return None
     from tqdm import tqdm
 
     from docnmt_fairseq.translate.false_context import ShuffledContext
     from docnmt_fairseq.translate.task import DocumentView
-    from docnmt_fairseq.translate.translator import DocumentTranslator, SearchOptions
+    from docnmt_fairseq.translate.translator import DocumentTranslator
 
     view = _given(args, DocumentView)
     false = view.get("context") == SHUFFLED
@@ -99,17 +129,20 @@ def run(args: argparse.Namespace) -> Optional[int]:
         *args.path.split(":"),
         data=args.data,
         view=DocumentView(**view),
-        search=SearchOptions(**_given(args, SearchOptions)),
+        search=search,
         max_tokens=args.max_tokens,
         cpu=args.cpu,
-        fp16=args.fp16,
+        precision=args.precision,
     )
     total = sum(job.sentences for job in jobs) or None  # that of standard input is not known
     with tqdm(total=total, desc="translate", unit=" sentences", disable=None) as progress:
         shown: Translator = ShuffledContext(translator, args.seed) if false else translator
-        options = {"resume": args.resume, "settings": settings_of(args), "together": ALL if false else None}
+        together = ALL if false else None
         try:
-            translate_files(jobs, shown, args.empty_lines, progress.update, **options)
+            translate_files(
+                jobs, shown, args.empty_lines, progress.update, scores,
+                resume=args.resume, settings=settings_of(args), together=together,
+            )  # fmt: skip
         except KeyboardInterrupt:
             progress.close()
             logger.info(_interrupted(jobs))

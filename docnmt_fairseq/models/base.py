@@ -203,6 +203,14 @@ def takes_layout(model: BaseFairseqModel) -> bool:
     return getattr(model, "takes_layout", False)
 
 
+def check_together(models: Sequence[BaseFairseqModel]) -> bool:
+    """Whether the models of an ensemble look across sentences; :class:`InputError` if only some do."""
+    takers = [takes_layout(model) for model in models]
+    if any(takers) and not all(takers):
+        raise InputError("--path: an ensemble of models with and without document context is not supported")
+    return all(takers)
+
+
 def for_model(model: BaseFairseqModel, sample: Dict[str, Any]) -> Dict[str, Any]:
     """The batch as the model takes it."""
     if takes_layout(model) or "net_input" not in sample:

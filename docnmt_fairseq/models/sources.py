@@ -1,8 +1,9 @@
 """What a decoder may look at of a batch: :class:`Sources`, made by an encoder."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
@@ -14,6 +15,7 @@ from docnmt_fairseq.multisource.source_states import SourceStates
 EncoderOut = Dict[str, List[Any]]  # fairseq's; ours holds a Sources under this name
 SOURCES = "sources"
 SENTINEL = "sentinel"  # the name of what attention is given that goes to no source
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class Sources:
         states: [N, d] packed final states of the encoder, of all rows of the batch.
         layout: the batch.
         of_sentences: the states of every source that decoded sentences see, the main one first.
-        sentences: [S'] the decoded sentences that are left; None: all.
+        taken: [S] which of the batch's decoded sentences these are; None: all.
+        sentences: [S'] which of them are left; None: all.
         row_sentence: [B] which of these each hypothesis is of; None: each has one.
         previous: what stands before the sentences that are left.
     """
@@ -72,10 +75,12 @@ class Sources:
     states: Tensor
     layout: DocumentLayout
     of_sentences: List[SourceStates]
+    taken: Optional[np.ndarray] = None
     sentences: Optional[Tensor] = None
     row_sentence: Optional[Tensor] = None
     previous: Optional[PreviousTargets] = None
-    _once: Dict[nn.Module, Any] = field(default_factory=dict)  # shared by all that are made of these sources
+    _of_batch: Dict[nn.Module, Any] = field(default_factory=dict)  # shared by all that are made of these sources
+    _once: Dict[nn.Module, List[Tensor]] = field(default_factory=dict)  # shared by those of the same sentences
     _left: Dict[nn.Module, List[Tensor]] = field(default_factory=dict)  # of the sentences that are left
 
     @classmethod
@@ -86,7 +91,17 @@ class Sources:
     @property
     def left(self) -> int:
         """How many sentences are left."""
-        return self.layout.decoded_tokens.rows if self.sentences is None else len(self.sentences)
+        if self.sentences is not None:
+            return len(self.sentences)
+        return self.layout.decoded_tokens.rows if self.taken is None else len(self.taken)
+
+    def taking(self, sentences: np.ndarray) -> "Sources":
+        """The sources of some of the batch's decoded sentences [S], by their numbers."""
+        return replace(self, taken=sentences, sentences=None, row_sentence=None, previous=None, _once={}, _left={})
+
+    def padded(self) -> Tuple[Tensor, Tensor]:
+        """The main source's states [S, n, d] and their padding [S, n], of all sentences that are taken."""
+        return self.of_sentences[0].padded(self.layout, self.taken)
 
     def all_states(self, names: Sequence[str]) -> List[Tensor]:
         """The states of every source, [M_k, d_k] each.
@@ -104,14 +119,15 @@ class Sources:
             )
         return [source.states for source in self.of_sentences]
 
-    def per_batch(self, owner: nn.Module, make: Callable[[], Tensor]) -> Tensor:
+    def per_batch(self, owner: nn.Module, make: Callable[[], T]) -> T:
         """What ``owner`` computes once a batch."""
-        if owner not in self._once:
-            self._once[owner] = make()
-        return self._once[owner]
+        if owner not in self._of_batch:
+            self._of_batch[owner] = make()
+        found: T = self._of_batch[owner]
+        return found
 
     def per_sentence(self, owner: nn.Module, make: Callable[[], List[Tensor]]) -> List[Tensor]:
-        """What ``owner`` computes once of every decoded sentence, [S, ...] each; here [S', ...] of those left."""
+        """What ``owner`` computes once of every sentence, [S, ...] each; here [S', ...] of those left."""
         if owner not in self._once:
             self._once[owner] = make()
         if self.sentences is None:
@@ -123,7 +139,8 @@ class Sources:
     def row_document(self) -> Tensor:
         """The document of every hypothesis, [B]."""
         documents = self.layout.plan(DocumentOfRows())
-        for index in (self.sentences, self.row_sentence):
+        taken = None if self.taken is None else self.layout.index(self.taken)
+        for index in (taken, self.sentences, self.row_sentence):
             documents = documents if index is None else documents.index_select(0, index)
         return documents
 

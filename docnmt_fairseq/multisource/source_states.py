@@ -1,12 +1,13 @@
 """The states of one source, and which of them each decoded sentence sees."""
 
 from dataclasses import dataclass, replace
-from typing import List, Tuple
+from typing import List, Optional, Tuple
 
+import numpy as np
 from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.batch.sources import Padded, SourceKey
+from docnmt_fairseq.batch.sources import Padded, PaddedRows, SourceKey
 from docnmt_fairseq.layers.summation import rows_of
 
 
@@ -26,17 +27,27 @@ class SourceStates:
         """Other values [M, w] of the same states."""
         return replace(self, states=states)
 
-    def padded(self, layout: DocumentLayout) -> Tuple[Tensor, Tensor]:
-        """The states [S, n, d_k] of all decoded sentences padded together, n at least 1, and the padding [S, n].
+    def padded(self, layout: DocumentLayout, sentences: Optional[np.ndarray] = None) -> Tuple[Tensor, Tensor]:
+        """The states [S, n, d_k] of decoded sentences padded together, n at least 1, and the padding [S, n].
 
         Padding is True; what stands there is some state or zero, and must be masked by whoever attends.
+
+        Args:
+            layout: the batch.
+            sentences: which of them, None: all.
         """
-        plan = layout.plan(Padded(self.rows))
+        if sentences is None:
+            plan = layout.plan(Padded(self.rows))
+        else:
+            plan = PaddedRows(*map(layout.index, layout.plan(self.rows).block(sentences)))
         return lookup(self.states, plan.index), plan.padding
 
 
 def padded_sources(
-    sources: List[SourceStates], projected: List[Tensor], layout: DocumentLayout
+    sources: List[SourceStates],
+    projected: List[Tensor],
+    layout: DocumentLayout,
+    sentences: Optional[np.ndarray] = None,
 ) -> Tuple[List[Tensor], List[Tensor]]:
     """What is attended to of every source, [S, n_k, w_k], and the paddings [S, n_k], for a search.
 
@@ -44,8 +55,9 @@ def padded_sources(
         sources: their states, whose rows say who sees what.
         projected: [M_k, w_k] what is attended to of these states.
         layout: the batch.
+        sentences: which decoded sentences are meant, None: all.
     """
-    padded = [source.with_states(states).padded(layout) for source, states in zip(sources, projected)]
+    padded = [source.with_states(states).padded(layout, sentences) for source, states in zip(sources, projected)]
     return [states for states, _ in padded], [padding for _, padding in padded]
 
 

@@ -22,11 +22,12 @@ def translate(data: Path, source: Path, checkpoint: Path, output: Path, context:
     Raises:
         InputError: a sentence that is too long, a text of one document.
     """
+    from docnmt_fairseq.search.options import SearchOptions
     from docnmt_fairseq.translate.false_context import ShuffledContext
     from docnmt_fairseq.translate.files import ALL, EMPTY_LINES, translate_files
     from docnmt_fairseq.translate.jobs import Request, jobs_of
     from docnmt_fairseq.translate.task import DocumentView
-    from docnmt_fairseq.translate.translator import DocumentTranslator, SearchOptions
+    from docnmt_fairseq.translate.translator import DocumentTranslator
 
     view, search = DocumentView(None if context == SHUFFLED else context), SearchOptions(**SEARCH)
     translator = DocumentTranslator.from_checkpoint(

@@ -166,15 +166,24 @@ class ConcatenatedTranslationTask(DocumentsTask):
         if prefix_tokens is not None:
             raise InputError("--prefix-size: not supported with --concatenate-target over 1")
         hypotheses = super().inference_step(generator, models, sample, constraints=constraints)
-        symbol = str(self.view("break_symbol"))
-        self._count_breaks(sample["net_input"]["src_tokens"], hypotheses, symbol)
-        number = self.tgt_dict.index(symbol)
+        number = self.tgt_dict.index(str(self.view("break_symbol")))
         if sample.get("target") is not None:
             rows = [row[last_sentence_start(row, number) :] for row in sample["target"]]
             sample["target"] = collate_tokens([row[row.ne(self.tgt_dict.pad())] for row in rows], self.tgt_dict.pad())
         normalised = getattr(generator, "normalize_scores", True)  # a rescoring of the reference always is
         penalty = getattr(generator, "len_penalty", 1.0) if normalised else None
-        return [[keep_last_sentence(one, number, penalty) for one in several] for several in hypotheses]
+        return self.of_sentences(sample["net_input"]["src_tokens"], hypotheses, penalty)
+
+    def of_sentences(
+        self, src_tokens: torch.Tensor, hypotheses: List[List[Hypothesis]], len_penalty: Optional[float]
+    ) -> List[List[Hypothesis]]:
+        """The hypotheses of the sentences themselves, from those of windows [S, m]."""
+        if self.window[1] == 1:
+            return hypotheses
+        symbol = str(self.view("break_symbol"))
+        self._count_breaks(src_tokens, hypotheses, symbol)
+        number = self.tgt_dict.index(symbol)
+        return [[keep_last_sentence(one, number, len_penalty) for one in several] for several in hypotheses]
 
     def _count_breaks(self, src_tokens: torch.Tensor, hypotheses: List[List[Hypothesis]], symbol: str) -> None:
         """Counts the best hypotheses that have other breaks than their source has, and warns each time they doubled."""

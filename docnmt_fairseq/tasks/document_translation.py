@@ -27,7 +27,7 @@ from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.interactive import OpenBatch, OpenDocument
 from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.base import for_model, takes_layout
+from docnmt_fairseq.models.base import check_together, for_model, takes_layout
 from docnmt_fairseq.models.extra_sources_config import ExtraSourceOptions
 from docnmt_fairseq.options import take_old_names
 from docnmt_fairseq.search.rounds import Hypotheses, translate_in_rounds, with_target_context
@@ -239,11 +239,8 @@ class DocumentTranslationTask(DocumentsTask):
         constraints: Optional[torch.Tensor] = None,
     ) -> Hypotheses:
         """The hypotheses of a batch, completing what fairseq-interactive left of it."""
-        takers = [takes_layout(model) for model in models]
-        if any(takers) and not all(takers):
-            raise InputError("--path: an ensemble of models with and without document context is not supported")
         typed: Optional[OpenBatch] = None
-        if all(takers) and "layout" not in sample["net_input"]:
+        if check_together(models) and "layout" not in sample["net_input"]:
             typed = self.open_document.batch_of(sample["net_input"]["src_lengths"])
             sample["net_input"]["layout"] = typed.layout
 

@@ -21,6 +21,7 @@ from omegaconf import II
 from torch import Tensor
 
 from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
+from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.data.index import DocumentIndex, Lines, read_index
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.errors import InputError
@@ -159,6 +160,18 @@ class DocumentsTask(TranslationTask):
         """
         together = LinesInMemory(lines)
         return self._dataset(together, None, index_of(together, self.paragraph_symbols()[0]))
+
+    def of_sentences(
+        self, src_tokens: Tensor, hypotheses: List[List[Hypothesis]], len_penalty: Optional[float]
+    ) -> List[List[Hypothesis]]:
+        """The hypotheses of the sentences themselves, from those that a search gives of a batch's rows.
+
+        Args:
+            src_tokens: [S, m] of the rows.
+            hypotheses: of each row.
+            len_penalty: exponent of the length that scores are divided by; None: they are not.
+        """
+        return hypotheses
 
     def train_step(
         self, sample: Dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion, *args: Any, **kwargs: Any

@@ -6,7 +6,7 @@ what it gains, and more if false context leads it astray.
 """
 
 import logging
-from typing import Callable, List, Sequence
+from typing import Any, Callable, List, Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
 from docnmt_fairseq.translate.files import Translator
+from docnmt_fairseq.translate.lines import TranslatedLine
 
 ROUNDS = 100  # of moving what still stands beside a sentence of its own document
 
@@ -48,6 +49,31 @@ class ShuffledContext:
         Raises:
             InputError: all texts together are one document.
         """
+        return self._restored(self.translator.translate, documents, names, empty_lines, progress)
+
+    def translate_lines(
+        self,
+        documents: Sequence[Sequence[str]],
+        names: Sequence[str],
+        empty_lines: str,
+        progress: Callable[[int], object],
+    ) -> List[List[TranslatedLine]]:
+        """See :meth:`~docnmt_fairseq.translate.translator.DocumentTranslator.translate_lines`.
+
+        Raises:
+            InputError: all texts together are one document.
+        """
+        return self._restored(self.translator.translate_lines, documents, names, empty_lines, progress)
+
+    def _restored(
+        self,
+        translate: Callable[..., List[List[Any]]],
+        documents: Sequence[Sequence[str]],
+        names: Sequence[str],
+        empty_lines: str,
+        progress: Callable[[int], object],
+    ) -> List[List[Any]]:
+        """What ``translate`` gives of every sentence among others, in the sentence's place."""
         places = [(i, j) for i, lines in enumerate(documents) for j, line in enumerate(lines) if _is_sentence(line)]
         owners = owners_of(documents, empty_lines)
         order = among_others(owners, self.seed)
@@ -55,7 +81,7 @@ class ShuffledContext:
         for (i, j), sentence in zip(places, order):
             from_text, from_line = places[sentence]
             shown[i][j] = documents[from_text][from_line]
-        translations = self.translator.translate(shown, names, empty_lines, progress)
+        translations = translate(shown, names, empty_lines, progress)
         restored = [list(lines) for lines in translations]
         for (i, j), sentence in zip(places, order):
             to_text, to_line = places[sentence]

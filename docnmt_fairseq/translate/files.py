@@ -4,16 +4,20 @@ import math
 from dataclasses import dataclass
 from itertools import chain, groupby, islice
 from operator import attrgetter
-from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Protocol, Sequence
+from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Protocol, Sequence, Union
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats import Document
 from docnmt_fairseq.translate.jobs import Job
+from docnmt_fairseq.translate.lines import TranslatedLine
 from docnmt_fairseq.translate.output import Output
 
 EMPTY_LINES = ("document", "paragraph")  # what they end
 TOGETHER = 4_000  # sentences that are translated together; what is lost at most when the work is interrupted
 ALL = math.inf
+HEADER = "line\trank\tscore\ttranslation\n"  # of a table of scores
+
+Line = Union[str, TranslatedLine]  # the best translation, or all of them
 
 NO_SETTINGS: Mapping[str, str] = {}
 
@@ -29,6 +33,15 @@ class Translator(Protocol):
         progress: Callable[[int], object],
     ) -> List[List[str]]:
         """The translations, a line for each line."""
+
+    def translate_lines(
+        self,
+        documents: Sequence[Sequence[str]],
+        names: Sequence[str],
+        empty_lines: str,
+        progress: Callable[[int], object],
+    ) -> List[List[TranslatedLine]]:
+        """Every line with its translations and their scores."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,7 @@ def translate_files(
     translator: Translator,
     empty_lines: str,
     progress: Callable[[int], object],
+    scores: bool = False,
     *,
     resume: bool = False,
     settings: Mapping[str, str] = NO_SETTINGS,
@@ -60,6 +74,7 @@ def translate_files(
         jobs: what to do.
         translator: does it.
         empty_lines, progress: see :meth:`~docnmt_fairseq.translate.translator.DocumentTranslator.translate`.
+        scores: beside each translation write a table of all that the search gives of its lines, with scores.
         resume: go on where the translation of a file was interrupted.
         settings: that the translations depend on; what was begun with others is not gone on with.
         together: sentences that are translated together, whole documents of them; None: :data:`TOGETHER`.
@@ -67,10 +82,10 @@ def translate_files(
     Raises:
         InputError: a sentence that is too long, a file that cannot be written; what was finished before stays.
     """
-    steps = _Steps(jobs, settings, resume)
+    steps = _Steps(jobs, settings, resume, scores)
     try:
         for group in _groups(steps, TOGETHER if together is None else together):
-            _translate(group, translator, empty_lines, progress)
+            _translate(group, translator, empty_lines, progress, scores)
     finally:
         steps.stop()
 
@@ -79,16 +94,16 @@ class _Steps:
     """The documents of all jobs, and the ends of the files.
 
     Args:
-        jobs, settings, resume: see :func:`translate_files`.
+        jobs, settings, resume, scores: see :func:`translate_files`.
     """
 
-    def __init__(self, jobs: Iterable[Job], settings: Mapping[str, str], resume: bool):
-        self.jobs, self.settings, self.resume = jobs, settings, resume
+    def __init__(self, jobs: Iterable[Job], settings: Mapping[str, str], resume: bool, scores: bool):
+        self.jobs, self.settings, self.resume, self.scores = jobs, settings, resume, scores
         self.open: List[Output] = []
 
     def __iter__(self) -> Iterator[_Step]:
         for job in self.jobs:
-            output = job.output(self.settings, self.resume)
+            output = job.output(self.settings, self.resume, self.scores)
             self.open = [*(other for other in self.open if not other.finished), output]
             for document in output.remaining(job.documents()):
                 yield _Step(job, output, document)
@@ -115,24 +130,42 @@ def _groups(steps: Iterable[_Step], together: float) -> Iterator[List[_Step]]:
 
 
 def _translate(
-    group: Sequence[_Step], translator: Translator, empty_lines: str, progress: Callable[[int], object]
+    group: Sequence[_Step],
+    translator: Translator,
+    empty_lines: str,
+    progress: Callable[[int], object],
+    scores: bool,
 ) -> None:
     """Translates and writes some documents; those of one file are one text."""
     texts = [list(steps) for _, steps in groupby((step for step in group if step.document), attrgetter("job"))]
     names = [_Name(steps[0].job.name) for steps in texts]
     lines = [[line for step in steps for line in _lines(step)] for steps in texts]
+    translate: Callable[..., Sequence[Sequence[Line]]] = translator.translate_lines if scores else translator.translate
     try:
-        found = iter(chain.from_iterable(translator.translate(lines, names, empty_lines, progress)))
+        found = chain.from_iterable(translate(lines, names, empty_lines, progress))
     except InputError as error:
         raise _placed(error, names, texts, lines) from error
     for step in group:
         if step.document is not None:
-            step.output.add(step.document, step.document.finish(list(islice(found, len(step.document.lines)))))
+            _write(step, step.document, list(islice(found, len(step.document.lines))))
         else:
             step.output.finish()
             step.job.finish()
     if group:
         group[-1].output.save()
+
+
+def _write(step: _Step, document: Document, lines: Sequence[Line]) -> None:
+    """Writes a document, with the table of its lines' scores where they have some."""
+    content = document.finish([line if isinstance(line, str) else line.text for line in lines])
+    table = "" if document.first_line not in (None, 1) or step.job.first else HEADER
+    for number, line in enumerate(lines, start=document.first_line or 1):
+        if not isinstance(line, str):
+            table += "".join(
+                f"{number}\t{rank}\t{one.score:.6f}\t{one.text}\n"
+                for rank, one in enumerate(line.translations, start=1)
+            )
+    step.output.add(document, content, table.encode())
 
 
 def _lines(step: _Step) -> List[str]:

@@ -60,22 +60,32 @@ class Job:
         with _opened(self.source) as stream:
             yield from islice(self.format.documents(stream, self.name), self.first, self.end)
 
-    def output(self, settings: Mapping[str, str], resume: bool) -> Output:
+    def output(self, settings: Mapping[str, str], resume: bool, scores: bool = False) -> Output:
         """Where the translation goes.
 
         Args:
             settings: that it depends on.
             resume: go on where the translation was interrupted.
+            scores: also to a table of scores beside it.
 
         Raises:
             InputError: it was begun with other settings.
         """
-        return StandardOutput() if self.target is None else FileOutput(self.target, settings, resume)
+        if self.target is None:
+            return StandardOutput()
+        return FileOutput(self.target, settings, resume, [table_of(self.target)] if scores else [])
 
     def finish(self) -> None:
-        """Puts the file together, if this was its last part."""
+        """Puts the file together, and the table of its scores, if this was its last part."""
+        if self.whole is not None:
+            put_together(table_of(self.whole), list(map(table_of, self.parts)))
         if self.whole is not None and put_together(self.whole, self.parts):
             logger.info(f"{self.whole}: put together from its {len(self.parts)} parts")
+
+
+def table_of(target: Path) -> Path:
+    """The file of a translation's scores, beside it."""
+    return target.with_name(f"{target.name}.scores.tsv")
 
 
 def _opened(source: Path) -> ContextManager[BinaryIO]:

@@ -11,7 +11,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO, Iterator, Mapping, Optional, Protocol
+from typing import BinaryIO, Iterator, List, Mapping, Optional, Protocol, Sequence
 
 from docnmt_fairseq.corpus.files import atomic_write_bytes, partial_path
 from docnmt_fairseq.errors import InputError
@@ -24,13 +24,13 @@ class Journal:
 
     Attributes:
         documents: their number.
-        bytes: of their translations.
+        bytes: of their translations, and of what is written beside these.
         source: hash of their lines.
         settings: that the translations depend on.
     """
 
     documents: int
-    bytes: int
+    bytes: List[int]
     source: str
     settings: Mapping[str, str]
 
@@ -47,8 +47,8 @@ class Output(Protocol):
     def remaining(self, documents: Iterator[Document]) -> Iterator[Document]:
         """Those that are not translated yet."""
 
-    def add(self, document: Document, content: bytes) -> None:
-        """Writes the next document."""
+    def add(self, document: Document, *contents: bytes) -> None:
+        """Writes the next document, and what is written beside it."""
 
     def save(self) -> None:
         """Makes sure that what was added survives."""
@@ -69,14 +69,14 @@ class StandardOutput:
         """See :class:`Output`."""
         return documents
 
-    def add(self, document: Document, content: bytes) -> None:
+    def add(self, document: Document, *contents: bytes) -> None:
         """See :class:`Output`.
 
         Raises:
             InputError: nobody reads it any more.
         """
         try:
-            sys.stdout.buffer.write(content)
+            sys.stdout.buffer.write(contents[0])
             sys.stdout.buffer.flush()
         except OSError as error:
             raise InputError(f"standard output: cannot be written: {error.strerror}") from error
@@ -92,22 +92,25 @@ class StandardOutput:
 
 
 class FileOutput:
-    """A file.
+    """A file, and perhaps others beside it.
 
     Args:
         target: its name.
         settings: that the translations depend on.
         resume: go on with what was translated before.
+        beside: the names of the others.
 
     Raises:
         InputError: it was begun with other settings.
     """
 
-    def __init__(self, target: Path, settings: Mapping[str, str], resume: bool):
-        self.target, self.partial, self.journal_path = target, partial_path(target), journal_path(target)
-        self.journal = Journal(0, 0, "", dict(settings))
+    def __init__(self, target: Path, settings: Mapping[str, str], resume: bool, beside: Sequence[Path] = ()):
+        self.target, self.journal_path = target, journal_path(target)
+        self.targets = [target, *beside]
+        self.partials = list(map(partial_path, self.targets))
+        self.journal = Journal(0, [0 for _ in self.targets], "", dict(settings))
         self._hash = hashlib.sha256()
-        self._stream: Optional[BinaryIO] = None
+        self._streams: List[BinaryIO] = []
         self.finished = False
         found = read_journal(target) if resume else None
         if found is not None:
@@ -116,7 +119,7 @@ class FileOutput:
             )
             if other:
                 raise InputError(
-                    f"--resume: {self.partial} was begun with another --{other[0]} "
+                    f"--resume: {self.partials[0]} was begun with another --{other[0]} "
                     f"({found.settings.get(other[0], 'none')}); give the same, or begin anew with --force"
                 )
             self.journal = found
@@ -133,58 +136,69 @@ class FileOutput:
                 self._hash.update(_bytes_of(document))
         if self.journal.documents and self._hash.hexdigest() != self.journal.source:
             raise InputError(
-                f"--resume: the text of {self.partial} was another one up to where it goes on; begin anew with --force"
+                f"--resume: the text of {self.partials[0]} was another one up to where it goes on; --force begins anew"
             )
         return documents
 
-    def add(self, document: Document, content: bytes) -> None:
+    def add(self, document: Document, *contents: bytes) -> None:
         """See :class:`Output`.
 
         Raises:
             InputError: the file cannot be written.
         """
-        with _said(self.partial):
-            if self._stream is None:
-                self._stream = self._opened()
-            self._stream.write(content)
+        with _said(self.partials[0]):
+            self._open()
+            for stream, content in zip(self._streams, contents):
+                stream.write(content)
         self._hash.update(_bytes_of(document))
         self.journal.documents += 1
-        self.journal.bytes += len(content)
+        self.journal.bytes = [size + len(content) for size, content in zip(self.journal.bytes, contents)]
 
     def save(self) -> None:
         """See :class:`Output`."""
-        if self._stream is not None:
-            with _said(self.partial):
-                self._stream.flush()
-                os.fsync(self._stream.fileno())
+        if self._streams:
+            with _said(self.partials[0]):
+                for stream in self._streams:
+                    stream.flush()
+                    os.fsync(stream.fileno())
             self.journal.source = self._hash.hexdigest()
             atomic_write_bytes(self.journal_path, json.dumps(asdict(self.journal)).encode())
 
     def finish(self) -> None:
         """See :class:`Output`."""
         with _said(self.target):
-            (self._stream or self._opened()).close()
-            os.replace(self.partial, self.target)
+            self._open()
+            self._close()
+            for partial, target in reversed(list(zip(self.partials, self.targets))):
+                os.replace(partial, target)
             self.journal_path.unlink(missing_ok=True)
-        self._stream, self.finished = None, True
+        self.finished = True
 
     def stop(self) -> None:
         """See :class:`Output`."""
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
-            if not self.journal_path.exists():  # nothing in it can be gone on with
-                self.partial.unlink(missing_ok=True)
+        if self._streams:
+            self._close()
+            if not self.journal_path.exists():  # nothing in them can be gone on with
+                for partial in self.partials:
+                    partial.unlink(missing_ok=True)
 
-    def _opened(self) -> BinaryIO:
-        """The unfinished file, cut off behind the last document that is known to be whole."""
-        self.partial.parent.mkdir(parents=True, exist_ok=True)
+    def _open(self) -> None:
+        """Opens the unfinished files, cut off behind the last document that is known to be whole."""
+        if self._streams:
+            return
+        self.target.parent.mkdir(parents=True, exist_ok=True)
         if not self.journal.documents:
             self.journal_path.unlink(missing_ok=True)
-        stream = open(self.partial, "r+b" if self.journal.documents else "wb")  # noqa: SIM115  (finish or stop closes it)
-        stream.truncate(self.journal.bytes)
-        stream.seek(self.journal.bytes)
-        return stream
+        for partial, size in zip(self.partials, self.journal.bytes):
+            stream = open(partial, "r+b" if self.journal.documents else "wb")  # noqa: SIM115  (finish or stop closes it)
+            self._streams.append(stream)
+            stream.truncate(size)
+            stream.seek(size)
+
+    def _close(self) -> None:
+        for stream in self._streams:
+            stream.close()
+        self._streams = []
 
 
 @contextmanager
@@ -210,6 +224,6 @@ def read_journal(target: Path) -> Optional[Journal]:
     """What of a file is translated; None: nothing that could be gone on with."""
     try:
         journal = Journal(**json.loads(journal_path(target).read_bytes()))
-        return journal if partial_path(target).stat().st_size >= journal.bytes else None
-    except (OSError, ValueError, TypeError):
+        return journal if partial_path(target).stat().st_size >= journal.bytes[0] else None
+    except (OSError, ValueError, TypeError, LookupError):
         return None

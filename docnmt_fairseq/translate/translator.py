@@ -1,16 +1,16 @@
 """Documents in, translated documents out: a model with everything before and after it.
 
-The search is that of ``fairseq-generate``, and so are its translations.
+The search is one of our own, its translations and scores are those of ``fairseq-generate``.
 """
 
 import logging
 import time
-from dataclasses import asdict, dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 import torch
 from fairseq import utils
-from fairseq.dataclass.configs import FairseqConfig, GenerationConfig
+from fairseq.dataclass.configs import FairseqConfig
 from torch import Tensor
 
 from docnmt_fairseq.checkpoints import Ensemble
@@ -19,22 +19,21 @@ from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.data.concatenation import ConcatenationDataset
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.layers.packed_linear import FLOAT32, PRECISIONS
 from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
+from docnmt_fairseq.models.base import check_together
+from docnmt_fairseq.search.engine import SearchEngine
+from docnmt_fairseq.search.engines import search_engine
+from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.files import EMPTY_LINES
+from docnmt_fairseq.translate.lines import TranslatedLine, Translation
 from docnmt_fairseq.translate.task import DocumentView, load_translating
 
+# What models can be computed in: on GPUs the type of all states, on CPUs that of matrix products.
+ON_GPU = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+ON_CPU = PRECISIONS
+
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """Options of ``fairseq-generate``, with its defaults."""
-
-    beam: int = 5
-    lenpen: float = 1.0
-    max_len_a: float = 0.0
-    max_len_b: int = 200
-    no_repeat_ngram_size: int = 0
 
 
 @dataclass
@@ -60,12 +59,12 @@ class DocumentTranslator:
         ensemble: the models, and a task that knows documents.
         codec: from text to subwords and back.
         search: options of the search.
-        max_tokens: real source tokens of a batch.
+        max_tokens: real source tokens that are encoded together.
         cpu: do not use a GPU.
-        fp16: half precision on the GPU.
+        precision: of ``PRECISIONS``.
 
     Raises:
-        InputError: half precision without a GPU.
+        InputError: a precision that the device does not have.
     """
 
     def __init__(
@@ -75,26 +74,26 @@ class DocumentTranslator:
         search: SearchOptions = SearchOptions(),
         max_tokens: int = 12000,
         cpu: bool = False,
-        fp16: bool = False,
+        precision: str = FLOAT32,
     ):
         self.task, self.models, self.codec, self.max_tokens = ensemble.task, ensemble.models, codec, max_tokens
         self.cuda = torch.cuda.is_available() and not cpu
-        if fp16 and not self.cuda:
-            raise InputError("--fp16: needs a GPU")
+        on_device = ON_GPU if self.cuda else ON_CPU
+        if precision not in on_device:
+            raise InputError(f"--precision {precision}: {'a GPU' if self.cuda else 'a CPU'} has {', '.join(on_device)}")
         self.throughput = Throughput()
-        cfg = FairseqConfig(generation=GenerationConfig(**asdict(search)))
+        check_together(self.models)
+        cfg = FairseqConfig()
+        cfg.generation.beam = search.beam
         for model in self.models:
-            if fp16:
-                model.half()
             if self.cuda:
-                model.cuda()
+                model.to("cuda", ON_GPU[precision])
             model.prepare_for_inference_(cfg)
         self.max_positions = utils.resolve_max_positions(
             self.task.max_positions(), *[model.max_positions() for model in self.models]
         )
-        self.generator = self.task.build_generator(self.models, cfg.generation)
-        # Symbols that the search may write and that are no words.
-        self.stripped = getattr(self.generator, "symbols_to_strip_from_output", {self.task.target_dictionary.eos()})
+        self.search = search
+        self.engine: SearchEngine = search_engine(self.models, self.task.target_dictionary, search, precision=precision)
 
     @classmethod
     def from_checkpoint(
@@ -133,20 +132,59 @@ class DocumentTranslator:
         Raises:
             InputError: a sentence that is too long for the model; names document and line.
         """
+        found = self.translate_lines(documents, names, empty_lines, progress)
+        return [[line.text for line in lines] for lines in found]
+
+    def translate_lines(
+        self,
+        documents: Sequence[Sequence[str]],
+        names: Sequence[str] = (),
+        empty_lines: str = EMPTY_LINES[0],
+        progress: Callable[[int], object] = lambda sentences: None,
+        prefixes: Sequence[Sequence[str]] = (),
+    ) -> List[List[TranslatedLine]]:
+        """Every line with its translations, as many as the search was told, and their scores.
+
+        Args:
+            documents, names, empty_lines, progress: see :meth:`translate`.
+            prefixes: what each line's translation begins with, a line for each line of the documents; an empty one
+                leaves it open.
+
+        Raises:
+            InputError: a sentence that is too long for the model; prefixes of other lines, or for windows of several
+                target sentences.
+        """
         names = names or [f"document {number}" for number in range(1, len(documents) + 1)]
         tokens: List[Tensor] = []
         starts = []
         for name, lines in zip(names, documents):
             starts.append(len(tokens))
             tokens += self._encode(lines, name, empty_lines)
-        found = self._search(tokens, progress)
-        empty = sum(not text for text in found.values())
+        found = self._search(tokens, self._prefix_tokens(documents, starts, prefixes), progress)
+        empty = sum(not translations[0].text for translations in found.values())
         if empty:
             logger.warning(f"{empty:,} sentences have an empty translation: an empty line that ends no document")
         return [
-            [found[start + number] if start + number in found else _mark(line) for number, line in enumerate(lines)]
+            [_line(line, found.get(start + number, [])) for number, line in enumerate(lines)]
             for start, lines in zip(starts, documents)
         ]
+
+    def _prefix_tokens(
+        self, documents: Sequence[Sequence[str]], starts: Sequence[int], prefixes: Sequence[Sequence[str]]
+    ) -> Dict[int, Tensor]:
+        """The tokens [·] that translations begin with, by line number."""
+        if not prefixes:
+            return {}
+        if [len(lines) for lines in prefixes] != [len(lines) for lines in documents]:
+            raise InputError("--prefixes: as many lines as the text has")
+        if getattr(self.task, "window", (1, 1))[1] > 1:
+            raise InputError("--prefixes: not with --concatenate-target over 1")
+        found = {}
+        for start, lines in zip(starts, prefixes):
+            encoded = self.codec.encode_lines(1, list(map(normalise, lines)))
+            for number, tokens in enumerate(token_ids(encoded, self.task.target_dictionary), start=start):
+                found[number] = tokens[:-1]
+        return found
 
     def _encode(self, lines: Sequence[str], name: str, empty_lines: str) -> List[Tensor]:
         """The tokens of every line, and an empty line that ends the document.
@@ -167,8 +205,10 @@ class DocumentTranslator:
                 raise InputError.at(name, number, message)
         return tokens
 
-    def _search(self, lines: List[Tensor], progress: Callable[[int], object]) -> Dict[int, str]:
-        """The translation of every line that is a sentence, by number."""
+    def _search(
+        self, lines: List[Tensor], prefixes: Mapping[int, Tensor], progress: Callable[[int], object]
+    ) -> Dict[int, List[Translation]]:
+        """The translations of every line that is a sentence, by number."""
         dataset = self.task.documents_in_memory(lines)
         # A long document is a batch by itself; of a long window fairseq demands that it fits.
         longest = dataset.sizes.max(initial=1) if isinstance(dataset, ConcatenationDataset) else 1
@@ -177,24 +217,27 @@ class DocumentTranslator:
             max_tokens=max(self.max_tokens, int(longest)),
             max_positions=self.max_positions,
         ).frozen_batches
-        found: Dict[int, str] = {}
-        for sample in (dataset.collater([dataset[int(number)] for number in batch]) for batch in batches):
-            ids = sample["id"].tolist()
-            start = time.perf_counter()
-            sample = utils.move_to_cuda(sample) if self.cuda else sample
-            hypotheses = self.task.inference_step(self.generator, self.models, sample)
-            best = [of_sentence[0]["tokens"].int().cpu() for of_sentence in hypotheses]
-            self.throughput.seconds += time.perf_counter() - start
-            self.throughput.sentences += len(best)
-            self.throughput.tokens += sum(map(len, best))
-            found.update(zip(ids, map(self._decode, best)))
-            progress(len(ids))
+        samples = (dataset.collater([dataset[int(number)] for number in batch]) for batch in batches)
+        samples = (utils.move_to_cuda(sample) for sample in samples) if self.cuda else samples
+        penalty = None if self.search.unnormalized else self.search.lenpen
+        found: Dict[int, List[Translation]] = {}
+        start = time.perf_counter()
+        for sentence, hypotheses in self.engine.run(samples, prefixes):
+            source = sentence.batch.sample["net_input"]["src_tokens"][sentence.row, None]
+            (own,) = self.task.of_sentences(source, [hypotheses], penalty)
+            self.throughput.sentences += 1
+            self.throughput.tokens += len(own[0]["tokens"])
+            found[sentence.number] = [Translation(self._decode(one["tokens"]), float(one["score"])) for one in own]
+            progress(1)
+        self.throughput.seconds += time.perf_counter() - start
         return found
 
     def _decode(self, tokens: Tensor) -> str:
-        return self.codec.decode(self.task.target_dictionary.string(tokens, extra_symbols_to_ignore=self.stripped))
+        return self.codec.decode(self.task.target_dictionary.string(tokens.int()))
 
 
-def _mark(line: str) -> str:
-    """What stays of a line that is no sentence."""
-    return PARAGRAPH if normalise(line) == PARAGRAPH else DOCUMENT
+def _line(line: str, translations: List[Translation]) -> TranslatedLine:
+    """What becomes of a line; one without translations is no sentence, and stays."""
+    if translations:
+        return TranslatedLine(translations[0].text, translations)
+    return TranslatedLine(PARAGRAPH if normalise(line) == PARAGRAPH else DOCUMENT, [])

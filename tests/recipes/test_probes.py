@@ -13,8 +13,8 @@ from docnmt_fairseq.recipes.context_table import context_lines
 from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.models import SEARCH, models
 from docnmt_fairseq.recipes.training import BEST
+from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.task import DocumentView
-from docnmt_fairseq.translate.translator import SearchOptions
 from tests.support.recipes import MANUALS, changed, raw, recipe, unprobed, untrained
 
 PROBES = "".join(MANUALS.read_text(encoding="utf-8").partition("probes:")[1:])

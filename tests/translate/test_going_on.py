@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.translate import files
 from docnmt_fairseq.translate.files import translate_files
 from docnmt_fairseq.translate.jobs import Request, jobs_of
+from docnmt_fairseq.translate.lines import TranslatedLine, Translation
 from docnmt_fairseq.translate.shards import Shard, owners_of, part_path, put_together
 from tests.support.texts import Stub
 
@@ -24,7 +26,21 @@ WANTED = TEXT.upper().replace("<P>", "<p>")
 SETTINGS = {"beam": "5"}
 
 
-class Failing(Stub):
+class Scoring(Stub):
+    """Gives every sentence two translations."""
+
+    def translate_lines(self, documents, *arguments):
+        best = self.translate(documents, *arguments)
+        return [
+            [
+                TranslatedLine(line, [] if is_mark(line) else [Translation(line, -0.5), Translation("?", -1)])
+                for line in one
+            ]
+            for one in best
+        ]
+
+
+class Failing(Scoring):
     """Is interrupted in the middle."""
 
     def __init__(self, calls, error=KeyboardInterrupt):
@@ -38,11 +54,11 @@ class Failing(Stub):
         return super().translate(*arguments)
 
 
-def run(folder, translator, *, output="out", settings=SETTINGS, inputs=("in",), **options):
+def run(folder, translator, *, output="out", settings=SETTINGS, inputs=("in",), scores=False, **options):
     jobs = jobs_of(Request([folder / name for name in inputs], folder / output, **options))
     progress = []
     translate_files(
-        jobs, translator, "document", progress.append, resume=options.get("resume", False), settings=settings
+        jobs, translator, "document", progress.append, scores, resume=options.get("resume", False), settings=settings
     )
     return jobs
 
@@ -103,6 +119,28 @@ def test_a_translation_goes_on_with_the_same_text_and_options_only(folder):
     assert "MENDED" in (folder / "out").read_text()
 
 
+def table(lines):
+    """Scores of the lines of a translation."""
+    rows = [
+        f"{n}\t1\t-0.500000\t{line}\n{n}\t2\t-1.000000\t?\n" for n, line in enumerate(lines, 1) if not is_mark(line)
+    ]
+    return "line\trank\tscore\ttranslation\n" + "".join(rows)
+
+
+def test_scores_go_on_and_are_put_together_with_their_translations(folder):
+    wanted = table(WANTED.splitlines())
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, Failing(2), scores=True)
+    with open(folder / "out.scores.tsv.partial", "a") as stream:
+        stream.write("half a row" * 1000)
+    run(folder, Scoring(), scores=True, resume=True)
+    assert (folder / "out.scores.tsv").read_text() == wanted and (folder / "out").read_text() == WANTED
+    for number in (2, 1):
+        run(folder, Scoring(), output="shared", scores=True, shard=Shard(number, 2))
+    assert (folder / "shared.scores.tsv").read_text() == wanted
+    assert names(folder) == ["in", "out", "out.scores.tsv", "shared", "shared.scores.tsv"]
+
+
 @pytest.mark.parametrize("journal", ["", "{", "[]", '{"documents": 1}', None])
 def test_a_broken_journal_begins_anew(folder, journal):
     with pytest.raises(KeyboardInterrupt):
@@ -149,6 +187,7 @@ KILLED = """
 import random, sys, time
 from pathlib import Path
 from docnmt_fairseq.translate import files
+from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.translate.jobs import Request, jobs_of
 files.TOGETHER = 50
 class Slow:
@@ -275,6 +314,7 @@ LARGE = """
 import resource, sys
 from pathlib import Path
 from docnmt_fairseq.translate import files
+from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.translate.jobs import Request, jobs_of
 class Upper:
     def translate(self, documents, names, empty_lines, progress):

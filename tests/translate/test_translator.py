@@ -9,8 +9,9 @@ from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.postprocess import read_translation
+from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.task import DocumentView
-from docnmt_fairseq.translate.translator import DocumentTranslator, SearchOptions
+from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.documents import write_lines
 
@@ -124,8 +125,8 @@ def test_bad_input(prepared, checkpoint, tmp_path, data_bin):
     found = translator(checkpoint, prepared)
     with pytest.raises(InputError, match=r"x:2: a sentence of 1,101 tokens, but the model takes 1,024"):
         found.translate([["a", "a " * 1100]], ["x"])
-    with pytest.raises(InputError, match="--fp16: needs a GPU"):
-        translator(checkpoint, prepared, fp16=True)
+    with pytest.raises(InputError, match="--precision fp16: a CPU has float32, bf16, int8"):
+        translator(checkpoint, prepared, precision="fp16")
     with pytest.raises(InputError, match="nowhere: no such file"):
         translator(tmp_path / "nowhere", prepared)
     (tmp_path / "text").write_text("text")
@@ -213,3 +214,49 @@ def test_real_files_through_a_real_model(prepared, checkpoint, tmp_path):
     assert [n for n, line in enumerate(lines) if line == "<p>"] == list(range(2, 40, 5)) and len(lines) == 41
     found = translator(checkpoint, prepared)
     assert lines[:5] == found.translate([["a b", "c", "<p>", "d", ""]])[0]
+
+
+def test_several_translations_and_their_scores(prepared, checkpoint, tmp_path, capsys):
+    (tmp_path / "in").write_text("a b c\n<p>\nd\n\ne e a\n")
+    command = [
+        "translate",
+        "--path",
+        str(checkpoint),
+        "--data",
+        str(prepared),
+        "--input",
+        str(tmp_path / "in"),
+        "--cpu",
+    ]
+    command += [*SAME_SEARCH, "--output", str(tmp_path / "out")]
+    assert cli.main([*command, "--nbest", "2"]) == 0
+    lines = (tmp_path / "out").read_text().splitlines()
+    header, *rows = (tmp_path / "out.scores.tsv").read_text().splitlines()
+    table = [row.split("\t") for row in rows]
+    assert header.split("\t") == ["line", "rank", "score", "translation"]
+    assert [row[:2] for row in table] == [[line, rank] for line in "135" for rank in "12"]
+    assert [row[3] for row in table if row[1] == "1"] == [lines[0], lines[2], lines[4]]
+    assert all(float(one[2]) >= float(other[2]) for one, other in zip(table[::2], table[1::2]))
+    assert cli.main([*command, "--force", "--context", "shuffled", "--scores"]) == 0
+    assert len((tmp_path / "out.scores.tsv").read_text().splitlines()) == 4
+    assert cli.main([*command[:-2], "--scores"]) == 2 and cli.main([*command, "--nbest", "9"]) == 2
+    assert "--nbest 9: at most --beam 3" in capsys.readouterr().err
+
+
+def test_translations_begin_as_they_are_told(prepared, checkpoint):
+    found = translator(checkpoint, prepared)
+    begun = found.translate_lines([["a b c", "<p>", "d"]], prefixes=[["e d", "", "a"]])[0]
+    free = found.translate_lines([["a b c", "<p>", "d"]])[0]
+    assert begun[0].text.startswith("e d") and begun[2].text.startswith("a") and begun[1] == free[1]
+    assert all(one.translations[0].score <= other.translations[0].score for one, other in zip(begun[::2], free[::2]))
+    with pytest.raises(InputError, match="--prefixes: as many lines"):
+        found.translate_lines([["a", "b"]], prefixes=[["a"]])
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_fewer_bits_translate_much_the_same(prepared, checkpoint, precision):
+    full = translator(checkpoint, prepared).translate_lines([LINES[0]])[0]
+    found = translator(checkpoint, prepared, precision=precision).translate_lines([LINES[0]])[0]
+    for one, other in zip(full, found):
+        for a, b in zip(one.translations[:1], other.translations[:1]):
+            assert b.score == pytest.approx(a.score, rel=0.05)

@@ -66,8 +66,17 @@ class FairseqAttention(nn.Module):
             mask: [B, 1, 1, n] True where a key is seen; None: all are.
             causal: query i sees keys 0..i only.
         """
+        return self.attend(self.split_heads(self.q_proj(x)), k, v, mask, causal)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor] = None, causal: bool = False) -> Tensor:
+        """What queries [B, H, m, d/H] find in keys and values [B, H, n, d/H]: [B, m, d].
+
+        Args:
+            q, k, v: see above.
+            mask: [B, 1, 1 or m, n] True where a key is seen, or 0, and −∞ where it is not; None: all are seen.
+            causal: query i sees keys 0..i only.
+        """
         dropout = self.dropout if self.training else 0.0
-        q = self.split_heads(self.q_proj(x))
         output = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal)
         return self.out_proj(output.transpose(1, 2).flatten(2))
 
@@ -118,13 +127,20 @@ class SourceAttention(nn.Module):
         """What packed target tokens x [N_t, d] find, [N_t, d]."""
         raise NotImplementedError
 
-    def of_hypotheses(self, x: Tensor, sources: Sources, weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
-        """What hypotheses find, [S', b, d], and their weights of the main source's tokens, if these are wanted.
+    def of_sources(self, sources: Sources) -> List[Tensor]:
+        """What hypotheses look at, computed once a sentence: [S, ..., n, w] each, of n states of every sentence.
+
+        Zeros may follow these n: what they would hold is not seen.
+        """
+        raise NotImplementedError
+
+    def of_hypotheses(self, x: Tensor, parts: List[Tensor], weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
+        """What hypotheses find, [S, b, d], and their weights of the main source's tokens, if these are wanted.
 
         Args:
-            x: [S', b, d] b tokens of hypotheses of each sentence that is left.
-            sources: what they may look at.
-            weights: whether they are wanted, [S', H, b, n].
+            x: [S, b, d] b tokens of hypotheses of each sentence.
+            parts: of :meth:`of_sources`.
+            weights: whether they are wanted, [S, H, b, n].
         """
         raise NotImplementedError
 
@@ -140,15 +156,16 @@ class SingleSourceAttention(FairseqAttention, SourceAttention):
         """See :class:`SourceAttention`."""
         return self.of_packed(x, sources.of_sentences[0].states, sources.layout.plan(TargetsToSource()))
 
-    def of_hypotheses(self, x: Tensor, sources: Sources, weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
+    def of_sources(self, sources: Sources) -> List[Tensor]:
+        """See :class:`SourceAttention`: keys and values [S, H, n, d/H], and which there are, [S, 1, n, 1]."""
+        states, padding = sources.padded()
+        sides = (self.split_heads(proj(states)).contiguous() for proj in (self.k_proj, self.v_proj))
+        return [*sides, ~padding[:, None, :, None]]
+
+    def of_hypotheses(self, x: Tensor, parts: List[Tensor], weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`SourceAttention`."""
-
-        def keys_and_values() -> List[Tensor]:
-            states, padding = sources.of_sentences[0].padded(sources.layout)
-            sides = (self.split_heads(proj(states)).contiguous() for proj in (self.k_proj, self.v_proj))
-            return [*sides, ~padding[:, None, None]]
-
-        k, v, mask = sources.per_sentence(self, keys_and_values)
+        k, v, seen = parts
+        mask = seen.transpose(-1, -2)
         if not weights:
             return self.of_padded(x, k, v, mask), None
         q = self.split_heads(self.q_proj(x))
@@ -183,16 +200,16 @@ class CombinedAttention(SourceAttention):
         plan = sources.layout.plan(self.key)
         return self.show(*plan.combine(self.combination, x, projected, x if self.asks_evidence else None))
 
-    def of_hypotheses(self, x: Tensor, sources: Sources, weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
+    def of_sources(self, sources: Sources) -> List[Tensor]:
+        """See :class:`SourceAttention`: what is attended to of every source, [S, n, w], then which there is."""
+        projected = sources.per_batch(self, lambda: self.combination.project_sources(sources.all_states(self.names)))
+        padded, paddings = padded_sources(sources.of_sentences, projected, sources.layout, sources.taken)
+        return [*padded, *(~padding[..., None] for padding in paddings)]
+
+    def of_hypotheses(self, x: Tensor, parts: List[Tensor], weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`SourceAttention`; no weights, combinations keep those of tokens to themselves."""
-
-        def projected_and_padding() -> List[Tensor]:
-            projected = self.combination.project_sources(sources.all_states(self.names))
-            padded, paddings = padded_sources(sources.of_sentences, projected, sources.layout)
-            return [*padded, *paddings]
-
-        parts = sources.per_sentence(self, projected_and_padding)
-        projected, paddings = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+        projected, seen = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+        paddings = [~of_source.squeeze(-1) for of_source in seen]
         return self.show(*self.combination(x, projected, paddings, x if self.asks_evidence else None)), None
 
     def show(self, context: Tensor, shares: Tensor) -> Tensor:

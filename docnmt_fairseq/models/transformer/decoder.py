@@ -196,14 +196,25 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
             prev_output_tokens = prev_output_tokens[:, -1:]
             positions = None if positions is None else positions[:, -1:]
         x, view = self.embed(prev_output_tokens, positions), Hypotheses(sources, incremental_state)  # [B, m, d]
-        wanted = self.num_layers - 1 if alignment_layer is None else alignment_layer
+        x, weights = self.through_layers(x, view, self.num_layers - 1 if alignment_layer is None else alignment_layer)
+        attention = None if weights is None else weights[:alignment_heads].float().mean(0).to(x)  # [B, m, n]
+        return x, {"attn": [attention], "inner_states": []}
+
+    def through_layers(
+        self, x: Tensor, view: TargetView, wanted: Optional[int] = None
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """The last states of target tokens, of the shape of x, and the weights of a layer's attention, if it has them.
+
+        Args:
+            x: embedded tokens.
+            view: what they look at.
+            wanted: the layer whose weights are wanted; None: no one's.
+        """
         attention = None
         for number, layer in enumerate(self.layers):
             x, weights = layer(x, view, number == wanted)
-            attention = attention if weights is None else weights[:alignment_heads].float().mean(0).to(x)  # [B, m, n]
-        if self.layer_norm is not None:
-            x = self.layer_norm(x)
-        return x, {"attn": [attention], "inner_states": []}
+            attention = attention if weights is None else weights
+        return (x if self.layer_norm is None else self.layer_norm(x)), attention
 
     def project_targets(self, prev_output_tokens: Tensor, sources: Sources) -> Tensor:
         """What later sentences look at, [S', m_t, w], of right-padded target sentences [S', m_t]."""

@@ -59,7 +59,8 @@ class Hypotheses:
     def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`TargetView`; weights are [H, B, m, n]."""
         of_sentences = x.reshape(self.sources.left, -1, x.size(-1))  # [S', b · m, d]
-        y, shares = attention.of_hypotheses(of_sentences, self.sources, weights)
+        parts = self.sources.per_sentence(attention, lambda: attention.of_sources(self.sources))
+        y, shares = attention.of_hypotheses(of_sentences, parts, weights)
         if shares is not None:
             shares = shares.transpose(0, 1).unflatten(2, (-1, x.size(1))).flatten(1, 2)
         return y.view_as(x), shares

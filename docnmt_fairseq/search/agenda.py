@@ -1,0 +1,98 @@
+"""The sentences that wait to be translated: batches are encoded when they are needed."""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Deque, Dict, Iterator, List, Sequence
+
+import numpy as np
+from torch import Tensor
+
+from docnmt_fairseq.search.steps import StepDecoder
+
+
+@dataclass(frozen=True)
+class EncodedBatch:
+    """A batch that has been encoded.
+
+    Attributes:
+        sample: the batch.
+        encoded: what the decoder keeps of it.
+        later: of every sentence, those of its document that follow and wait for it, in their order.
+    """
+
+    sample: Dict[str, Any]
+    encoded: Any
+    later: List[List[int]]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A sentence that can be translated.
+
+    Attributes:
+        batch: that it is of.
+        row: its number there.
+        number: its id.
+        source_tokens: that it has, its end included.
+    """
+
+    batch: EncodedBatch
+    row: int
+    number: int
+    source_tokens: int
+
+
+class Agenda:
+    """The sentences of some batches, those of similar length side by side.
+
+    Args:
+        samples: the batches; as many are encoded as are needed.
+        decoder: encodes them; if it looks back, a sentence waits for the one before it in its document.
+    """
+
+    def __init__(self, samples: Iterator[Dict[str, Any]], decoder: StepDecoder):
+        self.samples, self.decoder = samples, decoder
+        self.ready: Deque[Waiting] = deque()
+
+    def take(self, count: int) -> List[Waiting]:
+        """Up to ``count`` sentences of one batch that are ready now."""
+        while len(self.ready) < count:
+            sample = next(self.samples, None)
+            if sample is None:
+                break
+            if sample:
+                self._encode(sample)
+        taken: List[Waiting] = []
+        while self.ready and len(taken) < count and (not taken or self.ready[0].batch is taken[0].batch):
+            taken.append(self.ready.popleft())
+        return taken
+
+    def _encode(self, sample: Dict[str, Any]) -> None:
+        lengths = sample["net_input"]["src_lengths"].cpu().numpy()
+        later: List[List[int]] = [[] for _ in lengths]
+        rows: Sequence[int] = np.argsort(-lengths, kind="stable").tolist()
+        if self.decoder.looks_back:
+            documents = sample["net_input"]["layout"].decoded_document
+            first = np.flatnonzero(np.diff(documents, prepend=-1))
+            for start, end in zip(first, [*first[1:], len(documents)]):
+                later[start] = list(range(start + 1, end))
+            rows = sorted(first.tolist(), key=lambda row: -len(later[row]))  # what takes longest begins first
+        batch = EncodedBatch(sample, self.decoder.encode(sample), later)
+        self.ready.extend(self._waiting(batch, row, int(lengths[row])) for row in rows)
+
+    @staticmethod
+    def _waiting(batch: EncodedBatch, row: int, source_tokens: int) -> Waiting:
+        return Waiting(batch, row, int(batch.sample["id"][row]), source_tokens)
+
+    def finished(self, sentences: List[Waiting], tokens: List[Tensor]) -> None:
+        """Sentences of one batch have been translated, as [m_t] tokens each: those after them are ready."""
+        if not self.decoder.looks_back:
+            return
+        batch = sentences[0].batch
+        self.decoder.remember(batch.encoded, [sentence.row for sentence in sentences], tokens)
+        for sentence in sentences:
+            later = batch.later[sentence.row]
+            if later:
+                following, *batch.later[later[0]] = later
+                length = int(batch.sample["net_input"]["src_lengths"][following])
+                self.ready.appendleft(self._waiting(batch, following, length))

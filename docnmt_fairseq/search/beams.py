@@ -1,0 +1,214 @@
+"""The hypotheses of the sentences under way: which go on, which have ended, when a sentence is finished.
+
+All of it is fairseq's: a step gives candidates, the best first, twice as many as there are hypotheses. Those that end
+the sentence are hypotheses that have ended if they are among the first ``beam`` of them; of the others the first
+``beam`` go on. A sentence is finished when it has ``beam`` ended hypotheses, or at its length limit.
+
+The figures of a step are few, and are kept in NumPy's arrays on the host.
+"""
+
+from dataclasses import dataclass, field
+from typing import Dict, List, Tuple
+
+import numpy as np
+import torch
+
+from docnmt_fairseq.data.concatenation import Hypothesis
+from docnmt_fairseq.search.options import SearchOptions
+
+NONE = -1  # where a prefix leaves the choice
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What may follow the hypotheses of S sentences, [S, c] each, the best first.
+
+    Attributes:
+        scores: summed log-probabilities, float32.
+        tokens: the next tokens.
+        parents: which hypotheses they follow.
+    """
+
+    scores: np.ndarray
+    tokens: np.ndarray
+    parents: np.ndarray
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What the next tokens must be and must not be.
+
+    Attributes:
+        forced: [S] the token that must follow, :data:`NONE`: any may.
+        replicated: [k] sentences whose hypotheses become the first one, whose prefix ends the sentence.
+        endless: [k] sentences that must not end here.
+        banned: three of [k], sentence, hypothesis and token that must not follow it.
+    """
+
+    forced: np.ndarray
+    replicated: np.ndarray
+    endless: np.ndarray
+    banned: Tuple[np.ndarray, ...]
+
+
+@dataclass
+class Beams:
+    """Hypotheses of S sentences, each in a slot, ``beam`` a sentence.
+
+    Attributes:
+        options: of the search.
+        beam: hypotheses of a sentence.
+        eos: number of the end of sentence.
+        busy: [S] whether a slot has a sentence.
+        steps: [S] tokens that its hypotheses have.
+        limits: [S] that they have at most.
+        tokens: [S, beam, ·] end of sentence, then these tokens.
+        scores: [S, beam, ·] summed log-probabilities up to each token.
+        totals: [S, beam] the last of these; −∞: not a hypothesis.
+    """
+
+    options: SearchOptions
+    beam: int
+    eos: int
+    busy: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    def __post_init__(self) -> None:
+        self.steps = np.zeros(0, dtype=np.int64)
+        self.limits = np.zeros(0, dtype=np.int64)
+        self.tokens = np.full((0, self.beam, 16), self.eos, dtype=np.int64)
+        self.scores = np.zeros((0, self.beam, 16), dtype=np.float32)
+        self.totals = np.zeros((0, self.beam), dtype=np.float32)
+        self.ignored = np.zeros((0, self.beam), dtype=bool)
+        self.prefixes = np.full((0, 0), NONE, dtype=np.int64)
+        self.ended: List[List[Hypothesis]] = []
+
+    def __len__(self) -> int:
+        return len(self.busy)
+
+    def extend(self, count: int) -> None:
+        """Adds slots, which are free."""
+        for name in ("busy", "steps", "limits", "tokens", "scores", "totals", "ignored", "prefixes"):
+            array = getattr(self, name)
+            setattr(self, name, np.concatenate([array, np.zeros((count, *array.shape[1:]), dtype=array.dtype)]))
+        self.ended += [[] for _ in range(count)]
+
+    def keep(self, slots: np.ndarray) -> None:
+        """Gives up all slots but these."""
+        for name in ("busy", "steps", "limits", "tokens", "scores", "totals", "ignored", "prefixes"):
+            setattr(self, name, getattr(self, name)[slots])
+        self.ended = [self.ended[slot] for slot in slots]
+
+    def admit(self, slot: int, limit: int, prefix: np.ndarray) -> None:
+        """A sentence begins in a free slot.
+
+        Args:
+            slot: the slot.
+            limit: tokens that it may have before its end.
+            prefix: [·] tokens that it begins with.
+        """
+        missing = len(prefix) - self.prefixes.shape[1]
+        if missing > 0:
+            self.prefixes = np.pad(self.prefixes, ((0, 0), (0, missing)), constant_values=NONE)
+        self.prefixes[slot] = NONE
+        self.prefixes[slot, : len(prefix)] = prefix
+        self.busy[slot], self.steps[slot], self.limits[slot] = True, 0, limit
+        self.tokens[slot, :, 0] = self.eos
+        self.ended[slot] = []
+        self.ignored[slot] = False
+        self.totals[slot] = 0
+        if not self.options.sampling:
+            self.totals[slot, 1:] = -np.inf  # all are the same yet
+
+    def written(self) -> np.ndarray:
+        """The tokens of all hypotheses, [S, beam, t]; where a slot has fewer, what follows means nothing."""
+        return self.tokens[:, :, : int(self.steps.max(initial=0)) + 1]
+
+    def demands(self) -> Demands:
+        """What the next tokens must be."""
+        at_limit = self.busy & (self.steps >= self.limits)
+        forced = np.full(len(self), NONE, dtype=np.int64)
+        within = self.busy & ~at_limit & (self.steps < self.prefixes.shape[1])
+        rows = np.flatnonzero(within)
+        forced[rows] = self.prefixes[rows, self.steps[rows]]
+        replicated = np.flatnonzero((forced == self.eos) & (self.steps > 0))
+        for name in ("tokens", "scores", "totals"):
+            array = getattr(self, name)
+            array[replicated] = array[replicated][:, :1]
+        forced[at_limit] = self.eos
+        endless = np.flatnonzero((self.steps < self.options.min_len) & (forced == NONE))
+        return Demands(forced, replicated, endless, self._repeated())
+
+    def _repeated(self) -> Tuple[np.ndarray, ...]:
+        """Which tokens would end an n-gram a second time: sentences, hypotheses and tokens, [k] each."""
+        n, written = self.options.no_repeat_ngram_size, self.written()
+        if n < 2 or written.shape[2] < n:
+            return (np.zeros(0, dtype=np.int64),) * 3
+        windows = np.lib.stride_tricks.sliding_window_view(written, n, axis=2)  # [S, beam, t − n + 1, n]
+        column = np.maximum(self.steps[:, None] - n + 2, 0) + np.arange(n - 1)
+        last = np.take_along_axis(written, column[:, None].repeat(self.beam, 1), axis=2)  # [S, beam, n − 1]
+        same = (windows[..., :-1] == last[:, :, None]).all(-1)
+        same &= np.arange(windows.shape[2]) < (self.steps[:, None, None] + 2 - n)
+        sentences, hypotheses, first = same.nonzero()
+        return sentences, hypotheses, windows[sentences, hypotheses, first, -1]
+
+    def advance(self, candidates: Candidates) -> Tuple[np.ndarray, Dict[int, List[Hypothesis]]]:
+        """The hypotheses [S, beam] that those of the next step follow, and what sentences have finished, by slot.
+
+        Slots of finished sentences are free.
+        """
+        count, slots = candidates.tokens.shape[1], np.arange(len(self))[:, None]
+        ends = (candidates.tokens == self.eos) & (candidates.scores != -np.inf) & self.busy[:, None]
+        ends[:, : self.beam] &= ~self.ignored
+        finished: Dict[int, List[Hypothesis]] = {}
+        for slot, place in zip(*ends[:, : self.beam].nonzero()):
+            if len(self.ended[slot]) < self.beam:
+                self.ended[slot].append(
+                    self._ended(slot, candidates.parents[slot, place], candidates.scores[slot, place])
+                )
+        ends[:, : self.beam] |= self.ignored
+        order = ends * count + np.arange(count)
+        chosen = order.argsort(axis=1, kind="stable")[:, : self.beam]
+        self.ignored = np.take_along_axis(order, chosen, axis=1) >= count
+        tokens, parents, self.totals = (
+            np.take_along_axis(part, chosen, axis=1)
+            for part in (candidates.tokens, candidates.parents, candidates.scores)
+        )
+        going_on = (~self.ignored & (self.totals > -np.inf)).any(1)
+        full = np.array([len(ended) for ended in self.ended]) >= self.beam
+        for slot in np.flatnonzero(self.busy & (full | (self.steps >= self.limits) | ~going_on)):
+            finished[int(slot)] = self._finish(int(slot))
+        self.steps = np.where(self.busy, self.steps + 1, 0)
+        if int(self.steps.max(initial=0)) >= self.tokens.shape[2]:
+            for name in ("tokens", "scores"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate([array, np.zeros_like(array)], axis=2))
+        used = int(self.steps.max(initial=0)) + 1
+        for array in (self.tokens, self.scores):
+            array[:, :, :used] = np.take_along_axis(array[:, :, :used], parents[:, :, None], axis=1)
+        hypotheses = np.arange(self.beam)
+        self.tokens[slots, hypotheses, self.steps[:, None]] = tokens
+        self.scores[slots, hypotheses, np.maximum(self.steps, 1)[:, None] - 1] = self.totals
+        return parents, finished
+
+    def _ended(self, slot: int, hypothesis: int, score: np.float32) -> Hypothesis:
+        """A hypothesis that ends after its tokens, as fairseq gives them."""
+        length = int(self.steps[slot]) + 1
+        tokens = np.append(self.tokens[slot, hypothesis, 1:length], self.eos)
+        sums = np.append(self.scores[slot, hypothesis, : length - 1], score).astype(np.float32)
+        per_token = np.diff(sums, prepend=np.float32(0))
+        if not self.options.unnormalized:
+            score = np.float32(score / np.float32(length**self.options.lenpen))
+        return {
+            "tokens": torch.from_numpy(tokens),
+            "score": torch.tensor(score, dtype=torch.float32),
+            "attention": torch.empty(0),
+            "alignment": torch.empty(0),
+            "positional_scores": torch.from_numpy(per_token),
+        }
+
+    def _finish(self, slot: int) -> List[Hypothesis]:
+        """The hypotheses of a sentence, best first; its slot is free."""
+        ended, self.ended[slot], self.busy[slot] = self.ended[slot], [], False
+        if not ended:  # nothing that the prefix and the limits allow has any probability
+            ended = [self._ended(slot, 0, np.float32(-np.inf))]
+        return sorted(ended, key=lambda hypothesis: -float(hypothesis["score"]))

@@ -1,0 +1,123 @@
+"""From logits to what may follow: log-probabilities under what is demanded, and of these the best or drawn ones."""
+
+from dataclasses import dataclass
+from typing import Optional, Tuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from docnmt_fairseq.search.beams import NONE, Candidates, Demands
+from docnmt_fairseq.search.options import SearchOptions
+
+CHUNK = 128  # tokens of the vocabulary whose largest logit is looked at first
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """Numbers of special symbols in the target dictionary."""
+
+    pad: int
+    eos: int
+    unk: int
+
+
+def log_probabilities(logits: Tensor, demands: Demands, symbols: Symbols, options: SearchOptions) -> Tensor:
+    """Log-probabilities of the next tokens, [S, beam, V], −∞ for what must not be.
+
+    Args:
+        logits: [S, beam, V].
+        demands: what the tokens must be.
+        symbols: special ones.
+        options: of the search.
+    """
+    device = logits.device
+
+    def index(array: np.ndarray) -> Tensor:
+        return torch.from_numpy(array).to(device)
+
+    log_probs = logits.log_softmax(-1, dtype=torch.float32)
+    if len(demands.replicated):
+        rows = index(demands.replicated)
+        log_probs[rows] = log_probs[rows][:, :1]
+    log_probs[..., symbols.pad] = -torch.inf
+    if options.unkpen:
+        log_probs[..., symbols.unk] -= options.unkpen
+    forced = np.flatnonzero(demands.forced != NONE)
+    if len(forced):
+        rows, tokens = index(forced), index(demands.forced[forced])
+        kept = log_probs[rows, :, tokens]
+        log_probs[rows] = -torch.inf
+        log_probs[rows, :, tokens] = kept
+    if len(demands.endless):
+        log_probs[index(demands.endless), :, symbols.eos] = -torch.inf
+    if len(demands.banned[0]):
+        log_probs[tuple(map(index, demands.banned))] = -torch.inf
+    return log_probs
+
+
+def largest(x: Tensor, count: int) -> Tuple[Tensor, Tensor]:
+    """The largest of each row of x [R, V] and where they are, [R, count], largest first.
+
+    First the largest of every chunk, in one pass: the largest of all are in as many chunks.
+    """
+    chunks = x.size(1) // CHUNK
+    if chunks < 2 * count:
+        return x.topk(count)
+    in_chunks, rest = x[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK)), x[:, chunks * CHUNK :]
+    chosen = in_chunks.amax(-1).topk(count, sorted=False).indices.sort().values  # [R, count]
+    places = (chosen[..., None] * CHUNK + torch.arange(CHUNK, device=x.device)).flatten(1)
+    of_rest = torch.arange(chunks * CHUNK, x.size(1), device=x.device).expand(len(x), -1)
+    places = torch.cat([places, of_rest], dim=1)
+    values, found = torch.cat([x.gather(1, places[:, : count * CHUNK]), rest], dim=1).topk(count)
+    return values, places.gather(1, found)
+
+
+def best(log_probs: Tensor, totals: Tensor, beam: int) -> Candidates:
+    """The 2 · beam candidates of each sentence whose hypotheses' scores are highest.
+
+    Args:
+        log_probs: [S, beam, V] of the next tokens.
+        totals: [S, beam] scores of the hypotheses so far.
+        beam: hypotheses of a sentence.
+    """
+    count = min(2 * beam, log_probs.size(-1) - 1)
+    values, tokens = (part.unflatten(0, (-1, beam)) for part in largest(log_probs.flatten(0, 1), count))
+    scores, places = (values + totals[..., None]).flatten(1).topk(min(2 * beam, beam * count))  # [S, 2 · beam]
+    scores = scores.masked_fill(scores.isnan(), -torch.inf)
+    return _read(scores, tokens.flatten(1).gather(1, places), places // count)
+
+
+def drawn(log_probs: Tensor, totals: Tensor, uniform: Tensor, top_k: int = 0, top_p: float = 0.0) -> Candidates:
+    """One candidate of each hypothesis, drawn by its probability.
+
+    Args:
+        log_probs: [S, beam, V] of the next tokens.
+        totals: [S, beam] scores of the hypotheses so far.
+        uniform: [S, beam] numbers from 0 to 1 that decide.
+        top_k: draw among so many tokens; 0: among all.
+        top_p: draw among the most probable tokens up to the one with which they have this probability; 0: among all.
+    """
+    order: Optional[Tensor] = None
+    probabilities = log_probs.exp().nan_to_num(0)
+    if top_k:
+        probabilities, order = probabilities.topk(min(top_k, probabilities.size(-1)))
+    elif top_p:
+        probabilities, order = probabilities.sort(descending=True)
+        before = probabilities.cumsum(-1) - probabilities
+        probabilities = probabilities.masked_fill(before >= top_p, 0)
+    cumulative = probabilities.double().cumsum(-1)
+    wanted = uniform[..., None] * cumulative[..., -1:]
+    place = torch.searchsorted(cumulative, wanted, right=True)
+    last = (probabilities > 0).long().mul(torch.arange(1, probabilities.size(-1) + 1, device=place.device)).amax(-1)
+    place = torch.minimum(place, (last - 1).clamp(min=0)[..., None])
+    scores = probabilities.gather(-1, place).log().squeeze(-1) + totals
+    tokens = place if order is None else order.gather(-1, place)
+    parents = torch.arange(totals.size(1), device=place.device).expand_as(totals)
+    return _read(scores, tokens.squeeze(-1), parents)
+
+
+def _read(scores: Tensor, tokens: Tensor, parents: Tensor) -> Candidates:
+    """The candidates on the host, in one copy."""
+    together = torch.stack([scores.double(), tokens.double(), parents.double()]).cpu().numpy()
+    return Candidates(together[0].astype(np.float32), together[1].astype(np.int64), together[2].astype(np.int64))

@@ -1,0 +1,59 @@
+"""The search engine of some models: which of them are decoded how."""
+
+from typing import List, Optional
+
+from fairseq.data import Dictionary
+from fairseq.models import BaseFairseqModel
+
+from docnmt_fairseq.layers.packed_linear import FLOAT32, pack_linears
+from docnmt_fairseq.models.transformer.model import DocumentTransformer
+from docnmt_fairseq.search.candidates import Symbols
+from docnmt_fairseq.search.engine import SearchEngine
+from docnmt_fairseq.search.incremental_steps import IncrementalSteps
+from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.search.steps import EnsembleSteps, StepDecoder
+from docnmt_fairseq.search.transformer_steps import TransformerSteps
+
+# Hypotheses that are decoded side by side: so many that products of matrices are fast, so few that caches hold them.
+ON_CPU, ON_GPU = 256, 4096
+
+
+def search_engine(
+    models: List[BaseFairseqModel],
+    dictionary: Dictionary,
+    options: SearchOptions,
+    hypotheses: Optional[int] = None,
+    precision: str = FLOAT32,
+) -> SearchEngine:
+    """The search of one model, or of an ensemble; on a CPU the models' linear maps are packed.
+
+    Args:
+        models: in evaluation mode, on their device.
+        dictionary: of the target language.
+        options: of the search.
+        hypotheses: that are decoded side by side at most; None: what is fast on the device.
+        precision: of linear maps on a CPU, see :mod:`docnmt_fairseq.layers.packed_linear`.
+
+    Raises:
+        InputError: options out of range.
+    """
+    options.check()
+    device = next(models[0].parameters()).device
+    beam = min(options.beam, len(dictionary) - 1)  # as fairseq: never the padding
+    decoders: List[StepDecoder] = []
+    for model in models:
+        pack_linears(model, precision)
+        if isinstance(model, DocumentTransformer):
+            decoders.append(TransformerSteps(model, beam, options.temperature, device, precision))
+        else:
+            decoders.append(IncrementalSteps(model, beam, options.temperature, device))
+    most = hypotheses or (ON_CPU if device.type == "cpu" else ON_GPU)
+    return SearchEngine(
+        decoders[0] if len(decoders) == 1 else EnsembleSteps(decoders),
+        options,
+        Symbols(dictionary.pad(), dictionary.eos(), dictionary.unk()),
+        beam,
+        min(model.max_decoder_positions() for model in models),
+        max(1, most // beam),
+        device,
+    )

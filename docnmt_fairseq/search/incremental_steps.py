@@ -1,0 +1,79 @@
+"""Any of fairseq's models in a search: its incremental state, whose rows are copied as hypotheses change places."""
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+import torch
+from fairseq.models import BaseFairseqModel
+from torch import Tensor
+
+from docnmt_fairseq.models.base import for_model
+
+
+class IncrementalSteps:
+    """See :class:`~docnmt_fairseq.search.steps.StepDecoder`.
+
+    Args:
+        model: of fairseq's kind: with an encoder and an incremental decoder.
+        beam: hypotheses of a sentence.
+        temperature: logits are divided by it.
+        device: of the model.
+    """
+
+    refills = looks_back = False
+
+    def __init__(self, model: BaseFairseqModel, beam: int, temperature: float, device: torch.device):
+        self.model, self.beam, self.temperature, self.device = model, beam, temperature, device
+        self.begin()
+        if beam > 1 and hasattr(model, "set_beam_size"):
+            model.set_beam_size(beam)
+
+    def begin(self) -> None:
+        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+        self.encoder_out: Any = None
+        self.state: Dict[str, Any] = {}
+        self.order: Optional[np.ndarray] = None  # [S, beam] rows that those of the next step follow
+
+    def encode(self, sample: Dict[str, Any]) -> Any:
+        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+        return self.model.encoder.forward_torchscript(for_model(self.model, sample)["net_input"])
+
+    def prepare(self, encoded: Any, sentences: np.ndarray) -> Tuple[Any, np.ndarray]:
+        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+        return encoded, sentences
+
+    def join(self, prepared: Tuple[Any, np.ndarray], places: np.ndarray, slots: np.ndarray) -> None:
+        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+        encoded, sentences = prepared
+        self.state, self.order = {}, None
+        self.encoder_out = self.model.encoder.reorder_encoder_out(encoded, self._rows(sentences.repeat(self.beam)))
+
+    def step(self, tokens: np.ndarray, steps: np.ndarray) -> Tensor:
+        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`; log-probabilities."""
+        if self.order is not None:
+            order = self._rows(self.order.flatten())
+            self.model.decoder.reorder_incremental_state_scripting(self.state, order)
+            self.encoder_out = self.model.encoder.reorder_encoder_out(self.encoder_out, order)
+        self.order = np.arange(len(tokens) * self.beam).reshape(-1, self.beam)
+        rows = self._rows(tokens.reshape(-1, tokens.shape[2]))
+        logits, extra = self.model.decoder(rows, encoder_out=self.encoder_out, incremental_state=self.state)
+        logits = logits[:, -1:] / self.temperature
+        log_probs: Tensor = self.model.get_normalized_probs((logits, extra), log_probs=True, sample=None)
+        return log_probs[:, -1].unflatten(0, (-1, self.beam))
+
+    def follow(self, parents: np.ndarray) -> None:
+        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+        assert self.order is not None
+        self.order = np.take_along_axis(self.order, parents, axis=1)
+
+    def keep(self, slots: np.ndarray) -> None:
+        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+        if self.order is not None:
+            self.order = self.order[slots]
+
+    def remember(self, encoded: Any, sentences: Sequence[int], tokens: List[Tensor]) -> None:
+        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`; never asked."""
+        raise NotImplementedError
+
+    def _rows(self, array: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)

@@ -1,0 +1,141 @@
+"""What hypotheses look at, held in place: of each slot's sentence, and of the tokens that hypotheses are made of."""
+
+from typing import Any, Dict, Hashable, List, Tuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+AHEAD = 8  # steps that there is room for when room has been made
+
+
+class SlotTensor:
+    """Something of the sentence in each slot, [S, ..., n, w]; sentences have different n, and zeros after these."""
+
+    def __init__(self) -> None:
+        self.tensor = torch.empty(0)
+        self.widths = np.zeros(0, dtype=np.int64)
+
+    def put(self, values: Tensor, slots: np.ndarray) -> None:
+        """Sets slots [j], which may be new ones, to values [j, ..., n, w]."""
+        count = max(len(self.widths), int(slots.max()) + 1)
+        before = self.tensor if self.tensor.dim() == values.dim() else values[:0]
+        wanted = (count, *map(max, before.shape[1:], values.shape[1:]))
+        if wanted != tuple(before.shape):
+            self.tensor = values.new_zeros(wanted)
+            self.tensor[tuple(slice(size) for size in before.shape)] = before
+            self.widths = np.concatenate([self.widths, np.zeros(count - len(self.widths), dtype=np.int64)])
+        index = torch.from_numpy(slots).to(values.device)
+        if tuple(values.shape[1:]) != wanted[1:]:
+            self.tensor[index] = 0
+        room: Any = (index, *(slice(size) for size in values.shape[1:]))
+        self.tensor[room] = values
+        self.widths[slots] = values.size(-2)
+
+    def keep(self, slots: np.ndarray) -> None:
+        """Gives up all slots but these."""
+        self.widths = self.widths[slots]
+        self.tensor = self.tensor[..., : int(self.widths.max(initial=0)), :][torch.from_numpy(slots)]
+
+    def seen(self) -> Tensor:
+        """The values, as wide as the widest that a slot has."""
+        return self.tensor[..., : int(self.widths.max(initial=0)), :]
+
+
+class TokenCache:
+    """Keys and values of the tokens of all hypotheses of a sentence side by side, written once and never moved.
+
+    Each hypothesis sees the tokens that it is made of: when hypotheses branch, only who sees what changes. Where the
+    room is used up, tokens that no hypothesis sees any more make way.
+
+    Args:
+        beam: hypotheses of a sentence.
+        device: of the tensors.
+        dtype: of keys and values.
+    """
+
+    def __init__(self, beam: int, device: torch.device, dtype: torch.dtype = torch.float32):
+        self.beam, self.device, self.dtype = beam, device, dtype
+        self.lengths = np.zeros(0, dtype=np.int64)  # of each slot, used or not
+        self.sees = torch.zeros(0, beam, AHEAD * beam, dtype=torch.bool, device=device)
+        self.parts: Dict[Hashable, List[Tensor]] = {}  # [S, H, capacity, w] each
+        self.rows = self.mask = torch.empty(0)
+
+    @property
+    def capacity(self) -> int:
+        """Tokens of a sentence's hypotheses that there is room for."""
+        return self.sees.size(-1)
+
+    def clear(self, slots: np.ndarray) -> None:
+        """Slots, which may be new ones, begin without tokens."""
+        missing = int(slots.max()) + 1 - len(self.lengths)
+        if missing > 0:
+            self.lengths = np.concatenate([self.lengths, np.zeros(missing, dtype=np.int64)])
+            self.sees = torch.cat([self.sees, self.sees.new_zeros(missing, *self.sees.shape[1:])])
+            for owner, parts in self.parts.items():
+                self.parts[owner] = [torch.cat([part, part.new_zeros(missing, *part.shape[1:])]) for part in parts]
+        self.lengths[slots] = 0
+        self.sees[torch.from_numpy(slots).to(self.device)] = False
+
+    def keep(self, slots: np.ndarray) -> None:
+        """Gives up all slots but these."""
+        index = torch.from_numpy(slots).to(self.device)
+        self.lengths, self.sees = self.lengths[slots], self.sees[index]
+        self.parts = {owner: [part[index] for part in parts] for owner, parts in self.parts.items()}
+
+    def begin_step(self) -> None:
+        """Makes room for a token of each hypothesis, which sees itself."""
+        if int(self.lengths.max()) + self.beam > self.capacity:
+            self._make_room()
+        own = self.lengths[:, None] + np.arange(self.beam)  # [S, beam]
+        self.places = torch.from_numpy(own).to(self.device)
+        self.sees.scatter_(2, self.places[..., None], True)
+        self.lengths = self.lengths + self.beam
+        self.used = int(self.lengths.max())
+        self.mask = torch.zeros(self.sees[..., : self.used].shape, dtype=self.dtype, device=self.device)
+        self.mask.masked_fill_(~self.sees[..., : self.used], -torch.inf)  # [S, beam, used]
+        self.rows = torch.empty(0)
+
+    def write(self, owner: Hashable, values: Tuple[Tensor, ...]) -> List[Tensor]:
+        """Adds values [S, H, beam, w] of the new tokens; returns those of all tokens, [S, H, used, w] each."""
+        if owner not in self.parts:
+            shape = values[0].shape
+            self.parts[owner] = [part.new_zeros(*shape[:2], self.capacity, part.size(-1)) for part in values]
+        if not len(self.rows):
+            heads = values[0].size(1)
+            first = torch.arange(len(self.lengths) * heads, device=self.device).view(-1, heads, 1) * self.capacity
+            self.rows = (first + self.places[:, None]).flatten()  # [S · H · beam]
+        for part, new in zip(self.parts[owner], values):
+            part.view(-1, part.size(-1)).index_copy_(0, self.rows, new.reshape(-1, new.size(-1)))
+        return [part[:, :, : self.used] for part in self.parts[owner]]
+
+    def follow(self, parents: Tensor) -> None:
+        """Hypotheses [S, beam] see what those see that they follow."""
+        self.sees = self.sees.gather(1, parents[..., None].expand_as(self.sees))
+
+    def _make_room(self) -> None:
+        """Drops what no hypothesis sees, and makes room for some steps more.
+
+        What is seen is little more than one hypothesis long, so that little is moved, and looked at in vain.
+        """
+        live = self.sees.any(1)  # [S, capacity]
+        counts = live.sum(1)
+        self.lengths = counts.cpu().numpy()
+        longest = int(self.lengths.max())
+        capacity = longest + AHEAD * self.beam
+        order = (~live).to(torch.int8).argsort(dim=1, stable=True)[:, :longest]  # [S, longest]
+        real = torch.arange(longest, device=self.device) < counts[:, None]
+        sees = self.sees.gather(2, order[:, None].expand(-1, self.beam, -1)) & real[:, None]
+        self.sees = sees.new_zeros(*sees.shape[:2], capacity)
+        self.sees[..., :longest] = sees
+        for owner, parts in self.parts.items():
+            self.parts[owner] = [self._moved(part, order, capacity) for part in parts]
+
+    @staticmethod
+    def _moved(part: Tensor, order: Tensor, capacity: int) -> Tensor:
+        slots, heads, before, width = part.shape
+        first = torch.arange(slots * heads, device=part.device).view(slots, heads, 1) * before
+        rows = (first + order[:, None]).flatten()
+        moved = part.new_zeros(slots, heads, capacity, width)
+        moved[:, :, : order.size(1)] = part.view(-1, width).index_select(0, rows).view(slots, heads, -1, width)
+        return moved

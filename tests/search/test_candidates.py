@@ -1,0 +1,64 @@
+"""The best and the drawn tokens are those of the plain definitions."""
+
+import numpy as np
+import pytest
+import torch
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.search.candidates import best, drawn, largest
+from docnmt_fairseq.search.options import SearchOptions
+
+
+@pytest.mark.parametrize("vocabulary", [7, 300, 5000, 5120])
+def test_the_largest_are_those_of_a_full_search(vocabulary):
+    x = torch.randn(6, vocabulary, generator=torch.Generator().manual_seed(1))
+    x[1, -3:] = 9.0 + torch.arange(3)
+    values, places = largest(x, 4)
+    expected = x.topk(4)
+    assert torch.equal(values, expected.values) and torch.equal(places, expected.indices)
+
+
+def test_candidates_of_all_hypotheses_compete():
+    log_probs = torch.randn(3, 4, 2000, generator=torch.Generator().manual_seed(2)).log_softmax(-1)
+    totals = torch.tensor([[0.0, -1, -2, -np.inf]] * 3)
+    found = best(log_probs, totals, 4)
+    expected = (log_probs + totals[..., None]).flatten(1).topk(8)
+    assert found.scores.tolist() == expected.values.tolist()
+    assert found.tokens.tolist() == (expected.indices % 2000).tolist()
+    assert found.parents.tolist() == (expected.indices // 2000).tolist()
+
+
+def test_tokens_are_drawn_by_their_probabilities():
+    probabilities = torch.tensor([0.5, 0.0, 0.3, 0.15, 0.05])
+    log_probs = probabilities.log().expand(20000, 1, 5)
+    uniform = torch.rand(20000, 1, generator=torch.Generator().manual_seed(3))
+    totals = torch.full((20000, 1), -2.0)
+
+    def shares(**options):
+        found = drawn(log_probs, totals, uniform, **options)
+        np.testing.assert_allclose(found.scores, log_probs[0, 0][found.tokens] - 2, rtol=1e-5)
+        return np.bincount(found.tokens[:, 0], minlength=5) / 20000
+
+    np.testing.assert_allclose(shares(), [0.5, 0, 0.3, 0.15, 0.05], atol=0.02)
+    np.testing.assert_allclose(shares(top_k=2), [0.625, 0, 0.375, 0, 0], atol=0.02)
+    np.testing.assert_allclose(shares(top_p=0.6), [0.625, 0, 0.375, 0, 0], atol=0.02)
+    last = drawn(log_probs[:1], totals[:1], torch.ones(1, 1))
+    assert last.tokens.tolist() == [[4]]
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"beam": 0}, "--beam 0: at least 1"),
+        ({"nbest": 6}, "--nbest 6: at most --beam 5"),
+        ({"no_repeat_ngram_size": 1}, "--no-repeat-ngram-size 1: at least 2"),
+        ({"min_len": 300}, "--min-len 300: more than --max-len-b 200"),
+        ({"temperature": 0.0}, "--temperature 0.0: above 0"),
+        ({"sampling_topk": 3}, "--sampling-topk: needs --sampling"),
+        ({"sampling": True, "sampling_topp": 1.5}, "--sampling-topp 1.5: a probability"),
+        ({"sampling": True, "sampling_topp": 0.5, "sampling_topk": 2}, "give one of them"),
+    ],
+)
+def test_options_out_of_range(options, message):
+    with pytest.raises(InputError, match=message.replace("(", r"\(")):
+        SearchOptions(**options).check()

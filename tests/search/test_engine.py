@@ -1,0 +1,236 @@
+"""The search engine's hypotheses and scores are those of fairseq's search, for every model and option."""
+
+import pytest
+import torch
+from fairseq.dataclass.configs import GenerationConfig
+from fairseq.ngram_repeat_block import NGramRepeatBlock
+
+from docnmt_fairseq.search.engines import search_engine
+from docnmt_fairseq.search.options import SearchOptions
+from tests.support import toy
+from tests.support.architectures import ARCHITECTURES, begun
+from tests.support.extra_sources import with_extra_sources
+
+STOCK = {"task": "translation", "arch": "transformer"}
+
+
+@pytest.fixture(scope="module")
+def extra_bin(data_bin, tmp_path_factory):
+    return with_extra_sources(data_bin, tmp_path_factory.mktemp("extra") / "bin")
+
+
+def samples_of(task, pieces=None):
+    """Yields batches of the test set, of ``pieces`` samples each; None: all together."""
+    if "test" not in task.datasets:
+        task.load_dataset("test")
+    dataset = task.dataset("test")
+    order = dataset.ordered_indices()
+    step = pieces or len(order)
+    for start in range(0, len(order), step):
+        yield dataset.collater([dataset[int(number)] for number in order[start : start + step]])
+
+
+def of_fairseq(task, models, samples, prefixes=None, **options):
+    """Returns {id: hypotheses} of fairseq's search, batch by batch."""
+    generator = task.build_generator(models, GenerationConfig(**options))
+    found = {}
+    for sample in samples:
+        prefix = None
+        if prefixes is not None:
+            prefix = torch.stack([prefixes[int(number)] for number in sample["id"]])
+        hypotheses = task.inference_step(generator, models, sample, prefix_tokens=prefix)
+        found.update(zip(sample["id"].tolist(), hypotheses))
+    return found
+
+
+def of_engine(task, models, samples, prefixes=None, hypotheses=None, **options):
+    """Returns {id: hypotheses} of the engine."""
+    options.setdefault("nbest", options.get("beam", 5))
+    engine = search_engine(models, task.target_dictionary, SearchOptions(**options), hypotheses)
+    found = {}
+    for sentence, of_sentence in engine.run(iter(samples), prefixes):
+        assert sentence.number not in found
+        source = sentence.batch.sample["net_input"]["src_tokens"][sentence.row, None]
+        own = getattr(task, "of_sentences", lambda _, hypotheses, *rest: hypotheses)
+        (found[sentence.number],) = own(source, [of_sentence], options.get("lenpen", 1.0))
+    return found
+
+
+def assert_same(found, expected):
+    assert sorted(found) == sorted(expected)
+    for number, hypotheses in expected.items():
+        assert len(found[number]) == len(hypotheses)
+        for one, other in zip(found[number], hypotheses):
+            assert one["tokens"].tolist() == other["tokens"].tolist(), number
+            assert float(one["score"]) == pytest.approx(float(other["score"]), abs=1e-4)
+            torch.testing.assert_close(one["positional_scores"], other["positional_scores"], atol=2e-4, rtol=1e-4)
+
+
+def lively(model):
+    """Fills a model's parameters such that sentences have different translations, which end at different steps."""
+    begun(model, 0.4)
+    for module in model.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.weight.data.add_(1)
+    output_layer, eos = model.decoder.output_layer, model.decoder.dictionary.eos()
+
+    def with_ends(features, *rest, **options):
+        """Ends sentences with a probability that the states decide upon."""
+        logits = 0.8 * output_layer(features, *rest, **options)
+        wave = 0.6 + 0.6 * torch.sin(model.pace * features.double().sum(-1)).to(logits)
+        logits[..., eos] += wave * (logits.amax(-1) - logits[..., eos])
+        return logits
+
+    model.decoder.output_layer, model.pace = with_ends, 5
+    return model.eval()
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_architecture(extra_bin, name):
+    _, task, model = ARCHITECTURES[name].build(extra_bin)
+    lively(model)
+    options = {"beam": 3, "max_len_b": 10}
+    for model.pace in (5, 20, 80, 320):
+        expected = of_fairseq(task, [model], samples_of(task), **options)
+        if len({len(one["tokens"]) for hypotheses in expected.values() for one in hypotheses}) > 2:
+            break
+    else:
+        pytest.fail("sentences of one length")
+    for pieces, hypotheses in ((None, None), (1, 9)):  # all at once, and three sentences at a time
+        assert_same(of_engine(task, [model], samples_of(task, pieces), hypotheses=hypotheses, **options), expected)
+
+
+@pytest.fixture(scope="module")
+def sentence(extra_bin):
+    """Returns (task, a lively model), in double precision: where states repeat, hypotheses come close to each other."""
+    _, task, model = ARCHITECTURES["sentence"].build(extra_bin)
+    lively(model.double()).pace = 20
+    return task, model
+
+
+OPTIONS = {
+    "one hypothesis": {"beam": 1},
+    "more hypotheses than tokens": {"beam": 30},
+    "length penalty": {"lenpen": 0.3},
+    "unknown words": {"unkpen": 2.0},
+    "unknown words wanted": {"unkpen": -3.0},
+    "least length": {"min_len": 5},
+    "one length": {"min_len": 7, "max_len_b": 7},
+    "no bigram twice": {"no_repeat_ngram_size": 2},
+    "no trigram twice": {"no_repeat_ngram_size": 3, "max_len_b": 30},
+    "sums": {"unnormalized": True},
+    "temperature": {"temperature": 2.0},
+    "long": {"max_len_b": 90, "min_len": 60},
+}
+
+
+@pytest.fixture
+def ngrams_are_blocked(monkeypatch):
+    """fairseq's own search looks for repeated n-grams at the end of a buffer, where there is only padding yet."""
+    block = NGramRepeatBlock._no_repeat_ngram
+    monkeypatch.setattr(
+        NGramRepeatBlock,
+        "_no_repeat_ngram",
+        lambda self, tokens, lprobs, bsz, beam, step: block(self, tokens[:, : step + 1], lprobs, bsz, beam, step),
+    )
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_every_option(sentence, ngrams_are_blocked, options):
+    task, model = sentence
+    options = {"beam": 4, "max_len_b": 12, **options}
+    expected = of_fairseq(task, [model], samples_of(task), **options)
+    assert_same(of_engine(task, [model], samples_of(task), hypotheses=20, **options), expected)
+
+
+def test_the_limit_is_of_the_own_length(sentence):
+    task, model = sentence
+    options = {"beam": 3, "max_len_a": 1.5, "max_len_b": 2, "min_len": 3}
+    alone = {}
+    for sample in samples_of(task):
+        for row in range(len(sample["id"])):
+            length = int(sample["net_input"]["src_lengths"][row])
+            one = {"src_tokens": sample["net_input"]["src_tokens"][row, None, :length]}
+            one["src_lengths"] = sample["net_input"]["src_lengths"][row, None]
+            generator = task.build_generator([model], GenerationConfig(**options))
+            alone[int(sample["id"][row])] = generator.generate([model], {"net_input": one})[0]
+    assert len({len(hypotheses[0]["tokens"]) for hypotheses in alone.values()}) > 1
+    assert_same(of_engine(task, [model], samples_of(task), **options), alone)
+
+
+def test_prefixes(sentence):
+    task, model = sentence
+    (sample,) = samples_of(task)
+    generator = torch.Generator().manual_seed(2)
+    words = torch.randint(4, len(task.target_dictionary), (len(sample["id"]), 3), generator=generator)
+    prefixes = dict(zip(sample["id"].tolist(), words))
+    expected = of_fairseq(task, [model], samples_of(task), prefixes, beam=3, max_len_b=9)
+    found = of_engine(task, [model], samples_of(task), prefixes, beam=3, max_len_b=9)
+    assert_same(found, expected)
+    for number, prefix in prefixes.items():
+        assert found[number][0]["tokens"][:3].tolist() == prefix.tolist()
+    # Of different lengths, one complete: each sentence as if it were alone.
+    eos = task.target_dictionary.eos()
+    uneven = {number: prefix[: place % 4] for place, (number, prefix) in enumerate(prefixes.items())}
+    first = int(sample["id"][0])
+    uneven[first] = torch.tensor([5, 6, eos])
+    found = of_engine(task, [model], samples_of(task), uneven, beam=3, max_len_b=9)
+    assert [one["tokens"].tolist() for one in found[first]] == [[5, 6, eos]] * 3
+    for number, prefix in uneven.items():
+        if 0 < len(prefix) < 3:
+            (alone,) = of_engine(task, [model], samples_of(task), {number: prefix}, beam=3, max_len_b=9)[number][:1]
+            assert alone["tokens"].tolist() == found[number][0]["tokens"].tolist()
+
+
+@pytest.mark.parametrize("names", [["sentence", "conditional, block"], ["sentence", "rnn gru"], ["target han"] * 2])
+def test_ensembles(extra_bin, names):
+    models = []
+    for number, name in enumerate(names):
+        _, task, model = ARCHITECTURES[name].build(extra_bin)
+        lively(model)
+        for parameter in model.parameters():
+            parameter.data.mul_(1 + 0.1 * number)
+        models.append(model)
+    for model in models:
+        model.pace = 20
+    options = {"beam": 3, "max_len_b": 8}
+    expected = of_fairseq(task, models, samples_of(task), **options)
+    assert_same(of_engine(task, models, samples_of(task), hypotheses=9, **options), expected)
+
+
+def test_fairseqs_own_task(data_bin):
+    _, task, model = toy.build(data_bin, **STOCK)
+    lively(model)
+    task.load_dataset("test")
+    dataset = task.dataset("test")
+    numbers = [number for number in range(len(dataset)) if len(dataset[number]["source"]) > 1]
+    samples = [
+        dataset.collater([dataset[n] for n in numbers[start : start + 5]]) for start in range(0, len(numbers), 5)
+    ]
+    options = {"beam": 3, "max_len_b": 8}
+    assert_same(
+        of_engine(task, [model], samples, hypotheses=6, **options), of_fairseq(task, [model], samples, **options)
+    )
+
+
+def test_drawn_translations_depend_on_the_seed_and_the_sentence_alone(sentence):
+    task, model = sentence
+
+    def drawn(seed=1, pieces=None, hypotheses=None, **options):
+        options = {"beam": 3, "max_len_b": 8, "sampling": True, "seed": seed, **options}
+        found = of_engine(task, [model], samples_of(task, pieces), hypotheses=hypotheses, **options)
+        return {number: [one["tokens"].tolist() for one in several] for number, several in found.items()}
+
+    first = drawn()
+    assert first == drawn(pieces=1, hypotheses=6) != drawn(seed=2)
+    assert len({str(one) for several in first.values() for one in several}) > 20
+    assert drawn(sampling_topk=1) == drawn(seed=2, sampling_topk=1) == drawn(seed=3, sampling_topp=1e-6)
+
+
+def test_all_under_way_finish_where_nothing_is_probable(sentence):
+    """A prefix that ends the sentence at once leaves one hypothesis only."""
+    task, model = sentence
+    (sample,) = samples_of(task)
+    ends = {int(number): torch.tensor([task.target_dictionary.eos()]) for number in sample["id"]}
+    found = of_engine(task, [model], samples_of(task), ends, beam=3, max_len_b=9)
+    assert all([one["tokens"].tolist() for one in several] == [[2]] for several in found.values())
