@@ -1,8 +1,16 @@
 """The one exception that stands for "the input or an option is wrong": its text is shown to the user as it is."""
 
+from typing import Optional, Tuple
+
 
 class InputError(ValueError):
-    """Bad input, named precisely enough to be mended: file and line, or option, and what to do about it."""
+    """Bad input, named precisely enough to be mended: file and line, or option, and what to do about it.
+
+    Attributes:
+        place: file, line and what is wrong there, where that is known.
+    """
+
+    place: Optional[Tuple[object, int, str]] = None
 
     @classmethod
     def at(cls, path: object, line: int, message: str) -> "InputError":
@@ -13,4 +21,6 @@ class InputError(ValueError):
             line: counted from 1.
             message: what is wrong and what to do.
         """
-        return cls(f"{path}:{line}: {message}")
+        error = cls(f"{path}:{line}: {message}")
+        error.place = path, line, message
+        return error

@@ -1,8 +1,10 @@
-"""Translates documents: text in, text out, every line in its place.
+"""Translates documents: files in, the same files out in another language.
 
-The input is plain text, a sentence a line; an empty line ends a document, a line <p> a paragraph. What docnmt prepare
-did to the text of the model is done to it and undone: normalisation, tokenisation, truecasing, subwords. The
-translations are those of fairseq-generate, only that --max-len-a is of each sentence's own length. Works with models of
+Plain text is a sentence a line; an empty line ends a document, a line <p> a paragraph. Of other formats (subtitles,
+Markdown, HTML, Word, gettext, XLIFF; running text with --split) the text is found, divided into sentences, and laid
+back; each file is one document. What docnmt prepare did to the text of the model is done to it and undone:
+normalisation, tokenisation, truecasing, subwords. The translations are those of fairseq-generate, only that --max-len-a
+is of each sentence's own length. Works with models of
 document_translation, concatenated_translation and fairseq's own translation.
 """
 
@@ -10,20 +12,24 @@ import argparse
 import logging
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Optional, Sequence
 
+from docnmt_fairseq.cli._texts import add_text_arguments, request_of, settings_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
-from docnmt_fairseq.translate.files import EMPTY_LINES, STANDARD, Translator, jobs_of, translate_files
+from docnmt_fairseq.translate.files import ALL, Translator, translate_files
+from docnmt_fairseq.translate.jobs import Job, jobs_of
 
 logger = logging.getLogger(__name__)
 
 SHUFFLED = "shuffled"
+INTERRUPTED = 130  # as a shell says of a program that Ctrl-C ended
 HELP = "translate text: a document, a folder of them, or standard input"
 QUIET = ("fairseq",)  # importing it logs what it would like to have installed
 EXAMPLES = """examples:
   docnmt translate --path work/document/checkpoint_best.pt --data work --input talk.en --output talk.de
   docnmt translate --path work/document/checkpoint_best.pt --data work --input books/ --output translated/ --resume
+  docnmt translate --path work/document/checkpoint_best.pt --data work --input film.en.srt --output film.de.srt
   cat talk.en | docnmt translate --path work/document/checkpoint_best.pt --data work > talk.de"""
 
 
@@ -31,31 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the texts, the model, the search, the view of documents and the machine."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
-    texts = parser.add_argument_group("texts")
-    texts.add_argument(
-        "--input",
-        nargs="+",
-        type=Path,
-        default=[STANDARD],
-        metavar="PATH",
-        help="file, several files, or a folder with all files in it; .gz is unpacked (default: standard input)",
-    )
-    texts.add_argument(
-        "--output",
-        type=Path,
-        metavar="PATH",
-        help="file, or the folder for several; each appears when it is complete (default: standard output)",
-    )
-    texts.add_argument("--pattern", default="*", metavar="GLOB", help="which files of a folder, e.g. '*.en'")
-    there = texts.add_mutually_exclusive_group()
-    there.add_argument("--force", action="store_true", help="replace translations that are there already")
-    there.add_argument("--resume", action="store_true", help="leave them, and translate the other files of a folder")
-    texts.add_argument(
-        "--empty-lines",
-        choices=EMPTY_LINES,
-        default=EMPTY_LINES[0],
-        help="what an empty line ends; paragraph: every file is one document (default: document)",
-    )
+    add_text_arguments(parser)
 
     model = parser.add_argument_group("model")
     model.add_argument(
@@ -121,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     precision.add_argument("--fp16", dest="precision", action="store_const", const="fp16", help="--precision fp16")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> Optional[int]:
     """Translates, then logs how fast it was."""
     if args.max_tokens < 1:
         raise InputError(f"--max-tokens {args.max_tokens}: at least 1")
@@ -130,9 +112,9 @@ def run(args: argparse.Namespace) -> None:
     scores = args.scores or search.nbest > 1
     if scores and args.output is None:
         raise InputError("--scores, --nbest: need --output, beside which they are written")
-    jobs = jobs_of(args.input, args.output, args.pattern, args.force, args.resume)
+    jobs = jobs_of(request_of(args))
     if not jobs:
-        return
+        return None
     from tqdm import tqdm
 
     from docnmt_fairseq.translate.false_context import ShuffledContext
@@ -152,11 +134,27 @@ def run(args: argparse.Namespace) -> None:
         cpu=args.cpu,
         precision=args.precision,
     )
-    total = sum(job.sentences for job in jobs)
+    total = sum(job.sentences for job in jobs) or None  # that of standard input is not known
     with tqdm(total=total, desc="translate", unit=" sentences", disable=None) as progress:
         shown: Translator = ShuffledContext(translator, args.seed) if false else translator
-        translate_files(jobs, shown, args.empty_lines, progress.update, scores)
+        together = ALL if false else None
+        try:
+            translate_files(
+                jobs, shown, args.empty_lines, progress.update, scores,
+                resume=args.resume, settings=settings_of(args), together=together,
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            progress.close()
+            logger.info(_interrupted(jobs))
+            return INTERRUPTED
     logger.info(str(translator.throughput))
+    return None
+
+
+def _interrupted(jobs: Sequence[Job]) -> str:
+    if any(job.target is None for job in jobs):
+        return "interrupted; what was written to standard output is whole documents"
+    return "interrupted; the same command with --resume goes on after the last document that was written"
 
 
 def _given(args: argparse.Namespace, options: type) -> Dict[str, Any]:

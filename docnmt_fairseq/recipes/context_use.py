@@ -24,7 +24,8 @@ def translate(data: Path, source: Path, checkpoint: Path, output: Path, context:
     """
     from docnmt_fairseq.search.options import SearchOptions
     from docnmt_fairseq.translate.false_context import ShuffledContext
-    from docnmt_fairseq.translate.files import EMPTY_LINES, jobs_of, translate_files
+    from docnmt_fairseq.translate.files import ALL, EMPTY_LINES, translate_files
+    from docnmt_fairseq.translate.jobs import Request, jobs_of
     from docnmt_fairseq.translate.task import DocumentView
     from docnmt_fairseq.translate.translator import DocumentTranslator
 
@@ -33,7 +34,8 @@ def translate(data: Path, source: Path, checkpoint: Path, output: Path, context:
         checkpoint, data=data, view=view, search=search, max_tokens=tokens, cpu=cpu
     )
     shown = ShuffledContext(translator) if context == SHUFFLED else translator
-    translate_files(jobs_of([source], output, force=True), shown, EMPTY_LINES[0], lambda sentences: None)
+    jobs = jobs_of(Request([source], output, force=True, format="text"))
+    translate_files(jobs, shown, EMPTY_LINES[0], lambda sentences: None, together=ALL if shown != translator else None)
 
 
 def measure_cxmi(

@@ -1,22 +1,25 @@
-"""Files, folders and standard input to translate: what becomes which file, and nothing half-written."""
+"""Translates files document by document, many together so that batches are full, and writes them as they are done."""
 
-import logging
-import sys
-from contextlib import nullcontext
+import math
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Callable, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
+from itertools import chain, groupby, islice
+from operator import attrgetter
+from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Protocol, Sequence, Union
 
-from docnmt_fairseq.corpus.files import atomic_files, lines_of, read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import is_mark
+from docnmt_fairseq.translate.formats import Document
+from docnmt_fairseq.translate.jobs import Job
 from docnmt_fairseq.translate.lines import TranslatedLine
+from docnmt_fairseq.translate.output import Output
 
 EMPTY_LINES = ("document", "paragraph")  # what they end
-STANDARD = Path("-")  # standard input
-TOGETHER = 10_000  # sentences of several files that are translated together, so that batches are full
+TOGETHER = 4_000  # sentences that are translated together; what is lost at most when the work is interrupted
+ALL = math.inf
+HEADER = "line\trank\tscore\ttranslation\n"  # of a table of scores
 
-logger = logging.getLogger(__name__)
+Line = Union[str, TranslatedLine]  # the best translation, or all of them
+
+NO_SETTINGS: Mapping[str, str] = {}
 
 
 class Translator(Protocol):
@@ -42,106 +45,28 @@ class Translator(Protocol):
 
 
 @dataclass(frozen=True)
-class Job:
-    """A text to translate.
+class _Step:
+    """A document to translate, or None at the end of a file."""
 
-    Attributes:
-        name: for messages.
-        target: where its translation goes, None: to standard output.
-        sentences: that it has.
-        read: gives its lines.
-    """
-
-    name: str
-    target: Optional[Path]
-    sentences: int
-    read: Callable[[], List[str]]
+    job: Job
+    output: Output
+    document: Optional[Document]
 
 
-def jobs_of(
-    inputs: Sequence[Path], output: Optional[Path], pattern: str = "*", force: bool = False, resume: bool = False
-) -> List[Job]:
-    """The texts to translate, after all files were read once: what cannot be read is said before any translation.
-
-    Args:
-        inputs: one file or ``-``, which becomes the file ``output``; or several files, or folders with all that is in
-            them, whose translations get the same names in the folder ``output`` (without ``.gz``).
-        output: file or folder; None: standard output, for one text.
-        pattern: of the names of a folder's files.
-        force: replace translations that are there already.
-        resume: leave them as they are.
-
-    Raises:
-        InputError: nothing to translate; a file that cannot be read; two files that would become the same one; a
-            translation that is there already, or that would replace an input.
-    """
-    if output is None:
-        if len(inputs) > 1 or inputs[0].is_dir():
-            raise InputError("--output: give a folder for the translations of several texts")
-        return [_job(inputs[0], None)]
-    pairs = list(_pairs(inputs, output, pattern))
-    if not pairs:
-        raise InputError(f"--input {' '.join(map(str, inputs))}: no file {pattern} in it")
-    sources = {source.resolve() for source, _ in pairs}
-    targets = set()
-    for source, target in pairs:
-        if target.resolve() in sources:
-            raise InputError(f"--output {target}: is an input; give another place")
-        if target in targets:
-            raise InputError(f"--output {target}: two inputs would become this file, one of them {source}")
-        if target.is_dir():
-            raise InputError(f"--output {target}: is a folder; give a file")
-        targets.add(target)
-    there = [target for _, target in pairs if target.exists()]
-    if there and not (force or resume):
-        more = f" (and {len(there) - 1:,} more)" if len(there) > 1 else ""
-        raise InputError(f"--output {there[0]}: is there already{more}; --force replaces, --resume leaves it")
-    if resume and there:
-        logger.info(f"{len(there):,} of {len(pairs):,} files are there already")
-    return [_job(source, target) for source, target in pairs if not (resume and target.exists())]
-
-
-def _job(source: Path, target: Optional[Path]) -> Job:
-    if source == STANDARD:  # can be read but once
-        lines = list(lines_of(sys.stdin.buffer, "standard input"))
-        return Job("standard input", target, _sentences(lines), lambda: lines)
-    return Job(str(source), target, _sentences(read_lines(source)), lambda: list(read_lines(source)))
-
-
-def _sentences(lines: Iterable[str]) -> int:
-    return sum(not is_mark(line) for line in lines)
-
-
-def _pairs(inputs: Sequence[Path], output: Path, pattern: str) -> Iterator[Tuple[Path, Path]]:
-    if len(inputs) == 1 and not inputs[0].is_dir():
-        yield inputs[0], output
-        return
-    if output.exists() and not output.is_dir():
-        raise InputError(f"--output {output}: is a file; several inputs need a folder")
-    for path in inputs:
-        if path == STANDARD:
-            raise InputError("--input -: standard input goes alone")
-        if not path.is_dir():
-            yield path, output / _name(path.name)
-            continue
-        if output.resolve().is_relative_to(path.resolve()):
-            raise InputError(f"--output {output}: lies in the input folder {path}; give another place")
-        for file in sorted(path.rglob(pattern)):
-            relative = file.relative_to(path)
-            if file.is_file() and not any(part.startswith(".") for part in relative.parts):
-                yield file, output / relative.parent / _name(relative.name)
-
-
-def _name(name: str) -> str:
-    return name.removesuffix(".gz")
+class _Name(str):
+    """What messages call a text; each is an object of its own, so that an error leads back to its text."""
 
 
 def translate_files(
-    jobs: Sequence[Job],
+    jobs: Iterable[Job],
     translator: Translator,
     empty_lines: str,
     progress: Callable[[int], object],
     scores: bool = False,
+    *,
+    resume: bool = False,
+    settings: Mapping[str, str] = NO_SETTINGS,
+    together: Optional[float] = None,
 ) -> None:
     """Writes the translations; each file appears when it is complete.
 
@@ -150,50 +75,112 @@ def translate_files(
         translator: does it.
         empty_lines, progress: see :meth:`~docnmt_fairseq.translate.translator.DocumentTranslator.translate`.
         scores: beside each translation write a table of all that the search gives of its lines, with scores.
+        resume: go on where the translation of a file was interrupted.
+        settings: that the translations depend on; what was begun with others is not gone on with.
+        together: sentences that are translated together, whole documents of them; None: :data:`TOGETHER`.
 
     Raises:
         InputError: a sentence that is too long, a file that cannot be written; what was finished before stays.
     """
-    for group in _groups(jobs):
-        if scores:
-            _translate_with_scores(group, translator, empty_lines, progress)
-            continue
-        names = [job.name for job in group]
-        translations = translator.translate([job.read() for job in group], names, empty_lines, progress)
-        for job, lines in zip(group, translations):
-            with nullcontext([sys.stdout]) if job.target is None else atomic_files(job.target) as (stream,):
-                stream.writelines(f"{line}\n" for line in lines)
+    steps = _Steps(jobs, settings, resume, scores)
+    try:
+        for group in _groups(steps, TOGETHER if together is None else together):
+            _translate(group, translator, empty_lines, progress, scores)
+    finally:
+        steps.stop()
 
 
-def _translate_with_scores(
-    group: Sequence[Job], translator: Translator, empty_lines: str, progress: Callable[[int], object]
-) -> None:
-    names = [job.name for job in group]
-    translations = translator.translate_lines([job.read() for job in group], names, empty_lines, progress)
-    for job, lines in zip(group, translations):
-        if job.target is None:
-            raise InputError("--scores: needs --output, beside which they are written")
-        with atomic_files(job.target, table_of(job.target)) as (stream, table):
-            stream.writelines(f"{line.text}\n" for line in lines)
-            table.write("line\trank\tscore\ttranslation\n")
-            for number, line in enumerate(lines, start=1):
-                for rank, one in enumerate(line.translations, start=1):
-                    table.write(f"{number}\t{rank}\t{one.score:.6f}\t{one.text}\n")
+class _Steps:
+    """The documents of all jobs, and the ends of the files.
+
+    Args:
+        jobs, settings, resume, scores: see :func:`translate_files`.
+    """
+
+    def __init__(self, jobs: Iterable[Job], settings: Mapping[str, str], resume: bool, scores: bool):
+        self.jobs, self.settings, self.resume, self.scores = jobs, settings, resume, scores
+        self.open: List[Output] = []
+
+    def __iter__(self) -> Iterator[_Step]:
+        for job in self.jobs:
+            output = job.output(self.settings, self.resume, self.scores)
+            self.open = [*(other for other in self.open if not other.finished), output]
+            for document in output.remaining(job.documents()):
+                yield _Step(job, output, document)
+            yield _Step(job, output, None)
+
+    def stop(self) -> None:
+        """Ends what is not complete."""
+        for output in self.open:
+            output.stop()
 
 
-def table_of(target: Path) -> Path:
-    """The file of a translation's scores, beside it."""
-    return target.with_name(f"{target.name}.scores.tsv")
-
-
-def _groups(jobs: Sequence[Job]) -> Iterator[List[Job]]:
-    group: List[Job] = []
+def _groups(steps: Iterable[_Step], together: float) -> Iterator[List[_Step]]:
+    group: List[_Step] = []
     sentences = 0
-    for job in jobs:
-        if group and sentences + job.sentences > TOGETHER:
+    for step in steps:
+        size = step.document.sentences if step.document else 0
+        if sentences and sentences + size > together:
             yield group
             group, sentences = [], 0
-        group.append(job)
-        sentences += job.sentences
+        group.append(step)
+        sentences += size
     if group:
         yield group
+
+
+def _translate(
+    group: Sequence[_Step],
+    translator: Translator,
+    empty_lines: str,
+    progress: Callable[[int], object],
+    scores: bool,
+) -> None:
+    """Translates and writes some documents; those of one file are one text."""
+    texts = [list(steps) for _, steps in groupby((step for step in group if step.document), attrgetter("job"))]
+    names = [_Name(steps[0].job.name) for steps in texts]
+    lines = [[line for step in steps for line in _lines(step)] for steps in texts]
+    translate: Callable[..., Sequence[Sequence[Line]]] = translator.translate_lines if scores else translator.translate
+    try:
+        found = chain.from_iterable(translate(lines, names, empty_lines, progress))
+    except InputError as error:
+        raise _placed(error, names, texts, lines) from error
+    for step in group:
+        if step.document is not None:
+            _write(step, step.document, list(islice(found, len(step.document.lines))))
+        else:
+            step.output.finish()
+            step.job.finish()
+    if group:
+        group[-1].output.save()
+
+
+def _write(step: _Step, document: Document, lines: Sequence[Line]) -> None:
+    """Writes a document, with the table of its lines' scores where they have some."""
+    content = document.finish([line if isinstance(line, str) else line.text for line in lines])
+    table = "" if document.first_line not in (None, 1) or step.job.first else HEADER
+    for number, line in enumerate(lines, start=document.first_line or 1):
+        if not isinstance(line, str):
+            table += "".join(
+                f"{number}\t{rank}\t{one.score:.6f}\t{one.text}\n"
+                for rank, one in enumerate(line.translations, start=1)
+            )
+    step.output.add(document, content, table.encode())
+
+
+def _lines(step: _Step) -> List[str]:
+    return step.document.lines if step.document else []
+
+
+def _placed(
+    error: InputError, names: Sequence[str], texts: Sequence[Sequence[_Step]], lines: Sequence[Sequence[str]]
+) -> InputError:
+    """The error with the line of the file in place of that of what was translated."""
+    number = next((number for number, name in enumerate(names) if error.place and name is error.place[0]), None)
+    if error.place is None or number is None:
+        return error
+    path, line, message = error.place
+    document = texts[number][0].document
+    if document is not None and document.first_line is not None:
+        return InputError.at(path, document.first_line + line - 1, message)
+    return InputError(f"{path}: {lines[number][line - 1][:40]!r}...: {message}")

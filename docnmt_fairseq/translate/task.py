@@ -53,14 +53,38 @@ def load_translating(
         InputError: a file that is no checkpoint, one of another task, or one that does not fit the data.
     """
     first = read_checkpoint(paths[0])
-    given = data_of_training(first) if data is None else Path(data)
-    folder = prepared_folder(given)
-    if data is None and not is_prepared(folder):
-        raise InputError(f"--data: give the folder that docnmt prepare wrote; the model's is not at {given} any more")
+    folder = _prepared(first, data)
     codec = TextCodec.of_output(folder)
     codec.load()
     task = setup_task(_task_config(first["cfg"].task, folder, codec.languages, view))
     return load_ensemble(*paths, data=folder, task=task, first=first), codec
+
+
+def languages_of(path: PathLike, data: Optional[PathLike] = None) -> Tuple[str, str]:
+    """The languages that the model of a checkpoint translates from and to.
+
+    Args:
+        path: the checkpoint; it is read only where ``data`` is not given.
+        data: as of :func:`load_translating`.
+
+    Raises:
+        InputError: a file that is no checkpoint, a folder that ``docnmt prepare`` did not write.
+    """
+    folder = _prepared(read_checkpoint(path), None) if data is None else prepared_folder(Path(data))
+    return TextCodec.of_output(folder).languages
+
+
+def _prepared(checkpoint: Mapping[str, Any], data: Optional[PathLike]) -> Path:
+    """The output of ``docnmt prepare`` that is named, or that of a checkpoint's training.
+
+    Raises:
+        InputError: that of the training is not there any more.
+    """
+    given = data_of_training(checkpoint) if data is None else Path(data)
+    folder = prepared_folder(given)
+    if data is None and not is_prepared(folder):
+        raise InputError(f"--data: give the folder that docnmt prepare wrote; the model's is not at {given} any more")
+    return folder
 
 
 def _task_config(trained: DictConfig, folder: Path, languages: Tuple[str, str], view: DocumentView) -> DictConfig:

@@ -1,11 +1,13 @@
 import gzip
 import io
+from pathlib import Path
 
 import pytest
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import files as text_files
-from docnmt_fairseq.translate.files import STANDARD, jobs_of, translate_files
+from docnmt_fairseq.translate.files import translate_files
+from docnmt_fairseq.translate.jobs import STANDARD, Request, jobs_of
 
 
 class Upper:
@@ -32,51 +34,59 @@ def folder(tmp_path):
     return tmp_path
 
 
+def jobs(inputs, output, **options):
+    return jobs_of(Request(inputs, output, **options))
+
+
 def translated(folder):
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_folder_becomes_a_folder_and_small_files_are_translated_together(folder, monkeypatch):
     monkeypatch.setattr(text_files, "TOGETHER", 3)
-    jobs, translator = jobs_of([folder / "in"], folder / "out"), Upper()
+    todo, translator = jobs([folder / "in"], folder / "out"), Upper()
     done = []
-    translate_files(jobs, translator, "document", done.append)
+    translate_files(todo, translator, "document", done.append)
     assert translated(folder / "out") == {
         "a.en": "ONE\n\nTWO\n", "b/c.en": "THREE\n", "d.txt": "FOUR\n", "e.en": "FIVE\n"
     }  # fmt: skip
-    assert [len(group) for group in translator.groups] == [2, 2] and sum(job.sentences for job in jobs) == 5
+    assert (
+        translator.groups
+        == [[str(folder / "in" / name) for name in names] for names in (("a.en", "b/c.en"), ("d.txt", "e.en.gz"))]
+        and sum(job.sentences for job in todo) == 5
+    )
 
 
 def test_only_some_of_a_folder(folder):
-    assert [job.target.name for job in jobs_of([folder / "in"], folder / "out", "*.txt")] == ["d.txt"]
+    assert [job.target.name for job in jobs([folder / "in"], folder / "out", pattern="*.txt")] == ["d.txt"]
     with pytest.raises(InputError, match=r"no file \*\.de in it"):
-        jobs_of([folder / "in"], folder / "out", "*.de")
+        jobs([folder / "in"], folder / "out", pattern="*.de")
 
 
 def test_what_is_there_is_replaced_only_where_asked(folder):
     (folder / "out").mkdir()
     (folder / "out" / "a.en").write_text("mine")
     with pytest.raises(InputError, match=r"a\.en: is there already; --force"):
-        jobs_of([folder / "in"], folder / "out")
-    assert len(jobs_of([folder / "in"], folder / "out", resume=True)) == 3
-    translate_files(jobs_of([folder / "in"], folder / "out", force=True), Upper(), "document", lambda n: None)
+        jobs([folder / "in"], folder / "out")
+    assert len(jobs([folder / "in"], folder / "out", resume=True)) == 3
+    translate_files(jobs([folder / "in"], folder / "out", force=True), Upper(), "document", lambda n: None)
     assert (folder / "out" / "a.en").read_text() == "ONE\n\nTWO\n"
 
 
 def test_nothing_half_written_is_left(folder, monkeypatch):
     monkeypatch.setattr(text_files, "TOGETHER", 1)
     with pytest.raises(InputError, match="too long"):
-        translate_files(jobs_of([folder / "in"], folder / "out"), Upper("three"), "document", lambda n: None)
+        translate_files(jobs([folder / "in"], folder / "out"), Upper("three"), "document", lambda n: None)
     assert translated(folder / "out") == {"a.en": "ONE\n\nTWO\n"}
 
 
 def test_standard_input_and_output(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("é\n<p>\nb".encode())))
-    translate_files(jobs_of([STANDARD], None), Upper(), "document", lambda n: None)
+    translate_files(jobs([STANDARD], None), Upper(), "document", lambda n: None)
     assert capsys.readouterr().out == "É\n<P>\nB\n"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\n\xff\n")))
     with pytest.raises(InputError, match="standard input:2: not UTF-8"):
-        jobs_of([STANDARD], None)
+        translate_files(jobs([STANDARD], None), Upper(), "document", lambda n: None)
 
 
 @pytest.mark.parametrize(
@@ -96,11 +106,11 @@ def test_standard_input_and_output(monkeypatch, capsys):
 def test_bad_places(folder, monkeypatch, inputs, output, message):
     monkeypatch.chdir(folder)
     with pytest.raises(InputError, match=message):
-        jobs_of([text_files.Path(path) for path in inputs], output and text_files.Path(output))
+        jobs([Path(path) for path in inputs], output and Path(output))
     assert not (folder / "out").exists()
 
 
 def test_a_file_that_cannot_be_read_is_said_before_anything_is_translated(folder):
     (folder / "in" / "z").write_bytes(b"ok\n\xff\n")
     with pytest.raises(InputError, match="z:2: not UTF-8"):
-        jobs_of([folder / "in"], folder / "out")
+        jobs([folder / "in"], folder / "out")

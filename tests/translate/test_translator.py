@@ -189,6 +189,33 @@ def test_options_out_of_range(capsys, option):
     assert f"docnmt translate: error: {option} 0: at least 1" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+def test_real_files_through_a_real_model(prepared, checkpoint, tmp_path):
+    """The command with a trained model: a page, subtitles and text in two shards, interrupted nowhere."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "page.html").write_text("<h1>a b</h1><p>c <b>d e</b>. <code>x</code> a</p>")
+    cue = "{}\n00:00:0{},000 --> 00:00:0{},900\n{}\n\n"
+    (tmp_path / "in" / "film.srt").write_text("".join(cue.format(n, n, n, text) for n, text in enumerate("abcde", 1)))
+    write_lines(tmp_path / "in" / "long.src", ["a b", "c", "<p>", "d", ""] * 8)
+    model = ["--path", str(checkpoint), "--data", str(prepared), "--cpu", *SAME_SEARCH]
+    arguments = ["translate", *model, "--input", str(tmp_path / "in"), "--output"]
+    assert cli.main([*arguments, str(tmp_path / "whole")]) == 0
+    for shard in ("1", "2"):
+        assert cli.main([*arguments, str(tmp_path / "shared"), "--shards", "2", "--shard", shard]) == 0
+    whole, shared = (
+        {path.name: path.read_text() for path in (tmp_path / name).iterdir()} for name in ("whole", "shared")
+    )
+    assert whole == shared and set(whole) == {"page.html", "film.srt", "long.src"}
+    assert [line for line in whole["film.srt"].splitlines() if "-->" in line] == [
+        f"00:00:0{n},000 --> 00:00:0{n},900" for n in range(1, 6)
+    ]
+    assert whole["page.html"].count("<") == 8 and "<code>x</code>" in whole["page.html"]
+    lines = whole["long.src"].split("\n")
+    assert [n for n, line in enumerate(lines) if line == "<p>"] == list(range(2, 40, 5)) and len(lines) == 41
+    found = translator(checkpoint, prepared)
+    assert lines[:5] == found.translate([["a b", "c", "<p>", "d", ""]])[0]
+
+
 def test_several_translations_and_their_scores(prepared, checkpoint, tmp_path, capsys):
     (tmp_path / "in").write_text("a b c\n<p>\nd\n\ne e a\n")
     command = [

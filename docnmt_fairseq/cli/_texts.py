@@ -1,0 +1,108 @@
+"""The options of ``docnmt translate`` that say which texts there are, what they are, and where translations go."""
+
+import argparse
+from functools import cache
+from pathlib import Path
+from typing import Any, Dict, Tuple
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.translate.files import EMPTY_LINES
+from docnmt_fairseq.translate.formats import FORMATS, RUNNING, SEPARATE, Reading
+from docnmt_fairseq.translate.jobs import STANDARD, Request
+from docnmt_fairseq.translate.shards import Shard
+
+# Options that translations do not depend on: what was begun with one of them goes on with another.
+FREE = ("input", "output", "pattern", "force", "resume", "shards", "shard", "max_tokens", "cpu")
+INSIDE = ("command", "run", "quiet")  # no options, but how the command is run
+
+
+def add_text_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the texts, their formats, and shards."""
+    texts = parser.add_argument_group("texts")
+    texts.add_argument(
+        "--input",
+        nargs="+",
+        type=Path,
+        default=[STANDARD],
+        metavar="PATH",
+        help="file, several files, or a folder with all files in it; .gz is unpacked (default: standard input)",
+    )
+    texts.add_argument(
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help="file, or the folder for several; each appears when it is complete (default: standard output)",
+    )
+    texts.add_argument("--pattern", default="*", metavar="GLOB", help="which files of a folder, e.g. '*.en'")
+    there = texts.add_mutually_exclusive_group()
+    there.add_argument("--force", action="store_true", help="replace translations that are there already")
+    there.add_argument(
+        "--resume",
+        action="store_true",
+        help="leave them, and go on after the last document of one that was interrupted",
+    )
+    texts.add_argument("--shards", type=int, default=1, metavar="N", help="share the documents out among N runs ...")
+    texts.add_argument(
+        "--shard", type=int, metavar="I", help="... of which this is the I-th; the last one puts the files together"
+    )
+
+    formats = parser.add_argument_group("formats")
+    formats.add_argument(
+        "--format",
+        choices=FORMATS.names(),
+        help="of all files (default: by their endings: " + _endings() + "; any other: text, a sentence a line)",
+    )
+    formats.add_argument(
+        "--split",
+        choices=SEPARATE,
+        nargs="?",
+        const=SEPARATE[1],
+        help="plain text is running text: divide it into sentences. paragraphs: a paragraph ends at an empty line and "
+        "its sentences go on over line ends (default where no value is given); lines: every line is a paragraph",
+    )
+    formats.add_argument(
+        "--empty-lines",
+        choices=EMPTY_LINES,
+        default=EMPTY_LINES[0],
+        help="what one ends in text of a sentence a line; paragraph: every file is one document (default: document)",
+    )
+
+
+def _endings() -> str:
+    known = {name: FORMATS[name].endings for name in FORMATS.names()}
+    return ", ".join(f"{' '.join(endings)}: {name}" for name, endings in known.items() if endings)
+
+
+def request_of(args: argparse.Namespace) -> Request:
+    """What is asked for.
+
+    Raises:
+        InputError: options that do not go together.
+    """
+    if args.split and args.format not in (None, "text", RUNNING):
+        raise InputError(f"--split: not with --format {args.format}, which has paragraphs of its own")
+    if args.shards > 1 and args.shard is None:
+        raise InputError(f"--shards {args.shards}: give --shard, from 1 to {args.shards}")
+
+    @cache
+    def languages() -> Tuple[str, str]:
+        from docnmt_fairseq.translate.task import languages_of
+
+        return languages_of(args.path.split(":")[0], args.data)
+
+    return Request(
+        args.input,
+        args.output,
+        args.pattern,
+        args.force,
+        args.resume,
+        "" if args.split else args.format or "",
+        Reading(languages, args.empty_lines, bool(args.split), args.split or SEPARATE[1]),
+        Shard(1 if args.shard is None else args.shard, args.shards),
+    )
+
+
+def settings_of(args: argparse.Namespace) -> Dict[str, str]:
+    """The options that translations depend on."""
+    values: Dict[str, Any] = {name: value for name, value in vars(args).items() if name not in (*FREE, *INSIDE)}
+    return {name.replace("_", "-"): str(value) for name, value in values.items() if value is not None}

@@ -1,0 +1,164 @@
+"""Word documents (.docx): paragraphs of runs; what is no text, and every run's formatting, stays.
+
+Text boxes, tables, headers, footers, notes and comments are translated, too. A field's result stays, as it is computed,
+unless it is a link.
+"""
+
+import re
+from typing import Iterator, List, Optional, Tuple
+
+from lxml import etree
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, register
+from docnmt_fairseq.translate.formats.units import Gap
+from docnmt_fairseq.translate.formats.xml_text import Slot, Slots, local_name, parse_xml, xml_bytes
+from docnmt_fairseq.translate.formats.zip_parts import packed, read_members
+
+MAIN = "word/document.xml"
+PARTS = re.compile(r"word/(document|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
+WORD = (  # of the common form, and the strict one
+    "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
+    "http://purl.oclc.org/ooxml/wordprocessingml/main",
+)
+SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+ENDS_TEXT = frozenset(("tab", "ptab", "br", "cr"))
+NO_TEXT = frozenset(("moveFrom", "del", "rt"))  # what was there before a change; what is beside other text
+IN_TEXT = frozenset((
+    "drawing", "pict", "object", "sym", "noBreakHyphen", "softHyphen", "footnoteReference", "endnoteReference",
+    "commentReference", "fldChar", "annotationRef", "footnoteRef", "endnoteRef", "pgNum",
+))  # fmt: skip
+
+
+@register("docx")
+class Docx(WholeFile):
+    """Paragraphs; a translation is laid over the runs of its paragraph."""
+
+    help = "Word documents: text, tables, text boxes, headers, footers, notes, comments"
+    endings = (".docx",)
+
+    def parse(self, content: bytes, name: str) -> Parsed:
+        """See :class:`WholeFile`."""
+        members = read_members(content, name)
+        trees = {
+            info.filename: parse_xml(part, f"{name}: {info.filename}")
+            for info, part in members
+            if PARTS.fullmatch(info.filename)
+        }
+        if MAIN not in trees:
+            raise InputError(f"{name}: no Word document: {MAIN} is not in it")
+        texts = [(part, *text) for part in sorted(trees, key=_order) for text in _texts(trees[part])]
+
+        def render(pieces: List[Optional[List[str]]]) -> bytes:
+            changed = set()
+            for (part, slots, _), new in zip(texts, pieces):
+                if new is not None:
+                    changed.add(part)
+                    _fill(slots, new)
+            if not changed:
+                return content
+            old = {info.filename: part for info, part in members}
+            return packed(members, {part: xml_bytes(trees[part], old[part]) for part in changed})
+
+        return Parsed([slots.unit(new_paragraph) for _, slots, new_paragraph in texts], render)
+
+
+def _order(part: str) -> Tuple[bool, str]:
+    return part != MAIN, part
+
+
+def _fill(slots: Slots, pieces: List[str]) -> None:
+    slots.fill(pieces)
+    for slot in slots.slots:
+        if slot.text != slot.text.strip():
+            slot.element.set(SPACE, "preserve")
+
+
+def _texts(tree: etree._ElementTree) -> Iterator[Tuple[Slots, bool]]:
+    """The texts between tabs, line breaks and paragraphs, and whether each begins a paragraph."""
+    walk = _Walk()
+    walk.visit(tree.getroot())
+    return iter(walk.texts)
+
+
+class _Walk:
+    """Goes through a part in reading order. A text box inside a paragraph is paragraphs of its own."""
+
+    def __init__(self) -> None:
+        self.texts: List[Tuple[Slots, bool]] = []
+        self.slots: Optional[Slots] = None  # of the text that goes on
+        self.gap = Gap.OPEN  # since its last slot
+        self.begins = True
+        self.fields: List[List[str]] = []  # the codes of those that are open
+
+    def visit(self, element: etree._Element) -> None:
+        """Takes up an element and all in it."""
+        name = local_name(element)
+        if name in NO_TEXT:
+            return
+        own = etree.QName(element).namespace in WORD if name else False
+        if own and name == "p":
+            outer = self.slots, self.gap, self.begins
+            self.slots, self.gap, self.begins = None, Gap.OPEN, True
+            self._children(element)
+            self._end()
+            self.slots, self.gap, self.begins = outer
+        elif own and name == "t":
+            self._text(element)
+        elif own and name in ENDS_TEXT and local_name(_parent(element)) == "r":
+            self._end()
+        elif own and name == "fldSimple":
+            self.fields.append([_attribute(element, "instr")])
+            self._children(element)
+            self.fields.pop()
+        else:
+            if own:
+                self._field(element, name)
+            if name in IN_TEXT or (name and not own):
+                self.gap = Gap.OBJECT
+            self._children(element)
+
+    def _children(self, element: etree._Element) -> None:
+        for child in element:
+            self.visit(child)
+
+    def _text(self, element: etree._Element) -> None:
+        if not all(_is_link(field) for field in self.fields):
+            self.gap = Gap.OBJECT
+            return
+        if self.slots is None:
+            self.slots = Slots(Slot(element))
+        else:
+            self.slots.add(Slot(element), self.gap)
+        self.gap = Gap.OPEN
+
+    def _end(self) -> None:
+        """Ends the text that goes on."""
+        if self.slots is not None:
+            self.texts.append((self.slots, self.begins))
+            self.begins = False
+        self.slots, self.gap = None, Gap.OPEN
+
+    def _field(self, element: etree._Element, name: str) -> None:
+        if name == "instrText" and self.fields:
+            self.fields[-1].append(element.text or "")
+        elif name == "fldChar":
+            kind = _attribute(element, "fldCharType")
+            if kind == "begin":
+                self.fields.append([])
+            elif kind == "end" and self.fields:
+                self.fields.pop()
+
+
+def _is_link(field: List[str]) -> bool:
+    return "".join(field).split()[:1] == ["HYPERLINK"]
+
+
+def _attribute(element: etree._Element, name: str) -> str:
+    """An attribute's value in whatever namespace it is; "" where there is none."""
+    return next((str(value) for key, value in element.attrib.items() if etree.QName(key).localname == name), "")
+
+
+def _parent(element: etree._Element) -> etree._Element:
+    parent = element.getparent()
+    return element if parent is None else parent

@@ -1,0 +1,138 @@
+"""Markdown (.md): headings, paragraphs, list items and cells; code, addresses and HTML blocks stay.
+
+What is text, and where, is found by markdown-it. A translation is read again by it: where its markup is not that of the
+original, the original stays.
+"""
+
+import logging
+import re
+from dataclasses import dataclass, field
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+
+from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
+from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
+from docnmt_fairseq.translate.formats.markdown_marks import escape, escape_first, marks_of, plain
+
+FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(?:.*?\n)??(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+HARD_BREAK = re.compile(r"(?: {2,}|\\)$")
+NOT_MARKUP = frozenset(("text", "softbreak", "text_special"))
+
+logger = logging.getLogger(__name__)
+
+Signature = List[Tuple[Any, ...]]
+
+
+@dataclass
+class Block:
+    """Text between hard line breaks: some lines, and where in them it is.
+
+    Attributes:
+        first: number of its first line.
+        lines: the text on each.
+        start: where it begins on the first.
+        end: where it ends on the last.
+        suffix: what ends it: a hard line break, or nothing.
+        begins: whether a paragraph begins with it.
+        marked: its text and markup.
+    """
+
+    first: int
+    lines: List[str]
+    start: int
+    end: int
+    suffix: str
+    begins: bool
+    marked: Marked = field(init=False)
+
+    def __post_init__(self) -> None:
+        text = "\n".join(self.lines).removesuffix(self.suffix)
+        self.marked = Marked(tokens_between(text, marks_of(text)), plain, escape)
+
+
+@register("markdown")
+class Markdown(WholeFile):
+    """Text of blocks; emphasis, links and the like stay around it."""
+
+    help = "Markdown, with tables; code, addresses, HTML blocks and front matter stay"
+    endings = (".md", ".markdown")
+
+    def parse(self, content: bytes, name: str) -> Parsed:
+        """See :class:`WholeFile`."""
+        text = decode(content, name)
+        front = FRONT_MATTER.match(text)
+        head = front[0] if front else ""
+        lines = LINE.findall(text[len(head) :])
+        reader = self.needs("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])
+        environment: Any = {}
+        # One line feed a line: that is how the reader counts them.
+        tokens = reader.parse("".join(line.rstrip("\r\n") + "\n" for line in lines), environment)
+        blocks = list(_blocks(tokens, lines))
+
+        def signature(text: str) -> Signature:
+            (token,) = reader.parseInline(text, environment)
+            return [_mark(child) for child in token.children if child.type not in NOT_MARKUP]
+
+        def render(pieces: List[Optional[List[str]]]) -> bytes:
+            new = list(lines)
+            kept = 0
+            for block, own in reversed([(block, own) for block, own in zip(blocks, pieces) if own is not None]):
+                kept += not _write(new, block, own, signature)
+            if kept:
+                logger.warning(f"{name}: {kept:,} texts stay as they are: their markup does not fit their translation")
+            return (head + "".join(new)).encode()
+
+        return Parsed([block.marked.unit(block.begins) for block in blocks], render)
+
+
+def _mark(child: Any) -> Tuple[Any, ...]:
+    """What must be the same of a mark of markup."""
+    content = child.content if child.type in ("code_inline", "html_inline", "image") else ""
+    return child.type, tuple(sorted(child.attrs.items())), " ".join(content.split())
+
+
+def _blocks(tokens: Sequence[Any], lines: Sequence[str]) -> Iterator[Block]:
+    """The texts of a file; one that is not found in its lines as it was read is none."""
+    column = 0  # of a row: where its last cell ends
+    for before, token in zip([None, *tokens], tokens):
+        if token.type == "tr_open":
+            column = 0
+        if token.type != "inline" or not token.content or token.map is None:
+            continue
+        first = token.map[0]
+        cell = before is not None and before.type in ("th_open", "td_open")
+        texts = [token.content.replace("|", "\\|")] if cell else token.content.split("\n")
+        breaks = sum(child.type == "hardbreak" for child in token.children)
+        if first + len(texts) > len(lines) or breaks != sum(bool(HARD_BREAK.search(text)) for text in texts[:-1]):
+            continue
+        if cell:
+            places = [lines[first].find(texts[0], column)]
+            column = places[0] + len(texts[0])
+        else:
+            places = [lines[first + number].rfind(text) for number, text in enumerate(texts)]
+        if min(places) >= 0:
+            yield from _between_breaks(first, texts, places)
+
+
+def _between_breaks(first: int, texts: List[str], places: List[int]) -> Iterator[Block]:
+    start = 0
+    for number, text in enumerate(texts):
+        found = HARD_BREAK.search(text) if number + 1 < len(texts) else None
+        if found or number + 1 == len(texts):
+            suffix = found[0] if found else ""
+            own = texts[start : number + 1]
+            yield Block(first + start, own, places[start], places[number] + len(text), suffix, begins=start == 0)
+            start = number + 1
+
+
+def _write(lines: List[str], block: Block, pieces: List[str], signature: Callable[[str], Signature]) -> bool:
+    """Writes a text on its first line, in place of all its lines, if its markup stays what it was."""
+    text = " ".join(block.marked.render(pieces).split("\n"))
+    if pieces[0].strip() and pieces[0] != block.marked.pieces[0]:
+        text = escape_first(text)
+    if signature(text) != signature(block.marked.render(None)):
+        return False
+    last = block.first + len(block.lines)
+    line = lines[block.first][: block.start] + text + block.suffix + lines[last - 1][block.end :]
+    lines[block.first : last] = [line]
+    return True

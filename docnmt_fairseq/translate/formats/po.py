@@ -1,0 +1,92 @@
+"""Messages of programs, as gettext keeps them (.po, .pot)."""
+
+import re
+from typing import Any, Iterator, List, Optional
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, register
+from docnmt_fairseq.translate.formats.inline import Marked, tags_of, tokens_between
+from docnmt_fairseq.translate.formats.units import Gap
+
+CHARSET = re.compile(rb"charset=([\w.-]+)")
+PLURALS = re.compile(r"nplurals\s*=\s*(\d)")
+# What a program fills in: printf's, Python's, braces, Qt's.
+FILLED_IN = re.compile(
+    r"%(?:\d+\$)?(?:\([^()]*\))?[-+#0]*\d*(?:\.\d+)?(?:hh|h|ll|l|L|z|j|t|q)?[a-zA-Z%@]|%L?\d+|\$?\{[^{}\s]*\}"
+)
+
+
+@register("po")
+class Gettext(WholeFile):
+    """Messages without a translation get one; those that have one, and obsolete ones, stay."""
+
+    help = "gettext messages; those without a translation, and fuzzy ones, get one"
+    endings = (".po", ".pot")
+
+    def parse(self, content: bytes, name: str) -> Parsed:
+        """See :class:`WholeFile`."""
+        charset, file = self._load(content, name)
+        entries = [entry for entry in file if not entry.obsolete and (entry.fuzzy or not entry.translated())]
+        texts = [
+            [list(_lines(message)) for message in (entry.msgid, entry.msgid_plural) if message] for entry in entries
+        ]
+        found = re.search(PLURALS, file.metadata.get("Plural-Forms", ""))
+        forms = int(found[1]) if found else 2
+        units = [
+            line.unit(new_paragraph=number == 0)
+            for messages in texts
+            for number, line in enumerate(line for message in messages for line in message)
+        ]
+
+        def render(pieces: List[Optional[List[str]]]) -> bytes:
+            new = iter(pieces)
+            for entry, messages in zip(entries, texts):
+                _fill(entry, ["".join(line.render(next(new)) for line in message) for message in messages], forms)
+            text = str(file) if file.header else str(file).removeprefix("#\n")
+            return (text if text.endswith("\n") else f"{text}\n").encode(charset, "xmlcharrefreplace")
+
+        return Parsed(units, render)
+
+    def _load(self, content: bytes, name: str) -> Any:
+        """The character set of the messages, and polib's file of them."""
+        library = self.needs("polib")
+        found = CHARSET.search(content)
+        charset = found[1].decode() if found else "utf-8"
+        charset = "utf-8" if charset == "CHARSET" else charset
+        try:
+            text = content.decode(charset)
+            file = library.pofile(f"{text}\n", wrapwidth=78)  # what has a line end is no name of a file
+        except LookupError as error:
+            raise InputError(f"{name}: character set {charset}, which is not known; convert the file") from error
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            raise InputError.at(name, line, f"not {charset}, as its header says; convert the file") from error
+        except (OSError, ValueError, IndexError, AttributeError) as error:  # what polib raises on syntax errors
+            raise InputError(f"{name}: not gettext's format: {_reason(error)}") from error
+        if not len(file) and not file.metadata and text.strip():
+            raise InputError(f"{name}: no messages in it; is it gettext's format?")
+        return charset, file
+
+
+def _reason(error: Exception) -> str:
+    found = re.search(r"\(line (\d+)\)(?:: (.*))?", str(error))
+    return f"line {found[1]}" if found else type(error).__name__
+
+
+def _lines(message: str) -> Iterator[Marked]:
+    """The lines of a message, line ends with them."""
+    for line in re.findall(r"[^\n]*\n|[^\n]+", message):
+        marks = [(tag.start, tag.end, tag.gap) for tag in tags_of(line)]
+        marks += [(*found.span(), Gap.OBJECT) for found in FILLED_IN.finditer(line)]
+        yield Marked(tokens_between(line, marks))
+
+
+def _fill(entry: Any, translations: List[str], forms: int) -> None:
+    """Gives a message its translation: of plural forms the first is the singular."""
+    if entry.msgid_plural:
+        entry.msgstr_plural = {form: translations[form > 0 or forms == 1] for form in range(forms)}
+    else:
+        entry.msgstr = translations[0]
+    if entry.fuzzy:
+        entry.flags = [flag for flag in entry.flags if flag != "fuzzy"]
+        entry.previous_msgid = entry.previous_msgid_plural = entry.previous_msgctxt = None

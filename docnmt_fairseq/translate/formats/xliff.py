@@ -1,0 +1,87 @@
+"""XLIFF 1.2 and 2.0 (.xlf, .xliff): segments of text between translation tools."""
+
+from copy import deepcopy
+from typing import Iterator, List, Optional
+
+from lxml import etree
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, register
+from docnmt_fairseq.translate.formats.xml_text import ancestors, local_name, parse_xml, slots_within, xml_bytes
+
+SEGMENTS = ("trans-unit", "segment")  # of XLIFF 1.2 and 2.0
+AROUND_TEXT = ("g", "pc", "mrk")  # codes with text in them; all others stay as they are
+LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+@register("xliff")
+class Xliff(WholeFile):
+    """Segments without a translation get one; inline codes stay, in their order."""
+
+    help = "XLIFF 1.2 and 2.0; segments without a translation get one"
+    endings = (".xlf", ".xliff")
+
+    def parse(self, content: bytes, name: str) -> Parsed:
+        """See :class:`WholeFile`."""
+        tree = parse_xml(content, name)
+        root = tree.getroot()
+        if local_name(root) != "xliff":
+            raise InputError(f"{name}: not XLIFF, but <{local_name(root)}>")
+        sources = list(_sources(root))
+        slots = [slots_within(source, _is_text) for source in sources]
+        units = [own.unit(new_paragraph=_begins_unit(source)) for own, source in zip(slots, sources)]
+
+        def render(pieces: List[Optional[List[str]]]) -> bytes:
+            for source, new in zip(sources, pieces):
+                self._translate(source, new)
+            if root.get("srcLang") and not root.get("trgLang"):  # XLIFF 2 demands it where there are translations
+                root.set("trgLang", self.reading.languages()[1])
+            return xml_bytes(tree, content)
+
+        return Parsed(units, render)
+
+    def _translate(self, source: etree._Element, pieces: Optional[List[str]]) -> None:
+        """Gives a segment its translation."""
+        target = deepcopy(source)
+        target.tag = etree.QName(etree.QName(source).namespace, "target").text
+        slots_within(target, _is_text).fill(pieces)
+        if target.get(LANGUAGE):
+            target.set(LANGUAGE, self.reading.languages()[1])
+        segment = source.getparent()
+        assert segment is not None  # it was found below one
+        old = _child(segment, "target")
+        if old is not None:
+            for attribute, value in old.attrib.items():
+                target.set(attribute, value)
+            target.tail = old.tail
+            segment.replace(old, target)
+        else:
+            before = _child(segment, "seg-source")
+            (source if before is None else before).addnext(target)
+        if segment.get("state") == "initial":
+            segment.set("state", "translated")
+
+
+def _sources(root: etree._Element) -> Iterator[etree._Element]:
+    """The sources that have no translation yet."""
+    for element in root.iter(etree.Element):
+        if local_name(element) not in SEGMENTS or any(one.get("translate") == "no" for one in ancestors(element)):
+            continue
+        source, target = _child(element, "source"), _child(element, "target")
+        if source is not None and (target is None or not "".join(map(str, target.itertext())).strip()):
+            yield source
+
+
+def _child(element: etree._Element, name: str) -> Optional[etree._Element]:
+    return next((child for child in element if local_name(child) == name), None)
+
+
+def _begins_unit(source: etree._Element) -> bool:
+    """Whether no segment of its unit stands before it."""
+    segment = source.getparent()
+    return segment is None or all(local_name(before) != "segment" for before in segment.itersiblings(preceding=True))
+
+
+def _is_text(element: etree._Element) -> bool:
+    protected = element.get("translate") == "no" or element.get("mtype") == "protected"
+    return local_name(element) in AROUND_TEXT and not protected

@@ -1,0 +1,229 @@
+"""Files, folders and standard input to translate: what becomes which file, and what of it is still to do."""
+
+import logging
+import sys
+from array import array
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, ContextManager, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+from docnmt_fairseq.corpus.files import open_binary
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.translate.formats import Document, Format, Reading, format_of
+from docnmt_fairseq.translate.output import FileOutput, Output, StandardOutput, read_journal
+from docnmt_fairseq.translate.shards import Shard, owners_of, part_path, put_together
+
+STANDARD = Path("-")  # standard input
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A file to translate, or some documents of it.
+
+    Attributes:
+        source: the file.
+        target: where its translation goes, None: to standard output.
+        format: of both.
+        sizes: sentences of each document; None: not known before it is read.
+        first, end: the documents.
+        done: how many of them are translated already.
+        whole: the file of which ``target`` is a part.
+        parts: all of its parts.
+    """
+
+    source: Path
+    target: Optional[Path]
+    format: Format
+    sizes: Optional[Sequence[int]] = None
+    first: int = 0
+    end: Optional[int] = None
+    done: int = 0
+    whole: Optional[Path] = None
+    parts: Sequence[Path] = ()
+
+    @property
+    def name(self) -> str:
+        """What messages call the source."""
+        return "standard input" if self.source == STANDARD else str(self.source)
+
+    @property
+    def sentences(self) -> int:
+        """Those that are to be translated; 0 where that is not known."""
+        return sum(self.sizes[self.first + self.done : self.end]) if self.sizes is not None else 0
+
+    def documents(self) -> Iterator[Document]:
+        """The documents, those that are translated already among them."""
+        with _opened(self.source) as stream:
+            yield from islice(self.format.documents(stream, self.name), self.first, self.end)
+
+    def output(self, settings: Mapping[str, str], resume: bool, scores: bool = False) -> Output:
+        """Where the translation goes.
+
+        Args:
+            settings: that it depends on.
+            resume: go on where the translation was interrupted.
+            scores: also to a table of scores beside it.
+
+        Raises:
+            InputError: it was begun with other settings.
+        """
+        if self.target is None:
+            return StandardOutput()
+        return FileOutput(self.target, settings, resume, [table_of(self.target)] if scores else [])
+
+    def finish(self) -> None:
+        """Puts the file together, and the table of its scores, if this was its last part."""
+        if self.whole is not None:
+            put_together(table_of(self.whole), list(map(table_of, self.parts)))
+        if self.whole is not None and put_together(self.whole, self.parts):
+            logger.info(f"{self.whole}: put together from its {len(self.parts)} parts")
+
+
+def table_of(target: Path) -> Path:
+    """The file of a translation's scores, beside it."""
+    return target.with_name(f"{target.name}.scores.tsv")
+
+
+def _opened(source: Path) -> ContextManager[BinaryIO]:
+    return nullcontext(sys.stdin.buffer) if source == STANDARD else open_binary(source)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for.
+
+    Attributes:
+        inputs: one file or ``-``, which becomes the file ``output``; or several files, or folders with all that is in
+            them, whose translations get the same names in the folder ``output`` (without ``.gz``).
+        output: file or folder; None: standard output, for one text.
+        pattern: of the names of a folder's files.
+        force: replace translations that are there already.
+        resume: leave them as they are, and go on where one was interrupted.
+        format: of all files; "": as their endings say.
+        reading: what formats are told.
+        shard: the part of the work that is to be done.
+    """
+
+    inputs: Sequence[Path]
+    output: Optional[Path] = None
+    pattern: str = "*"
+    force: bool = False
+    resume: bool = False
+    format: str = ""
+    reading: Reading = field(default_factory=Reading)
+    shard: Shard = Shard()
+
+
+def jobs_of(request: Request) -> List[Job]:
+    """The texts to translate, after all files were read once: what cannot be read is said before any translation.
+
+    Raises:
+        InputError: nothing to translate; a file that cannot be read; two files that would become the same one; a
+            translation that is there already, or that would replace an input.
+    """
+    inputs, output = request.inputs, request.output
+    if request.shard.of > 1 and (output is None or STANDARD in inputs):
+        raise InputError("--shards: give --input and --output; standard input and output have no shards")
+    if output is None:
+        if len(inputs) > 1 or inputs[0].is_dir():
+            raise InputError("--output: give a folder for the translations of several texts")
+        return [_job(inputs[0], None, request)]
+    pairs = list(_pairs(inputs, output, request.pattern))
+    if not pairs:
+        raise InputError(f"--input {' '.join(map(str, inputs))}: no file {request.pattern} in it")
+    _check_targets(pairs)
+    if request.shard.of > 1:
+        jobs = list(_of_shard([_job(source, target, request) for source, target in pairs], request.shard))
+        there = [job for job in jobs if any(path.exists() for path in (job.target, job.whole) if path is not None)]
+        _check_there([job.target for job in there if job.target], request, len(jobs))
+        if not request.force:
+            for job in there:
+                job.finish()
+            jobs = [job for job in jobs if job not in there]
+    else:
+        found = {target for _, target in pairs if target.exists()}
+        _check_there(sorted(found), request, len(pairs))
+        jobs = [_job(source, target, request) for source, target in pairs if request.force or target not in found]
+    return [_going_on(job, request) for job in jobs]
+
+
+def _check_targets(pairs: Sequence[Tuple[Path, Path]]) -> None:
+    sources = {source.resolve() for source, _ in pairs}
+    targets: Set[Path] = set()
+    for source, target in pairs:
+        if target.resolve() in sources:
+            raise InputError(f"--output {target}: is an input; give another place")
+        if target in targets:
+            raise InputError(f"--output {target}: two inputs would become this file, one of them {source}")
+        if target.is_dir():
+            raise InputError(f"--output {target}: is a folder; give a file")
+        targets.add(target)
+
+
+def _check_there(there: Sequence[Path], request: Request, files: int) -> None:
+    if there and not (request.force or request.resume):
+        more = f" (and {len(there) - 1:,} more)" if len(there) > 1 else ""
+        raise InputError(f"--output {there[0]}: is there already{more}; --force replaces, --resume leaves it")
+    if request.resume and there:
+        logger.info(f"{len(there):,} of {files:,} files are there already")
+
+
+def _job(source: Path, target: Optional[Path], request: Request) -> Job:
+    job = Job(source, target, format_of(source.name, request.format, request.reading))
+    if source == STANDARD:  # can be read but once
+        return job
+    return replace(job, sizes=array("q", (document.sentences for document in job.documents())))
+
+
+def _of_shard(jobs: Sequence[Job], shard: Shard) -> Iterator[Job]:
+    """What a shard does of all there is."""
+    for job, owners in zip(jobs, owners_of([job.sizes or () for job in jobs], shard.of)):
+        assert job.target is not None
+        parts = [part_path(job.target, number, shard.of) for number, _, _ in owners]
+        for part, (number, first, end) in zip(parts, owners):
+            if number == shard.number and len(parts) == 1:
+                yield job
+            elif number == shard.number:
+                yield replace(job, target=part, first=first, end=end, whole=job.target, parts=parts)
+
+
+def _going_on(job: Job, request: Request) -> Job:
+    """A job with what is done of it.
+
+    Raises:
+        InputError: it was begun and is not to be gone on with, nor to begin anew.
+    """
+    journal = None if job.target is None else read_journal(job.target)
+    if journal is None or request.force or job.source == STANDARD:
+        return job
+    if not request.resume:
+        raise InputError(
+            f"--output {job.target}: was interrupted after {journal.documents:,} documents; --resume goes on, "
+            "--force begins anew"
+        )
+    logger.info(f"{job.name}: goes on after {journal.documents:,} documents")
+    return replace(job, done=journal.documents)
+
+
+def _pairs(inputs: Sequence[Path], output: Path, pattern: str) -> Iterator[Tuple[Path, Path]]:
+    if len(inputs) == 1 and not inputs[0].is_dir():
+        yield inputs[0], output
+        return
+    if output.exists() and not output.is_dir():
+        raise InputError(f"--output {output}: is a file; several inputs need a folder")
+    for path in inputs:
+        if path == STANDARD:
+            raise InputError("--input -: standard input goes alone")
+        if not path.is_dir():
+            yield path, output / path.name.removesuffix(".gz")
+            continue
+        if output.resolve().is_relative_to(path.resolve()):
+            raise InputError(f"--output {output}: lies in the input folder {path}; give another place")
+        for file in sorted(path.rglob(pattern)):
+            relative = file.relative_to(path)
+            if file.is_file() and not any(part.startswith(".") for part in relative.parts):
+                yield file, output / relative.parent / relative.name.removesuffix(".gz")

@@ -1,0 +1,157 @@
+"""Messages of programs: gettext and XLIFF."""
+
+import polib
+import pytest
+from lxml import etree
+
+from docnmt_fairseq.errors import InputError
+from tests.support.texts import WAYS, through
+
+PO = """\
+# A comment
+msgid ""
+msgstr ""
+"Project-Id-Version: x\\n"
+"Content-Type: text/plain; charset=UTF-8\\n"
+"Plural-Forms: nplurals=3; plural=n%10==1 ? 0 : 1;\\n"
+
+#. extracted
+#: file.c:10
+#, c-format
+msgid "Hello %(name)s, you have <b>%d new</b> mails. Read them now!\\n"
+msgstr ""
+
+msgctxt "menu"
+msgid "One file"
+msgid_plural "%d files"
+msgstr[0] ""
+msgstr[1] ""
+
+msgid "First line.\\nSecond {line}."
+msgstr ""
+
+msgid "Done"
+msgstr "Fertig"
+
+#, fuzzy
+#| msgid "Older text"
+msgid "Newer text"
+msgstr "Alter Text"
+
+#~ msgid "Obsolete"
+#~ msgstr "Veraltet"
+"""
+XLIFF = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<xliff xmlns="urn:oasis:names:tc:xliff:document:1.2" version="1.2"><!-- a comment -->
+<file original="a.txt" source-language="en" target-language="de" datatype="plaintext"><body>
+  <trans-unit id="1">
+  <source xml:lang="en">Hello <g id="1">big <x id="2"/>wide</g> world. <ph id="3">code</ph>Next.</source></trans-unit>
+  <trans-unit id="2"><source>Done</source><target>Fertig</target></trans-unit>
+  <trans-unit id="3" translate="no"><source>Brand name</source></trans-unit>
+  <trans-unit id="4"><source>Open &amp; <mrk mtype="protected">Docnmt</mrk> it</source>
+  <target state="new"/></trans-unit>
+</body></file>
+</xliff>
+"""
+XLIFF2 = """\
+<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en">
+<file id="f1"><unit id="u1"><segment id="s1" state="initial"><source>Hello <pc id="1">big</pc> world.</source></segment>
+<ignorable><source> </source></ignorable><segment id="s2"><source>Second<ph id="2"/>.</source></segment></unit>
+<unit id="u2" translate="no"><segment><source>Brand</source></segment></unit></file></xliff>
+"""
+
+
+@pytest.mark.parametrize("way", sorted(set(WAYS) - {"nothing"}))
+def test_messages_get_translations_and_keep_all_else(way):
+    found = through("po", PO, WAYS[way])[0].decode()
+    file, original = polib.pofile(found), polib.pofile(PO)
+    assert file.metadata == original.metadata and file.header == original.header
+    assert [(e.msgid, e.msgid_plural, e.msgctxt, e.comment, e.occurrences) for e in file] == [
+        (e.msgid, e.msgid_plural, e.msgctxt, e.comment, e.occurrences) for e in original
+    ]
+    assert all(entry.translated() or entry.obsolete for entry in file)
+    assert file.find("Done").msgstr == "Fertig" and file.find("Newer text").flags == []
+    first = file[0].msgstr
+    assert first.endswith("\n") and (
+        way == "marks" or all(first.count(part) == 1 for part in ("%(name)s", "<b>", "%d"))
+    )
+    assert sorted(file.find("One file", msgctxt="menu").msgstr_plural) == [0, 1, 2]
+
+
+def test_messages_to_the_letter():
+    found, (lines,) = through("po", PO)
+    assert lines == [
+        "Hello you have new mails.", "Read them now!", "<p>", "One file", "files", "<p>", "First line.", "Second.",
+        "<p>", "Newer text",
+    ]  # fmt: skip
+    file = polib.pofile(found.decode())
+    assert file[0].msgstr == "HELLO %(name)s, YOU HAVE <b>%d NEW</b> MAILS. READ THEM NOW!\n"
+    assert file[1].msgstr_plural == {0: "ONE FILE", 1: "%d FILES", 2: "%d FILES"}
+    assert file[2].msgstr == "FIRST LINE.\nSECOND {line}."
+    done = found.decode()
+    assert through("po", done)[0].decode() == done  # to the byte: all has a translation
+
+
+def test_other_character_sets_of_messages():
+    text = PO.replace("UTF-8", "ISO-8859-1").replace("One file", "Für")
+    found = through("po", text.encode("latin-1"))[0].decode("latin-1")
+    assert 'msgstr[0] "FÜR"' in found
+    with pytest.raises(InputError, match="character set NONE-1"):
+        through("po", PO.replace("UTF-8", "NONE-1"))
+    with pytest.raises(InputError, match="not UTF-8"):
+        through("po", text.replace("ISO-8859-1", "UTF-8").encode("latin-1"))
+
+
+@pytest.mark.parametrize("text", ["hello\n", 'msgid "a\n', "msgstr[x] 3\n", '{"a": 1}\n', 'msgid "a"\nmsgid "b"\n\x00'])
+def test_what_is_no_catalogue(text):
+    with pytest.raises(InputError, match=r"x\.po"):
+        through("po", text)
+
+
+@pytest.mark.parametrize("way", sorted(set(WAYS) - {"nothing"}))
+def test_segments_get_translations_with_the_same_codes(way):
+    for text in (XLIFF, XLIFF2):
+        found = through("xliff", text, WAYS[way], languages=lambda: ("en", "de"))[0]
+        expected = text.replace('srcLang="en"', 'srcLang="en" trgLang="de"').replace("initial", "translated")
+        without = [etree.fromstring(content) for content in (found, expected.encode())]
+        for tree in without:
+            for target in tree.xpath("//*[local-name()='target']"):
+                target.getparent().remove(target)
+        assert etree.tostring(without[0], method="c14n") == etree.tostring(without[1], method="c14n")
+        for segment in etree.fromstring(found).xpath("//*[local-name()='trans-unit' or local-name()='segment']"):
+            source, target = (segment.xpath(f"*[local-name()='{name}']") for name in ("source", "target"))
+            if target and target[0].text != "Fertig":
+                codes = [[(one.tag, dict(one.attrib)) for one in element[0].iterdescendants()]
+                         for element in (source, target)]  # fmt: skip
+                assert codes[0] == codes[1]
+
+
+def test_segments_to_the_letter():
+    found, (lines,) = through("xliff", XLIFF, languages=lambda: ("en", "de"))
+    assert lines == ["Hello big wide world.", "Next.", "<p>", "Open & it"]
+    text = found.decode()
+    assert (
+        '<target xml:lang="de">HELLO <g id="1">BIG <x id="2"/>WIDE</g> WORLD. <ph id="3">code</ph>NEXT.</target>'
+        in text
+    )
+    assert '<target state="new">OPEN &amp; <mrk mtype="protected">Docnmt</mrk> IT</target>' in text
+    assert through("xliff", found)[0] == found  # to the byte: all has a translation
+    _, (lines,) = through("xliff", XLIFF2)
+    assert lines == ["Hello big world.", "Second."]  # segments of a unit are a paragraph
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"x\.xliff:1: not well-formed"),
+        ("<a/>", "not XLIFF, but <a>"),
+        ('<!DOCTYPE x [<!ENTITY a "b">]><xliff/>', "declares entities"),
+        ('<?xml version="1.0" encoding="UTF-16"?><!DOCTYPE x [<!ENTITY a "b">]><xliff/>'.encode("utf-16"), "entities"),
+        ("<xliff>&unknown;</xliff>", "unknown"),
+        ("<xliff>" + "<g>" * 220 + "</g>" * 220 + "</xliff>", "more than 200 deep"),
+    ],
+)
+def test_bad_xml(text, message):
+    with pytest.raises(InputError, match=message):
+        through("xliff", text)

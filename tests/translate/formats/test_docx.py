@@ -1,0 +1,135 @@
+"""Word documents: every text once, every run's formatting, everything else as it was."""
+
+import io
+import zipfile
+
+import docx
+import pytest
+from docx.shared import Pt
+from lxml import etree
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.translate.formats import zip_parts
+from tests.support.texts import WAYS, through
+
+FIELD = '<w:r {ns}><w:fldChar w:fldCharType="{kind}"/></w:r>'
+NS = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+def field(paragraph, code, result):
+    """A field with its result."""
+    for xml in (
+        FIELD.format(ns=NS, kind="begin"),
+        f"<w:r {NS}><w:instrText> {code} </w:instrText></w:r>",
+        FIELD.format(ns=NS, kind="separate"),
+        f"<w:r {NS}><w:t>{result}</w:t></w:r>",
+        FIELD.format(ns=NS, kind="end"),
+    ):
+        paragraph._p.append(etree.fromstring(xml))
+
+
+@pytest.fixture(scope="module")
+def content():
+    document = docx.Document()
+    document.add_heading("The title", 0)
+    paragraph = document.add_paragraph("Hello ")
+    paragraph.add_run("big").bold = True
+    paragraph.add_run(" wide")
+    large = paragraph.add_run(" world. Second")
+    large.font.size = Pt(20)
+    paragraph.add_run(" sentence.")
+    paragraph.add_run().add_break()
+    paragraph.add_run("Next line\tafter tab")
+    document.add_paragraph("Item one", style="List Bullet")
+    table = document.add_table(rows=1, cols=2)
+    table.cell(0, 0).text, table.cell(0, 1).text = "Cell text", "100"
+    numbered = document.add_paragraph("See page ")
+    field(numbered, "PAGE", "Seven")
+    numbered.add_run(" or the ")
+    field(numbered, 'HYPERLINK "http://x.org"', "linked words")
+    numbered.add_run(".")
+    box = document.add_paragraph("Around a box.")
+    inside = "<w:txbxContent><w:p><w:r><w:t>Inside the box.</w:t></w:r></w:p></w:txbxContent>"
+    box._p.append(etree.fromstring(f"<w:r {NS}><w:pict>{inside}</w:pict></w:r>"))
+    document.sections[0].header.paragraphs[0].text = "Header text"
+    document.sections[0].footer.paragraphs[0].text = "Footer text"
+    stream = io.BytesIO()
+    document.save(stream)
+    return stream.getvalue()
+
+
+def test_every_text_is_translated_once(content):
+    found, (lines,) = through("docx", content)
+    assert [line for line in lines if line != "<p>"] == [
+        "The title", "Hello big wide world.", "Second sentence.", "Next line", "after tab", "Item one", "Cell text",
+        "See page or the linked words.", "Inside the box.", "Around a box.", "Footer text", "Header text",
+    ]  # fmt: skip
+    document = docx.Document(io.BytesIO(found))
+    paragraph = document.paragraphs[1]
+    assert paragraph.text == "HELLO BIG WIDE WORLD. SECOND SENTENCE.\nNEXT LINE\tAFTER TAB"
+    assert [(run.text, run.bold, run.font.size) for run in paragraph.runs][:5] == [
+        ("HELLO ", None, None), ("BIG", True, None), (" WIDE", None, None), (" WORLD. SECOND", None, Pt(20)),
+        (" SENTENCE.", None, None),
+    ]  # fmt: skip
+    assert document.tables[0].cell(0, 0).text == "CELL TEXT"
+    assert document.sections[0].header.paragraphs[0].text == "HEADER TEXT"
+    assert "".join(run.text for run in document.paragraphs[3].runs) == "SEE PAGE Seven OR THE LINKED WORDS."
+
+
+def test_what_is_not_changed_comes_out_to_the_byte(content):
+    assert through("docx", content, WAYS["same"])[0] == content
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_but_text_changes(content, way):
+    found, _ = through("docx", content, WAYS[way])
+    before, after = zipfile.ZipFile(io.BytesIO(content)), zipfile.ZipFile(io.BytesIO(found))
+    assert after.namelist() == before.namelist()
+    for name in before.namelist():
+        if b"<w:t>" not in before.read(name):
+            assert after.read(name) == before.read(name)
+            continue
+        trees = [etree.fromstring(archive.read(name)) for archive in (before, after)]
+        for text in (text for tree in trees for text in tree.iter(f"{{{NS[9:-1]}}}t")):
+            text.text = None
+            text.attrib.clear()
+        assert etree.tostring(trees[0], method="c14n") == etree.tostring(trees[1], method="c14n")
+    docx.Document(io.BytesIO(found))
+
+
+def archive(*members, original=None):
+    """A zip archive of names and contents, after the members of another one."""
+    stream = io.BytesIO(original or b"")
+    with zipfile.ZipFile(stream, "a" if original else "w", zipfile.ZIP_DEFLATED) as opened:
+        for name, text in members:
+            opened.writestr(name, text)
+    return stream.getvalue()
+
+
+def lying(content):
+    """An archive whose directory says that its member is smaller than it is."""
+    with zipfile.ZipFile(io.BytesIO(content)) as opened:
+        size = opened.infolist()[0].file_size
+    return content.replace(size.to_bytes(4, "little"), (5).to_bytes(4, "little"))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda good: b"no archive", "not a whole zip archive"),
+        (lambda good: good[: len(good) // 2], "not a whole zip archive"),
+        (lambda good: archive(("x.txt", "x")), "word/document.xml is not in it"),
+        (lambda good: archive(("../x", "x"), original=good), "leads out of it"),
+        (lambda good: archive(("/etc/x", "x"), original=good), "leads out of it"),
+        (lambda good: archive(("word\\..\\..\\x", "x"), original=good), "leads out of it"),
+        (lambda good: archive(("x", bytes(2 << 20))), "larger than 1 MiB unpacked"),
+        (lambda good: lying(archive(("word/document.xml", "<a/>" * 999))), "zip archive|as large as it says"),
+        (lambda good: archive(("word/document.xml", "<a><b></a>")), r"document\.xml:1: not well-formed"),
+        (lambda good: archive(("word/document.xml", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')), "entities"),
+        (lambda good: archive(("word/document.xml", "<a>" * 250 + "</a>" * 250)), "more than 200 deep"),
+    ],
+)
+def test_bad_files(content, make, message, monkeypatch):
+    monkeypatch.setattr(zip_parts, "LARGEST", 1 << 20)
+    with pytest.raises(InputError, match=message):
+        through("docx", make(content))

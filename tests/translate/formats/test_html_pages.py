@@ -1,0 +1,97 @@
+"""HTML: every text once, not a character of a tag changed."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import html
+
+from tests.support.texts import WAYS, through
+
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset=utf-8><title>My  page &amp; yours</title>
+<style>p > a { color: red }</style>
+<script>if (a<b && c>d) { x = "</p><p>Not text</p>"; for(i=0;i<n;i++){} }</script></head>
+<body class='a > b' data-x="it's">
+<!-- a comment <p>Not text</p> -->
+<h1>Head <em>line</em></h1>
+<p>Hello <b>big   <i>wide</i></b>
+   <a href="http://x.org/?a=b&c=Text" title="Title text">world</a>! Run <code>make all</code> now.<br>Second
+   &mdash; last.</p>
+<p translate="no">Brand Name</p><p>Keep <span translate=no>Docnmt Tool</span> here.</p>
+<ul><li>One<li>Two &lt;tag&gt; a < b</ul>
+<pre>code   stays</pre><textarea>This stays</textarea>
+<table><tr><td>Cell<td>100</table>
+<img src=a.png alt="Alternative"><p></p>
+</body></html>
+"""
+TAGS = re.compile(r"<!--.*?-->|<[/!]?[a-zA-Z][^>]*>", re.DOTALL)
+
+
+def test_what_is_not_changed_comes_out_to_the_byte():
+    for page in (
+        PAGE,
+        PAGE.replace("\n", "\r\n"),
+        "\ufeff" + PAGE,
+        "",
+        "just text",
+        "<p>never ended <b",
+        "<",
+        "a<b>c</x>",
+    ):
+        assert through("html", page, WAYS["same"])[0] == page.encode()
+
+
+def test_every_text_is_translated_once_and_nothing_else():
+    found, (lines,) = through("html", PAGE)
+    assert [line for line in lines if line != "<p>"] == [
+        "My page & yours", "Head line", "Hello big wide world!", "Run now.", "Second — last.", "Keep here.", "One",
+        "Two <tag> a < b", "Cell",
+    ]  # fmt: skip
+    text = found.decode()
+    kept = ('x = "</p><p>Not text</p>"', "<!-- a comment <p>Not text</p> -->", "<code>make all</code>", "Docnmt Tool")
+    kept += ("Brand Name", "code   stays", "This stays", 'href="http://x.org/?a=b&c=Text" title="Title text"')
+    assert [one for one in kept if one not in text] == []
+    assert "<b>BIG   <i>WIDE</i></b>\n   <a" in text and ">WORLD</a>! RUN <code>" in text
+    assert "TWO &lt;TAG&gt; A &lt; B" in text and "SECOND — LAST." in text
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_page_has_the_same_elements_whatever_the_translation(way):
+    found = through("html", PAGE, WAYS[way])[0].decode()
+    assert TAGS.findall(found) == TAGS.findall(PAGE)
+    before, after = html.fromstring(PAGE.encode()), html.fromstring(found.encode())
+    assert [(one.tag, one.attrib) for one in after.iter()] == [(one.tag, one.attrib) for one in before.iter()]
+
+
+@st.composite
+def trees(draw, depth=3):
+    """Text with elements in it, all of them closed."""
+    parts = []
+    for _ in range(draw(st.integers(0, 3))):
+        parts.append(draw(st.sampled_from(["word", " two words. ", "&amp;", " 42 ", "x&lt;y", "\n", "Ende!"])))
+        name = draw(st.sampled_from(["b", "i", "a", "p", "div", "code", "pre", "span", "br", ""]))
+        if name == "br":
+            parts.append("<br/>")
+        elif name and depth:
+            parts.append(f"<{name}>{draw(trees(depth - 1))}</{name}>")
+    return "".join(parts)
+
+
+@settings(deadline=None, max_examples=50)
+@given(trees(), st.sampled_from(sorted(WAYS)))
+def test_any_page(page, way):
+    found, (lines,) = through("html", page, WAYS[way])
+    assert TAGS.findall(found.decode()) == TAGS.findall(page)
+    if way == "same":
+        assert found.decode() == page
+    if way == "upper":  # every letter that was shown, and no other, is another one
+        shown = "".join(line for line in lines if line != "<p>")
+        changed = sum(a != b for a, b in zip(html_text(page), html_text(found.decode())))
+        assert changed == sum(map(str.islower, shown))
+
+
+def html_text(page):
+    """The letters outside tags and entities."""
+    return re.findall("[a-zA-Z]", re.sub(r"&\w+;", "", TAGS.sub(" ", page)))

@@ -1,0 +1,135 @@
+"""Markdown: every text once; links, code and emphasis as they were."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from tests.support.texts import WAYS, through
+
+PAGE = """\
+---
+title: Stays as it is
+---
+# The *first* head #
+
+A paragraph
+  of **two bold words** and a [link *here*](http://x.org/a_(b) "Title text"). Use `make all` now.
+It costs 5 \\* 3, see <https://y.org> or https://z.org/path_x, snake_case_name.
+
+> A quote
+> goes on. ![alt text](pic.png)
+
+1. First item
+   goes on
+2. Second [ref], [^1] ~~gone~~
+   - [ ] nested task
+
+| Head a | Head `b` |
+|--------|:--------:|
+| Cell \\| one | **Cell two** |
+| 100 | |
+
+Line one{spaces}
+line two\\
+line three
+
+Under line
+==========
+
+```python
+def code(): "stays"
+```
+
+    indented code stays
+
+<div>An HTML block stays</div>
+
+[ref]: http://ref.org "Reference title"
+[^1]: The note &amp; more.
+""".replace("{spaces}", "  ")
+READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+MARKS = ("text", "softbreak", "text_special")
+
+
+def structure(page):
+    """All of a page but its text."""
+    found = []
+    for token in READER.parse(page):
+        found.append(
+            (token.type, token.tag, token.info, token.content if token.type in ("fence", "code_block") else "")
+        )
+        for child in token.children or []:
+            if child.type not in MARKS:
+                content = " ".join(child.content.split()) if child.type in ("code_inline", "html_inline") else ""
+                found.append((child.type, sorted(child.attrs.items()), content))
+    return found
+
+
+def test_what_is_not_changed_comes_out_to_the_byte():
+    for page in (PAGE, PAGE.replace("\n", "\r\n"), "\ufeff" + PAGE, "", "\n\n", "one", "- \n- a\n", "***\n"):
+        assert through("markdown", page, WAYS["same"])[0] == page.encode()
+
+
+def test_every_text_is_translated_once_and_nothing_else():
+    found, (lines,) = through("markdown", PAGE)
+    assert [line for line in lines if line != "<p>"] == [
+        "The first head", "A paragraph of two bold words and a link here.", "Use now.",
+        "It costs 5 * 3, see or snake_case_name.", "A quote goes on.", "First item goes on", "Second ref, gone",
+        "nested task", "Head a", "Head", "Cell | one", "Cell two", "Line one", "line two", "line three", "Under line",
+        "The note & more.",
+    ]  # fmt: skip
+    text = found.decode()
+    kept = ("title: Stays", '](http://x.org/a_(b) "Title text")', "`make all`", "<https://y.org>", "stays</div>")
+    kept += ("https://z.org/path_x", "![alt text](pic.png)", "|--------|:--------:|", "    indented code stays")
+    kept += ('[ref]: http://ref.org "Reference title"', "SNAKE_CASE_NAME", "**CELL TWO**", "CELL \\| ONE")
+    assert [one for one in kept if one not in text] == []
+    assert "# THE *FIRST* HEAD #\n" in text and "LINE ONE  \nLINE TWO\\\nLINE THREE\n" in text
+    assert "   - [ ] NESTED TASK\n" in text and "> A QUOTE GOES ON. ![alt text](pic.png)\n" in text
+
+
+@pytest.mark.parametrize("way", set(WAYS) - {"nothing"})
+def test_the_page_is_of_the_same_structure_whatever_the_translation(way, caplog):
+    found = through("markdown", PAGE, WAYS[way])[0].decode()
+    # A heading or a link that is written in capitals is the same one to the reader.
+    assert structure(found) == structure(PAGE)
+
+
+def test_where_markup_would_be_lost_the_original_stays_and_that_is_said(caplog):
+    found, _ = through("markdown", "A **bold** word.\n\nAnother one.\n", lambda line: "X")
+    assert found == b"A **bold** word.\n\nX\n"
+    assert "1 texts stay as they are" in caplog.text
+
+
+WORDS = [
+    "word",
+    "two words",
+    "*",
+    "**",
+    "_",
+    "`",
+    "``",
+    "[",
+    "](x)",
+    "]",
+    "\\",
+    "<b>",
+    "&amp;",
+    "\n",
+    "  \n",
+    "# ",
+    "- ",
+]
+WORDS += ["> ", "1. ", "|", "\n\n", "http://x.org", "!", "(", ")", "~~", "\t", "---\n", "[a]: b\n", "    "]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.sampled_from(WORDS), max_size=12).map("".join), st.sampled_from(sorted(set(WAYS) - {"nothing"})))
+def test_any_page(page, way):
+    found = through("markdown", page, WAYS[way])[0].decode()
+    if way == "same":
+        assert found == page
+    assert structure(found) == structure(page)
+    assert re.sub(r"\s", "", found) or not re.sub(r"\s", "", page)

@@ -1,0 +1,59 @@
+"""Plain text: a sentence a line, and running text."""
+
+import io
+
+import pytest
+
+from docnmt_fairseq.translate.formats import FORMATS, Reading
+from tests.support.texts import WAYS, through
+
+TEXT = "  It was late. Dr. Ward went\nhome, and slept.\n\n\nThe next day\ncame. Late.\n\n* * *\n\nEnd"
+
+
+@pytest.mark.parametrize("split", ["lines", "paragraphs"])
+@pytest.mark.parametrize("text", [TEXT, TEXT.replace("\n", "\r\n"), TEXT + "\n", "", "\n", "\ufeffA b.\n"])
+def test_what_is_not_changed_comes_out_to_the_byte(text, split):
+    assert through("running", text, WAYS["same"], split=split)[0] == text.encode()
+    assert through("running", text, split=split)[0].decode() == text.upper()
+
+
+def test_paragraphs_and_their_sentences():
+    _, (lines,) = through("running", TEXT)
+    assert lines == [
+        "It was late.", "Dr. Ward went home, and slept.", "<p>", "The next day came.", "Late.", "<p>", "End"
+    ]  # fmt: skip
+    _, (lines,) = through("running", TEXT, split="lines")
+    assert lines == [
+        *("It was late.", "Dr. Ward went", "<p>", "home, and slept.", "<p>"),
+        *("The next day", "<p>", "came.", "Late.", "<p>", "End"),
+    ]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_empty_lines_stay_where_they_are(way):
+    found = through("running", TEXT, WAYS[way])[0].decode().split("\n\n")
+    assert len(found) == len(TEXT.split("\n\n")) or way == "nothing"
+    assert way == "nothing" or found[-2] == "* * *"
+
+
+def test_the_languages_rules_are_used():
+    for language in ("de", "de-AT", "DE_ch"):
+        _, (lines,) = through(
+            "running", "Das war z. B. am 5. Mai. Gut.", languages=lambda language=language: (language, "en")
+        )
+        assert lines == ["Das war z. B. am 5. Mai.", "Gut."]
+    _, (lines,) = through("running", "Es war so. Gut.", languages=lambda: ("unknown", "en"))
+    assert lines == ["Es war so.", "Gut."]
+
+
+def test_documents_of_lines(caplog):
+    text = "one\n<p>\ntwo\n\n\nthree\n\u200b\nfour\n"
+    found, documents = through("text", text)
+    assert found.decode() == "ONE\n<p>\nTWO\n\n\nTHREE\n\nFOUR\n"
+    assert documents == [["one", "<p>", "two", "", ""], ["three", ""], ["four"]]
+    assert len(through("text", text, empty_lines="paragraph")[1]) == 1
+    assert caplog.text.count("x.text:7: nothing of this line can be seen") == 2  # once a reading
+    reader = FORMATS["text"](Reading())
+    for _ in range(2):
+        list(reader.documents(io.BytesIO(text.encode()), "y"))
+    assert caplog.text.count("y:7: nothing") == 1
