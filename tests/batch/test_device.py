@@ -21,6 +21,7 @@ class Part:
 
 def structure():
     shared = torch.arange(5)
+    twice = Part(torch.arange(4))
     one = torch.arange(3)[1:2].expand(1)[:, None].as_strided((1, 1), (0, 0))  # as NumPy gives it
     return {
         "bytes": torch.tensor([True, False, True]),
@@ -28,6 +29,7 @@ def structure():
         "none": (None, torch.zeros(0, 4, dtype=torch.int64), one),
         "transposed": torch.arange(6.0, dtype=torch.float64).view(2, 3).t(),
         "array": np.arange(2),
+        "twice": [twice, {"again": twice}],
     }
 
 
@@ -48,6 +50,7 @@ def test_gathered_tensors_are_what_they_were():
     for one, other in zip(tensors_of(before), tensors_of(after)):
         assert one.dtype == other.dtype and torch.equal(one, other)
     assert after["parts"][0].index is after["parts"][2].index and after["parts"][2].name == "again"
+    assert after["twice"][0] is after["twice"][1]["again"]
     assert after["array"] is before["array"] and after["none"][0] is None
 
 
