@@ -6,7 +6,7 @@ import torch
 
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
 from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
-from tests.support.architectures import ARCHITECTURES, begun
+from tests.support.architectures import ARCHITECTURES, begun, parameters
 from tests.support.extra_sources import with_extra_sources
 
 RECOMPUTING = [name for name, family in ARCHITECTURES.items() if family.arch != "document_rnn"]  # which has no layers
@@ -48,7 +48,7 @@ def assert_alike(one, other, tolerance):
             torch.testing.assert_close(a.expand_as(b), b, atol=tolerance, rtol=tolerance, msg=name)
 
 
-@pytest.mark.parametrize("name", RECOMPUTING)
+@pytest.mark.parametrize("name", parameters(RECOMPUTING))
 def test_recomputed_activations_give_the_same_gradients_with_dropout(extra_bin, name):
     found = []
     for options in ([], ["--checkpoint-activations"]):
@@ -61,7 +61,7 @@ def test_recomputed_activations_give_the_same_gradients_with_dropout(extra_bin, 
     assert other["the loss"] != found[0][0]["the loss"], "nothing is dropped: the comparison says little"
 
 
-@pytest.mark.parametrize("name", BY_DOCUMENT)
+@pytest.mark.parametrize("name", parameters(BY_DOCUMENT))
 def test_batches_add_up_to_what_a_larger_one_gives(extra_bin, name):
     """What ``--update-freq`` relies on, also of the losses of a model's parts."""
     criterion, model, dataset = built(extra_bin, name)

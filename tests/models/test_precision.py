@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
 from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
 from tests.support import toy
-from tests.support.architectures import ARCHITECTURES, begun
+from tests.support.architectures import ARCHITECTURES, begun, parameters
 from tests.support.extra_sources import with_extra_sources
 
 HALF = (torch.bfloat16, torch.float16)
@@ -69,7 +69,7 @@ def extra_bin(data_bin, tmp_path_factory):
     return with_extra_sources(data_bin, tmp_path_factory.mktemp("extra") / "bin")
 
 
-@pytest.fixture(scope="module", params=ARCHITECTURES)
+@pytest.fixture(scope="module", params=parameters())
 def built(request, extra_bin):
     """Returns (name, criterion, model, batch) of an architecture, without dropout."""
     _, task, model = ARCHITECTURES[request.param].build(extra_bin)

@@ -8,7 +8,7 @@ from fairseq.ngram_repeat_block import NGramRepeatBlock
 from docnmt_fairseq.search.engines import search_engine
 from docnmt_fairseq.search.options import SearchOptions
 from tests.support import toy
-from tests.support.architectures import ARCHITECTURES, begun
+from tests.support.architectures import ARCHITECTURES, begun, parameters
 from tests.support.extra_sources import with_extra_sources
 
 STOCK = {"task": "translation", "arch": "transformer"}
@@ -85,7 +85,7 @@ def lively(model):
     return model.eval()
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", parameters())
 def test_every_architecture(extra_bin, name):
     _, task, model = ARCHITECTURES[name].build(extra_bin)
     lively(model)

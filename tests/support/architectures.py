@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Dict, List
 
+import pytest
 import torch
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
@@ -124,6 +125,14 @@ def architectures() -> Dict[str, Architecture]:
 
 
 ARCHITECTURES = architectures()
+
+
+def parameters(names=tuple(ARCHITECTURES)):
+    """Returns names to parametrise tests by; but for one of each family, which the first word names, they are slow."""
+    first = {}
+    for name in names:
+        first.setdefault(name.split()[0].rstrip(","), name)
+    return [name if name in first.values() else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 def begun(model, deviation=0.2):
