@@ -64,6 +64,8 @@ class DocumentLayout:
         lines: of each source beside the document, [S] how many items each decoded sentence has; None: there is none.
         similar: [R, K] how many rows back the earlier sentences stand that each is most like, most similar first, 0:
             none; those of other documents do not count. None: not known.
+        epoch: of the training, from 1 on; 0: this is no training.
+        drawn: [R, K] rows that were drawn for each from the training set, -1: none; None: nothing was drawn.
     """
 
     tokens: Ragged
@@ -79,6 +81,8 @@ class DocumentLayout:
     context_tokens: Optional[Tensor] = None
     lines: Optional[Tuple[np.ndarray, ...]] = None
     similar: Optional[np.ndarray] = None
+    epoch: int = 0
+    drawn: Optional[np.ndarray] = None
     _plans: Dict[PlanKey[Any], Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -93,6 +97,8 @@ class DocumentLayout:
         context_tokens: Optional[Tensor] = None,
         lines: Optional[Tuple[np.ndarray, ...]] = None,
         similar: Optional[np.ndarray] = None,
+        epoch: int = 0,
+        drawn: Optional[np.ndarray] = None,
         device: torch.device = torch.device("cpu"),
     ) -> "DocumentLayout":
         """The layout of a batch.
@@ -102,7 +108,7 @@ class DocumentLayout:
             document_lengths: [D] sentences of each document (or piece of one).
             sentence_position, paragraph_position: [R], see above.
             target_lengths: [S] target tokens of each decoded sentence, None without targets.
-            decoded, context_tokens, lines, similar: see above.
+            decoded, context_tokens, lines, similar, epoch, drawn: see above.
             device: of the tensors.
 
         Raises:
@@ -125,6 +131,8 @@ class DocumentLayout:
             context_tokens=context_tokens,
             lines=lines,
             similar=similar,
+            epoch=epoch,
+            drawn=drawn,
         )
 
     @classmethod

@@ -1,11 +1,11 @@
-"""Which sentences of its document a sentence has as context: the previous, the next, some at random, or similar ones.
+"""Which sentences a sentence has as context: of its document the previous, the next, some at random, or similar ones.
 
 ([M] sec. 4.3, table 4; Voita et al. 2018, Miculicich et al. 2018: the previous ones. Similar by sentence vectors, which
-[Z] sec. 4.1 uses to find texts.)
+[Z] sec. 4.1 uses to find texts.) Or some of the training set, which have no bearing on it ([M] sec. 6.2).
 """
 
 from dataclasses import dataclass
-from typing import Optional, Tuple
+from typing import List, Optional, Tuple
 
 import numpy as np
 from torch import Tensor
@@ -16,7 +16,7 @@ from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import Choices
 
-CONTEXT_SELECTIONS = Choices(("previous", "next", "random", "similar"))
+CONTEXT_SELECTIONS = Choices(("previous", "next", "random", "random-each-epoch", "similar", "training-set"))
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,9 @@ class Neighbours(PlanKey[ContextSentences]):
         contexts: N, how many sentences at most, those nearest for ``previous`` and ``next``.
         selection: of ``CONTEXT_SELECTIONS``; ``random`` draws from the document's other sentences, from the seed and
             the lengths of the document's sentences alone: the same choice in whatever batch, in training and after;
-            ``similar`` takes the most similar of the earlier sentences that are in the batch.
+            ``random-each-epoch`` draws anew in every epoch of the training, and after it as if there were one more;
+            ``similar`` takes the most similar of the earlier sentences that are in the batch; ``training-set`` those
+            that the batch brings along for each, as documents of their own.
         seed: of the random choice.
     """
 
@@ -67,10 +69,13 @@ class Neighbours(PlanKey[ContextSentences]):
 
     def make(self, layout: DocumentLayout) -> ContextSentences:
         """See :class:`PlanKey`; :class:`InputError` where the batch does not say which sentences are similar."""
-        if self.selection == "random":
-            counts, found = _at_random(layout.sentences, layout.tokens.lengths, self.contexts, self.seed)
+        if self.selection in ("random", "random-each-epoch"):
+            seed = [self.seed] if self.selection == "random" else [self.seed, layout.epoch]
+            counts, found = _at_random(layout.sentences, layout.tokens.lengths, self.contexts, seed)
         elif self.selection == "similar":
             counts, found = _most_similar(layout.sentences, layout.similar, self.contexts)
+        elif self.selection == "training-set":
+            counts, found = _drawn(layout.drawn, layout.tokens.rows, self.contexts)
         else:
             counts, found = _nearest(layout.sentences, self.contexts, following=self.selection == "next")
         return ContextSentences(counts, found, layout.index(np.repeat(counts > 0, layout.tokens.lengths)))
@@ -168,14 +173,16 @@ def _nearest(documents: Ragged, contexts: int, following: bool) -> Tuple[np.ndar
     return counts, np.repeat(first - before, counts) + np.arange(int(counts.sum()))
 
 
-def _at_random(documents: Ragged, token_lengths: np.ndarray, contexts: int, seed: int) -> Tuple[np.ndarray, np.ndarray]:
+def _at_random(
+    documents: Ragged, token_lengths: np.ndarray, contexts: int, seed: List[int]
+) -> Tuple[np.ndarray, np.ndarray]:
     """Counts [R] and sentences [P]: others of the same document, without repetition, in its order."""
     counts, chosen = [], [np.zeros(0, dtype=np.int64)]
     for start, length in zip(documents.offsets, documents.lengths):
         count = min(contexts, int(length) - 1)
         counts.append(np.full(length, count))
         # The lengths tell documents apart, wherever they stand: no number of theirs depends on the batch.
-        draw = np.random.default_rng([seed, *token_lengths[start : start + length]]).random((length, length))
+        draw = np.random.default_rng([*seed, *token_lengths[start : start + length]]).random((length, length))
         np.fill_diagonal(draw, np.inf)
         chosen.append((start + np.sort(np.argsort(draw, axis=1)[:, :count], axis=1)).ravel())
     return np.concatenate(counts), np.concatenate(chosen)
@@ -197,3 +204,11 @@ def _most_similar(documents: Ragged, back: Optional[np.ndarray], contexts: int) 
     there &= np.cumsum(there, axis=1) <= contexts
     sentences = np.sort(np.where(there, row[:, None] - back, documents.total), axis=1)
     return there.sum(axis=1), sentences[sentences < documents.total]
+
+
+def _drawn(drawn: Optional[np.ndarray], rows: int, contexts: int) -> Tuple[np.ndarray, np.ndarray]:
+    """Counts [R] and sentences [P]: the first of those that were drawn for each; without any there is no context."""
+    if drawn is None:
+        return np.zeros(rows, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    found = drawn[:, :contexts]
+    return (found >= 0).sum(axis=1), found[found >= 0]

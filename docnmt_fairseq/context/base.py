@@ -60,12 +60,14 @@ class ContextMechanism(nn.Module):
             projections are called ``q_proj``, ``k_proj``, ``v_proj`` and ``out_proj``, with biases, as those of the
             self-attention whose place and weights it takes; a sentence without context gets just what that gives.
         top_layer_only: whether it stands in the last layer, and not in the upper half, if no layers are named.
+        asks_attention: whether its queries are what self-attention alone gave, without the residual and the norm.
         reads_embeddings: whether ``forward`` takes the tokens as they entered the encoder, too.
     """
 
     Options: Type[Any] = NoOptions
     placements: Tuple[str, ...] = ()
     top_layer_only = False
+    asks_attention = False
     reads_embeddings = False
 
     @classmethod

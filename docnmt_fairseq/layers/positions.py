@@ -13,12 +13,26 @@ from docnmt_fairseq.layers.summation import Embedding, rows_of
 logger = logging.getLogger(__name__)
 
 KINDS = ("learned", "sinusoidal", "none")
+SINUSOIDS = FAIRSEQ, MARIAN = ("fairseq", "marian")
 WORD_SCOPES = ("sentence", "document")
 
 
-def sinusoid(positions: Tensor, embed_dim: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Sinusoidal embeddings [..., embed_dim] of positions [...], sines first, as fairseq lays them out."""
+def sinusoid(positions: Tensor, embed_dim: int, dtype: torch.dtype = torch.float32, formula: str = FAIRSEQ) -> Tensor:
+    """Sinusoidal embeddings [..., embed_dim] of positions [...], sines first, then cosines.
+
+    The i-th rate is 10000^(-i / (h - 1)) of h = ⌊d / 2⌋ in fairseq, 10000^(-2 i / d) in Marian.
+
+    Args:
+        positions: as the formula counts them.
+        embed_dim: d.
+        dtype: of the result.
+        formula: of ``SINUSOIDS``.
+    """
     half = embed_dim // 2
+    if formula == MARIAN:  # in float64, as its tables are made: angles of late positions are large
+        exponents = torch.arange(embed_dim - half, device=positions.device, dtype=torch.float64) * (2 / embed_dim)
+        angles = positions[..., None].double() * 10000**-exponents
+        return torch.cat([angles.sin(), angles[..., :half].cos()], dim=-1).to(dtype)
     rates = torch.exp(torch.arange(half, device=positions.device) * (-math.log(10000) / max(half - 1, 1)))
     angles = positions[..., None].float() * rates
     table = torch.cat([angles.sin(), angles.cos()], dim=-1)
@@ -62,20 +76,27 @@ class LearnedPositions(Embedding):
 
 
 class SinusoidalPositions(nn.Module):
-    """Sinusoids, defined for every position; ``offset`` as in :class:`LearnedPositions`."""
+    """Sinusoids, defined for every position; Marian's begin at 0, fairseq's at ``offset`` as :class:`LearnedPositions`.
 
-    def __init__(self, embed_dim: int, offset: int = 0):
+    Args:
+        embed_dim: d.
+        offset: of fairseq's.
+        formula: of ``SINUSOIDS``.
+    """
+
+    def __init__(self, embed_dim: int, offset: int = 0, formula: str = FAIRSEQ):
         super().__init__()
         self.embed_dim = embed_dim
-        self.offset = offset
+        self.offset = 0 if formula == MARIAN else offset
+        self.formula = formula
 
     def forward(self, positions: Tensor, highest: Optional[int] = None) -> Tensor:
         """Embeddings [..., d] of positions [...]."""
-        return sinusoid(positions + self.offset, self.embed_dim)
+        return sinusoid(positions + self.offset, self.embed_dim, formula=self.formula)
 
 
 def build_level(
-    kind: str, size: int, embed_dim: int, name: str, offset: int = 0, std: float = 0.0
+    kind: str, size: int, embed_dim: int, name: str, offset: int = 0, std: float = 0.0, formula: str = FAIRSEQ
 ) -> Optional[nn.Module]:
     """The embedding of one level, None for ``none``; ``ValueError`` for an unknown kind."""
     if kind not in KINDS:
@@ -83,7 +104,7 @@ def build_level(
     if kind == "none":
         return None
     if kind == "sinusoidal":
-        return SinusoidalPositions(embed_dim, offset)
+        return SinusoidalPositions(embed_dim, offset, formula)
     return LearnedPositions(size, embed_dim, name, offset, std)
 
 
@@ -101,6 +122,7 @@ class StructuralPositions(nn.Module):
         word_scope: where tokens are counted from, of ``WORD_SCOPES``.
         max_words, max_sentences, max_paragraphs: sizes of learned tables.
         word_offset: fairseq's padding index + 1, so that tokens get exactly fairseq's own embeddings.
+        sinusoids: formula of sinusoidal positions of words, of ``SINUSOIDS``.
         zero: learned sentence and paragraph positions begin at zero, so that a sentence-level model goes on as itself;
             else as large as sinusoids. From zero they are learnt late: where a token has to find what has its own
             paragraph, both sides of the product are zero.
@@ -118,12 +140,13 @@ class StructuralPositions(nn.Module):
         max_paragraphs: int = 64,
         word_offset: int = 0,
         zero: bool = True,
+        sinusoids: str = FAIRSEQ,
     ):
         super().__init__()
         if word_scope not in WORD_SCOPES:
             raise ValueError(f"word positions from {word_scope!r}: must be one of {', '.join(WORD_SCOPES)}")
         self.word_scope = word_scope
-        self.word = build_level(word, max_words, embed_dim, "word", word_offset, embed_dim**-0.5)
+        self.word = build_level(word, max_words, embed_dim, "word", word_offset, embed_dim**-0.5, sinusoids)
         added = 0.0 if zero else 2**-0.5
         self.sentence = build_level(sentence, max_sentences, embed_dim, "sentence", std=added)
         self.paragraph = build_level(paragraph, max_paragraphs, embed_dim, "paragraph", std=added)

@@ -2,12 +2,11 @@
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Deque, Dict, Iterator, List, Sequence
+from typing import Any, Deque, Dict, Iterator, List, Optional, Sequence
 
 import numpy as np
-from torch import Tensor
 
-from docnmt_fairseq.search.steps import StepDecoder
+from docnmt_fairseq.search.steps import StepDecoder, Translated
 
 
 @dataclass(frozen=True)
@@ -46,25 +45,30 @@ class Agenda:
     """The sentences of some batches, those of similar length side by side.
 
     Args:
-        samples: the batches; as many are encoded as are needed.
+        samples: the batches; as many are encoded as are needed. None: there is none now, but there may be later.
         decoder: encodes them; if it looks back, a sentence waits for the one before it in its document.
+        live: whether batches come as they are made: all that are there are encoded, and take turns.
     """
 
-    def __init__(self, samples: Iterator[Dict[str, Any]], decoder: StepDecoder):
-        self.samples, self.decoder = samples, decoder
-        self.ready: Deque[Waiting] = deque()
+    def __init__(self, samples: Iterator[Optional[Dict[str, Any]]], decoder: StepDecoder, live: bool = False):
+        self.samples, self.decoder, self.live = samples, decoder, live
+        self.ready: Deque[Deque[Waiting]] = deque()  # by batch; of one that looks back, perhaps several times
 
     def take(self, count: int) -> List[Waiting]:
         """Up to ``count`` sentences of one batch that are ready now."""
-        while len(self.ready) < count:
+        while self.live or sum(map(len, self.ready)) < count:
             sample = next(self.samples, None)
             if sample is None:
                 break
             if sample:
                 self._encode(sample)
         taken: List[Waiting] = []
-        while self.ready and len(taken) < count and (not taken or self.ready[0].batch is taken[0].batch):
-            taken.append(self.ready.popleft())
+        while self.ready and len(taken) < count and (not taken or self.ready[0][0].batch is taken[0].batch):
+            taken.append(self.ready[0].popleft())
+            if not self.ready[0]:
+                self.ready.popleft()
+        if self.live and self.ready and self.ready[0][0].batch is taken[0].batch:
+            self.ready.rotate(-1)
         return taken
 
     def _encode(self, sample: Dict[str, Any]) -> None:
@@ -78,21 +82,21 @@ class Agenda:
                 later[start] = list(range(start + 1, end))
             rows = sorted(first.tolist(), key=lambda row: -len(later[row]))  # what takes longest begins first
         batch = EncodedBatch(sample, self.decoder.encode(sample), later)
-        self.ready.extend(self._waiting(batch, row, int(lengths[row])) for row in rows)
+        self.ready.append(deque(self._waiting(batch, row, int(lengths[row])) for row in rows))
 
     @staticmethod
     def _waiting(batch: EncodedBatch, row: int, source_tokens: int) -> Waiting:
         return Waiting(batch, row, int(batch.sample["id"][row]), source_tokens)
 
-    def finished(self, sentences: List[Waiting], tokens: List[Tensor]) -> None:
-        """Sentences of one batch have been translated, as [m_t] tokens each: those after them are ready."""
+    def finished(self, sentences: List[Waiting], translated: List[Translated]) -> None:
+        """Sentences of one batch have been translated: those after them are ready."""
         if not self.decoder.looks_back:
             return
         batch = sentences[0].batch
-        self.decoder.remember(batch.encoded, [sentence.row for sentence in sentences], tokens)
+        self.decoder.remember(batch.encoded, [sentence.row for sentence in sentences], translated)
         for sentence in sentences:
             later = batch.later[sentence.row]
             if later:
                 following, *batch.later[later[0]] = later
                 length = int(batch.sample["net_input"]["src_lengths"][following])
-                self.ready.appendleft(self._waiting(batch, following, length))
+                self.ready.appendleft(deque([self._waiting(batch, following, length)]))

@@ -17,6 +17,8 @@ from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.search.options import SearchOptions
 
 NONE = -1  # where a prefix leaves the choice
+OF_TOKENS = ("tokens", "scores", "made_by")
+OF_SLOTS = ("busy", "steps", "limits", "totals", "ignored", "prefixes", *OF_TOKENS)
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Beams:
         tokens: [S, beam, ·] end of sentence, then these tokens.
         scores: [S, beam, ·] summed log-probabilities up to each token.
         totals: [S, beam] the last of these; −∞: not a hypothesis.
+        made_by: [S, beam, ·] which of the slot's hypotheses each of the steps was that these tokens were read at.
     """
 
     options: SearchOptions
@@ -77,7 +80,9 @@ class Beams:
         self.limits = np.zeros(0, dtype=np.int64)
         self.tokens = np.full((0, self.beam, 16), self.eos, dtype=np.int64)
         self.scores = np.zeros((0, self.beam, 16), dtype=np.float32)
+        self.made_by = np.zeros((0, self.beam, 16), dtype=np.int64)
         self.totals = np.zeros((0, self.beam), dtype=np.float32)
+        self.replicated = np.zeros(0, dtype=np.int64)
         self.ignored = np.zeros((0, self.beam), dtype=bool)
         self.prefixes = np.full((0, 0), NONE, dtype=np.int64)
         self.ended: List[List[Hypothesis]] = []
@@ -87,14 +92,14 @@ class Beams:
 
     def extend(self, count: int) -> None:
         """Adds slots, which are free."""
-        for name in ("busy", "steps", "limits", "tokens", "scores", "totals", "ignored", "prefixes"):
+        for name in OF_SLOTS:
             array = getattr(self, name)
             setattr(self, name, np.concatenate([array, np.zeros((count, *array.shape[1:]), dtype=array.dtype)]))
         self.ended += [[] for _ in range(count)]
 
     def keep(self, slots: np.ndarray) -> None:
         """Gives up all slots but these."""
-        for name in ("busy", "steps", "limits", "tokens", "scores", "totals", "ignored", "prefixes"):
+        for name in OF_SLOTS:
             setattr(self, name, getattr(self, name)[slots])
         self.ended = [self.ended[slot] for slot in slots]
 
@@ -130,8 +135,8 @@ class Beams:
         within = self.busy & ~at_limit & (self.steps < self.prefixes.shape[1])
         rows = np.flatnonzero(within)
         forced[rows] = self.prefixes[rows, self.steps[rows]]
-        replicated = np.flatnonzero((forced == self.eos) & (self.steps > 0))
-        for name in ("tokens", "scores", "totals"):
+        replicated = self.replicated = np.flatnonzero((forced == self.eos) & (self.steps > 0))
+        for name in ("totals", *OF_TOKENS):
             array = getattr(self, name)
             array[replicated] = array[replicated][:, :1]
         forced[at_limit] = self.eos
@@ -157,6 +162,7 @@ class Beams:
         Slots of finished sentences are free.
         """
         count, slots = candidates.tokens.shape[1], np.arange(len(self))[:, None]
+        candidates.parents[self.replicated] = 0  # all are the first one
         ends = (candidates.tokens == self.eos) & (candidates.scores != -np.inf) & self.busy[:, None]
         ends[:, : self.beam] &= ~self.ignored
         finished: Dict[int, List[Hypothesis]] = {}
@@ -179,15 +185,16 @@ class Beams:
             finished[int(slot)] = self._finish(int(slot))
         self.steps = np.where(self.busy, self.steps + 1, 0)
         if int(self.steps.max(initial=0)) >= self.tokens.shape[2]:
-            for name in ("tokens", "scores"):
+            for name in OF_TOKENS:
                 array = getattr(self, name)
                 setattr(self, name, np.concatenate([array, np.zeros_like(array)], axis=2))
         used = int(self.steps.max(initial=0)) + 1
-        for array in (self.tokens, self.scores):
+        for array in (self.tokens, self.scores, self.made_by):
             array[:, :, :used] = np.take_along_axis(array[:, :, :used], parents[:, :, None], axis=1)
         hypotheses = np.arange(self.beam)
         self.tokens[slots, hypotheses, self.steps[:, None]] = tokens
-        self.scores[slots, hypotheses, np.maximum(self.steps, 1)[:, None] - 1] = self.totals
+        last = np.maximum(self.steps, 1)[:, None] - 1
+        self.scores[slots, hypotheses, last], self.made_by[slots, hypotheses, last] = self.totals, parents
         return parents, finished
 
     def _ended(self, slot: int, hypothesis: int, score: np.float32) -> Hypothesis:
@@ -204,6 +211,7 @@ class Beams:
             "attention": torch.empty(0),
             "alignment": torch.empty(0),
             "positional_scores": torch.from_numpy(per_token),
+            "made_by": np.append(self.made_by[slot, hypothesis, : length - 1], hypothesis),
         }
 
     def _finish(self, slot: int) -> List[Hypothesis]:

@@ -1,4 +1,4 @@
-"""From logits to what may follow: log-probabilities under what is demanded, and of these the best or drawn ones."""
+"""From logits to what may follow: the tokens as they are demanded, and of these the best or drawn ones."""
 
 from dataclasses import dataclass
 from typing import Optional, Tuple
@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from docnmt_fairseq.layers.log_sums import log_sum_exp
 from docnmt_fairseq.search.beams import NONE, Candidates, Demands
 from docnmt_fairseq.search.options import SearchOptions
 
@@ -22,38 +23,51 @@ class Symbols:
     unk: int
 
 
-def log_probabilities(logits: Tensor, demands: Demands, symbols: Symbols, options: SearchOptions) -> Tensor:
-    """Log-probabilities of the next tokens, [S, beam, V], −∞ for what must not be.
+@dataclass(frozen=True)
+class NextTokens:
+    """Logits of the next tokens, −∞ for what must not be.
+
+    Attributes:
+        logits: [S, beam, V].
+        log_sums: [S, beam, 1] log Σ exp of what the model gave: logits − log_sums are log-probabilities.
+    """
+
+    logits: Tensor
+    log_sums: Tensor
+
+
+def allowed(logits: Tensor, demands: Demands, symbols: Symbols, options: SearchOptions) -> NextTokens:
+    """The next tokens as they are demanded.
 
     Args:
-        logits: [S, beam, V].
+        logits: [S, beam, V], which are changed.
         demands: what the tokens must be.
         symbols: special ones.
         options: of the search.
     """
-    device = logits.device
+    device, logits = logits.device, logits.float()
 
     def index(array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(device)
 
-    log_probs = logits.log_softmax(-1, dtype=torch.float32)
+    log_sums = log_sum_exp(logits)
     if len(demands.replicated):
         rows = index(demands.replicated)
-        log_probs[rows] = log_probs[rows][:, :1]
-    log_probs[..., symbols.pad] = -torch.inf
+        logits[rows], log_sums[rows] = logits[rows][:, :1], log_sums[rows][:, :1]
+    logits[..., symbols.pad] = -torch.inf
     if options.unkpen:
-        log_probs[..., symbols.unk] -= options.unkpen
+        logits[..., symbols.unk] -= options.unkpen
     forced = np.flatnonzero(demands.forced != NONE)
     if len(forced):
         rows, tokens = index(forced), index(demands.forced[forced])
-        kept = log_probs[rows, :, tokens]
-        log_probs[rows] = -torch.inf
-        log_probs[rows, :, tokens] = kept
+        kept = logits[rows, :, tokens]
+        logits[rows] = -torch.inf
+        logits[rows, :, tokens] = kept
     if len(demands.endless):
-        log_probs[index(demands.endless), :, symbols.eos] = -torch.inf
+        logits[index(demands.endless), :, symbols.eos] = -torch.inf
     if len(demands.banned[0]):
-        log_probs[tuple(map(index, demands.banned))] = -torch.inf
-    return log_probs
+        logits[tuple(map(index, demands.banned))] = -torch.inf
+    return NextTokens(logits, log_sums)
 
 
 def largest(x: Tensor, count: int) -> Tuple[Tensor, Tensor]:
@@ -73,33 +87,35 @@ def largest(x: Tensor, count: int) -> Tuple[Tensor, Tensor]:
     return values, places.gather(1, found)
 
 
-def best(log_probs: Tensor, totals: Tensor, beam: int) -> Candidates:
+def best(following: NextTokens, totals: Tensor, beam: int) -> Candidates:
     """The 2 · beam candidates of each sentence whose hypotheses' scores are highest.
 
     Args:
-        log_probs: [S, beam, V] of the next tokens.
+        following: the next tokens.
         totals: [S, beam] scores of the hypotheses so far.
         beam: hypotheses of a sentence.
     """
-    count = min(2 * beam, log_probs.size(-1) - 1)
-    values, tokens = (part.unflatten(0, (-1, beam)) for part in largest(log_probs.flatten(0, 1), count))
-    scores, places = (values + totals[..., None]).flatten(1).topk(min(2 * beam, beam * count))  # [S, 2 · beam]
+    count = min(2 * beam, following.logits.size(-1) - 1)
+    values, tokens = (part.unflatten(0, (-1, beam)) for part in largest(following.logits.flatten(0, 1), count))
+    scores, places = (
+        (values - following.log_sums + totals[..., None]).flatten(1).topk(min(2 * beam, beam * count))
+    )  # [S, 2 · beam]
     scores = scores.masked_fill(scores.isnan(), -torch.inf)
     return _read(scores, tokens.flatten(1).gather(1, places), places // count)
 
 
-def drawn(log_probs: Tensor, totals: Tensor, uniform: Tensor, top_k: int = 0, top_p: float = 0.0) -> Candidates:
+def drawn(following: NextTokens, totals: Tensor, uniform: Tensor, top_k: int = 0, top_p: float = 0.0) -> Candidates:
     """One candidate of each hypothesis, drawn by its probability.
 
     Args:
-        log_probs: [S, beam, V] of the next tokens.
+        following: the next tokens.
         totals: [S, beam] scores of the hypotheses so far.
         uniform: [S, beam] numbers from 0 to 1 that decide.
         top_k: draw among so many tokens; 0: among all.
         top_p: draw among the most probable tokens up to the one with which they have this probability; 0: among all.
     """
     order: Optional[Tensor] = None
-    probabilities = log_probs.exp().nan_to_num(0)
+    probabilities = (following.logits - following.log_sums).exp().nan_to_num(0)
     if top_k:
         probabilities, order = probabilities.topk(min(top_k, probabilities.size(-1)))
     elif top_p:

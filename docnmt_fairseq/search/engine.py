@@ -7,7 +7,7 @@ where fairseq's search looks for them in the wrong place.
 """
 
 from collections import defaultdict
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -16,10 +16,10 @@ from torch import Tensor
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.search.agenda import Agenda, EncodedBatch, Waiting
 from docnmt_fairseq.search.beams import Beams, Candidates, Demands
-from docnmt_fairseq.search.candidates import Symbols, best, drawn, log_probabilities
+from docnmt_fairseq.search.candidates import Symbols, allowed, best, drawn
 from docnmt_fairseq.search.draws import Draws
 from docnmt_fairseq.search.options import SearchOptions
-from docnmt_fairseq.search.steps import StepDecoder
+from docnmt_fairseq.search.steps import StepDecoder, Translated
 
 IDLE = 8  # where nothing waits any more, slots are given up as soon as one of so many is free
 NOTHING = np.zeros(0, dtype=np.int64)
@@ -38,6 +38,7 @@ class SearchEngine:
         positions: target tokens that the models take.
         slots: sentences that are translated side by side.
         device: of the models.
+        begin: tokens that every translation begins with, unless it has a prefix of its own.
     """
 
     def __init__(
@@ -49,7 +50,9 @@ class SearchEngine:
         positions: int,
         slots: int,
         device: torch.device,
+        begin: Sequence[int] = (),
     ):
+        self.begin = torch.tensor(begin, dtype=torch.long)
         self.decoder, self.options, self.symbols, self.positions = decoder, options, symbols, positions
         self.beam, self.most, self.device = beam, slots, device
         # So many are prepared together: products of few rows are slow, and the longest decides the padding.
@@ -57,16 +60,21 @@ class SearchEngine:
 
     @torch.no_grad()
     def run(
-        self, samples: Iterator[Dict[str, Any]], prefixes: Optional[Mapping[int, Tensor]] = None
+        self,
+        samples: Iterator[Optional[Dict[str, Any]]],
+        prefixes: Optional[Mapping[int, Tensor]] = None,
+        live: bool = False,
     ) -> Iterator[Found]:
         """Yields every sentence with its hypotheses, the best first, as they are finished.
 
         Args:
-            samples: batches.
+            samples: batches, asked for when there is room. None: there is none now; the search goes on with what is
+                under way, and ends where that is nothing.
             prefixes: by the sentence's id, the tokens [·] that its translation begins with.
+            live: see :class:`~docnmt_fairseq.search.agenda.Agenda`.
         """
         self.decoder.begin()
-        agenda, beams = Agenda(samples, self.decoder), Beams(self.options, self.beam, self.symbols.eos)
+        agenda, beams = Agenda(samples, self.decoder, live), Beams(self.options, self.beam, self.symbols.eos)
         draws = Draws(self.options.seed, self.beam) if self.options.sampling else None
         sentences: List[Optional[Waiting]] = []
         pool = Pool(self.decoder, agenda, self.prepared_together)
@@ -79,23 +87,24 @@ class SearchEngine:
             logits = self.decoder.step(beams.written(), beams.steps)
             parents, finished = beams.advance(self._candidates(logits, beams, demands, draws))
             self.decoder.follow(parents)
-            of_batches: Dict[int, List[Tuple[Waiting, Tensor]]] = defaultdict(list)
+            of_batches: Dict[int, List[Tuple[Waiting, Translated]]] = defaultdict(list)
             for slot, hypotheses in finished.items():
                 sentence, sentences[slot] = sentences[slot], None
                 assert sentence is not None
-                of_batches[id(sentence.batch)].append((sentence, hypotheses[0]["tokens"]))
+                translated = Translated(hypotheses[0]["tokens"], slot, hypotheses[0]["made_by"])
+                of_batches[id(sentence.batch)].append((sentence, translated))
                 yield sentence, hypotheses[: self.options.nbest]
             for done in of_batches.values():
-                agenda.finished([sentence for sentence, _ in done], [tokens for _, tokens in done])
+                agenda.finished([sentence for sentence, _ in done], [translated for _, translated in done])
 
     def _candidates(self, logits: Tensor, beams: Beams, demands: Demands, draws: Optional[Draws]) -> Candidates:
         """What may follow the hypotheses."""
-        log_probs = log_probabilities(logits, demands, self.symbols, self.options)
+        following = allowed(logits, demands, self.symbols, self.options)
         totals = torch.from_numpy(beams.totals).to(self.device)
         if draws is None:
-            return best(log_probs, totals, self.beam)
+            return best(following, totals, self.beam)
         uniform = torch.from_numpy(draws.next(beams.steps)).to(self.device)
-        return drawn(log_probs, totals, uniform, self.options.sampling_topk, self.options.sampling_topp)
+        return drawn(following, totals, uniform, self.options.sampling_topk, self.options.sampling_topp)
 
     def _fill(
         self,
@@ -128,8 +137,7 @@ class SearchEngine:
             for slot, sentence in zip(slots.tolist(), joining):
                 sentences[slot] = sentence
                 limit = self.options.longest(sentence.source_tokens, self.positions)
-                prefix = prefixes.get(sentence.number)
-                beams.admit(slot, limit, NOTHING if prefix is None else prefix.numpy())
+                beams.admit(slot, limit, prefixes.get(sentence.number, self.begin).numpy())
             if not self.decoder.refills:
                 break
         self._keep_busy(beams, sentences, draws)

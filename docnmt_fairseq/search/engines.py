@@ -1,11 +1,12 @@
 """The search engine of some models: which of them are decoded how."""
 
-from typing import List, Optional
+from typing import List, Optional, Sequence
 
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 
-from docnmt_fairseq.layers.packed_linear import FLOAT32, pack_linears
+from docnmt_fairseq.layers.packed_linear import pack_linears
+from docnmt_fairseq.layers.rounding import FLOAT32
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
 from docnmt_fairseq.search.candidates import Symbols
 from docnmt_fairseq.search.engine import SearchEngine
@@ -24,6 +25,7 @@ def search_engine(
     options: SearchOptions,
     hypotheses: Optional[int] = None,
     precision: str = FLOAT32,
+    begin: Sequence[int] = (),
 ) -> SearchEngine:
     """The search of one model, or of an ensemble; on a CPU the models' linear maps are packed.
 
@@ -33,6 +35,7 @@ def search_engine(
         options: of the search.
         hypotheses: that are decoded side by side at most; None: what is fast on the device.
         precision: of linear maps on a CPU, see :mod:`docnmt_fairseq.layers.packed_linear`.
+        begin: tokens that every translation begins with, unless it has a prefix of its own.
 
     Raises:
         InputError: options out of range.
@@ -56,4 +59,5 @@ def search_engine(
         min(model.max_decoder_positions() for model in models),
         max(1, most // beam),
         device,
+        begin,
     )

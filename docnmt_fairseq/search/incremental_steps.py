@@ -8,6 +8,7 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from docnmt_fairseq.models.base import for_model
+from docnmt_fairseq.search.steps import Translated
 
 
 class IncrementalSteps:
@@ -71,7 +72,7 @@ class IncrementalSteps:
         if self.order is not None:
             self.order = self.order[slots]
 
-    def remember(self, encoded: Any, sentences: Sequence[int], tokens: List[Tensor]) -> None:
+    def remember(self, encoded: Any, sentences: Sequence[int], translated: List[Translated]) -> None:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`; never asked."""
         raise NotImplementedError
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 AHEAD = 8  # steps that there is room for when room has been made
+AT_FIRST = 16  # steps that there is room for at first
 
 
 class SlotTensor:
@@ -42,6 +43,33 @@ class SlotTensor:
         return self.tensor[..., : int(self.widths.max(initial=0)), :]
 
 
+class StepStates:
+    """States of all hypotheses of the sentence in each slot at all steps, [S, t, beam, w]."""
+
+    def __init__(self) -> None:
+        self.states = torch.empty(0, 0, 0, 0)
+
+    def write(self, states: Tensor, steps: np.ndarray) -> None:
+        """Keeps states [S, beam, w]; ``steps`` [S] says of which step of its sentence a slot has them."""
+        slots, before, last = len(states), self.states, int(steps.max())
+        if last >= before.size(1) or slots > len(before):
+            room = max(before.size(1), AHEAD * (last // AHEAD + 1))
+            self.states = states.new_empty(slots, room, *states.shape[1:])
+            self.states[: len(before), : before.size(1)] = before.view(*before.shape[:2], *states.shape[1:])
+        index = torch.from_numpy(steps).to(states.device)
+        self.states[torch.arange(slots, device=states.device), index] = states
+
+    def of(self, slot: int, hypotheses: np.ndarray) -> Tensor:
+        """[m, w] of the steps of a slot, each of the hypothesis that is named, [m]."""
+        device = self.states.device
+        return self.states[slot, torch.arange(len(hypotheses), device=device), torch.from_numpy(hypotheses).to(device)]
+
+    def keep(self, slots: np.ndarray) -> None:
+        """Gives up all slots but these."""
+        if len(self.states):
+            self.states = self.states[torch.from_numpy(slots).to(self.states.device)]
+
+
 class TokenCache:
     """Keys and values of the tokens of all hypotheses of a sentence side by side, written once and never moved.
 
@@ -57,9 +85,9 @@ class TokenCache:
     def __init__(self, beam: int, device: torch.device, dtype: torch.dtype = torch.float32):
         self.beam, self.device, self.dtype = beam, device, dtype
         self.lengths = np.zeros(0, dtype=np.int64)  # of each slot, used or not
-        self.sees = torch.zeros(0, beam, AHEAD * beam, dtype=torch.bool, device=device)
+        self.sees = torch.zeros(0, beam, AT_FIRST * beam, dtype=torch.bool, device=device)
         self.parts: Dict[Hashable, List[Tensor]] = {}  # [S, H, capacity, w] each
-        self.rows = self.mask = torch.empty(0)
+        self.rows = torch.empty(0)
 
     @property
     def capacity(self) -> int:
@@ -92,8 +120,7 @@ class TokenCache:
         self.sees.scatter_(2, self.places[..., None], True)
         self.lengths = self.lengths + self.beam
         self.used = int(self.lengths.max())
-        self.mask = torch.zeros(self.sees[..., : self.used].shape, dtype=self.dtype, device=self.device)
-        self.mask.masked_fill_(~self.sees[..., : self.used], -torch.inf)  # [S, beam, used]
+        self.seen = self.sees[..., : self.used]
         self.rows = torch.empty(0)
 
     def write(self, owner: Hashable, values: Tuple[Tensor, ...]) -> List[Tensor]:
@@ -122,10 +149,11 @@ class TokenCache:
         counts = live.sum(1)
         self.lengths = counts.cpu().numpy()
         longest = int(self.lengths.max())
-        capacity = longest + AHEAD * self.beam
         order = (~live).to(torch.int8).argsort(dim=1, stable=True)[:, :longest]  # [S, longest]
         real = torch.arange(longest, device=self.device) < counts[:, None]
         sees = self.sees.gather(2, order[:, None].expand(-1, self.beam, -1)) & real[:, None]
+        needed = longest + AHEAD * self.beam
+        capacity = self.capacity if needed <= self.capacity else max(needed, self.capacity * 3 // 2)
         self.sees = sees.new_zeros(*sees.shape[:2], capacity)
         self.sees[..., :longest] = sees
         for owner, parts in self.parts.items():
@@ -136,6 +164,7 @@ class TokenCache:
         slots, heads, before, width = part.shape
         first = torch.arange(slots * heads, device=part.device).view(slots, heads, 1) * before
         rows = (first + order[:, None]).flatten()
-        moved = part.new_zeros(slots, heads, capacity, width)
-        moved[:, :, : order.size(1)] = part.view(-1, width).index_select(0, rows).view(slots, heads, -1, width)
+        kept = part.view(-1, width).index_select(0, rows).view(slots, heads, -1, width)
+        moved = part if capacity == before else part.new_zeros(slots, heads, capacity, width)
+        moved[:, :, : order.size(1)] = kept
         return moved

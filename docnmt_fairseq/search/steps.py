@@ -1,10 +1,26 @@
 """What a search asks of the models: :class:`StepDecoder`, the next tokens of all hypotheses, step after step."""
 
+from dataclasses import dataclass
 from typing import Any, Dict, List, Protocol, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Translated:
+    """The best translation of a sentence that was in a slot.
+
+    Attributes:
+        tokens: [m] its tokens, the end of sentence included.
+        slot: the sentence's.
+        hypotheses: [m] which of the slot's hypotheses each of the m steps was that made it.
+    """
+
+    tokens: Tensor
+    slot: int
+    hypotheses: np.ndarray
 
 
 class StepDecoder(Protocol):
@@ -47,8 +63,8 @@ class StepDecoder(Protocol):
     def keep(self, slots: np.ndarray) -> None:
         """Gives up all slots but these."""
 
-    def remember(self, encoded: Any, sentences: Sequence[int], tokens: List[Tensor]) -> None:
-        """Sentences of a batch have been translated, [m_t] tokens each; asked of those that look back."""
+    def remember(self, encoded: Any, sentences: Sequence[int], translated: List[Translated]) -> None:
+        """Sentences of a batch have been translated, and are in their slots still; asked of those that look back."""
 
 
 class EnsembleSteps:
@@ -96,8 +112,8 @@ class EnsembleSteps:
         for decoder in self.decoders:
             decoder.keep(slots)
 
-    def remember(self, encoded: List[Any], sentences: Sequence[int], tokens: List[Tensor]) -> None:
+    def remember(self, encoded: List[Any], sentences: Sequence[int], translated: List[Translated]) -> None:
         """See :class:`StepDecoder`."""
         for decoder, of_model in zip(self.decoders, encoded):
             if decoder.looks_back:
-                decoder.remember(of_model, sentences, tokens)
+                decoder.remember(of_model, sentences, translated)

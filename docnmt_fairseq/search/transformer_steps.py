@@ -9,13 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.context.base import DecoderContextMechanism
-from docnmt_fairseq.layers.packed_linear import FLOAT32, pack_linears
+from docnmt_fairseq.layers.hypothesis_attention import attend_hypotheses
+from docnmt_fairseq.layers.lora import weight_of
+from docnmt_fairseq.layers.packed_linear import pack_linears
+from docnmt_fairseq.layers.rounding import FLOAT32
 from docnmt_fairseq.models.base import completed
 from docnmt_fairseq.models.sources import PreviousTargets, Sources
 from docnmt_fairseq.models.transformer.attention import SourceAttention, TargetSelfAttention
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
-from docnmt_fairseq.search.rounds import project as project_sentences
-from docnmt_fairseq.search.slots import SlotTensor, TokenCache
+from docnmt_fairseq.search.slots import SlotTensor, StepStates, TokenCache
+from docnmt_fairseq.search.steps import Translated
 
 POSITIONS = 64  # that are looked up at first
 
@@ -63,7 +66,7 @@ class SlotView:
         cache = self.steps.cache
         q, k, v = self.steps.projections[attention](x).unflatten(-1, (3, attention.heads, -1)).unbind(2)
         k, v = cache.write(attention, (k.transpose(1, 2), v.transpose(1, 2)))
-        return attention.attend(q.transpose(1, 2), k, v, cache.mask[:, None])
+        return attention.out_proj(attend_hypotheses(q, k, v, cache.seen))
 
     def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
         """See ``TargetView``; no weights."""
@@ -144,6 +147,7 @@ class TransformerSteps:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
         dtype = self.decoder.embed_tokens.weight.dtype
         self.cache, self.documents = TokenCache(self.beam, self.device, dtype), SlotDocuments()
+        self.states = StepStates()
         self.parts: Dict[nn.Module, List[SlotTensor]] = {}
 
     def encode(self, sample: Dict[str, Any]) -> EncodedSources:
@@ -188,6 +192,7 @@ class TransformerSteps:
         self.cache.begin_step()
         x, _ = self.decoder.through_layers(self.decoder.embed(last, self._positions(steps)), self.view)
         if self.target_context is not None:
+            self.states.write(x, steps)
             projected, seen = (part.seen() for part in self.parts[self.target_context])
             x = self.target_context.look_back(x, PreviousTargets(projected, ~seen.squeeze(-1)))
         logits: Tensor = self.decoder.output_layer(x)
@@ -213,25 +218,25 @@ class TransformerSteps:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
         self.cache.keep(slots)
         self.documents.keep(slots)
+        self.states.keep(slots)
         for parts in self.parts.values():
             for part in parts:
                 part.keep(slots)
 
-    def remember(self, encoded: EncodedSources, sentences: Sequence[int], tokens: List[Tensor]) -> None:
+    def remember(self, encoded: EncodedSources, sentences: Sequence[int], translated: List[Translated]) -> None:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
         assert self.target_context is not None
-        rows, most = np.array(sentences), self.target_context.mechanism.contexts
-        of_sentences = project_sentences(
-            self.decoder, [one.to(self.device) for one in tokens], encoded.sources.taking(rows)
-        )
-        for document, of_sentence in zip(encoded.sources.layout.decoded_document[rows].tolist(), of_sentences):
-            encoded.histories[document] = [*encoded.histories.get(document, []), of_sentence][-most:]
+        mechanism, documents = self.target_context.mechanism, encoded.sources.layout.decoded_document[list(sentences)]
+        states = [self.states.of(one.slot, one.hypotheses) for one in translated]
+        projected = mechanism.project_targets(torch.cat(states)[None])[0].split([len(one) for one in states])
+        for document, of_sentence in zip(documents.tolist(), projected):
+            encoded.histories[document] = [*encoded.histories.get(document, []), of_sentence][-mechanism.contexts :]
 
 
 def fused(attention: TargetSelfAttention) -> nn.Linear:
     """Queries, keys and values [..., 3 · d] in one product."""
     parts = (attention.q_proj, attention.k_proj, attention.v_proj)
     linear = nn.Linear(attention.q_proj.in_features, 3 * attention.q_proj.out_features, device="meta")
-    linear.weight = nn.Parameter(torch.cat([part.weight.detach() for part in parts]), requires_grad=False)
+    linear.weight = nn.Parameter(torch.cat([weight_of(part) for part in parts]), requires_grad=False)
     linear.bias = nn.Parameter(torch.cat([part.bias.detach() for part in parts]), requires_grad=False)
     return linear

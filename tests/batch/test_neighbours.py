@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -51,6 +53,18 @@ def test_a_random_choice_depends_on_the_seed_and_on_the_document():
     assert chosen(one, 1, "random", seed=2) != chosen(one, 1, "random", seed=1) != chosen(other, 1, "random", seed=1)
 
 
+def test_a_choice_may_be_drawn_anew_each_epoch():
+    def at(epoch, selection="random-each-epoch"):
+        layout = replace(make_layout([3] * 20, [12, 8]), epoch=epoch)
+        found = chosen(layout, 2, selection)
+        for row, sentences in enumerate(found):
+            assert len(sentences) == 2 and set(sentences) <= set(reference.document_of(layout, row)) - {row}
+        return found
+
+    assert at(1) == at(1) != at(2) != at(0)
+    assert at(1, "random") == at(2, "random")
+
+
 def test_every_other_sentence_can_be_chosen():
     seen = {
         (row, s)
@@ -94,7 +108,14 @@ def test_a_layout_keeps_its_similar_sentences_on_its_way():
     assert moved.similar is layout.similar and layout.without_context().similar is None
 
 
-@pytest.mark.parametrize("selection", ["previous", "next", "random", "similar"])
+def test_what_was_drawn_for_a_sentence_may_stand_anywhere():
+    layout = make_layout([2, 3, 1, 4], [2, 1, 1], drawn=np.array([[3, 2], [2, 3], [-1, -1], [2, -1]]))
+    assert chosen(layout, 2, "training-set") == [[3, 2], [2, 3], [], [2]]
+    assert chosen(layout, 1, "training-set") == [[3], [2], [], [2]]
+    assert layout.without_context().drawn is None and layout.to("meta").drawn is layout.drawn
+
+
+@pytest.mark.parametrize("selection", ["previous", "next", "random", "similar", "training-set"])
 def test_a_document_of_one_sentence_has_no_context(selection):
     layout = make_layout([2, 3], [1, 1])
     assert chosen(layout, 2, selection) == [[], []]

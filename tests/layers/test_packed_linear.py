@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from docnmt_fairseq.layers.packed_linear import PRECISIONS, PackedLinear, available, pack_linears
+from docnmt_fairseq.layers.packed_linear import PackedLinear, available, pack_linears
+from docnmt_fairseq.layers.rounding import PRECISIONS
 
 TOLERANCE = {"float32": 1e-6, "bf16": 0.01, "int8": 0.02}
 
@@ -45,3 +46,13 @@ def test_the_state_stays_what_it_was(model):
     pack_linears(model, "int8")
     assert before.keys() == model.state_dict().keys()
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_a_row_in_int8_is_as_precise_beside_larger_ones(model):
+    """Of the last row the numbers are so large that with one scale for all rows nothing would be left of the others."""
+    x = torch.randn(6, 24) * torch.tensor([1, 1e-3, 1, 0, 1, 1e4])[:, None]
+    expected = model(x).detach()
+    pack_linears(model, "int8")
+    with torch.no_grad():
+        errors = (model(x) - expected).abs().amax(1) / expected.abs().amax(1)
+    assert (errors < TOLERANCE["int8"]).all()

@@ -5,8 +5,12 @@ import pytest
 import torch
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.search.candidates import best, drawn, largest
+from docnmt_fairseq.search.candidates import NextTokens, best, drawn, largest
 from docnmt_fairseq.search.options import SearchOptions
+
+
+def normalised(log_probs):
+    return NextTokens(log_probs, torch.zeros(*log_probs.shape[:-1], 1))
 
 
 @pytest.mark.parametrize("vocabulary", [7, 300, 5000, 5120])
@@ -21,7 +25,7 @@ def test_the_largest_are_those_of_a_full_search(vocabulary):
 def test_candidates_of_all_hypotheses_compete():
     log_probs = torch.randn(3, 4, 2000, generator=torch.Generator().manual_seed(2)).log_softmax(-1)
     totals = torch.tensor([[0.0, -1, -2, -np.inf]] * 3)
-    found = best(log_probs, totals, 4)
+    found = best(normalised(log_probs), totals, 4)
     expected = (log_probs + totals[..., None]).flatten(1).topk(8)
     assert found.scores.tolist() == expected.values.tolist()
     assert found.tokens.tolist() == (expected.indices % 2000).tolist()
@@ -35,14 +39,14 @@ def test_tokens_are_drawn_by_their_probabilities():
     totals = torch.full((20000, 1), -2.0)
 
     def shares(**options):
-        found = drawn(log_probs, totals, uniform, **options)
+        found = drawn(normalised(log_probs), totals, uniform, **options)
         np.testing.assert_allclose(found.scores, log_probs[0, 0][found.tokens] - 2, rtol=1e-5)
         return np.bincount(found.tokens[:, 0], minlength=5) / 20000
 
     np.testing.assert_allclose(shares(), [0.5, 0, 0.3, 0.15, 0.05], atol=0.02)
     np.testing.assert_allclose(shares(top_k=2), [0.625, 0, 0.375, 0, 0], atol=0.02)
     np.testing.assert_allclose(shares(top_p=0.6), [0.625, 0, 0.375, 0, 0], atol=0.02)
-    last = drawn(log_probs[:1], totals[:1], torch.ones(1, 1))
+    last = drawn(normalised(log_probs[:1]), totals[:1], torch.ones(1, 1))
     assert last.tokens.tolist() == [[4]]
 
 

@@ -21,13 +21,14 @@ class SelectedOptions(NoOptions):
     )  # fmt: skip
     context_selection: str = option(
         "previous", "which sentences these are: the previous, the next, others of the document at random, always the "
-        "same for one --seed, or the earlier ones that are most similar by their vectors (docnmt embed neighbours)",
+        "same for one --seed or drawn anew each epoch, the earlier ones that are most similar by their vectors (docnmt "
+        "embed neighbours), or some of the training set at random, in training anew every epoch (ablation)",
         names=CONTEXT_SELECTIONS, old="memory_selection",
     )  # fmt: skip
 
 
 class SelectedContext(ContextMechanism):
-    """A mechanism whose context is some sentences of the document, chosen by their place or by likeness.
+    """A mechanism whose context is some sentences, usually of the document, chosen by their place or by likeness.
 
     Class attributes:
         default_contexts: N where the option leaves it open.
@@ -50,6 +51,11 @@ class SelectedContext(ContextMechanism):
     def similar_contexts(self) -> int:
         """How many similar sentences of each the batch must know, see :func:`similar_contexts`."""
         return self.contexts if self.neighbours.selection == "similar" else 0
+
+    @property
+    def drawn_contexts(self) -> int:
+        """How many sentences of the training set the batch must bring along for each, see :func:`drawn_contexts`."""
+        return self.contexts if self.neighbours.selection == "training-set" else 0
 
     def select(self, layout: DocumentLayout) -> ContextSentences:
         """The context of every row."""
@@ -81,3 +87,8 @@ def zero_of(module: nn.Module) -> Tensor:
 def similar_contexts(model: nn.Module) -> int:
     """How many similar sentences of each a model wants to know at most; its parts say so by this name."""
     return max(getattr(module, "similar_contexts", 0) for module in model.modules())
+
+
+def drawn_contexts(model: nn.Module) -> int:
+    """How many sentences of the training set a model wants for each at most; its parts say so by this name."""
+    return max(getattr(module, "drawn_contexts", 0) for module in model.modules())

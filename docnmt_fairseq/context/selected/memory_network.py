@@ -24,6 +24,7 @@ from docnmt_fairseq.options import Choices, option
 
 COMBINATIONS = Choices(("concatenate", "parallel"))
 MEMORY_SCOPES = Choices(("own", "document", "batch"))
+QUERIES = Choices(("sub-layer", "attention"))
 CONTEXT_RNNS = {"gru": nn.GRU, "lstm": nn.LSTM}
 CONVOLUTION = "ca-cnn"  # in an RNN's place
 CONTEXT_ENCODERS = Choices((*CONTEXT_RNNS, CONVOLUTION))
@@ -110,8 +111,9 @@ class MemoryNetwork(SelectedContext):
     """H^context of [M] eq. 16: what a token finds in its context sentences, after their side's feed-forward.
 
     h_j = RNN(c_j) over the tokens as they entered the encoder, c'_j = MultiHead(h_j, h_j, h_j), x' the output of the
-    encoder layer's own self-attention, then :func:`associate`. A sentence is read once for all whose context it is,
-    except where several are joined into one sequence.
+    encoder layer's own self-attention: of its sub-layer, or of attention alone, as eq. 5 has it. Then
+    :func:`associate`. A sentence is read once for all whose context it is, except where several are joined into one
+    sequence.
 
     Ablations ([M] table 3, sec. 6.2): without the RNN, c'_j = MultiHead(c_j, c_j, c_j). Without inter-sentence
     attention a_i is the same for all tokens: the mean of h_j over the tokens of c_j, averaged over the sequences. (The
@@ -137,6 +139,10 @@ class MemoryNetwork(SelectedContext):
             "gru", "what reads the context sentences in memory: an RNN, or a context-aware convolution",
             names=CONTEXT_ENCODERS,
         )  # fmt: skip
+        memory_query: str = option(
+            "sub-layer", "what addresses the memory: the states after the self-attention sub-layer; what attention "
+            "alone gave, without residual connection and norm", names=QUERIES,
+        )  # fmt: skip
         memory_without_rnn: bool = option(False, "memory takes the context sentences' embeddings, unread (ablation)")
         memory_without_attention: bool = option(
             False, "memory takes the mean of each context sentence, instead of attending to its tokens (ablation)"
@@ -152,6 +158,7 @@ class MemoryNetwork(SelectedContext):
         attends = not options.memory_without_attention
         self.dropout = layer.dropout
         self.warned = False
+        self.asks_attention = options.memory_query == "attention"
         self.rnn = None if options.memory_without_rnn else context_encoder(options.memory_rnn, d)
         reads = isinstance(self.rnn, nn.RNNBase)
         self.key = MemoryKey(self.neighbours, joined, options.memory_scope, attends, reads)

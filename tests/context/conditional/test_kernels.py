@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from docnmt_fairseq.context.conditional import kernels
 from docnmt_fairseq.context.conditional.attention import conditional_attention
 from docnmt_fairseq.context.conditional.kernels import KERNELS, kernel_for
-from docnmt_fairseq.context.conditional.kernels.cpu import build, library
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.native import build, library
 from tests.reference import attention as reference
 from tests.support.comparison import assert_same
 from tests.support.documents import layouts, make_layout
@@ -68,6 +68,7 @@ def test_heads_of_any_width_in_float32(name, d_k):
     compare(name, make_layout(rng.integers(1, 9, 8), [7, 1]), np.array([3, 1]), d_k=d_k, dtype=torch.float32, atol=1e-4)
 
 
+@pytest.mark.sampled(3)
 @every_kernel
 def test_long_sentences_and_many_kept(name):
     compare(name, make_layout([70, 1, 40, *[2] * 19], [22]), np.array([18]))

@@ -29,6 +29,7 @@ def check(interpreter, *arguments):
 
 
 @needs_triton
+@pytest.mark.slow
 @PLACES
 def test_it_equals_the_dense_kernel(interpreter):
     check(interpreter)

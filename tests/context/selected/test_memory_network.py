@@ -94,6 +94,24 @@ def test_words_read_the_memory_of_a_wider_scope(variant, scope, dtype, tolerance
     assert_as_the_reference(mechanism.train(), layout, scope, dtype, tolerance)
 
 
+@PRECISIONS
+@pytest.mark.parametrize("variant", ["joined", "parallel", "without-attention", "without-both"])
+@settings(max_examples=3)
+@given(layout=layouts(max_documents=2, max_sentences=3, max_words=4), data=st.data())
+def test_words_read_what_was_drawn_from_the_training_set(variant, dtype, tolerance, layout, data):
+    """[M] sec. 6.2: "we select the context sentence randomly from the training set"."""
+    rows, others = layout.tokens.rows, data.draw(st.integers(1, 3))
+    table = [data.draw(st.lists(st.integers(rows, rows + others - 1), min_size=2, max_size=2)) for _ in range(rows)]
+    drawn = np.array([*table, *[[-1, -1]] * others])
+    layout = make_layout(
+        [*layout.tokens.lengths, *[3] * others], [*layout.sentences.lengths, *[1] * others], drawn=drawn
+    )
+    mechanism = build(dtype, **{**VARIANTS[variant], "context_selection": "training-set", "context_sentences": 2})
+    assert_as_the_reference(mechanism, layout, "own", dtype, tolerance)
+    groups = addressed(mechanism, layout)
+    assert [list(group[0]) for group in groups] == [*table, *[[]] * others]
+
+
 def test_long_documents_of_uneven_sentences():
     lengths = np.random.default_rng(0).integers(1, 9, 50)
     layout = make_layout(lengths, [1, 47, 2])

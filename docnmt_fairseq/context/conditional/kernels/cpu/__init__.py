@@ -1,1 +1,1 @@
-"""The compiled kernel's C++ sources, how they are built, and how the library is found at run time."""
+"""The compiled kernel: C++ sources, and the structures by which they are called."""

@@ -1,4 +1,4 @@
-// What the library offers to Python: compiled.py mirrors the structures field by field.
+// What the library offers to Python: structures.py mirrors the structures field by field.
 //
 // Symbols: N tokens and R sentences of the batch, H heads, M selecting tokens, t places for sentences each. Tensors are
 // contiguous, float or double throughout; dim is d_k filled up with zeros to a multiple of DIM_MULTIPLE.
@@ -65,7 +65,6 @@ struct Attention {
 
 #pragma GCC visibility push(default)
 extern "C" {
-const char* kernel_source();  // hash of the sources that it was built from
 void kernel_choose(const Choice*);
 void kernel_choose_in_tree(const TreeChoice*);
 void kernel_score(const Scores*);

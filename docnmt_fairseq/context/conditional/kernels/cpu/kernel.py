@@ -4,7 +4,6 @@ The sources are in ``cpu/``; this file hands tensors over. float32 and float64; 
 Results and gradients are the same for every number of threads.
 """
 
-import ctypes
 import math
 from typing import Any, Dict, Iterator, Optional, Tuple
 
@@ -17,10 +16,11 @@ from torch.nn import functional as F
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.conditional.kernels.base import KERNELS, SelectionKernel
 from docnmt_fairseq.context.conditional.kernels.cpu import structures
-from docnmt_fairseq.context.conditional.kernels.cpu.library import library, missing
 from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import GroupedKernel
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, SelectionPlan
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch
+from docnmt_fairseq.native.call import call
+from docnmt_fairseq.native.library import missing
 
 MOST_PLACES = 16  # that choosing keeps in registers
 HALF_TYPES = (torch.bfloat16, torch.float16)
@@ -41,11 +41,6 @@ def widened(x: Tensor) -> Tensor:
 def gradient_for(x: Tensor, items: Tensor) -> Tensor:
     """Where the library writes the gradient of x [N, H, dim], of whose rows it writes those of ``items``."""
     return torch.empty_like(x) if len(items) == len(x) else torch.zeros_like(x)
-
-
-def call(function: str, arguments: structures.Arguments) -> None:
-    """Calls a function of the library; other Python threads go on meanwhile."""
-    getattr(library(), function)(ctypes.byref(arguments))
 
 
 class ScoreChosen(torch.autograd.Function):

@@ -1,31 +1,13 @@
 """The structures of ``api.h``, field by field."""
 
-import ctypes
 from ctypes import c_double, c_int64, c_uint64, c_void_p
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from docnmt_fairseq.native.call import Arguments, fields
+
 DIM_MULTIPLE = 16
-
-
-def fields(kind: type, names: str) -> "list[tuple[str, type]]":
-    """Fields of one type."""
-    return [(name, kind) for name in names.split()]
-
-
-class Arguments(ctypes.Structure):
-    """Tensors and arrays are passed as pointers; the caller keeps them alive."""
-
-    def __init__(self, **values: object):
-        super().__init__(**{name: self._plain(value) for name, value in values.items()})
-
-    @staticmethod
-    def _plain(value: object) -> object:
-        if isinstance(value, Tensor):
-            return value.data_ptr()
-        return value.ctypes.data if isinstance(value, np.ndarray) else value
 
 
 class Call(Arguments):

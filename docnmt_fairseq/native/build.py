@@ -1,4 +1,4 @@
-"""Builds the C++ sources of this folder into one library an instruction set. Used by ``setup.py`` and at run time.
+"""Builds the package's C++ sources into one library an instruction set. Used by ``setup.py`` and at run time.
 
 A plain C interface: neither PyTorch nor Python is needed to build, and any version of either can load the result.
 """
@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Dict, List
 
-SOURCES = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parent
+FOLDERS = [HERE, HERE.parent / "context" / "conditional" / "kernels" / "cpu", HERE.parent / "layers" / "cpu"]
 # No -ffast-math: infinities and NaN keep their meaning.
 FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-fPIC", "-shared"]
 AVX2 = ["-mavx2", "-mfma"]
@@ -35,12 +36,12 @@ def variants() -> Dict[str, List[str]]:
 
 def library_name(variant: str) -> str:
     """The file name of a variant."""
-    return f"attention_{variant}.so"
+    return f"kernels_{variant}.so"
 
 
 def source_files() -> List[Path]:
     """The C++ files that a library is made of."""
-    return sorted(path for path in SOURCES.iterdir() if path.suffix in (".h", ".cpp"))
+    return [path for folder in FOLDERS for path in sorted(folder.iterdir()) if path.suffix in (".h", ".cpp")]
 
 
 def source_hash() -> str:
@@ -71,7 +72,7 @@ def build(variant: str, target: Path) -> None:
     Raises:
         BuildError: there is no compiler, or it fails.
     """
-    command = [compiler(), *FLAGS, *variants()[variant], f'-DSOURCE_HASH="{source_hash()}"']
+    command = [compiler(), *FLAGS, *variants()[variant], f"-I{HERE}", f'-DSOURCE_HASH="{source_hash()}"']
     command += [str(path) for path in source_files() if path.suffix == ".cpp"]
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as folder:

@@ -9,8 +9,8 @@ from typing import Optional
 
 import torch
 
-from docnmt_fairseq.context.conditional.kernels.cpu.build import (
-    SOURCES,
+from docnmt_fairseq.native.build import (
+    HERE,
     BuildError,
     build,
     compiler,
@@ -20,9 +20,6 @@ from docnmt_fairseq.context.conditional.kernels.cpu.build import (
 )
 
 logger = logging.getLogger(__name__)
-FUNCTIONS = tuple(
-    f"kernel_{name}" for name in ("choose", "choose_in_tree", "score", "score_backward", "attend", "attend_backward")
-)
 # By PyTorch's own detection, which ATEN_CPU_CAPABILITY can lower.
 BY_CAPABILITY = {"AVX512": "avx512", "AVX2": "avx2"}
 
@@ -46,8 +43,6 @@ def opened(path: Path) -> Optional[ctypes.CDLL]:
         loaded.kernel_source.restype = ctypes.c_char_p
         if loaded.kernel_source().decode() != source_hash():
             return None
-        for name in FUNCTIONS:
-            getattr(loaded, name).restype = None
     except (OSError, AttributeError):
         return None
     return loaded
@@ -62,10 +57,10 @@ def library() -> ctypes.CDLL:
     """
     name = library_name(variant())
     cached = cache_folder() / name
-    for path in (SOURCES / name, cached):
+    for path in (HERE / name, cached):
         if (found := opened(path)) is not None:
             return found
-    logger.info("building the compiled attention kernel with %s (once, less than a minute)", compiler())
+    logger.info("building the compiled kernels with %s (once, less than a minute)", compiler())
     try:
         build(variant(), cached)
     except OSError as error:

@@ -1,0 +1,50 @@
+"""Which sentences come next: batch after batch, or by turns where batches come as they are made."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from docnmt_fairseq.search.agenda import Agenda
+
+
+class Decoder(SimpleNamespace):
+    """Remembers what was encoded."""
+
+    looks_back = False
+
+    def encode(self, sample):
+        self.encoded.append(int(sample["id"][0]))
+
+
+def batch(first, *lengths):
+    ids = torch.arange(first, first + len(lengths))
+    return {"id": ids, "net_input": {"src_lengths": torch.tensor(lengths)}}
+
+
+def numbers(agenda, count):
+    return [sentence.number for sentence in agenda.take(count)]
+
+
+def test_batches_go_one_after_another_and_are_encoded_when_they_are_needed():
+    decoder = Decoder(encoded=[])
+    agenda = Agenda(iter([batch(0, 1, 3, 2), {}, batch(10, 5), batch(20, 9)]), decoder)
+    assert numbers(agenda, 2) == [1, 2] and decoder.encoded == [0]
+    assert numbers(agenda, 2) == [0] and decoder.encoded == [0, 10]  # never of two batches together
+    assert [numbers(agenda, 9) for _ in range(3)] == [[10], [20], []]
+
+
+def test_none_now_is_not_the_end():
+    agenda = Agenda(iter([None, batch(0, 1), None, batch(10, 1)]), Decoder(encoded=[]))
+    assert [numbers(agenda, 1) for _ in range(4)] == [[], [0], [], [10]]
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_what_comes_while_others_wait_takes_turns_where_it_is_live(live):
+    decoder, come = Decoder(encoded=[]), [batch(0, *[5] * 6)]
+    agenda = Agenda(iter(lambda: come.pop(0) if come else None, "never"), decoder, live)
+    assert numbers(agenda, 2) == [0, 1]
+    come += [batch(10, 3), batch(20, 4, 4, 4)]
+    found = [numbers(agenda, 2) for _ in range(6)]
+    in_turns = [[2, 3], [10], [20, 21], [4, 5], [22], []]
+    assert found == (in_turns if live else [[2, 3], [4, 5], [10], [20, 21], [22], []])
