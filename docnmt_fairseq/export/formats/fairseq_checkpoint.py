@@ -1,0 +1,22 @@
+"""Format ``fairseq``: a checkpoint for inference."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from docnmt_fairseq.export.formats.base import EXPORT_FORMATS, ExportFormat
+
+if TYPE_CHECKING:
+    from docnmt_fairseq.export.trained import TrainedModel
+
+
+@EXPORT_FORMATS.register("fairseq")
+class FairseqCheckpoint(ExportFormat):
+    """fairseq's checkpoint without the state of the training; see :mod:`docnmt_fairseq.exported`."""
+
+    help = "a checkpoint for inference, of any model"
+
+    def write(self, trained: "TrainedModel", output: Path, precision: str) -> None:
+        """See :class:`ExportFormat`."""
+        from docnmt_fairseq.export.checkpoint import write_checkpoint
+
+        write_checkpoint(trained, output, precision)

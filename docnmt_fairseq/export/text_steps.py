@@ -1,0 +1,97 @@
+"""What goes with an exported model: the models of its text, and a page that says how to translate."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List
+
+from docnmt_fairseq.corpus.files import atomic_write_bytes, copy_file
+from docnmt_fairseq.corpus.prepared import is_prepared
+from docnmt_fairseq.corpus.reusing import MANIFEST
+from docnmt_fairseq.corpus.subwords import subword_model_name
+from docnmt_fairseq.corpus.text_codec import TextCodec, tokenizers_of
+from docnmt_fairseq.corpus.truecasing import truecaser_name
+
+TEXT = "text"  # the folder of these, which TextCodec reads as an output of docnmt prepare
+# Of the manifest's options those that TextCodec reads.
+READ = (
+    "source_lang", "target_lang", "tokenizer", "source_tokenizer", "target_tokenizer", "truecase", "subwords", "joint",
+    "edits_of",
+)  # fmt: skip
+AS_PREPARED = """from pathlib import Path
+
+import ctranslate2
+from docnmt_fairseq.corpus.text_codec import TextCodec
+
+text = TextCodec.of_output(Path("FOLDER/text"))
+translator = ctranslate2.Translator("FOLDER")
+sentences = ["A sentence.", "Another one."]
+tokens = [line.split() for line in text.encode(0, sentences)]
+found = translator.translate_batch(tokens, beam_size=5, max_decoding_length=200)
+print([text.decode(" ".join(one.hypotheses[0])) for one in found])
+"""
+SUBWORDS_ONLY = """import ctranslate2
+import sentencepiece
+
+subwords = sentencepiece.SentencePieceProcessor(model_file="FOLDER/text/models/SOURCE")
+joined = sentencepiece.SentencePieceProcessor(model_file="FOLDER/text/models/TARGET")
+translator = ctranslate2.Translator("FOLDER")
+tokens = subwords.encode(["A sentence.", "Another one."], out_type=str)
+found = translator.translate_batch(tokens, beam_size=5, max_decoding_length=200)
+print([joined.decode(one.hypotheses[0]) for one in found])
+"""
+TOKENS_ONLY = """import ctranslate2
+
+translator = ctranslate2.Translator("FOLDER")
+tokens = [line.split() for line in ["a sentence .", "another one ."]]  # as the training data were
+found = translator.translate_batch(tokens, beam_size=5, max_decoding_length=200)
+print([" ".join(one.hypotheses[0]) for one in found])
+"""
+
+
+def write_text_steps(data: Path, folder: Path) -> None:
+    """Copies what turns text into tokens and back, where ``docnmt prepare`` made the data; writes the page.
+
+    Args:
+        data: what ``docnmt prepare`` wrote, or a data-bin.
+        folder: of the exported model.
+
+    Raises:
+        InputError: a model of the text is missing; targets are edit operations.
+    """
+    if not is_prepared(data):
+        _write(
+            folder / "README.md", _page("its tokens, with spaces between, are those of the training data", TOKENS_ONLY)
+        )
+        return
+    codec = TextCodec.of_output(data)
+    codec.load()  # says what is missing
+    options = {name: codec.options[name] for name in READ if name in codec.options}
+    _write(folder / TEXT / MANIFEST, json.dumps({"options": options}, indent=2, sort_keys=True) + "\n")
+    divided = options["subwords"] != "none"
+    subwords = [subword_model_name(options["joint"], language) for language in codec.languages if divided]
+    for name in sorted({*subwords, *map(truecaser_name, codec.languages)}):
+        if (data / "models" / name).is_file():
+            copy_file(data / "models" / name, folder / TEXT / "models" / name)
+    _write(folder / "README.md", _page_of(options, subwords))
+
+
+def _page_of(options: Dict[str, Any], subwords: List[str]) -> str:
+    steps = [f"tokenizer {name}" for name in dict.fromkeys(tokenizers_of(options)) if name != "none"]
+    steps += ["truecasing"] if options["truecase"] else []
+    steps += ["SentencePiece"] if options["subwords"] != "none" else []
+    program = AS_PREPARED
+    if steps == ["SentencePiece"]:
+        program = SUBWORDS_ONLY.replace("SOURCE", subwords[0]).replace("TARGET", subwords[1])
+    return _page(f"text is prepared by: {', '.join(steps) or 'nothing but division at spaces'}", program)
+
+
+def _page(text: str, program: str) -> str:
+    return (
+        "# A model of CTranslate2\n\n"
+        f"Written by `docnmt export`. A sentence at a time is translated; {text}. With this folder as FOLDER:\n\n"
+        f"```python\n{program}```\n"
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    atomic_write_bytes(path, text.encode("utf-8"))

@@ -1,0 +1,78 @@
+"""Exporting from a checkpoint to a file or a folder that appears when it is complete."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Optional
+
+from docnmt_fairseq.corpus.files import PathLike, partial_path
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.export.formats import EXPORT_FORMATS, ExportFormat
+from docnmt_fairseq.export.trained import TrainedModel
+from docnmt_fairseq.exported import WRITTEN_BY, Exported
+
+MARK = "docnmt_export.json"  # in a folder: that it is an export
+
+
+def export(
+    path: str,
+    output: PathLike,
+    format_name: str = "fairseq",
+    precision: Optional[str] = None,
+    data: Optional[PathLike] = None,
+    force: bool = False,
+    without_context: bool = False,
+) -> None:
+    """Exports the model of a checkpoint.
+
+    Args:
+        path: the checkpoint.
+        output: file or folder to write.
+        format_name: of ``EXPORT_FORMATS``.
+        precision: of ``PRECISIONS``; None: that of weights that were rounded before, else float32.
+        data: the folder that ``docnmt prepare`` wrote, or a data-bin; None: where it was in training.
+        force: replace an export that is there.
+        without_context: of a document model the sentence-level model inside alone.
+
+    Raises:
+        InputError: there is something at the output; the checkpoint cannot be read, or not be exported so.
+    """
+    output, kind = Path(output), EXPORT_FORMATS[format_name]()
+    if without_context and not kind.sentence_level:
+        raise InputError(f"--without-context: --format {format_name} takes document models as they are; leave it out")
+    _check_output(output, kind, force)
+    trained = TrainedModel.load(path, data, without_context)
+    precision = trained.precision(precision)
+    if not kind.folder:
+        kind.write(trained, output, precision)
+        return
+    partial = partial_path(output)
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        kind.write(trained, partial, precision)
+        facts = {"format": format_name, **Exported(precision, written_by=WRITTEN_BY).to_json()}
+        (partial / MARK).write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        if output.is_dir():
+            shutil.rmtree(output)
+        partial.rename(output)
+    except OSError as error:
+        raise InputError(f"{error.filename or output}: cannot be written: {error.strerror}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def size_of(output: Path) -> int:
+    """The bytes of a file, or of all files of a folder."""
+    files = output.rglob("*") if output.is_dir() else [output]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _check_output(output: Path, kind: ExportFormat, force: bool) -> None:
+    """Makes sure that nothing but an export is replaced, and only if that is wanted."""
+    if not output.exists():
+        return
+    if not force:
+        raise InputError(f"--output {output}: is there already; give another, or --force to replace it")
+    if output.is_dir() != kind.folder or (kind.folder and not (output / MARK).is_file()):
+        raise InputError(f"--output {output}: is no such export, and so not replaced; give another")

@@ -1,0 +1,200 @@
+"use strict";
+// A text is sent, its sentences appear beside their translations as they come, then the viewer takes their place.
+(() => {
+  const find = (id) => document.getElementById(id);
+  const [form, text, go, stop, alone, status, result, file] =
+    ["form", "text", "go", "stop", "alone", "status", "result", "file"].map(find);
+  let running = null; // what stops the request that is under way
+  let shown = { text: "", translations: [], without: null };
+
+  const element = (tag, attributes = {}, ...children) => {
+    const made = document.createElement(tag);
+    Object.entries(attributes).forEach(([name, value]) => made.setAttribute(name, value));
+    made.append(...children);
+    return made;
+  };
+  const tell = (message, error = false) => {
+    status.textContent = message;
+    status.classList.toggle("error", error);
+  };
+  const counted = (number) => `${number} sentence${number === 1 ? "" : "s"}`;
+  const wordsOf = (sentence) => sentence.split(/\s+/).filter(Boolean);
+
+  // The objects of an answer, a line each.
+  const objects = async function* (path, body, signal) {
+    const response = await fetch(path, {
+      method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ...body, stream: true }),
+    });
+    if (!response.ok) throw new Error((await response.json()).error);
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      for (const line of lines) {
+        const found = JSON.parse(line);
+        if (found.error) throw new Error(found.error);
+        yield found;
+      }
+    }
+  };
+
+  const spans = (sentence) => wordsOf(sentence).flatMap((word) => [element("span", { class: "word" }, word), " "]);
+  const row = (number, found, before) => {
+    const paragraph = before && before.paragraph !== found.paragraph ? " paragraph" : "";
+    return element("div", { class: `sentence${paragraph}`, "data-s": number },
+      element("div", { class: "number" }, String(number + 1), element("span", { class: "value" })),
+      element("p", { class: "source", lang: result.dataset.source }, found.source),
+      element("p", { class: "translation", lang: result.dataset.target }, ...spans(found.translation)));
+  };
+
+  // Which words of two sentences are not in their longest common subsequence.
+  const difference = (one, other) => {
+    const length = Array.from({ length: one.length + 1 }, () => new Uint16Array(other.length + 1));
+    for (let i = one.length - 1; i >= 0; i--)
+      for (let j = other.length - 1; j >= 0; j--)
+        length[i][j] = one[i] === other[j] ? length[i + 1][j + 1] + 1 : Math.max(length[i + 1][j], length[i][j + 1]);
+    const changed = [one.map(() => true), other.map(() => true)];
+    for (let i = 0, j = 0; i < one.length && j < other.length; ) {
+      if (one[i] === other[j]) changed[0][i++] = changed[1][j++] = false;
+      else if (length[i + 1][j] >= length[i][j + 1]) i++;
+      else j++;
+    }
+    return changed;
+  };
+
+  // Words of the page are not those of the text where tokens are, but their letters are the same, but for white space.
+  const markWords = (paragraph, words, changed) => {
+    const letters = words.flatMap((word, place) => [...word].map((letter) => [letter, changed[place]]));
+    const spans = [...paragraph.querySelectorAll(".word")].map((span) => {
+      const parts = [...span.childNodes].filter((part) => !(part.classList && part.classList.contains("mark")));
+      return [span, [...parts.map((part) => part.textContent).join("")]];
+    });
+    if (spans.flatMap(([, own]) => own).join("") !== letters.map(([letter]) => letter).join("")) return;
+    let place = 0;
+    spans.forEach(([span, own]) => {
+      span.classList.toggle("changed", letters.slice(place, place + own.length).some(([, differs]) => differs));
+      place += own.length;
+    });
+  };
+
+  const compare = () => {
+    result.querySelectorAll(".alone").forEach((line) => line.remove());
+    result.querySelectorAll(".changed").forEach((word) => word.classList.remove("changed"));
+    if (!alone.checked || !shown.without) return 0;
+    const rows = [...result.querySelectorAll(".sentence")];
+    return shown.without.filter((other, number) => {
+      const own = shown.translations[number];
+      if (!rows[number] || own === other) return false;
+      const [words, others] = [wordsOf(own), wordsOf(other)], [changed, otherChanged] = difference(words, others);
+      const parts = others.flatMap((word, place) => [otherChanged[place] ? element("mark", {}, word) : word, " "]);
+      rows[number].append(element("p", { class: "alone" }, "without context: ", ...parts));
+      markWords(rows[number].querySelector(".translation"), words, changed);
+      return true;
+    }).length;
+  };
+
+  const translate = async (signal) => {
+    shown = { text: text.value, translations: [], without: null };
+    result.replaceChildren();
+    let before = null;
+    for await (const found of objects("v1/inspect", { text: shown.text, viewer: true }, signal)) {
+      if (!found.done) {
+        result.append(row(shown.translations.length, found, before));
+        shown.translations.push(found.translation);
+        before = found;
+        tell(`${counted(shown.translations.length)} …`);
+      } else if (found.viewer) {
+        result.innerHTML = found.viewer; // made by the server, which escapes all text
+        result.querySelectorAll(".translation:not(:has(.w))").forEach((line, number) => line.replaceChildren(...spans(shown.translations[number])));
+        showViews(found.inspection);
+      } else {
+        result.prepend(element("p", { class: "note" }, `What words look at is not shown: ${found.not_inspected}.`));
+      }
+    }
+  };
+
+  const translateAlone = async (signal) => {
+    const without = [];
+    for await (const found of objects("v1/translate", { text: shown.text, context: "none" }, signal)) {
+      if (found.done) continue;
+      without.push(found.translation);
+      tell(`without context: ${counted(without.length)} …`);
+    }
+    shown.without = without;
+  };
+
+  const run = async (...steps) => {
+    if (running) running.abort();
+    const own = (running = new AbortController());
+    const busy = (yes) => { go.disabled = yes; stop.disabled = !yes; result.setAttribute("aria-busy", yes); };
+    busy(true);
+    try {
+      for (const step of steps) await step(own.signal);
+      const changes = compare();
+      const total = shown.translations.length, without = alone.checked && shown.without;
+      if (total) tell(counted(total) + (without ? `, ${changes} of them differ without context` : ""));
+    } catch (error) {
+      compare();
+      if (own.signal.aborted) tell("stopped");
+      else tell(error.message, true);
+    } finally {
+      if (running === own) { running = null; busy(false); }
+    }
+  };
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (!text.value.trim()) { tell("There is no text yet."); return; }
+    run(translate, ...(alone.checked ? [translateAlone] : []));
+  });
+  stop.addEventListener("click", () => running && running.abort());
+  text.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+  });
+  alone.addEventListener("change", () => {
+    if (running || !shown.translations.length) return;
+    if (alone.checked && !shown.without) run(translateAlone);
+    else run();
+  });
+
+  // Plain text goes into the field; of any other format the server makes such a file.
+  const take = async (taken) => {
+    if (!taken) return;
+    const ending = taken.name.toLowerCase();
+    if (/\.(txt|text|en|src)$/.test(ending) || !ending.includes(".")) {
+      text.value = await taken.text();
+      form.requestSubmit();
+      return;
+    }
+    run(async (signal) => {
+      tell(`${taken.name} …`);
+      const context = alone.checked ? "none" : "document";
+      const query = new URLSearchParams({ name: taken.name, context });
+      const response = await fetch(`v1/files?${query}`, { method: "POST", signal, body: taken });
+      if (!response.ok) throw new Error((await response.json()).error);
+      shown = { text: "", translations: [], without: null };
+      const link = element("a", { href: URL.createObjectURL(await response.blob()), download: taken.name }, taken.name);
+      result.replaceChildren(element("p", {}, "Translated: ", link));
+      tell("");
+    });
+  };
+  file.addEventListener("change", () => take(file.files[0]));
+  text.addEventListener("dragover", (event) => {
+    if ([...event.dataTransfer.types].includes("Files")) { event.preventDefault(); text.classList.add("target"); }
+  });
+  text.addEventListener("dragleave", () => text.classList.remove("target"));
+  text.addEventListener("drop", (event) => {
+    text.classList.remove("target");
+    if (!event.dataTransfer.files.length) return; // text is dropped as ever
+    event.preventDefault();
+    take(event.dataTransfer.files[0]);
+  });
+
+  fetch("v1/model").then((response) => response.json()).then((model) => {
+    const facts = Object.entries({ ...model.properties, beam: model.beam });
+    find("facts").append(...facts.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, String(value)))));
+  });
+})();

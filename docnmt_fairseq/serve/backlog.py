@@ -1,0 +1,187 @@
+"""What waits for the translator: pieces of many texts, which take turns."""
+
+import math
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Callable, Deque, Dict, Iterator, List, Optional
+
+from docnmt_fairseq.data.concatenation import Hypothesis
+from docnmt_fairseq.serve.limits import Refusal
+from docnmt_fairseq.translate.prepared import Piece, Result, Text
+
+MOST_AHEAD = 4  # times what a text may have with the translator, that all texts together may have there
+WINDOW = 30.0  # seconds whose sentences tell how fast the translator is
+
+
+@dataclass(eq=False)
+class Job:
+    """A text that is to be translated.
+
+    Attributes:
+        text: the text.
+        deliver: is given each sentence as it is finished, its line and hypotheses.
+        fail: is told what went wrong where the translator failed; no sentence follows.
+        pieces: those that wait.
+        left: sentences that are not finished.
+        given: sentences that are with the translator.
+    """
+
+    text: Text
+    deliver: Callable[[int, List[Hypothesis]], None]
+    fail: Callable[[Exception], None]
+    pieces: Deque[Piece] = field(default_factory=deque)
+    left: int = 0
+    given: int = 0
+
+    def __post_init__(self) -> None:
+        self.pieces = deque(self.text.pieces)
+        self.left = sum(piece.sentences for piece in self.pieces)
+
+
+class Backlog:
+    """The jobs of a server, handed from the threads that take requests to the one that translates.
+
+    Jobs take turns piece by piece, and each has but few sentences with the translator, where they take turns again: so
+    a long text does not keep short ones waiting.
+
+    Args:
+        most: sentences that wait.
+        max_tokens: source tokens of a batch; a longer piece is a batch by itself.
+        ahead: a job that has so many sentences with the translator gets no further piece there.
+    """
+
+    def __init__(self, most: int, max_tokens: int, ahead: int):
+        self.most, self.max_tokens, self.ahead = most, max_tokens, ahead
+        self.changed = threading.Condition()
+        self.jobs: Dict[Text, Job] = {}  # by their texts, until they are finished
+        self.turns: Deque[Job] = deque()  # those with pieces that wait
+        self.calls: Deque[Callable[[], None]] = deque()
+        self.waiting = self.under_way = 0  # sentences that wait, and that are with the translator for somebody
+        self.closed = False
+        self.speed = Speed()
+
+    def add(self, job: Job) -> None:
+        """A job waits from now on.
+
+        Raises:
+            Refusal: too much waits already, or it alone is too much.
+        """
+        with self.changed:
+            if job.left > self.most:
+                raise Refusal(
+                    413, f"{job.left:,} sentences, but at most {self.most:,} are taken at once; divide the text"
+                )
+            if self.waiting + job.left > self.most:
+                seconds = max(1, math.ceil(self.waiting / max(1.0, self.speed.per_second())))
+                raise Refusal(429, f"{self.waiting:,} sentences wait already; try again in {seconds} s", seconds)
+            self.jobs[job.text] = job
+            self.turns.append(job)
+            self.waiting += job.left
+            self.changed.notify()
+
+    def drop(self, job: Job) -> None:
+        """What waits of a job is given up; what is with the translator finishes for nobody."""
+        with self.changed:
+            if self.jobs.pop(job.text, None) is not None:
+                self.waiting -= sum(piece.sentences for piece in job.pieces)
+                self.under_way -= job.given
+                job.pieces.clear()
+            self.changed.notify()
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Has a function called where the translator is; it may not raise."""
+        with self.changed:
+            self.calls.append(function)
+            self.changed.notify()
+
+    def close(self) -> None:
+        """Ends :meth:`wait`; nothing is to be added any more."""
+        with self.changed:
+            self.closed = True
+            self.changed.notify()
+
+    def wait(self) -> bool:
+        """Waits for something to do; False: there will be nothing any more."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.closed or self.turns or self.calls)
+            return not self.closed
+
+    def batches(self) -> Iterator[Optional[List[Piece]]]:
+        """Yields what is to be translated next, without end: None where nothing waits."""
+        while not self.closed:
+            while self.calls:
+                self.calls.popleft()()
+            yield self._next() or None
+
+    def _next(self) -> List[Piece]:
+        pieces: List[Piece] = []
+        tokens = passed = 0
+        with self.changed:
+            while self.turns and passed < len(self.turns) and self.under_way < MOST_AHEAD * self.ahead:
+                job = self.turns[0]
+                if not job.pieces:
+                    self.turns.popleft()
+                    continue
+                self.turns.rotate(-1)
+                if job.given >= self.ahead:
+                    passed += 1
+                    continue
+                tokens += job.pieces[0].tokens
+                if pieces and tokens > self.max_tokens:
+                    self.turns.rotate(1)
+                    break
+                pieces.append(job.pieces.popleft())
+                self._give(job, pieces[-1].sentences)
+                passed = 0
+        return pieces
+
+    def _give(self, job: Job, sentences: int) -> None:
+        job.given += sentences
+        self.waiting -= sentences
+        self.under_way += sentences
+
+    def finished(self, result: Result) -> None:
+        """Hands a sentence to the job that it is of, if anybody still wants it."""
+        with self.changed:
+            self.speed.count()
+            job = self.jobs.get(result.text)
+            if job is None:
+                return
+            job.left, job.given, self.under_way = job.left - 1, job.given - 1, self.under_way - 1
+            if not job.left:
+                del self.jobs[job.text]
+        try:
+            job.deliver(result.line, result.hypotheses)
+        except Exception as error:
+            self.drop(job)
+            job.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """Tells every job that is with the translator, wholly or in part, that it failed."""
+        with self.changed:
+            failed = [job for job in self.jobs.values() if job.given]
+        for job in failed:
+            self.drop(job)
+            job.fail(error)
+
+
+class Speed:
+    """How many sentences were finished, in all and of late."""
+
+    def __init__(self) -> None:
+        self.times: Deque[float] = deque()
+        self.total = 0
+
+    def count(self) -> None:
+        """One more is finished."""
+        now = time.monotonic()
+        self.total += 1
+        self.times.append(now)
+        while self.times[0] < now - WINDOW:
+            self.times.popleft()
+
+    def per_second(self) -> float:
+        """Sentences a second; 0 where none were."""
+        return len(self.times) / max(1.0, time.monotonic() - self.times[0]) if self.times else 0.0

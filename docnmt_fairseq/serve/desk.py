@@ -1,0 +1,153 @@
+"""From requests to answers: bodies are read, become questions, and wait as tickets."""
+
+from contextlib import asynccontextmanager
+from typing import Any, AsyncIterator, Literal, Tuple, Type
+
+from fastapi import Request, Response
+
+from docnmt_fairseq import __version__
+from docnmt_fairseq.report.properties import model_properties
+from docnmt_fairseq.serve import questions
+from docnmt_fairseq.serve.answers import Object, lines_of, sentence_object, sentence_objects
+from docnmt_fairseq.serve.bodies import Room, while_there
+from docnmt_fairseq.serve.events import streamed, wanted
+from docnmt_fairseq.serve.limits import Refusal
+from docnmt_fairseq.serve.questions import Question
+from docnmt_fairseq.serve.schemas import TextRequest, TranslateRequest, parse
+from docnmt_fairseq.serve.service import Service
+from docnmt_fairseq.serve.tickets import Deadline, Ticket
+from docnmt_fairseq.translate.formats import FORMATS
+from docnmt_fairseq.translate.formats import PLAIN as PLAIN_FORMAT
+
+PLAIN, JSON, BYTES = "text/plain", "application/json", "application/octet-stream"
+Context = Literal["document", "none"]
+LINES_A_SENTENCE = 4  # lines, empty ones among them, that are looked through for each sentence that may wait
+
+
+class Desk:
+    """Takes the requests of a service.
+
+    Args:
+        service: that answers them.
+    """
+
+    def __init__(self, service: Service):
+        self.service, self.limits, self.room = service, service.limits, Room(service.limits)
+        self.languages: Tuple[str, str] = service.translator.codec.languages
+
+    async def text(self, request: Request, context: Context, as_stream: bool) -> Response:
+        """Answers text of a sentence a line with such text."""
+        question, ticket = await self._of_file(request, "", PLAIN_FORMAT, context)
+        kind = wanted(request, as_stream)
+        if kind:
+            return streamed(kind, sentence_objects(question, ticket, scores=False))
+        return Response(await self._finished(request, question, ticket), media_type=f"{PLAIN}; charset=utf-8")
+
+    async def file(self, request: Request, name: str, format: str, context: Context) -> Response:
+        """Answers a file with such a file. It is never shown as a page of this server."""
+        if name.lower().endswith(".gz"):
+            raise Refusal(415, f"{name}: send it unpacked")
+        question, ticket = await self._of_file(request, name, format, context)
+        content = await self._finished(request, question, ticket)
+        return Response(content, media_type=BYTES, headers={"Content-Disposition": "attachment"})
+
+    async def json(self, request: Request, shape: Type[TextRequest]) -> Tuple[Any, Question, Ticket]:
+        """What a JSON request says, and the ticket for its text.
+
+        Args:
+            request: with the body.
+            shape: that it must have.
+        """
+        async with self._body(request) as (body, deadline):
+            asked = parse(shape, body)
+            nbest = asked.nbest if isinstance(asked, TranslateRequest) else 1
+            question, ticket = await self.service.ask(
+                lambda: self._question(asked), asked.context == "none", nbest, deadline
+            )
+        return asked, question, ticket
+
+    async def _of_file(self, request: Request, name: str, format: str, context: Context) -> Tuple[Question, Ticket]:
+        async with self._body(request) as (body, deadline):
+            return await self.service.ask(lambda: self._file(body, name, format), context == "none", 1, deadline)
+
+    @asynccontextmanager
+    async def _body(self, request: Request) -> AsyncIterator[Tuple[bytes, Deadline]]:
+        """The body of a request until it is prepared, and when the request must be done."""
+        deadline = Deadline(self.limits.timeout)
+        body = await self.room.read(request, deadline)
+        try:
+            yield body, deadline
+        finally:
+            self.room.release(body)
+
+    def _file(self, body: bytes, name: str, format: str) -> Question:
+        kind = questions.kind_of(name, format)
+        if kind == PLAIN_FORMAT:
+            self._check_lines(body.count(b"\n"))
+        return questions.of_file(body, name, kind, self.languages, self.service.empty_lines)
+
+    def _question(self, asked: TextRequest) -> Question:
+        if asked.text is not None:
+            self._check_lines(asked.text.count("\n"))
+            return questions.of_running_text(asked.text, self.languages)
+        assert asked.paragraphs is not None  # one of both is there
+        self._check_lines(sum(map(len, asked.paragraphs)))
+        return questions.of_paragraphs(asked.paragraphs)
+
+    def _check_lines(self, lines: int) -> None:
+        most = LINES_A_SENTENCE * self.limits.max_waiting
+        if lines > most:
+            raise Refusal(413, f"{lines:,} lines, but at most {most:,} are taken at once; divide the text")
+
+    async def _finished(self, request: Request, question: Question, ticket: Ticket) -> bytes:
+        lines = await while_there(request, lines_of(question, ticket))
+        return await self.service.finish(lambda: question.finish(lines))
+
+    async def answer(self, request: Request, asked: TranslateRequest, question: Question, ticket: Ticket) -> Object:
+        """The whole answer to a JSON request."""
+        lines = await while_there(request, lines_of(question, ticket))
+        texts = [line.text for line in lines]
+        answer: Object = {}
+        if asked.paragraphs is not None:
+            answer["paragraphs"] = questions.in_shape(asked.paragraphs, question, texts)
+        else:
+            answer["text"] = (await self.service.finish(lambda: question.finish(lines))).decode("utf-8", "replace")
+            answer["paragraphs"] = question.paragraphs(texts)
+        if asked.scores or asked.nbest > 1:
+            answer["sentences"] = [
+                sentence_object(question, number, line.translations, asked.scores)
+                for number, line in enumerate(lines)
+                if line.translations
+            ]
+        return answer
+
+    def facts(self) -> Object:
+        """What clients may want to know of the model and the server."""
+        translator = self.service.translator
+        reason = self.service.not_inspected()
+        properties = {} if reason else model_properties(translator.ensemble)
+        return {
+            "version": __version__,
+            "source": self.languages[0],
+            "target": self.languages[1],
+            "properties": properties,
+            "beam": translator.engine.beam,
+            "formats": FORMATS.names(),
+            "not_inspected": reason,
+            "limits": {name: getattr(self.limits, name) for name in ("max_bytes", "max_characters", "max_inspected")},
+        }
+
+
+def content_type(request: Request, *taken: str) -> str:
+    """The type of a request's content, the first of ``taken`` if it does not say.
+
+    Raises:
+        Refusal: it is none of them, or not in UTF-8.
+    """
+    given, _, parameters = request.headers.get("content-type", taken[0]).lower().partition(";")
+    if given.strip() not in taken:
+        raise Refusal(415, f"Content-Type {given.strip()[:60]!r}: send {' or '.join(taken)}")
+    _, _, charset = parameters.partition("charset=")
+    if charset.strip(' "') not in ("", "utf-8", "utf8", "us-ascii"):
+        raise Refusal(415, "the text must be UTF-8")
+    return given.strip()

@@ -1,0 +1,54 @@
+"""What every request passes: headers that keep browsers careful, and no entrance while the server stops."""
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from docnmt_fairseq.serve.service import Service
+
+# Scripts and styles are the server's own files; nothing is loaded from elsewhere, or sent there.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Door:
+    """An application behind it.
+
+    Args:
+        app: the application.
+        service: whose requests, those that post, are counted while they are under way.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service):
+        self.app, self.service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def careful(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        if scope["method"] != "POST":
+            await self.app(scope, receive, careful)
+        elif self.service.unready:
+            refusal = JSONResponse({"error": self.service.unready}, 503, {"Retry-After": "10", "Connection": "close"})
+            await refusal(scope, receive, careful)
+        else:
+            self.service.requests += 1
+            try:
+                await self.app(scope, receive, careful)
+            finally:
+                self.service.requests -= 1

@@ -1,0 +1,32 @@
+"""Trained toy models, and data as docnmt prepare leaves it."""
+
+import pytest
+
+from tests.support import hub, toy
+
+
+@pytest.fixture(scope="session")
+def prepared(data_bin, tmp_path_factory):
+    """Returns the toy data-bin as an output of docnmt prepare."""
+    return toy.as_prepared(data_bin, tmp_path_factory.mktemp("prepared"))
+
+
+@pytest.fixture(scope="session")
+def trained(prepared, tmp_path_factory):
+    """Returns the function that trains a model, each once."""
+    made = {}
+
+    def train(*options, **kind):
+        key = (*options, *map(str, kind.items()))
+        if key not in made:
+            folder = tmp_path_factory.mktemp("model")
+            made[key] = toy.train(prepared / "data-bin", folder, "--max-update", "8", *options, **kind)
+        return made[key]
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    """Returns a small corpus as docnmt prepare leaves it, with one SentencePiece model."""
+    return hub.made(tmp_path_factory.mktemp("text"), subwords="unigram", vocab_size=60)

@@ -1,0 +1,260 @@
+"""CTranslate2 translates exported models as this package's search does; what it cannot express is refused by name."""
+
+import contextlib
+import io
+import re
+import sys
+
+import pytest
+import torch
+
+from docnmt_fairseq import compat
+from docnmt_fairseq.checkpoints import load_ensemble
+from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.export.write import export
+from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.translate.translator import DocumentTranslator
+from tests.support import toy
+from tests.support.documents import write_lines
+
+ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
+
+pytestmark = pytest.mark.sampled(3)
+
+LENGTH = 40
+SENTENCES = ["a b c", "d", "e e a", "b", "c d", "a", "c", "e", "a b c d e a b", "b a d c a", "e d c b a", "b b b b"]
+STOCK = {"task": "translation", "arch": "transformer"}
+PRE_NORM = ["--encoder-normalize-before", "--decoder-normalize-before"]
+MODELS = {
+    "post-norm": ([], {}),
+    "pre-norm, all embeddings shared": ([*PRE_NORM, "--share-all-embeddings"], {}),
+    "norms of two kinds": (["--decoder-normalize-before", "--activation-fn", "gelu"], {}),
+    "learned positions": (
+        ["--word-positions", "learned", "--decoder-learned-pos", "--layernorm-embedding", "--no-scale-embedding",
+         "--share-decoder-input-output-embed"], {},
+    ),
+    "no positions": (["--word-positions", "none"], {}),
+    "sizes of two kinds": (
+        ["--decoder-attention-heads", "4", "--decoder-ffn-embed-dim", "20", "--decoder-layers", "1", "--encoder-layers",
+         "3", "--activation-fn", "gelu_accurate"], {},
+    ),
+    "fairseq's": ([], STOCK),
+    "fairseq's, pre-norm, learned positions": (
+        [*PRE_NORM, "--encoder-learned-pos", "--decoder-learned-pos", "--layernorm-embedding"], STOCK,
+    ),
+    "fairseq's, without positions": (["--no-token-positional-embeddings", "--no-decoder-final-norm"], STOCK),
+}  # fmt: skip
+
+
+def with_random_parameters(path, folder):
+    """Returns a copy of a checkpoint in which every parameter counts."""
+    held = torch.load(path, weights_only=compat.SAFE_LOADER)
+    generator = torch.Generator().manual_seed(3)
+    for name, value in held["model"].items():
+        if value.is_floating_point() and value.dim():
+            is_norm = "norm" in name and name.endswith("weight")
+            value.copy_(torch.randn(value.shape, generator=generator) * 0.5 + is_norm)
+    torch.save(held, folder / "random.pt")
+    return folder / "random.pt"
+
+
+def log_probs_by_us(path, data, pairs):
+    """Returns the log-probabilities of every target token, ends included, after those before it."""
+    ensemble, found = load_ensemble(path, data=data), []
+    for pair in pairs:
+        sides = zip(pair, ensemble.dictionaries)
+        source, target = (side.encode_line(text, add_if_not_exist=False).long()[None] for text, side in sides)
+        before = torch.cat([target[:, -1:], target[:, :-1]], dim=1)
+        with torch.no_grad():
+            output = ensemble.model(source, torch.tensor([source.size(1)]), before)
+        log_probs = ensemble.model.get_normalized_probs(output, log_probs=True)
+        found.append(log_probs.gather(-1, target[..., None]).flatten().tolist())
+    return found
+
+
+def by_ctranslate2(folder, lines, beam=4, min_len=1):
+    """Returns translations and their scores."""
+    engine = ctranslate2.Translator(str(folder), inter_threads=1, intra_threads=1)
+    found = engine.translate_batch(
+        [line.split() for line in lines], beam_size=beam, max_decoding_length=LENGTH, return_scores=True,
+        min_decoding_length=min_len,
+    )  # fmt: skip
+    return [(" ".join(one.hypotheses[0]), one.scores[0]) for one in found]
+
+
+def by_us(path, data, lines, beam=4, min_len=1):
+    search = SearchOptions(beam=beam, max_len_b=LENGTH, min_len=min_len)
+    translator = DocumentTranslator.from_checkpoint(path, data=data, cpu=True, search=search)
+    (found,) = translator.translate_lines([lines])
+    return [(line.text, line.translations[0].score) for line in found]
+
+
+def quick_or_slow(names, quick):
+    """Returns the parameters, some of them for the slow tests only."""
+    return [pytest.param(name, marks=[] if name in quick else [pytest.mark.slow]) for name in names]
+
+
+QUICK = [
+    "pre-norm, all embeddings shared",
+    "learned positions",
+    "sizes of two kinds",
+    "fairseq's, pre-norm, learned positions",
+]
+
+
+@pytest.mark.parametrize("model", quick_or_slow(MODELS, QUICK))
+def test_every_token_is_as_probable(trained, prepared, tmp_path, model):
+    options, kind = MODELS[model]
+    path = with_random_parameters(trained(*options, **kind), tmp_path)
+    export(str(path), tmp_path / "model", "ctranslate2", data=prepared)
+    pairs = list(zip(SENTENCES, reversed(SENTENCES)))
+    expected = log_probs_by_us(path, prepared, pairs)
+    engine = ctranslate2.Translator(str(tmp_path / "model"), inter_threads=1, intra_threads=1)
+    found = engine.score_batch(*([side.split() for side in sides] for sides in zip(*pairs)))
+    assert len({round(value, 2) for of_pair in expected for value in of_pair}) > 20
+    for one, other in zip(found, expected):
+        assert list(one.log_probs) == pytest.approx(other, abs=1e-4)
+
+
+LEARNT = ["post-norm", "pre-norm, all embeddings shared", "fairseq's"]
+LEARNING, LONGER = ["--max-update", "120", "--lr", "0.03"], ["--max-update", "300"]
+
+
+@pytest.mark.parametrize("model", quick_or_slow(LEARNT, LEARNT[:1]))
+def test_translations_are_ours(trained, prepared, tmp_path, model):
+    options, kind = MODELS[model]
+    path = trained(*options, *(LONGER if model in LEARNT[1:] else LEARNING), **kind)
+    export(str(path), tmp_path / "model", "ctranslate2", data=prepared)
+    expected, found = by_us(path, prepared, SENTENCES), by_ctranslate2(tmp_path / "model", SENTENCES)
+    assert [text for text, _ in found] == [text for text, _ in expected]
+    assert len({text for text, _ in expected}) > 5
+    # Where an end may not come first, CTranslate2 shares its probability out among the other tokens.
+    expected = by_us(path, prepared, SENTENCES, min_len=0)
+    for one, other in zip(by_ctranslate2(tmp_path / "model", SENTENCES, min_len=0), expected):
+        assert one == (other[0], pytest.approx(other[1], abs=1e-4))
+
+
+@pytest.mark.parametrize("precision, kind", [("int8", "int8_float32"), ("bf16", "bfloat16")])
+def test_fewer_bits(trained, prepared, tmp_path, precision, kind):
+    path = trained(*LEARNING)
+    sizes = {}
+    for name in ("float32", precision):
+        export(str(path), tmp_path / name, "ctranslate2", precision=name, data=prepared)
+        sizes[name] = (tmp_path / name / "model.bin").stat().st_size
+    assert sizes[precision] < 0.95 * sizes["float32"]  # positions, the larger part of it, stay as they are
+    engine = ctranslate2.Translator(str(tmp_path / precision))
+    assert engine.compute_type == kind or precision == "bf16"  # which not every processor has
+    exact = dict(by_ctranslate2(tmp_path / "float32", SENTENCES))
+    assert len(exact.keys() & dict(by_ctranslate2(tmp_path / precision, SENTENCES)).keys()) > len(exact) / 2
+
+
+def test_the_same_model_gives_the_same_files(trained, prepared, tmp_path):
+    for name in ("one", "other"):
+        export(str(trained()), tmp_path / name, "ctranslate2", precision="int8", data=prepared)
+    files = {path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file()}
+    assert {"model.bin", "config.json", "README.md", "docnmt_export.json"} <= {str(file) for file in files}
+    for file in files:
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "other" / file).read_bytes(), file
+
+
+REFUSED = {
+    "context": (["--context-attention", "conditional"], {}, "has context sub-layers in the encoder"),
+    "target context": (["--target-context-attention", "han"], {}, "has target context"),
+    "sentence positions": (["--sentence-positions", "sinusoidal"], {}, "has sentence positions"),
+    "learned paragraph positions": (["--paragraph-positions", "learned"], {}, "has paragraph positions"),
+    "words of the document": (["--word-positions-from", "document"], {}, "counts words from the start of the document"),
+    "feed-forward": (["--feed-forward", "ca-nn"], {}, "has context-aware feed-forward in the encoder"),
+    "recurrent": ([], {"arch": "document_rnn", "tiny": toy.TINY_RNN}, "is a DocumentRNN"),
+    "windows": (
+        ["--concatenate-source", "2"],
+        {"task": "concatenated_translation", "arch": "transformer"},
+        "reads windows of several sentences",
+    ),
+    "segments": (
+        ["--concatenate-source", "2", "--segment-embeddings"],
+        {"task": "concatenated_translation", "arch": "concatenation_transformer"},
+        "is a ConcatenationTransformer",
+    ),
+    "activation": (["--activation-fn", "tanh"], {}, "--activation-fn tanh, which CTranslate2 does not know"),
+    "softmax": (
+        ["--adaptive-softmax-cutoff", "6", "--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp"],
+        STOCK,
+        "has an adaptive softmax",
+    ),
+    "more parameters": (
+        ["--decoder-output-dim", "6"],
+        STOCK,
+        r"has decoder\.project_out_dim\.weight, for which CTranslate2 has no place",
+    ),
+}
+
+
+@pytest.mark.parametrize("model", REFUSED)
+def test_what_it_cannot_express_is_refused_and_nothing_is_left(trained, prepared, tmp_path, model):
+    options, kind, message = REFUSED[model]
+    with pytest.raises(InputError, match=message):
+        export(str(trained(*options, **kind)), tmp_path / "model", "ctranslate2", data=prepared)
+    assert not list(tmp_path.iterdir())
+
+
+def test_folders_that_are_no_export_stay(trained, prepared, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("x")
+    for force, message in ((False, "is there already"), (True, "is no such export")):
+        with pytest.raises(InputError, match=message):
+            export(str(trained()), tmp_path / "mine", "ctranslate2", data=prepared, force=force)
+    export(str(trained()), tmp_path / "model", "ctranslate2", data=prepared)
+    (tmp_path / "model" / "old").write_text("x")
+    export(str(trained()), tmp_path / "model", "ctranslate2", data=prepared, force=True)
+    assert not (tmp_path / "model" / "old").exists() and (tmp_path / "mine" / "file").exists()
+    with pytest.raises(InputError, match="is no such export"):
+        export(str(trained()), tmp_path / "model", data=prepared, force=True)
+
+
+def test_without_the_library_the_extra_is_named(trained, prepared, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2.specs", None)
+    with pytest.raises(InputError, match=r"pip install 'docnmt_fairseq\[ctranslate2\]'"):
+        export(str(trained()), tmp_path / "model", "ctranslate2", data=prepared)
+
+
+TEXT = {
+    "subwords": {"subwords": "unigram", "vocab_size": 26, "tokenizer": "none", "truecase": False},
+    "all steps": {"subwords": "bpe", "vocab_size": 60, "tokenizer": "moses", "truecase": True, "joint": False},
+    "words": {"subwords": "none"},
+}
+
+
+@pytest.mark.parametrize("steps", quick_or_slow([*TEXT, "a data-bin"], ["subwords"]))
+def test_the_page_beside_the_model_says_how_to_translate(tmp_path, steps):
+    """Its program translates as docnmt translate does."""
+    text = [
+        "The cat sat here .",
+        "It was big .",
+        "",
+        "we saw the cat .",
+        "",
+        "the dog saw us .",
+        "So the dog sat .",
+    ] * 4
+    for side in ("en", "de"):
+        write_lines(tmp_path / f"train.{side}", text)
+    options = {"subwords": "none"} if steps == "a data-bin" else TEXT[steps]
+    prefix, data = str(tmp_path / "train"), tmp_path / "data"
+    prepare(PrepareConfig("en", "de", train=prefix, valid=[prefix], test=[prefix], output=data, **options))
+    path = toy.train(
+        data / "data-bin", tmp_path / "trained", "--max-update", "30", "--lr", "0.02", "-s", "en", "-t", "de"
+    )
+    export(str(path), tmp_path / "model", "ctranslate2", data=data / "data-bin" if steps == "a data-bin" else data)
+    page = (tmp_path / "model" / "README.md").read_text()
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    lines = ["The cat sat here.", "We saw the dog ."]
+    for written, line in zip(
+        re.findall(r'"([Aa] sentence \.|[Aa]nother one \.|A sentence\.|Another one\.)"', program), lines
+    ):
+        program = program.replace(written, line)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(program.replace("FOLDER", str(tmp_path / "model")), {})
+    translator = DocumentTranslator.from_checkpoint(path, data=data, cpu=True)
+    assert eval(output.getvalue()) == translator.translate([lines])[0]

@@ -1,0 +1,161 @@
+"""``transformers`` loads exported folders and computes what this package does."""
+
+import json
+import re
+
+import pytest
+import torch
+
+from docnmt_fairseq import compat
+from docnmt_fairseq.cli import main
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.export.write import export
+from tests.support.documents import write_lines
+from tests.support.hub import PRE_NORM, STOCK, assert_same, loaded, pair_of, trained
+from tests.support.pretrained import (
+    ENGLISH,
+    GERMAN,
+    imported,
+    marian_folder,
+    multilingual_folder,
+    some_quick,
+    transformers,
+)
+
+pytestmark = pytest.mark.sampled(3)
+
+RELEASED = {
+    "marian": {},
+    "marian with an output of its own": dict(tie_word_embeddings=False, activation_function="relu"),
+    "marian with two vocabularies": dict(separate=True, scale_embedding=False),
+    "m2m": {},
+    "nllb": {},
+    "nllb with tokenizer.json": dict(saved_tokenizer=True, activation_function="gelu"),
+    "mbart": dict(activation_function="gelu_new"),
+}
+CODES = {"nllb": ("eng_Latn", "deu_Latn")}
+
+
+@pytest.mark.parametrize("name", some_quick(RELEASED, {"marian", "m2m", "nllb", "mbart"}))
+def test_released_models_go_back_as_they_came(tmp_path, name):
+    kind, released, data, hub = name.split()[0], tmp_path / "released", tmp_path / "imported", tmp_path / "hub"
+    if kind == "marian":
+        model = marian_folder(released, **RELEASED[name])
+        tokenizer = transformers.MarianTokenizer.from_pretrained(released)
+    else:
+        model, tokenizer = multilingual_folder(released, kind, **RELEASED[name])
+    imported(released, data, codes=CODES.get(kind, (None, None)))
+    export(str(data / "checkpoint.pt"), hub, "huggingface", data=data)
+    pair = pair_of(hub, data)
+    assert type(pair.model) is type(model) and type(pair.tokenizer) is type(tokenizer)
+    expected, found = model.state_dict(), pair.model.state_dict()
+    unused = {"model.shared.weight"} if "output of its own" in name else set()  # both sides have others there
+    assert expected.keys() - unused == found.keys()
+    for key in found:
+        assert torch.equal(expected[key], found[key]), key
+    for given in ({"text": ENGLISH}, {"text_target": GERMAN}):
+        assert tokenizer(**given).input_ids == pair.tokenizer(**given).input_ids
+    for file in released.iterdir():
+        if file.suffix in (".spm", ".model"):
+            assert file.read_bytes() == (hub / file.name).read_bytes()
+        elif file.name in ("vocab.json", "target_vocab.json"):
+            assert json.loads(file.read_text()) == json.loads((hub / file.name).read_text())
+    before, after = (json.loads((folder / "config.json").read_text()) for folder in (released, hub))
+    chosen = {"forced_eos_token_id", "bos_token_id", "dropout", "attention_dropout"}  # of the search and of trainings
+    same = (before.keys() & after.keys()) - chosen - ({"share_encoder_decoder_embeddings"} if unused else set())
+    assert len(same) > 15
+    assert {key: before[key] for key in same} == {key: after[key] for key in same}
+    assert_same(pair)
+
+
+LIKE_MARIAN = ["--sinusoids", "marian", "--decoder-start", "pad", "--output-bias", "--activation-fn", "swish"]
+LIKE_MBART = [*PRE_NORM, "--share-all-embeddings", "--word-positions", "learned", "--decoder-learned-pos",
+              "--layernorm-embedding", "--max-source-positions", "70", "--max-target-positions", "60"]  # fmt: skip
+TRAINED = {
+    "post-norm": ([], {}, "FSMT"),
+    "post-norm, one table": (["--share-all-embeddings", "--activation-fn", "gelu_accurate"], {}, "FSMT"),
+    "pre-norm": ([*PRE_NORM, "--share-all-embeddings", "--no-scale-embedding"], {}, "M2M100"),
+    "Marian's": (LIKE_MARIAN, {}, "Marian"),
+    "Marian's, tied": (["--sinusoids", "marian", "--share-decoder-input-output-embed"], {}, "Marian"),
+    "learned positions": (LIKE_MBART, {}, "MBart"),
+    "fairseq's": (["--share-decoder-input-output-embed", "--decoder-layers", "1"], STOCK, "FSMT"),
+    "fairseq's, pre-norm": ([*PRE_NORM, "--share-all-embeddings"], STOCK, "M2M100"),
+}
+
+
+@pytest.mark.parametrize("name", some_quick(TRAINED, {"post-norm", "pre-norm", "Marian's", "learned positions"}))
+def test_models_trained_here(data, tmp_path, name):
+    options, kind, expected = TRAINED[name]
+    model = trained(data, tmp_path, *options, **kind)
+    export(str(model / "checkpoint.pt"), tmp_path / "hub", "huggingface", data=model)
+    pair = pair_of(tmp_path / "hub", model)
+    assert type(pair.model).__name__.startswith(expected)
+    assert_same(pair)
+    pair.model.save_pretrained(tmp_path / "again")  # nothing of it is only in our files
+    again, _ = loaded(tmp_path / "again")
+    for key, value in pair.model.state_dict().items():
+        assert torch.equal(value, again.state_dict()[key]), key
+
+
+CONTEXT = {
+    "block": ["--context-attention", "conditional"],
+    "heads": ["--context-attention", "conditional", "--context-placement", "heads"],
+    "gate": ["--context-attention", "han"],
+    "decoder": ["--decoder-context-attention", "ca-att"],
+    "target context": ["--target-context-attention", "han"],
+}
+
+
+def with_silent_context(path):
+    """Overwrites a checkpoint: all context is changed, then gives nothing: gates let nothing through, outputs are 0."""
+    held = torch.load(path, weights_only=compat.SAFE_LOADER)
+    for name, value in held["model"].items():
+        if name.endswith("gate.scale") or re.search(r"\.context\..*(out_proj|attentions\.0\.project)\.", name):
+            value.zero_()
+    torch.save(held, path)
+
+
+@pytest.mark.parametrize("name", some_quick(CONTEXT, {"block", "gate"}))
+def test_without_context_a_document_model_is_the_sentence_level_model_inside(data, tmp_path, name):
+    ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
+    model = trained(data, tmp_path, *CONTEXT[name])
+    path = model / "checkpoint.pt"
+    for engine in ("huggingface", "ctranslate2"):
+        with pytest.raises(InputError, match=r"has (context sub-layers|target context).*--without-context"):
+            export(str(path), tmp_path / engine, engine, data=model)
+        export(str(path), tmp_path / engine, engine, data=model, without_context=True)
+    if name in ("block", "heads"):  # others have no context where a sentence stands alone
+        ours, theirs = pair_of(tmp_path / "huggingface", model).encoder_states(ENGLISH[0])
+        assert not torch.allclose(ours, theirs, atol=1e-2)
+    with_silent_context(path)
+    pair = pair_of(tmp_path / "huggingface", model)
+    assert_same(pair, translated=name != "decoder")  # which relied on it: without, translations do not end
+    engine = ctranslate2.Translator(str(tmp_path / "ctranslate2"), inter_threads=1, intra_threads=1)
+    scored = engine.score_batch([line.split() for line in pair.codec.encode(0, ENGLISH)],
+                                [line.split() for line in pair.codec.encode(1, GERMAN)])  # fmt: skip
+    for source, target, one in zip(ENGLISH, GERMAN, scored):
+        ours, _ = pair.log_probabilities(source, target)
+        (tokens,) = pair.tokens(1, [target])
+        assert list(one.log_probs) == pytest.approx(ours.gather(1, tokens[:, None]).flatten().tolist(), abs=1e-4)
+
+
+def test_an_imported_model_goes_back_after_training_with_context(tmp_path):
+    """With the symbols that it came with: what the import added is gone again."""
+    released = marian_folder(tmp_path / "released")
+    imported(tmp_path / "released", tmp_path / "imported")
+    for side, lines in (("en", ENGLISH), ("de", GERMAN)):
+        write_lines(tmp_path / f"train.{side}", [lines[0], "<p>", *lines[1:], ""])
+    command = ["prepare", "--from", str(tmp_path / "imported"), "-s", "en", "-t", "de", "--workers", "1"]
+    assert main([*command, "--train", str(tmp_path / "train"), "--output", str(tmp_path / "data")]) == 0
+    options = ["--finetune-from-model", str(tmp_path / "imported" / "checkpoint.pt"), "--sentence-positions", "none"]
+    options += ["--max-source-positions", "64", "--max-target-positions", "64", "--lr", "0.0005"]
+    kind = dict(tiny=[], arch="document_transformer_conditional_pretrained")
+    model = trained(tmp_path / "data", tmp_path, *options, updates=4, **kind)
+    export(str(model / "checkpoint.pt"), tmp_path / "hub", "huggingface", data=model, without_context=True)
+    with_silent_context(model / "checkpoint.pt")
+    pair = pair_of(tmp_path / "hub", model)
+    before, after = released.state_dict(), pair.model.state_dict()
+    assert {key: value.shape for key, value in before.items()} == {key: value.shape for key, value in after.items()}
+    assert not torch.equal(before["lm_head.weight"], after["lm_head.weight"])
+    assert pair.ids(0) == json.loads((tmp_path / "released" / "vocab.json").read_text())
+    assert_same(pair)

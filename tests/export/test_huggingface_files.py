@@ -1,0 +1,119 @@
+"""Folders for ``transformers``: what no class of it computes is refused, and what a folder holds."""
+
+import json
+import re
+import sys
+
+import pytest
+import torch
+
+from docnmt_fairseq.checkpoints import load_ensemble
+from docnmt_fairseq.cli import main
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.export.write import export
+from docnmt_fairseq.translate.translator import DocumentTranslator
+from tests.support import toy
+from tests.support.hub import PRE_NORM, STOCK, loaded, made, trained
+from tests.support.pretrained import ENGLISH, imported, multilingual_folder
+
+REFUSED = {
+    "replaced": (
+        ["--context-attention", "conditional", "--context-placement", "replace"], {}, "--context-placement replace",
+    ),
+    "sentence positions": (["--sentence-positions", "learned"], {}, "has sentence positions"),
+    "feed-forward": (["--feed-forward", "ca-nn"], {}, "has context-aware feed-forward"),
+    "mixed norms": (["--decoder-normalize-before"], {}, "has layer norms of two kinds"),
+    "learned positions after norms": (
+        ["--word-positions", "learned", "--decoder-learned-pos"], {},
+        "has layer norms after sub-layers, learned positions, .* which no class of Hugging Face's transformers has",
+    ),
+    "one side learned": (["--decoder-learned-pos"], {}, "positions of two kinds"),
+    "no positions": (["--word-positions", "none"], {}, "positions of two kinds"),
+    "pre-norm, several tables": (PRE_NORM, {}, "several tables of embeddings"),
+    "recurrent": ([], {"arch": "document_rnn", "tiny": toy.TINY_RNN}, "is a DocumentRNN"),
+    "more parameters": (["--decoder-output-dim", "6"], STOCK, "project_out_dim"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_no_class_computes_is_refused_and_nothing_is_left(data, tmp_path, name):
+    options, kind, message = REFUSED[name]
+    model = trained(data, tmp_path, *options, updates=1, **kind)
+    with pytest.raises(InputError, match=message):
+        export(str(model / "checkpoint.pt"), tmp_path / "out" / "hub", "huggingface", data=model, without_context=True)
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.fixture(scope="module")
+def post_norm(data, tmp_path_factory):
+    return trained(data, tmp_path_factory.mktemp("plain"), updates=2)
+
+
+@pytest.mark.parametrize("kind", ["trained", "m2m"])
+def test_the_page_beside_the_model_translates_as_docnmt_translate(data, tmp_path, kind):
+    if kind == "m2m":
+        multilingual_folder(tmp_path / "released", kind)
+        model = imported(tmp_path / "released", tmp_path / "model")
+    else:
+        model = trained(data, tmp_path)
+    command = ["export", "--format", "huggingface", "--path", str(model / "checkpoint.pt"), "--data", str(model)]
+    assert main([*command, "--output", str(tmp_path / "hub")]) == 0
+    (program,) = re.findall(r"```python\n(.*?)```", (tmp_path / "hub" / "README.md").read_text(), re.DOTALL)
+    program = program.replace("FOLDER", str(tmp_path / "hub"))
+    program = program.replace('["A sentence.", "Another one."]', repr(ENGLISH)).replace("print(", "found = (")
+    names = {}
+    exec(program, names)
+    translator = DocumentTranslator.from_checkpoint(model / "checkpoint.pt", data=model, cpu=True)
+    expected = [text.replace("<unk>", "") for (text,) in translator.translate([[line] for line in ENGLISH])]
+    assert [line.strip() for line in names["found"]] == expected
+
+
+def test_int8_and_a_format_with_context_are_refused(post_norm, tmp_path):
+    path = str(post_norm / "checkpoint.pt")
+    with pytest.raises(InputError, match="--precision int8"):
+        export(path, tmp_path / "hub", "huggingface", "int8", data=post_norm)
+    with pytest.raises(InputError, match="--without-context"):
+        export(path, tmp_path / "model.pt", data=post_norm, without_context=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_bf16_is_half_as_large_and_loaded_as_such(post_norm, tmp_path):
+    for precision in ("float32", "bf16"):
+        export(str(post_norm / "checkpoint.pt"), tmp_path / precision, "huggingface", precision, data=post_norm)
+    sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("bf16", "float32")]
+    assert sizes[0] < 0.7 * sizes[1]
+    whole, half = (loaded(tmp_path / name)[0] for name in ("float32", "bf16"))
+    assert half.dtype == torch.bfloat16
+    for name, value in whole.named_parameters():
+        assert torch.equal(value.bfloat16(), dict(half.named_parameters())[name]) or "embed_positions" in name
+
+
+def test_the_same_model_gives_the_same_files(post_norm, tmp_path):
+    for name in ("one", "other"):
+        export(str(post_norm / "checkpoint.pt"), tmp_path / name, "huggingface", data=post_norm)
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert {"config.json", "generation_config.json", "model.safetensors", "README.md", "source.spm"} <= {*names}
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes(), name
+
+
+def test_without_safetensors_the_extra_is_named(post_norm, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors.torch", None)
+    with pytest.raises(InputError, match=r"pip install 'docnmt_fairseq\[pretrained\]'"):
+        export(str(post_norm / "checkpoint.pt"), tmp_path / "hub", "huggingface", data=post_norm)
+
+
+def test_text_that_no_tokenizer_makes_leaves_vocabularies_alone(tmp_path, caplog):
+    (tmp_path / "text").mkdir()
+    model = trained(made(tmp_path / "text", subwords="none", tokenizer="moses"), tmp_path, updates=2)
+    export(str(model / "checkpoint.pt"), tmp_path / "hub", "huggingface", data=model)
+    hub, tokenizer = loaded(tmp_path / "hub")
+    assert tokenizer is None and "no class of transformers makes tokens" in caplog.text
+    ensemble = load_ensemble(model / "checkpoint.pt", data=model)
+    ids = json.loads((tmp_path / "hub" / "vocab.json").read_text())
+    assert ids == {symbol: number for number, symbol in enumerate(ensemble.dictionaries[0].symbols)}
+    tokens = torch.tensor([[ids["cat"], ids["sat"], ids["</s>"]]])
+    with torch.no_grad():
+        theirs = hub.get_encoder()(tokens)[0][0]
+        ours = ensemble.model.encoder(tokens)["encoder_out"][0][:, 0]
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)

@@ -1,0 +1,159 @@
+"""The server's answers are the translator's, whoever else asks at the same time."""
+
+import io
+import json
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from docnmt_fairseq.report.documents import dataset_of_lines
+from docnmt_fairseq.report.inspection import inspect
+from docnmt_fairseq.report.views import views_of
+from docnmt_fairseq.translate.formats import FORMATS, Reading
+from tests.support.serving import JSON, running, translator_of
+
+LINES = ["a b c", "d", "<p>", "e e a", "", "c d", "b"]
+PARAGRAPHS = [["a b c", "d"], ["e e a"]]
+
+
+def body(lines):
+    return "".join(f"{line}\n" for line in lines)
+
+
+def test_text_is_answered_line_by_line(server, translator):
+    assert server.text(body(LINES)) == (200, body(translator.translate([LINES])[0]))
+    assert server.text("") == (200, "")
+    assert server.text("\n\n<p>\n") == (200, "\n\n<p>\n")
+    assert server.text("a b c") == (200, body(translator.translate([["a b c"]])[0]))
+
+
+def test_requests_that_run_together_get_what_they_get_alone(server, checkpoint, prepared, translator):
+    alone = translator_of(checkpoint, prepared, context="none")
+    chance = random.Random(1)
+    asked = []
+    for number in range(60):
+        sizes = [chance.randrange(1, 9) for _ in range(chance.randrange(1, 12))]
+        lines = [" ".join(chance.choice("abcde") for _ in range(size)) for size in sizes]
+        for place in range(1, len(lines), 4):
+            lines.insert(place, chance.choice(["<p>", ""]))
+        asked.append((lines, number % 3 == 0))
+    with ThreadPoolExecutor(12) as clients:
+        path = "/v1/translate?context={}"
+        ask = lambda one: server.text(body(one[0]), path.format("none" if one[1] else "document"))  # noqa: E731
+        answers = list(clients.map(ask, asked))
+    for (lines, without), answer in zip(asked, answers):
+        of = alone if without else translator
+        assert answer == (200, body(of.translate([lines])[0]))
+    found = {answer for (lines, _), answer in zip(asked, answers)}
+    assert len(found) > 20
+    assert not server.service.backlog.jobs and server.service.backlog.waiting == 0
+
+
+def test_context_none_differs(server):
+    lines = ["a b c", "d", "e", "a"] * 3
+    assert server.text(body(lines)) != server.text(body(lines), "/v1/translate?context=none")
+
+
+def test_paragraphs_keep_their_shape(server, translator):
+    first, second = translator.translate_lines([["a b c", "d", "<p>", "e e a"]])[0][:2]
+    last = translator.translate([["a b c", "d", "<p>", "e e a"]])[0][3]
+    status, found = server.json({"paragraphs": PARAGRAPHS})
+    assert status == 200 and found == {"paragraphs": [[first.text, second.text], [last]]}
+    with_holes = [["a b c", " \u200b", "d"], [], ["<p>", "e e a"], [""]]
+    found = server.json({"paragraphs": with_holes})[1]
+    assert found == {"paragraphs": [[first.text, "", second.text], [], ["", last], [""]]}
+    assert server.json({"paragraphs": []}) == (200, {"paragraphs": []})
+
+
+def test_several_translations_and_scores(server, translator):
+    expected = translator.translate_lines([["a b c", "d", "<p>", "e e a"]])[0]
+    _, found = server.json({"paragraphs": PARAGRAPHS, "nbest": 2, "scores": True})
+    assert [one["source"] for one in found["sentences"]] == ["a b c", "d", "e e a"]
+    assert [(one["paragraph"], one["sentence"]) for one in found["sentences"]] == [(0, 0), (0, 1), (1, 0)]
+    for one, line in zip(found["sentences"], (expected[0], expected[1], expected[3])):
+        texts = [(two.text, pytest.approx(two.score, abs=1e-4)) for two in line.translations[:2]]
+        assert [(two["text"], two["score"]) for two in one["translations"]] == texts
+        assert (one["translation"], one["score"]) == texts[0]
+
+
+def test_running_text_is_divided_and_laid_back(server, translator):
+    status, found = server.json({"text": "a b c here. D e there.\n\nE e a now.\n"})
+    lines = translator.translate([["a b c here.", "D e there.", "<p>", "E e a now."]])[0]
+    assert status == 200 and found["paragraphs"] == [lines[:2], lines[3:]]
+    assert found["text"] == f"{lines[0]} {lines[1]}\n\n{lines[3]}\n"
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/x-ndjson"])
+def test_a_stream_has_every_sentence_in_order(server, translator, accept):
+    paragraphs = [["a b c d e", "a", "b c"], ["d"], ["e d c b a", "a a"]]
+    found = server.stream({"paragraphs": paragraphs, "scores": True}, Accept=accept)
+    lines = translator.translate([["a b c d e", "a", "b c", "<p>", "d", "<p>", "e d c b a", "a a"]])[0]
+    places = [(p, s) for p, sentences in enumerate(paragraphs) for s in range(len(sentences))]
+    assert [(one["paragraph"], one["sentence"]) for one in found[:-1]] == places
+    assert [one["source"] for one in found[:-1]] == ["a b c d e", "a", "b c", "d", "e d c b a", "a a"]
+    assert [one["translation"] for one in found[:-1]] == [line for line in lines if line != "<p>"]
+    assert all(one["score"] < 0 for one in found[:-1]) and found[-1] == {"done": True, "sentences": 6}
+
+
+def test_a_stream_of_events_and_of_text(server):
+    expected = server.stream({"paragraphs": [["a b", "c"]]})
+    status, headers, found = server.ask("POST", "/v1/translate", {"paragraphs": [["a b", "c"]]}, JSON,
+                                        Accept="text/event-stream")  # fmt: skip
+    assert status == 200 and headers["content-type"].startswith("text/event-stream")
+    events = found.decode().split("\n\n")
+    assert [json.loads(event.removeprefix("data: ")) for event in events[:-1]] == expected and events[-1] == ""
+    _, text = server.text("a b\nc\n", "/v1/translate?stream=true")
+    assert [json.loads(line) for line in text.splitlines()] == expected
+
+
+def test_files_of_other_formats(server, translator):
+    page = "<h1>a b</h1><p>c <b>d e</b>. <code>x</code> a</p>"
+    status, headers, found = server.ask("POST", "/v1/files?name=page.html", page, "text/html")
+    assert status == 200 and headers["content-type"] == "application/octet-stream"
+    assert headers["content-disposition"] == "attachment"  # never a page of this server
+    assert found.decode().count("<") == page.count("<") and "<code>x</code>" in found.decode()
+    (document,) = FORMATS["html"](Reading(lambda: ("src", "tgt"))).documents(io.BytesIO(page.encode()), "page")
+    assert document.finish(translator.translate([document.lines])[0]) == found
+    assert server.text(page, "/v1/files?format=html")[1] == found.decode()
+    assert server.text("a b c\n\nd\n", "/v1/files?name=x.txt") == server.text("a b c\n\nd\n")
+
+
+def test_what_words_looked_at_is_the_reports(server, translator, checkpoint, prepared):
+    _, found = server.json({"paragraphs": PARAGRAPHS, "viewer": True}, "/v1/inspect")
+    ensemble = translator_of(checkpoint, prepared).ensemble
+    dataset = dataset_of_lines(ensemble, ["a b c", "d", "<p>", "e e a"], "text")
+    inspection = inspect(ensemble, dataset, 0, beam=3)
+    expected = [view.to_json() for view in views_of(ensemble.model, inspection)]
+    views = found["inspection"]["views"]
+    assert [view["title"] for view in views] == [view["title"] for view in expected]
+    assert found["inspection"]["tokens"][0]["source"] == ["a", "b", "c", "</s>"]
+    for one, other in zip(views, json.loads(json.dumps(expected))):
+        assert one["words"].keys() == other["words"].keys()
+        for measure, words in other["sentences"].items():
+            assert {k: [[e[0] for e in head] for head in v] for k, v in one["sentences"][measure].items()} == {
+                k: [[e[0] for e in head] for head in v] for k, v in words.items()
+            }
+    assert [one["translation"] for one in found["sentences"]] == [
+        line for line in translator.translate([["a b c", "d", "<p>", "e e a"]])[0] if line != "<p>"
+    ]
+    assert found["viewer"].count('class="sentence') == 3
+
+
+def test_what_cannot_be_inspected_is_said(server, plain, prepared):
+    long = {"paragraphs": [["a b c d"] * 30]}
+    status, found = server.json(long, "/v1/inspect")
+    assert (status, found) == (422, {"error": "the document has 150 tokens; at most 100 are inspected"})
+    *sentences, last = server.stream(long, "/v1/inspect")
+    assert len(sentences) == 30 and last["not_inspected"] == found["error"]
+    assert "only text of one document" in server.json({"text": "1 2"}, "/v1/inspect")[1]["error"]
+    alone = server.json({"paragraphs": PARAGRAPHS, "context": "none"}, "/v1/inspect")[1]
+    own = dict(enumerate([0] * 4 + [1] * 2 + [2] * 4))  # of each token its sentence
+    for view in alone["inspection"]["views"]:
+        seen = {int(k): {e[0] for head in v for e in head} for m in view["sentences"].values() for k, v in m.items()}
+        assert seen == {token: {sentence} for token, sentence in own.items()}
+    with running(translator_of(plain, prepared)) as other:
+        status, found = other.json({"paragraphs": PARAGRAPHS}, "/v1/inspect")
+        assert status == 422 and "this kind of model reports nothing" in found["error"]
+        assert other.text("a b c\n")[0] == 200
+        assert "reports nothing" in json.loads(other.get("/v1/model")[1])["not_inspected"]

@@ -1,0 +1,120 @@
+"""Jobs take turns; what is dropped or failed frees its place."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from docnmt_fairseq.serve.backlog import Backlog, Job
+from docnmt_fairseq.serve.limits import Refusal
+from docnmt_fairseq.translate.prepared import Result, Text
+
+
+class Pieces(SimpleNamespace):
+    """A dataset of pieces of so many tokens."""
+
+    def num_tokens(self, number):
+        return self.tokens[number]
+
+
+def job(*tokens, sentences=2, **options):
+    text = Text([0], Pieces(tokens=tokens), np.full(len(tokens), sentences), [range(len(tokens))])
+    told = []
+    made = Job(text, lambda line, hypotheses: told.append(line), told.append)
+    made.told = told
+    return made
+
+
+def named(backlog, **jobs):
+    """The next batch: of which job each piece is, and its number."""
+    names = {made.text: name for name, made in jobs.items()}
+    return [f"{names[piece.text]}{piece.number}" for piece in next(backlog.batches()) or ()]
+
+
+def test_jobs_take_turns_piece_by_piece():
+    backlog = Backlog(100, 100, 99)
+    long, short, other = job(*[40] * 9), job(10), job(30, 30)
+    backlog.add(long)
+    assert named(backlog, long=long) == ["long0", "long1"]
+    backlog.add(short)
+    backlog.add(other)
+    jobs = {"long": long, "short": short, "other": other}
+    assert named(backlog, **jobs) == ["long2", "short0", "other0"]
+    assert named(backlog, **jobs) == ["long3", "other1"]  # of 110 tokens with the next one
+    assert named(backlog, **jobs) == ["long4", "long5"]
+    assert backlog.waiting == 6 and backlog.under_way == 18
+
+
+def test_a_job_has_but_few_sentences_with_the_translator():
+    backlog = Backlog(1000, 100, 4)
+    jobs = {"long": job(*[1] * 20), "other": job(*[1] * 20)}
+    for one in jobs.values():
+        backlog.add(one)
+    assert named(backlog, **jobs) == ["long0", "other0", "long1", "other1"] and not named(backlog, **jobs)
+    for line in (0, 1):
+        backlog.finished(Result(jobs["long"].text, line, []))
+    assert named(backlog, **jobs) == ["long2"] and not named(backlog, **jobs)
+    many = {str(number): job(1, 1) for number in range(9)}
+    for one in many.values():
+        backlog.add(one)
+    assert named(backlog, **many) == ["00", "10", "20", "30"]  # 16 sentences are there, which is enough
+    assert not named(backlog, **many)
+    backlog.drop(jobs["other"])
+    assert named(backlog, **many) == ["40", "50"] and backlog.under_way == 16
+
+
+def test_a_piece_of_more_tokens_is_a_batch_by_itself():
+    backlog = Backlog(100, 50, 99)
+    long, short = job(200, 200), job(1)
+    backlog.add(long)
+    backlog.add(short)
+    found = [named(backlog, long=long, short=short) for _ in range(3)]
+    assert found == [["long0"], ["short0"], ["long1"]] and next(backlog.batches()) is None
+
+
+def test_a_bounded_queue_and_what_is_dropped():
+    backlog = Backlog(6, 100, 99)
+    with pytest.raises(Refusal, match="8 sentences, but at most 6") as refused:
+        backlog.add(job(1, 1, 1, 1))
+    assert refused.value.status == 413
+    first, second = job(90, 90), job(1)
+    backlog.add(first)
+    assert named(backlog, first=first) == ["first0"]
+    backlog.add(second)
+    with pytest.raises(Refusal, match="4 sentences wait already") as refused:
+        backlog.add(job(1, 1))
+    assert refused.value.status == 429 and refused.value.retry_after >= 1
+    backlog.drop(first)
+    backlog.drop(first)
+    assert backlog.waiting == 2 and backlog.under_way == 0
+    backlog.add(job(1, 1))
+    backlog.finished(Result(first.text, 0, []))  # for nobody
+    assert first.told == []
+
+
+def test_what_is_finished_is_delivered_and_what_fails_is_told():
+    backlog = Backlog(100, 10, 99)
+    done, failing, waiting = job(5), job(5, 5), job(5)
+    for one in (done, failing):
+        backlog.add(one)
+    assert named(backlog, done=done, failing=failing) == ["done0", "failing0"]
+    backlog.add(waiting)
+    for line in (1, 0):
+        backlog.finished(Result(done.text, line, []))
+    assert done.told == [1, 0] and done.text not in backlog.jobs
+    error = ValueError("no")
+    backlog.fail(error)
+    assert failing.told == [error] and waiting.told == []
+    assert named(backlog, waiting=waiting) == ["waiting0"] and backlog.waiting == 0
+    waiting.deliver = lambda line, hypotheses: 1 / 0
+    backlog.finished(Result(waiting.text, 0, []))
+    assert isinstance(waiting.told[0], ZeroDivisionError) and not backlog.jobs
+
+
+def test_it_waits_until_there_is_something_or_nothing_any_more():
+    backlog = Backlog(100, 10, 99)
+    called = []
+    backlog.call(lambda: called.append(1))
+    assert backlog.wait() and next(backlog.batches()) is None and called == [1]
+    backlog.close()
+    assert not backlog.wait() and list(backlog.batches()) == []

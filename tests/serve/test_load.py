@@ -1,0 +1,39 @@
+"""Hundreds of requests by many clients: none is lost, none gets another one's text."""
+
+import random
+import sys
+
+import pytest
+
+from benchmarks.speed import serving
+
+
+@pytest.mark.slow
+def test_no_request_is_lost_and_none_gets_another_ones_text(checkpoint, prepared, tmp_path, monkeypatch):
+    chance = random.Random(1)
+    lines = [" ".join(chance.choice("abcde") for _ in range(chance.randrange(1, 9))) for _ in range(400)]
+    (tmp_path / "text").write_text("\n".join(lines[place] + "\n" * (place % 7 == 0) for place in range(400)))
+    sizes = ["--requests", "400", "--each", "60", "--clients", "1", "12", "--documents", "80", "--beam", "3"]
+    paths = ["--path", str(checkpoint), "--data", str(prepared), "--text", str(tmp_path / "text")]
+    monkeypatch.setattr(sys, "argv", ["serving", *paths, *sizes])
+    args = serving.options()
+    found = serving.measure(args)
+    parts = [*found["loads"], *found["long"]]
+    assert sum(part["requests"] for part in parts) == 520
+    assert [(part["lost"], part["other"]) for part in parts] == [(0, 0)] * len(parts)
+    assert found["documents"] == 80 and found["distinct"] > 20
+    assert "520 requests under load: 0 lost, 0 answered with another document's" in serving.report(args, found)
+
+
+def test_what_is_lost_or_anothers_is_seen(server):
+    documents = [["a b c"], ["d", "e e a"]]
+    clients = serving.Clients(server.port, documents)
+    clients.alone()
+    assert clients.expected == [server.text("a b c\n")[1], server.text("d\ne e a\n")[1]]
+    clients.expected = clients.expected[::-1]
+    outcome = clients.together(2, [0, 1, 0, 1])
+    assert (outcome.lost, outcome.other, outcome.anothers) == (0, 4, 4) and len(outcome.seconds) == 4
+    clients.documents = [["a b c", "<bad"], ["a" * 5000]]
+    clients.expected = ["x\ny\n", "z\n"]
+    outcome = clients.together(1, [0, 1])
+    assert (outcome.lost, outcome.other, outcome.anothers) == (1, 1, 0)

@@ -1,0 +1,154 @@
+"""The page in a real browser: translate, point at a word, without context; hostile text is text."""
+
+import json
+
+import pytest
+
+from tests.support import browser as system
+from tests.support.browser import CONTROL, ENTER, RIGHT, Browser
+from tests.support.serving import soon
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(system.missing() is not None, reason=f"no browser to test with: {system.missing()}"),
+]
+TEXT = "a b c here. D e there.\n\nE e a now. b c d e again."
+HOSTILE = """<script>document.title = "taken"</script> <img src=x onerror="document.title='taken'"> here.
+</p></div><h1>a</h1> "'>&amp; {{7*7}} \u202eabc\u202c there. javascript:alert(1) <b>now</b>."""
+
+
+@pytest.fixture
+def page(server, tmp_path_factory):
+    """Returns a browser at the server's page; it complains of nothing and asks nobody else."""
+    browser = Browser(downloads=tmp_path_factory.mktemp("downloads"))
+    try:
+        browser.open(f"{server.address}/")
+        yield browser
+        assert browser.complaints() == []
+        asked = browser.requested()
+        assert asked and [url for url in asked if not url.startswith((server.address, "data:", "blob:"))] == []
+    finally:
+        browser.close()
+
+
+def translate(page, text):
+    page.fill("#text", text)
+    page.click("#go")
+    page.wait(
+        "/sentences/.test(document.querySelector('#status').textContent) && !document.querySelector('#go').disabled"
+    )
+
+
+def test_translate_and_point_at_words(page, server):
+    translate(page, TEXT)
+    _, found = server.json({"text": TEXT})
+    translations = [line for paragraph in found["paragraphs"] for line in paragraph]
+    assert page.text("#status") == "4 sentences"
+    texts = "(row) => ['.source', '.translation'].map((side) => row.querySelector(side).textContent.trim())"
+    rows = page.run(f"return [...document.querySelectorAll('.sentence')].map({texts})")
+    assert [row[1] for row in rows] == translations and len(rows) == 4
+    assert page.run("return document.querySelectorAll('.sentence.paragraph').length") == 1
+    assert page.text("#panel").startswith("Point at a word")
+    page.point(".sentence:nth-of-type(2) .w:nth-of-type(1)")
+    shown = page.wait("document.querySelector('#panel h3') && document.querySelector('#panel').innerText")
+    assert "sentence 2" in shown and "Sentences kept, by relevance" in shown
+    assert page.run("return document.querySelectorAll('.sentence.own').length") == 1
+    assert page.run("return [...document.querySelectorAll('.sentence')].filter((s) => s.style.background).length") >= 2
+    page.run("document.querySelector('.w').focus()")
+    before = page.text("#panel h3")
+    page.press(RIGHT)
+    page.wait(f"document.querySelector('#panel h3').innerText !== {json.dumps(before)}")
+
+
+def test_the_keyboard_is_enough(page):
+    page.run("document.querySelector('#text').focus()")
+    page.type("#text", "a b c here.")
+    page.press(CONTROL, ENTER)
+    page.wait("document.querySelector('#panel')")
+    assert page.text("#status") == "1 sentence"
+
+
+def test_without_context_what_changes_is_marked(page, server):
+    lines = ["a b c d e.", "d a.", "e e a b c.", "b.", "c d a e."]
+    text = "\n\n".join(lines)
+    with_context, without = (
+        [line for lines in server.json({"text": text, "context": context})[1]["paragraphs"] for line in lines]
+        for context in ("document", "none")
+    )
+    changed = [number for number, (one, other) in enumerate(zip(with_context, without)) if one != other]
+    assert changed, "choose another text: context changes nothing"
+    translate(page, text)
+    page.click("#alone")
+    page.wait("/without context/.test(document.querySelector('#status').textContent)")
+    page.wait("!document.querySelector('#go').disabled")
+    assert page.text("#status") == f"{len(lines)} sentences, {len(changed)} of them differ without context"
+    found = page.run("return [...document.querySelectorAll('.sentence')].map((row) => "
+                     "{ const p = row.querySelector('.alone'); return p && p.textContent.trim() })")  # fmt: skip
+    assert [place for place, line in enumerate(found) if line] == changed
+    assert [line for line in found if line] == [f"without context: {without[place]}" for place in changed]
+    assert page.run("return document.querySelectorAll('.alone mark, .word.changed').length") >= len(changed)
+    page.click("#alone")
+    page.wait("!document.querySelector('.alone') && !document.querySelector('.changed')")
+
+
+def test_hostile_text_is_text(page):
+    translate(page, HOSTILE)
+    sources = page.run("return [...document.querySelectorAll('.source')].map((p) => p.textContent).join(' ')")
+    assert (
+        page.run("return document.title") != "taken"
+        and page.run("return document.querySelector('#result img')") is None
+    )
+    assert page.run("return document.querySelectorAll('#result script, #result h1, #result b').length") == 0
+    assert "unk" in sources or "script" in sources
+    page.point("#result .w")
+    page.wait("document.querySelector('#panel h3')")
+    assert page.run("return document.querySelectorAll('#panel script, #panel img').length") == 0
+
+
+def test_errors_and_long_documents_are_told(page, server):
+    page.fill("#text", " ")
+    page.click("#go")
+    assert page.text("#status") == "There is no text yet."
+    translate(page, "a b c d here.\n\n" * 30)
+    assert "What words look at is not shown: the document has" in page.text("#result .note")
+    assert page.run("return document.querySelectorAll('.sentence').length") == 30
+    page.fill("#text", "a" * 5000)
+    page.click("#go")
+    page.wait("document.querySelector('#status.error')")
+    assert "5,000 characters" in page.text("#status")
+    page.complaints()  # the browser itself tells of the answer 422
+
+
+def test_files(page, tmp_path):
+    (tmp_path / "page.html").write_text("<p>a b <b>c</b>.</p>")
+    page.type("#file", str(tmp_path / "page.html"))
+    page.wait("document.querySelector('#result a[download]')")
+    page.click("#result a")
+    soon(lambda: (page.downloads / "page.html").exists())
+    content = (page.downloads / "page.html").read_text()
+    assert content.startswith("<p>") and content.count("<") == 4
+    (tmp_path / "text.txt").write_text("a b c here.")
+    page.type("#file", str(tmp_path / "text.txt"))
+    page.wait("document.querySelector('#text').value === 'a b c here.' && document.querySelector('.sentence')")
+
+
+def test_the_description_needs_nothing_else(page, server):
+    page.open(f"{server.address}/docs")
+    text = page.text("body")
+    for path in json.loads(server.get("/openapi.json")[1])["paths"]:
+        assert path in text
+    assert "nbest: translations of every sentence" in text
+
+
+@pytest.mark.parametrize(("size", "dark"), [((1280, 900), True), ((420, 900), False)])
+def test_dark_and_narrow_windows(server, size, dark):
+    browser = Browser(size, dark)
+    try:
+        browser.open(f"{server.address}/")
+        translate(browser, TEXT)
+        paper = browser.run("return getComputedStyle(document.body).backgroundColor")
+        assert (paper == "rgb(13, 17, 23)") == dark
+        wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert browser.run(wide) <= 0
+    finally:
+        browser.close()
