@@ -4,16 +4,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from fairseq import utils
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu, load_model_ensemble_and_task
+import torch
+from fairseq import checkpoint_utils, utils
 from fairseq.data import Dictionary
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
+from omegaconf import DictConfig, OmegaConf
 
 import docnmt_fairseq
+from docnmt_fairseq import compat
 from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.prepared import data_bin
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.exported import Exported
+from docnmt_fairseq.layers.lora import merge_lora
 
 
 @dataclass(frozen=True)
@@ -25,12 +30,14 @@ class Ensemble:
         models: in evaluation mode.
         data: the folder that ``docnmt prepare`` wrote, or a data-bin.
         paths: of their checkpoints.
+        rounded_to: the precision that weights were rounded to when they were exported; None: they were not.
     """
 
     task: FairseqTask
     models: List[BaseFairseqModel]
     data: Path = Path(".")
     paths: Sequence[Path] = ()
+    rounded_to: Optional[str] = None
 
     @property
     def model(self) -> BaseFairseqModel:
@@ -74,18 +81,36 @@ def load_ensemble(
     for path in paths:
         _check_file(path)
     models: List[BaseFairseqModel] = []
+    rounded_to: List[Optional[str]] = []
     for path in paths:
         state = first if first is not None and not models else read_checkpoint(path, overrides)
+        exported = Exported.of(state)
+        rounded_to.append(None if exported is None else exported.rounded_to)
         model, task = _build(path, state, folder, task)
+        merge_lora(model)  # nobody trains a model that is loaded here
         models.append(model.eval())
-    return Ensemble(task, models, Path(data), [Path(path) for path in paths])
+    return Ensemble(task, models, Path(data), [Path(path) for path in paths], _common(paths, rounded_to))
+
+
+def _common(paths: Sequence[PathLike], rounded_to: Sequence[Optional[str]]) -> Optional[str]:
+    """What the weights of all members of an ensemble were rounded to.
+
+    Raises:
+        InputError: they differ.
+    """
+    first, *others = rounded_to
+    for path, other in zip(paths[1:], others):
+        if other != first:
+            told = [f"is exported in {precision or 'float32'}" for precision in (first, other)]
+            raise InputError(f"--path: {paths[0]} {told[0]}, {path} {told[1]}; give members of one kind")
+    return first
 
 
 def _build(
     path: PathLike, state: Dict[str, Any], folder: Path, task: Optional[FairseqTask]
 ) -> Tuple[BaseFairseqModel, FairseqTask]:
     try:
-        (model,), _, task = load_model_ensemble_and_task([str(path)], task=task, state=state)
+        (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], task=task, state=state)
     except InputError:
         raise
     except RuntimeError as error:  # PyTorch's, for parameters of another shape
@@ -111,12 +136,32 @@ def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = 
     docnmt_fairseq.register()
     _check_file(path)
     try:
-        state: Dict[str, Any] = load_checkpoint_to_cpu(str(path), overrides)
+        state: Dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(path), overrides)
         state["cfg"].task  # noqa: B018  (what every checkpoint of a model has)
+    except InputError as error:
+        raise InputError(f"--path {error}") from None
     except Exception as error:  # whatever a file that is none happens to cause
         reason = f"not a checkpoint, or one that cannot be loaded safely ({_short(error)})"
         raise InputError(f"--path {path}: {reason}") from None
     return state
+
+
+def read_configuration(path: PathLike) -> DictConfig:
+    """The configuration in a checkpoint; its tensors stay on disk where this PyTorch can do that.
+
+    Raises:
+        InputError: no such file, or one that is no checkpoint or cannot be loaded safely.
+    """
+    if not compat.SAFE_LOADER:
+        return read_checkpoint(path)["cfg"]
+    _check_file(path)
+    try:
+        state: Dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except Exception:  # of an old format, or no checkpoint: the other way says which
+        return read_checkpoint(path)["cfg"]
+    if state.get("cfg") is not None:
+        return OmegaConf.create(state["cfg"], flags={"allow_objects": True})
+    return convert_namespace_to_omegaconf(state["args"])
 
 
 def data_of_training(checkpoint: Mapping[str, Any]) -> Path:

@@ -23,7 +23,6 @@ import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import BaseFairseqModel
-from fairseq.models.transformer import Embedding
 from fairseq.tasks import FairseqTask
 from omegaconf import II, OmegaConf
 from torch import Tensor, nn
@@ -35,6 +34,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, with_lines
 from docnmt_fairseq.models.extra_sources_config import extra_specs
 from docnmt_fairseq.models.sources import Sources
+from docnmt_fairseq.models.token_embeddings import token_embedding
 from docnmt_fairseq.multisource.source_states import SourceStates
 from docnmt_fairseq.options import default_of, take_old_names
 
@@ -234,8 +234,8 @@ def embeddings_and_inputs(cfg: Any, task: FairseqTask) -> Tuple[nn.Embedding, nn
         raise InputError("--share-all-embeddings: needs one joined dictionary (fairseq-preprocess --joined-dictionary)")
     if shared and cfg.encoder_embed_dim != cfg.decoder_embed_dim:
         raise InputError("--share-all-embeddings: --encoder-embed-dim and --decoder-embed-dim differ")
-    of_source = Embedding(len(source), cfg.encoder_embed_dim, source.pad())
-    of_target = of_source if shared else Embedding(len(target), cfg.decoder_embed_dim, target.pad())
+    of_source = token_embedding(cfg, source, cfg.encoder_embed_dim)
+    of_target = of_source if shared else token_embedding(cfg, target, cfg.decoder_embed_dim)
     specs = extra_specs(cfg)
     return of_source, of_target, task.extra_inputs(specs, cfg.extra_feature_dims) if specs else []
 

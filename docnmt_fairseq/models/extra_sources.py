@@ -3,7 +3,6 @@
 from typing import Any, Callable, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
 
 from fairseq.data import Dictionary
-from fairseq.models.transformer import Embedding
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
@@ -19,7 +18,8 @@ from docnmt_fairseq.batch.sources import (
 from docnmt_fairseq.context.selected.base import zero_of
 from docnmt_fairseq.data.extra_sources import ExtraSourceInput, LineSource, lengths_of
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.extra_sources_config import SHARED, ExtraSourceOptions
+from docnmt_fairseq.models.extra_sources_config import SHARED
+from docnmt_fairseq.models.token_embeddings import SourceOptions, token_embedding
 from docnmt_fairseq.multisource.source_states import SourceStates
 
 
@@ -94,7 +94,7 @@ class FeatureEncoder(SourceEncoder):
 
 
 def source_encoder(
-    cfg: ExtraSourceOptions,
+    cfg: SourceOptions,
     dictionary: Dictionary,
     sizes: Tuple[int, int],
     dropout: float,
@@ -122,7 +122,7 @@ def source_encoder(
         return None
     embed_tokens = None
     if not cfg.share_extra_embeddings:
-        embed_tokens = Embedding(len(given.dictionary), embed_dim, given.dictionary.pad())
+        embed_tokens = token_embedding(cfg, given.dictionary, embed_dim)
     elif given.dictionary != dictionary:
         raise InputError(
             f"--share-extra-embeddings: {given.spec} has another dictionary than the source; leave the option out, "
@@ -161,6 +161,11 @@ class ExtraSources(nn.Module):
     def similar_contexts(self) -> int:
         """How many similar sentences of each the batch must know, see ``context.selected.base.similar_contexts``."""
         return max((spec.contexts for spec in self.specs if spec.kind == "similar"), default=0)
+
+    @property
+    def drawn_contexts(self) -> int:
+        """How many sentences of the training set it must bring along, see ``context.selected.base.drawn_contexts``."""
+        return max((spec.contexts for spec in self.specs if spec.kind == "training-set"), default=0)
 
     def encoder_of(self, number: int) -> Optional[SourceEncoder]:
         """The encoder of a source; None where the main encoder's states serve."""

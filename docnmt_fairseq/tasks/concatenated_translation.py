@@ -92,13 +92,21 @@ class ConcatenatedTranslationTask(DocumentsTask):
         return super().build_model(cfg, from_checkpoint)
 
     def _dataset(
-        self, source: Lines, target: Optional[Lines], index: DocumentIndex, carried: int = 0, shuffle: bool = False
+        self,
+        source: Lines,
+        target: Optional[Lines],
+        index: DocumentIndex,
+        carried: int = 0,
+        shuffle: bool = False,
+        *,
+        alone: bool = False,
     ) -> ConcatenationDataset:
         longest = (self.cfg.max_source_positions, self.cfg.max_target_positions)
         dictionaries = (self.src_dict, self.tgt_dict)
         symbol = str(self.view("break_symbol"))
+        window = (1, 1) if alone else self.window
         return ConcatenationDataset(
-            source, target, index, dictionaries, symbol, self.window, longest, carried=carried, shuffle=shuffle
+            source, target, index, dictionaries, symbol, window, longest, carried=carried, shuffle=shuffle
         )
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:

@@ -34,6 +34,7 @@ from docnmt_fairseq.search.rounds import Hypotheses, translate_in_rounds, with_t
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult
 from docnmt_fairseq.tasks.document_options import DocumentTranslationConfig
 from docnmt_fairseq.tasks.documents import DocumentsTask
+from docnmt_fairseq.tasks.drawn_context import DrawnContext
 from docnmt_fairseq.tasks.selection_schedules import SelectionSchedules
 
 logger = logging.getLogger(__name__)
@@ -57,12 +58,17 @@ class DocumentTranslationTask(DocumentsTask):
         take_old_names(cfg, DocumentTranslationConfig)
         super().__init__(cfg, src_dict, tgt_dict)
         self.similar = SimilarContext(Path(self.data_bin()), self.languages, src_dict.symbols)
+        paragraph_symbol = self.paragraph_symbols()[0]
+        of_source = (self.languages, src_dict, paragraph_symbol)
+        self.drawn = DrawnContext(
+            Path(self.data_bin()), cfg.train_subset, *of_source, cfg.dataset_impl, cfg.max_source_positions
+        )
         self.model: Optional[BaseFairseqModel] = None  # whose plans batches come with
         self.plans: Tuple[PlanKey[Any], ...] = ()  # that the model asks layouts for
         self.schedules = SelectionSchedules(nn.Module())  # of the model; none yet
         self.training = True  # or validating: what logs are of
         self.open_document = OpenDocument(
-            src_dict.pad(), src_dict.eos(), self.paragraph_symbols()[0], self.similar.in_memory
+            src_dict.pad(), src_dict.eos(), paragraph_symbol, self.similar.in_memory, lambda: self.drawn.sentences
         )
         if not 0 <= cfg.context_dropout <= 1:
             raise InputError(f"--context-dropout {cfg.context_dropout}: a probability is between 0 and 1")
@@ -107,6 +113,7 @@ class DocumentTranslationTask(DocumentsTask):
             cfg.extra_feature_dims = [width for width in widths if width]  # checkpoints keep it
         model = super().build_model(cfg, from_checkpoint)
         self.similar.serve(model)
+        self.drawn.serve(model, getattr(cfg, "seed", self.cfg.seed))
         self.request_plans(model)
         return model
 
@@ -160,6 +167,8 @@ class DocumentTranslationTask(DocumentsTask):
         training: bool = False,
         extra: Optional[List[Optional[Lines]]] = None,
         similar: Optional[np.ndarray] = None,
+        *,
+        alone: bool = False,
     ) -> DocumentDataset:
         if extra is None:
             self.refuse_data_of_lines()
@@ -173,13 +182,14 @@ class DocumentTranslationTask(DocumentsTask):
             max_sentences=self.view("max_document_sentences"),
             max_tokens=self.view("max_document_tokens"),
             overlap=(self.view("context_overlap"), self.view("context_overlap_after")),
-            with_context=str(self.view("context")) == "document",
+            with_context=not alone and str(self.view("context")) == "document",
             context_dropout=self.cfg.context_dropout if training else 0.0,
             shuffle=training,
             seed=self.cfg.seed,
             name=name,
             extra=extra,
             similar=self.similar.in_memory(source, index) if similar is None else similar,
+            training_sentences=self.drawn.sentences,
         )
         dataset.plans = self.plans
         return dataset

@@ -22,13 +22,17 @@ from torch import Tensor
 
 from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
 from docnmt_fairseq.data.concatenation import Hypothesis
-from docnmt_fairseq.data.index import DocumentIndex, Lines, read_index
+from docnmt_fairseq.data.index import DocumentIndex, Lines
+from docnmt_fairseq.data.integrity import check_side
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
+from docnmt_fairseq.data.kept_index import read_index
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
 from docnmt_fairseq.models.full_sums import sum_in_full
 from docnmt_fairseq.options import option
+from docnmt_fairseq.stopping import REQUEST
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, with_auxiliary_losses
+from docnmt_fairseq.tasks.dictionaries import LanguageDictionary
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +53,11 @@ class DocumentsConfig(FairseqDataclass):
     unmarked_corpus: ChoiceEnum(["document", "line"]) = option(  # type: ignore[valid-type]
         "document", "what a corpus without a single empty line is: one document, or a document a line"
     )
+
+    save_on_signals: str = option(
+        "USR1", "signals, with commas between, that let a training save a checkpoint after its update and end with "
+        "status 75, e.g. USR1,TERM"
+    )  # fmt: skip
 
     train_subset: str = II("dataset.train_subset")
     dataset_impl: Optional[ChoiceEnum(get_available_dataset_impl())] = II(  # type: ignore[valid-type]  # see above
@@ -87,6 +96,17 @@ class DocumentsTask(TranslationTask):
         if (symbols[0] is None) != (symbols[1] is None):
             lacking = cfg.source_lang if symbols[0] is None else cfg.target_lang
             raise InputError(f"dict.{lacking}.txt lacks {PARAGRAPH}, which the other dictionary has; both need it")
+
+    @classmethod
+    def load_dictionary(cls, filename: str) -> LanguageDictionary:
+        """A dictionary of a data-bin, which knows the language token of its side."""
+        return LanguageDictionary.of_file(filename)
+
+    @property
+    def language_tokens(self) -> Tuple[Optional[int], Optional[int]]:
+        """What sentences of source and target begin with, None where that is open."""
+        source, target = (getattr(one, "language_token", None) for one in (self.src_dict, self.tgt_dict))
+        return source, target
 
     def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
         """The model, fairseq's own too, whose parts add up in float32 also where it is of a half type."""
@@ -133,9 +153,10 @@ class DocumentsTask(TranslationTask):
         """A split's lines, its documents, and its name for messages.
 
         Raises:
-            InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
+            InputError: a damaged file, the marks of both sides differ, a misplaced ``<p>``, no sentence.
         """
         cfg, path = self.cfg, self.data_bin(split, epoch)
+        self._check_files(path, split, combine)
         pair = load_langpair_dataset(
             path, split, cfg.source_lang, self.src_dict, cfg.target_lang, self.tgt_dict, combine=combine,
             dataset_impl=cfg.dataset_impl, upsample_primary=max(1, cfg.upsample_primary), left_pad_source=False,
@@ -147,19 +168,26 @@ class DocumentsTask(TranslationTask):
         name = f"{path} {split}"
         return pair, read_index(pair.src, pair.tgt, self.paragraph_symbols(), name, str(cfg.unmarked_corpus)), name
 
+    def _check_files(self, data_bin: str, split: str, combine: bool) -> None:
+        languages = self.languages
+        for pair in (languages, languages[::-1]):  # fairseq takes the files of either direction
+            for language, dictionary in zip(languages, (self.src_dict, self.tgt_dict)):
+                check_side(data_bin, split, "-".join(pair), language, len(dictionary), dictionary.eos(), combine)
+
     def data_bin(self, split: Optional[str] = None, epoch: int = 1) -> str:
         """The data-bin that has a split: in training one after another, else (also of None) the first."""
         paths = utils.split_paths(self.cfg.data)
         return paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
 
-    def documents_in_memory(self, lines: List[Tensor]) -> FairseqDataset:
+    def documents_in_memory(self, lines: List[Tensor], alone: bool = False) -> FairseqDataset:
         """Delimited text in memory as the samples that the model sees; ids are line numbers, from 0.
 
         Args:
             lines: source tokens, each line with its end of sentence; one of this alone ends a document.
+            alone: every sentence is seen by itself, whatever the options say.
         """
         together = LinesInMemory(lines)
-        return self._dataset(together, None, index_of(together, self.paragraph_symbols()[0]))
+        return self._dataset(together, None, index_of(together, self.paragraph_symbols()[0]), alone=alone)
 
     def of_sentences(
         self, src_tokens: Tensor, hypotheses: List[List[Hypothesis]], len_penalty: Optional[float]
@@ -177,7 +205,9 @@ class DocumentsTask(TranslationTask):
         self, sample: Dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion, *args: Any, **kwargs: Any
     ) -> StepResult:
         """fairseq's loss, sample size and log, with the losses that parts of the model add."""
-        return super().train_step(sample, model, with_auxiliary_losses(criterion), *args, **kwargs)
+        loss, size, log = super().train_step(sample, model, with_auxiliary_losses(criterion), *args, **kwargs)
+        REQUEST.tell(log)
+        return loss, size, log
 
     def valid_step(self, sample: Dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion) -> StepResult:
         """fairseq's loss, sample size and log; what parts of the model add is logged beside them."""
@@ -186,6 +216,7 @@ class DocumentsTask(TranslationTask):
     def reduce_metrics(self, logging_outputs: List[Dict[str, Any]], criterion: FairseqCriterion) -> None:
         """Logs means over the batches of all processes, whose sums these are."""
         super().reduce_metrics(logging_outputs, criterion)
+        REQUEST.hear(logging_outputs)
         for name, mean, count in auxiliary_means(logging_outputs):
             metrics.log_scalar(name, mean, count, priority=510, round=4)
 
@@ -205,16 +236,35 @@ class DocumentsTask(TranslationTask):
                 module.clear_resting()
         super().optimizer_step(optimizer, model, update_num)
 
-    def _dataset(self, source: Lines, target: Optional[Lines], index: DocumentIndex) -> FairseqDataset:
-        """The samples of a corpus as the task's models see them."""
+    def inference_step(
+        self,
+        generator: Union[SequenceGenerator, SequenceScorer],
+        models: List[BaseFairseqModel],
+        sample: Dict[str, Any],
+        prefix_tokens: Optional[Tensor] = None,
+        constraints: Optional[Tensor] = None,
+    ) -> List[List[Hypothesis]]:
+        """The hypotheses of a batch; they begin with the target's language token, if it has one."""
+        token = self.language_tokens[1]
+        if prefix_tokens is None and token is not None:
+            tokens = sample["net_input"]["src_tokens"]
+            prefix_tokens = tokens.new_full((len(tokens), 1), token)
+        return super().inference_step(generator, models, sample, prefix_tokens, constraints)
+
+    def _dataset(
+        self, source: Lines, target: Optional[Lines], index: DocumentIndex, *, alone: bool = False
+    ) -> FairseqDataset:
+        """The samples of a corpus as the task's models see them, or of sentences alone."""
         raise NotImplementedError
 
     def get_interactive_tokens_and_lengths(
         self, lines: List[str], encode_fn: Callable[[str], str]
     ) -> Tuple[List[Tensor], List[int]]:
         """Tokens and lengths of typed lines; the subword model, which knows no marks, does not see them."""
+        number = self.language_tokens[0]
+        begin = "" if number is None else f"{self.src_dict[number]} "
         return super().get_interactive_tokens_and_lengths(
-            lines, lambda line: line if is_mark(line) else encode_fn(line)
+            lines, lambda line: line if is_mark(line) else begin + encode_fn(line)
         )
 
     def build_generator(

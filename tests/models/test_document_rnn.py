@@ -15,6 +15,8 @@ from tests.support.decoding import logits, padded, stepwise, stir
 from tests.support.sources import Given
 from tests.support.toy import TINY_RNN
 
+pytestmark = pytest.mark.sampled(3)
+
 VARIANTS = {
     "gru": [],
     "lstm": ["--encoder-cell", "lstm", "--decoder-cell", "lstm", "--encoder-layers", "2", "--decoder-layers", "3"],
@@ -22,6 +24,11 @@ VARIANTS = {
     "ca-rnn-layers": ["--decoder-cell", "ca-rnn", "--decoder-layers", "2", "--decoder-out-embed-dim", "3"],
     "conditional-gru": ["--decoder-cell", "conditional-gru", "--decoder-layers", "2"],
     "rnnsearch": ["--deep-output", "maxout", "--initial-state", "last-backward"],
+    "updated": ["--attend-with", "updated", "--attention-sentinel", "--decoder-layers", "2"],
+    "reset-before": ["--encoder-cell", "gru-reset-before", "--decoder-cell", "gru-reset-before"],
+    "cell-state": ["--decoder-cell", "ca-rnn", "--attention-query", "cell", "--attend-with", "updated"],
+    "ca-em": ["--token-embedding", "ca-em", "--token-chi-dim", "2"],
+    "chi-embeddings": ["--combination-attention", "ca-att", "--chi-embed-dim", "3"],
     "tied": ["--share-decoder-input-output-embed"],
     "flat-sentinel": ["--attention-sentinel", "--combination-attention", "luong"],
     "hierarchical-sentinel": ["--attention-combination", "hierarchical", "--attention-sentinel"],
@@ -157,8 +164,13 @@ def test_dropout_is_of_embeddings_between_layers_and_before_the_output(data_bin)
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (["--encoder-cell", "conditional-gru"], "--encoder-cell conditional-gru: must be one of ca-rnn, gru, lstm"),
-        (["--decoder-cell", "grue"], "--decoder-cell grue: must be one of ca-rnn, conditional-gru, gru, lstm"),
+        (
+            ["--encoder-cell", "conditional-gru"],
+            "--encoder-cell conditional-gru: must be one of ca-rnn, gru, gru-reset-before, lstm",
+        ),
+        (["--decoder-cell", "grue"], "--decoder-cell grue: must be one of ca-rnn, conditional-gru, gru, gru-reset"),
+        (["--attention-query", "cell"], "--attention-query cell: gru has no cell state"),
+        (["--attention-query", "cell", "--decoder-cell", "conditional-gru"], "--attention-query cell: conditional-gru"),
         (["--combination-attention", "x", "--decoder-layers", "0"], "--combination-attention x: .*--decoder-layers 0"),
         (["--attention-combination", "plain"], "--attention-combination plain: must be one of"),
         (["--attention-combination", "serial", "--attention-sentinel"], "--attention-sentinel"),
@@ -167,8 +179,15 @@ def test_dropout_is_of_embeddings_between_layers_and_before_the_output(data_bin)
             ["--encoder-embed-dim", "0", "--decoder-hidden-size", "-1"],
             "--encoder-embed-dim 0: .*--decoder-hidden-size -1",
         ),
+        (["--deep-output", "state"], "--decoder-out-embed-dim 7: must be --decoder-hidden-size 4 with"),
         (["--decoder-attention-heads", "0"], "--decoder-attention-heads 0: must be at least 1"),
         (["--share-all-embeddings"], "--encoder-embed-dim and --decoder-embed-dim differ"),
+        (["--chi-embed-dim", "3"], "--chi-embed-dim: bahdanau has no context-free indicator"),
+        (
+            ["--chi-embed-dim", "3", "--combination-attention", "ca-att", "--extra-sources", "previous"],
+            "--chi-embed-dim: is of models with one source",
+        ),
+        (["--token-embedding", "ca-em", "--token-chi-dim", "0"], "--token-chi-dim 0: must be at least 1"),
         (["--em-steps", "-1"], "--em-steps -1: must not be negative"),
         (["--decoder-cell", "ca-rnn", "--em-steps", "2"], "--em-steps 2: the model has no χ-gated layer"),
     ],

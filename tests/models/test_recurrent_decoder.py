@@ -18,18 +18,40 @@ VARIANTS = {
         "--decoder-cell", "conditional-gru", "--attention-combination", "hierarchical", "--attention-sentinel",
         "--decoder-layers", "2", "--initial-state", "last-backward",
     ],
+    "gru, updated state, flat sentinel": ["--attend-with", "updated", "--attention-sentinel"],
+    "gru, updated state, hierarchical sentinel, two layers": [
+        "--attend-with", "updated", "--attention-sentinel", "--attention-combination", "hierarchical",
+        "--decoder-layers", "2", "--context-vector-dim", "3",
+    ],
+    "gru reset before, updated state, whole concatenation": [
+        "--decoder-cell", "gru-reset-before", "--attend-with", "updated", "--attention-combination", "concatenation",
+        "--concatenated-contexts", "whole",
+    ],
+    "ca-rnn, cell state, output alone": [
+        "--decoder-cell", "ca-rnn", "--attention-query", "cell", "--decoder-layers", "2", "--deep-output", "state",
+        "--decoder-out-embed-dim", "4",
+    ],
+    "ca-att of embeddings": ["--combination-attention", "ca-att", "--chi-embed-dim", "3"],
+    "ca-att-bahdanau of embeddings, hierarchical": [
+        "--combination-attention", "ca-att-bahdanau", "--chi-embed-dim", "3", "--attention-combination", "hierarchical",
+    ],
+    "lstm, updated cell state": ["--decoder-cell", "lstm", "--attention-query", "cell", "--attend-with", "updated"],
 }  # fmt: skip
 
 
 def split_state(decoder, state):
-    """Returns the state of each layer, its parts one after another."""
+    """Returns the state of each layer, its parts one after another; no context vector has been attended to yet."""
     parts = list(state.split(decoder.attending.cell.state_dim))
-    return [tuple(parts.pop(0) for _ in range(count)) for count in decoder.state_parts]
+    cells = (decoder.attending.cell, *decoder.layers)
+    first, *above = [tuple(parts.pop(0) for _ in range(cell.parts)) for cell in cells]
+    if type(decoder.attending).__name__ == "AttendUpdated":
+        first = (*first, torch.zeros(decoder.attention.output_dim, dtype=state.dtype))
+    return [first, *above]
 
 
 def logits_of(decoder, tokens, sources):
     """Returns the logits of one sentence's tokens from what it sees of each source."""
-    main = sources[0]
+    main = sources[0][:, : decoder.source_dim]
     half = main.size(1) // 2
     before = main.mean(0) if decoder.initial_from == "mean" else main[0, half:]
     first, *above = split_state(decoder, torch.tanh(decoder.bridge.weight @ before + decoder.bridge.bias))
@@ -42,8 +64,7 @@ def logits_of(decoder, tokens, sources):
             evidence = torch.cat([y, last])
             return COMBINATIONS[name](decoder.attention, s, [list(states) for states in sources], evidence)[0]
 
-        conditional = type(decoder.attending).__name__ == "ConditionalGRU"
-        step = reference.conditional_gru if conditional else reference.attend_first
+        step = reference.DECODER_STEPS[type(decoder.attending).__name__]
         first, context = step(decoder.attending, y, first, attend)
         s = first[0]
         for number, cell in enumerate(decoder.layers):
@@ -56,7 +77,8 @@ def logits_of(decoder, tokens, sources):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_decoder_is_its_equations(data_bin, variant):
-    sizes = [*TINY_RNN, "--extra-sources", "previous", "--extra-encoder", "shared"]
+    of_one_source = "--chi-embed-dim" in VARIANTS[variant]
+    sizes = [*TINY_RNN, *([] if of_one_source else ["--extra-sources", "previous", "--extra-encoder", "shared"])]
     _, task, model = toy.build(data_bin, *VARIANTS[variant], arch="document_rnn", tiny=sizes)
     stir(model).double()
     net_input = toy.batch_of(task)["net_input"]

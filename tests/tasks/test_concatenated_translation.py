@@ -14,6 +14,8 @@ from tests.reference.concatenation import windows
 from tests.support import toy
 from tests.support.documents import text_of, write_lines
 
+pytestmark = pytest.mark.sampled(3)
+
 TASK = "concatenated_translation"
 IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
 SEARCH = ["--max-len-b", "30"]

@@ -12,6 +12,8 @@ from docnmt_fairseq.half_precision import FULL
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES
 
+pytestmark = pytest.mark.sampled(4)
+
 NARROW = [
     "--context-top-t",
     "2",
@@ -36,6 +38,7 @@ def fairseq_train(data_bin, folder, *extra):
     return [float(loss) for loss in re.findall(r"train_inner .* loss=([\d.]+)", result.stdout + result.stderr)]
 
 
+@pytest.mark.slow
 def test_the_command_line_trains_in_bf16_on_a_cpu(data_bin, tmp_path):
     half, full = (fairseq_train(data_bin, tmp_path / "model", *extra) for extra in (["--bf16"], []))
     assert len(half) == 3 and half != full
@@ -79,6 +82,7 @@ def test_without_the_weights_in_full_the_rounded_ones_serve(data_bin, tmp_path):
     assert any(not torch.equal(before[name], after[name]) for name in before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["--bf16", "--memory-efficient-bf16"])
 @pytest.mark.parametrize("family", ["concatenation", "conditional, block", "rnn decoder gru"])
 def test_families_learn_in_each_mode(data_bin, tmp_path, family, mode):

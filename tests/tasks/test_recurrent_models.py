@@ -9,6 +9,7 @@ from tests.support.documents import IDS
 
 CELLS = ("", "_lstm", "_ca_rnn", "_conditional_gru")
 ARCHITECTURES = ["rnnsearch_tiny", *(f"document_rnn{cell}_tiny" for cell in CELLS)]
+ARCHITECTURES += ["document_rnn_post_editing_tiny", "document_rnn_multimodal_tiny", "document_rnn_zeng_tiny"]
 SEARCH = ["--beam", "3", "--max-len-b", "10"]
 
 

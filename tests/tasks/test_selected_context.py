@@ -2,7 +2,12 @@
 
 import pytest
 
+from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
+from tests.support.documents import text_of, write_lines
+
+pytestmark = pytest.mark.sampled(3)
 
 IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
 GATED = ["memory", "context-aware", "han"]
@@ -25,6 +30,25 @@ def test_translations_depend_neither_on_the_batch_nor_on_the_seed_of_the_search(
     together = toy.generate(data_bin, checkpoint, *SEARCH).hypotheses
     assert toy.generate(data_bin, checkpoint, *SEARCH, *batching, "--seed", "5").hypotheses == together
     assert sorted(together) == IDS
+
+
+@pytest.mark.parametrize("mechanism", ["memory", "han"])
+def test_context_from_the_training_set_is_the_same_in_whatever_batch_and_when_typed(data_bin, tmp_path, mechanism):
+    options = ["--context-selection", "training-set", "--context-sentences", "2"]
+    trained = train(data_bin, tmp_path, "--context-attention", mechanism, *options)
+    together = toy.generate(data_bin, trained, *SEARCH).hypotheses
+    assert sorted(together) == IDS
+    assert toy.generate(data_bin, trained, *SEARCH, "--max-tokens", "25", "--seed", "5").hypotheses == together
+    without = toy.generate(data_bin, trained, *SEARCH, "--context", "none").hypotheses
+    assert 6 in {number for number in IDS if together[number] != without[number]}  # a document of one sentence, too
+    source = [" ".join(line) for line in text_of("test")[0]]
+    write_lines(tmp_path / "input", source)
+    typed = toy.interactive(data_bin, trained, tmp_path / "input", *SEARCH).hypotheses
+    assert [typed[number] for number in sorted(typed)] == [together[number] for number in IDS]
+    search = SearchOptions(beam=2, max_len_b=10)
+    translator = DocumentTranslator.from_checkpoint(trained, data=data_bin, cpu=True, search=search)
+    found = translator.translate([source])[0]
+    assert [found[number] for number in IDS] == [together[number][0] for number in IDS]
 
 
 def test_only_sentences_of_longer_documents_change_with_their_context(data_bin, checkpoint):

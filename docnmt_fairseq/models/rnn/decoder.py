@@ -108,13 +108,17 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         input_dim, state_dim = cfg.decoder_embed_dim, cfg.decoder_hidden_size
         combination = combination_config(cfg, source_dims)
         self.attention = ATTENTION_COMBINATIONS[cfg.attention_combination](combination)
-        self.attending = attentive_cell(cfg.decoder_cell, input_dim, combination.output_dim, state_dim)
+        context_dim = self.attention.output_dim
+        place = (str(cfg.attend_with), str(cfg.attention_query))
+        self.attending = attentive_cell(cfg.decoder_cell, input_dim, context_dim, state_dim, *place)
         above = RECURRENT_CELLS[plain_cell(cfg.decoder_cell)]
         self.layers = ModulesOf(above(state_dim, state_dim) for _ in range(cfg.decoder_layers - 1))
-        self.state_parts = [cell.parts for cell in (self.attending.cell, *self.layers)]
+        self.state_widths = [self.attending.widths, *([state_dim] * cell.parts for cell in self.layers)]
+        self.source_dim = source_dims[0]  # behind it may stand what χ reads
         summary_dim = source_dims[0] if self.initial_from == "mean" else source_dims[0] // 2
-        self.bridge = projection(summary_dim, sum(self.state_parts) * state_dim, zero_bias=True)
-        sizes = (state_dim, input_dim, combination.output_dim, cfg.decoder_out_embed_dim)
+        made = sum(map(sum, self.state_widths)) - self.attending.carried
+        self.bridge = projection(summary_dim, made, zero_bias=True)
+        sizes = (state_dim, input_dim, context_dim, cfg.decoder_out_embed_dim)
         self.deep_output = DeepOutput(*sizes, kind=str(cfg.deep_output))
         self.output_projection = nn.Linear(cfg.decoder_out_embed_dim, len(dictionary), bias=False)
         if cfg.share_all_embeddings or cfg.share_decoder_input_output_embed:
@@ -135,14 +139,19 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def begin(self, sources: Sources) -> Tuple[Tensor, List[Tensor]]:
         """s_0 = tanh(W h̄ + b) [S, w] of all layers, and what is attended to of every source, [M_k, w_k]."""
         main = sources.of_sentences[0]
-        of_sentence = summary(main.states, sources.layout.decoded_tokens, self.initial_from)
+        of_sentence = summary(main.states[:, : self.source_dim], sources.layout.decoded_tokens, self.initial_from)
         projected = self.attention.project_sources(sources.all_states(self.names))
-        return torch.tanh(self.bridge(of_sentence)), projected
+        initial = torch.tanh(self.bridge(of_sentence))
+        carried = self.attending.carried
+        if carried:  # stands last in the state of the layer that attends, the first
+            place = sum(self.state_widths[0]) - carried
+            initial = torch.cat([initial[:, :place], initial.new_zeros(len(initial), carried), initial[:, place:]], 1)
+        return initial, projected
 
     def split_state(self, state: Tensor) -> List[State]:
         """The state of each layer from all of them side by side, [B, w]."""
-        parts = iter(state.chunk(sum(self.state_parts), dim=1))
-        return [tuple(next(parts) for _ in range(count)) for count in self.state_parts]
+        parts = iter(state.split([width for of_layer in self.state_widths for width in of_layer], dim=1))
+        return [tuple(next(parts) for _ in of_layer) for of_layer in self.state_widths]
 
     def attend_step(
         self, y: Tensor, state: State, projected: List[Tensor], paddings: List[Tensor]

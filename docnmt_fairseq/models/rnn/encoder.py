@@ -3,11 +3,13 @@
 from functools import partial
 from typing import Any, Iterable, Iterator, Optional, Sequence
 
+import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.ca_layers.embedding import ChiEmbedding
 from docnmt_fairseq.data.extra_sources import ExtraSourceInput, LineSource
 from docnmt_fairseq.models.base import DocumentEncoder, completed
 from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, SourceEncoder, source_encoder
@@ -69,6 +71,8 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
         sizes = (cfg.encoder_embed_dim, cfg.encoder_hidden_size, cfg.encoder_layers, cfg.dropout)
         self.layers = BidirectionalLayers(cfg.encoder_cell, *sizes)
         self.output_dim = self.layers.output_dim
+        symbols, padding = len(dictionary), self.padding_idx
+        self.for_chi = ChiEmbedding(symbols, cfg.chi_embed_dim, padding) if cfg.chi_embed_dim else None
         widths = (cfg.encoder_embed_dim, self.output_dim)
         make = partial(source_encoder, cfg, dictionary, widths, cfg.dropout, partial(SeparateRecurrentEncoder, cfg))
         self.extra_sources = ExtraSources(inputs, make, cfg.seed) if inputs else None
@@ -82,8 +86,9 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
     def encode_tokens(
         self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
     ) -> Tensor:
-        """See :class:`DocumentEncoder`."""
-        return self.layers(self.dropout((embed_tokens or self.embed_tokens)(tokens)), layout)
+        """See :class:`DocumentEncoder`; behind a token's state stands what χ reads of it, if that is something else."""
+        states = self.layers(self.dropout((embed_tokens or self.embed_tokens)(tokens)), layout)
+        return states if self.for_chi is None else torch.cat([states, self.for_chi(tokens).to(states.dtype)], dim=-1)
 
     def encode(self, src_tokens: Tensor, layout: DocumentLayout, lines: Sequence[Optional[LineSource]] = ()) -> Sources:
         """See :class:`DocumentEncoder`; sentences that are context only are not read where nothing asks for them."""

@@ -1,7 +1,7 @@
 """``document_rnn``: a recurrent encoder and a recurrent decoder with attention."""
 
 from argparse import Namespace
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
 from fairseq.tasks import FairseqTask
@@ -76,9 +76,36 @@ CELLS: Dict[str, Dict[str, Any]] = {  # of the encoder and the decoder
     "_ca_rnn": {"encoder_cell": "ca-rnn", "decoder_cell": "ca-rnn"},
     "_conditional_gru": {"decoder_cell": "conditional-gru"},
 }
-RNNSEARCH: Dict[str, Any] = {"initial_state": "last-backward", "deep_output": "maxout"}
+RNNSEARCH: Dict[str, Any] = {  # Bahdanau et al. 2015, A.1.1 and A.2.2
+    "encoder_cell": "gru-reset-before", "decoder_cell": "gru-reset-before", "initial_state": "last-backward",
+    "deep_output": "maxout",
+}  # fmt: skip
 # Bahdanau et al. 2015, A.2.3.
 RNNSEARCH_50: Dict[str, Any] = {"encoder_embed_dim": 620, "encoder_hidden_size": 1000, "attention_dim": 1000}
+# [L] sec. 4: sizes of both of its tasks.
+LIBOVICKY_HELCL: Dict[str, Any] = {
+    "encoder_embed_dim": 300, "encoder_hidden_size": 300, "attention_dim": 500, "context_vector_dim": 500,
+}  # fmt: skip
+# [L] eq. 1, 4, 5 and sec. 3; its GRU is that of Cho et al. 2014.
+IN_ORDER: Dict[str, Any] = {
+    "encoder_cell": "gru-reset-before", "decoder_cell": "gru-reset-before", "attend_with": "updated",
+    "concatenated_contexts": "whole",
+}  # fmt: skip
+# [Z] sec. 4.3.1 and Fig. 11: embeddings of 100, the cell state of before asks, the output is the cell's. It gives no
+# sizes of states and of the attention, which are here those of embeddings.
+FIG_11: Dict[str, Any] = {
+    "encoder_cell": "ca-rnn", "decoder_cell": "ca-rnn", "attention_query": "cell", "combination_attention": "luong",
+    "deep_output": "state",
+}  # fmt: skip
+ZENG: Dict[str, Any] = {"encoder_embed_dim": 100, "encoder_hidden_size": 100, "attention_dim": 100}
+PAPERS: Dict[str, Tuple[Dict[str, Any], Dict[str, Any]]] = {  # what a model is, and its published sizes
+    "rnnsearch": (RNNSEARCH, {**RNNSEARCH_50, "decoder_out_embed_dim": 500}),
+    "document_rnn_zeng": (FIG_11, ZENG),
+    "document_rnn_post_editing": (IN_ORDER, {**LIBOVICKY_HELCL, "decoder_hidden_size": 300}),
+    "document_rnn_multimodal": (
+        {**IN_ORDER, "decoder_cell": "conditional-gru"}, {**LIBOVICKY_HELCL, "decoder_hidden_size": 500}
+    ),
+}  # fmt: skip
 
 
 def _register(name: str, **values: Any) -> None:
@@ -94,6 +121,6 @@ for _size, _values in SIZES.items():
     for _cell, _cells in CELLS.items():
         if _size or _cell:  # document_rnn is the model itself
             _register(f"document_rnn{_cell}{_size}", **_cells, **_values)
-    if _size:
-        _register(f"rnnsearch{_size}", **RNNSEARCH, **_values)
-_register("rnnsearch", **RNNSEARCH, **RNNSEARCH_50, decoder_out_embed_dim=500)
+for _name, (_model, _sizes) in PAPERS.items():
+    for _size, _values in {**SIZES, "": _sizes}.items():
+        _register(f"{_name}{_size}", **_model, **_values)

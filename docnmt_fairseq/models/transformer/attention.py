@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from docnmt_fairseq.batch.attention_plan import AttentionPlan
 from docnmt_fairseq.batch.layout import PlanKey
 from docnmt_fairseq.batch.plans import TargetsToSource
+from docnmt_fairseq.layers.hypothesis_attention import attend_hypotheses
 from docnmt_fairseq.layers.ragged_attention import ragged_attention
 from docnmt_fairseq.layers.recording import SourceShares, observer
 from docnmt_fairseq.models.sources import Sources
@@ -58,26 +59,15 @@ class FairseqAttention(nn.Module):
         """[B, H, m, d/H] from [B, m, d]."""
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
-    def of_padded(self, x: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor] = None, causal: bool = False) -> Tensor:
+    def of_padded(self, x: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
         """What queries x [B, m, d] find in keys and values [B, H, n, d/H]: [B, m, d].
 
         Args:
             x, k, v: see above.
-            mask: [B, 1, 1, n] True where a key is seen; None: all are.
-            causal: query i sees keys 0..i only.
+            causal: query i sees keys 0..i only; else all.
         """
-        return self.attend(self.split_heads(self.q_proj(x)), k, v, mask, causal)
-
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor] = None, causal: bool = False) -> Tensor:
-        """What queries [B, H, m, d/H] find in keys and values [B, H, n, d/H]: [B, m, d].
-
-        Args:
-            q, k, v: see above.
-            mask: [B, 1, 1 or m, n] True where a key is seen, or 0, and −∞ where it is not; None: all are seen.
-            causal: query i sees keys 0..i only.
-        """
-        dropout = self.dropout if self.training else 0.0
-        output = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal)
+        q, dropout = self.split_heads(self.q_proj(x)), self.dropout if self.training else 0.0
+        output = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=causal)
         return self.out_proj(output.transpose(1, 2).flatten(2))
 
 
@@ -165,12 +155,11 @@ class SingleSourceAttention(FairseqAttention, SourceAttention):
     def of_hypotheses(self, x: Tensor, parts: List[Tensor], weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`SourceAttention`."""
         k, v, seen = parts
-        mask = seen.transpose(-1, -2)
+        q = self.q_proj(x).unflatten(-1, (self.heads, -1))
         if not weights:
-            return self.of_padded(x, k, v, mask), None
-        q = self.split_heads(self.q_proj(x))
-        scores = (q / q.size(-1) ** 0.5) @ k.transpose(-1, -2)
-        shares = scores.masked_fill(~mask, -torch.inf).softmax(-1)  # [S', H, b, n]
+            return self.out_proj(attend_hypotheses(q, k, v, seen[:, 0].transpose(1, 2))), None
+        scores = (q.transpose(1, 2) / q.size(-1) ** 0.5) @ k.transpose(-1, -2)
+        shares = scores.masked_fill(~seen.transpose(-1, -2), -torch.inf).softmax(-1)  # [S', H, b, n]
         return self.out_proj((shares @ v).transpose(1, 2).flatten(2)), shares
 
 

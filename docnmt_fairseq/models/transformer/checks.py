@@ -19,6 +19,7 @@ from docnmt_fairseq.models.transformer.config import (
     context_placement,
     feed_forward_of,
 )
+from docnmt_fairseq.models.transformer.lora import lora_problems
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
 from docnmt_fairseq.options import default_of, flag_of, options_of, plain, problems_of, shown
@@ -39,6 +40,7 @@ def check(cfg: DocumentTransformerOptions) -> None:
         *_context_problems(cfg),
         *_combination_problems(cfg),
         *_feed_forward_problems(cfg),
+        *lora_problems(cfg),
     ]
     if problems:
         raise InputError("; ".join(problems))
@@ -57,10 +59,11 @@ def _size_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:
             yield f"--{side}-embed-dim {width} is not a multiple of --{side}-attention-heads {heads}"
     without = cfg.context_attention == cfg.decoder_context_attention == cfg.target_context_attention == NONE
     standard = all(feed_forward_of(cfg, side) == "standard" for side in ("encoder", "decoder"))
-    if cfg.freeze_sentence_model and without and combination_name(cfg) is None and standard:
+    adapted = cfg.lora_rank > 0
+    if cfg.freeze_sentence_model and without and combination_name(cfg) is None and standard and not adapted:
         yield (
             "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention, "
-            "--target-context-attention, --attention-combination, --extra-sources or --feed-forward"
+            "--target-context-attention, --attention-combination, --extra-sources, --feed-forward or --lora-rank"
         )
 
 

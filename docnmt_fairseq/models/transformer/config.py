@@ -2,10 +2,12 @@
 
 import logging
 from dataclasses import dataclass, replace
-from typing import List, Optional
+from typing import Callable, List, Optional
 
+import torch.nn.functional as F
 from fairseq import utils
 from omegaconf import II
+from torch import Tensor
 
 from docnmt_fairseq import context  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.context.base import (
@@ -20,27 +22,31 @@ from docnmt_fairseq.context.base import (
 )
 from docnmt_fairseq.layers.config import LayerConfig
 from docnmt_fairseq.layers.feed_forward import FEED_FORWARDS
-from docnmt_fairseq.layers.positions import KINDS, WORD_SCOPES
+from docnmt_fairseq.layers.positions import FAIRSEQ, KINDS, SINUSOIDS, WORD_SCOPES
 from docnmt_fairseq.models.alternating import AlternatingOptions
 from docnmt_fairseq.models.base import TrainedView
-from docnmt_fairseq.models.extra_sources_config import ExtraSourceOptions, source_names
+from docnmt_fairseq.models.extra_sources_config import source_names
 from docnmt_fairseq.models.flat_options import flat_options, options_in
+from docnmt_fairseq.models.token_embeddings import SourceOptions
+from docnmt_fairseq.models.transformer.lora import LoRAOptions
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
 from docnmt_fairseq.options import Choices, option, options_of, plain
 
 OF_SEVERAL = "hierarchical"  # the combination where the option leaves it open
 NONE = "none"
+SWISH = "swish"  # which fairseq lists nowhere and makes a class of
+EOS, PAD = DECODER_STARTS = ("eos", "pad")
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass
-class TransformerOptions(TrainedView, ExtraSourceOptions, AlternatingOptions):
+class TransformerOptions(TrainedView, SourceOptions, AlternatingOptions):
     """Sizes and regularisation as in fairseq's Transformer, then what looks across sentences."""
 
     activation_fn: str = option(
-        "relu", "activation of the feed-forward", names=Choices(utils.get_available_activation_fns())
+        "relu", "activation of the feed-forward", names=Choices((*utils.get_available_activation_fns(), SWISH))
     )
     dropout: float = option(0.1, "dropout probability of sub-layer outputs and embeddings")
     attention_dropout: float = option(0.0, "dropout probability of attention weights")
@@ -69,6 +75,15 @@ class TransformerOptions(TrainedView, ExtraSourceOptions, AlternatingOptions):
         "sentence", "count words from the start of the sentence or of the document; a learned table over whole "
         "documents sees few examples of high positions", names=Choices(WORD_SCOPES),
     )  # fmt: skip
+    sinusoids: str = option(
+        FAIRSEQ, "formula of sinusoidal positions of words, in encoder and decoder: fairseq's, or Marian's, which "
+        "counts from 0", names=Choices(SINUSOIDS),
+    )  # fmt: skip
+    decoder_start: str = option(
+        EOS, "whose embedding the decoder begins with: the end of sentence's, or as in Marian the padding's",
+        names=Choices(DECODER_STARTS),
+    )  # fmt: skip
+    output_bias: bool = option(False, "add a bias to the logits")
     sentence_positions: str = option("none", "positions of sentences in the document, from 0", names=Choices(KINDS))
     paragraph_positions: str = option("none", "positions of paragraphs in the document, from 0", names=Choices(KINDS))
     max_sentence_positions: int = option(
@@ -154,7 +169,7 @@ class FeedForwardOptions:
 
 
 @dataclass
-class DocumentTransformerOptions(TransformerOptions, ContextOptions, AttentionOptions, FeedForwardOptions):
+class DocumentTransformerOptions(TransformerOptions, ContextOptions, AttentionOptions, FeedForwardOptions, LoRAOptions):
     """All options of the model itself; those of its parts are in the parts' own ``Options``."""
 
 
@@ -193,6 +208,12 @@ def decoder_context_layers(cfg: DocumentTransformerOptions) -> List[int]:
     return sorted(set(cfg.decoder_context_layers)) or list(range(cfg.decoder_layers // 2, cfg.decoder_layers))
 
 
+def activation_of(name: str) -> Callable[[Tensor], Tensor]:
+    """The activation of that name: fairseq's, or swish."""
+    activation: Callable[[Tensor], Tensor] = F.silu if name == SWISH else utils.get_activation_fn(name)
+    return activation
+
+
 def layer_config(cfg: DocumentTransformerOptions, side: str) -> LayerConfig:
     """A layer of the encoder or the decoder."""
     width, heads = getattr(cfg, f"{side}_embed_dim"), getattr(cfg, f"{side}_attention_heads")
@@ -202,7 +223,7 @@ def layer_config(cfg: DocumentTransformerOptions, side: str) -> LayerConfig:
         head_dim=width // heads,
         dropout=cfg.attention_dropout,
         ffn_dim=getattr(cfg, f"{side}_ffn_embed_dim"),
-        activation=utils.get_activation_fn(str(plain(cfg.activation_fn))),
+        activation=activation_of(str(plain(cfg.activation_fn))),
         activation_dropout=cfg.activation_dropout,
         residual_dropout=cfg.dropout,
         seed=cfg.seed,

@@ -3,6 +3,7 @@
 import itertools
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+import torch
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from fairseq.modules import LayerNorm
@@ -13,10 +14,13 @@ from docnmt_fairseq.batch.layout import PlanKey
 from docnmt_fairseq.batch.plans import TargetsToSentences, WithinTargets
 from docnmt_fairseq.context.base import DecoderContextMechanism
 from docnmt_fairseq.layers.auxiliary_losses import recomputed
+from docnmt_fairseq.layers.positions import FAIRSEQ, sinusoid
 from docnmt_fairseq.models.sources import EncoderOut, Sources
 from docnmt_fairseq.models.transformer.attention import IncrementalState, SourceAttention, TargetSelfAttention
 from docnmt_fairseq.models.transformer.config import (
+    EOS,
     NONE,
+    PAD,
     DocumentTransformerOptions,
     decoder_context_layers,
     decoder_context_mechanism,
@@ -85,6 +89,27 @@ class DocumentDecoderLayer(nn.Module):
         return x if self.normalize_before else norm(x)
 
 
+class TargetSinusoids(nn.Module):
+    """Sinusoids of target tokens by another formula than fairseq's, asked for as fairseq asks for its own.
+
+    Args:
+        embed_dim: d.
+        formula: of :data:`~docnmt_fairseq.layers.positions.SINUSOIDS`; positions count from 0.
+    """
+
+    max_positions = 100_000  # as many as fairseq's have
+
+    def __init__(self, embed_dim: int, formula: str):
+        super().__init__()
+        self.embed_dim, self.formula = embed_dim, formula
+
+    def forward(self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None, **unused: object) -> Tensor:
+        """Embeddings [B, m, d] of tokens [B, m], right-padded; in a search of the last ones alone, [B, 1, d]."""
+        positions = torch.arange(tokens.size(1), device=tokens.device)
+        positions = positions if incremental_state is None else positions[-1:]
+        return sinusoid(positions, self.embed_dim, formula=self.formula).expand(len(tokens), -1, -1)
+
+
 class DocumentTransformerDecoder(TransformerDecoderBase):
     """fairseq's decoder with layers of ours.
 
@@ -108,6 +133,9 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         self.make_source_attention = make_source_attention
         self.layer_numbers = itertools.count()
         super().__init__(fairseq_cfg, dictionary, embed)
+        if not cfg.decoder_learned_pos and cfg.sinusoids != FAIRSEQ:
+            self.embed_positions: Any = TargetSinusoids(cfg.decoder_embed_dim, str(cfg.sinusoids))
+        self.start = {EOS: dictionary.eos(), PAD: dictionary.pad()}[str(cfg.decoder_start)]
         self.target_context = None if cfg.target_context_attention == NONE else TargetContext(cfg)
 
     def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> nn.Module:
@@ -115,6 +143,12 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         with_context = next(self.layer_numbers) in decoder_context_layers(self.document_cfg)
         context = decoder_context_mechanism(self.document_cfg) if with_context else None
         return DocumentDecoderLayer(self.document_cfg, self.make_source_attention, context)
+
+    def build_output_projection(self, cfg: TransformerConfig, dictionary: Dictionary, embed: nn.Embedding) -> None:
+        """fairseq's, with a bias where the options say so."""
+        super().build_output_projection(cfg, dictionary, embed)
+        if self.document_cfg.output_bias:
+            self.output_projection.bias = nn.Parameter(torch.zeros(len(dictionary)))
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """The plans that :meth:`decode_packed` will ask a layout for."""
@@ -128,9 +162,11 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
 
     def embed(self, tokens: Tensor, positions: Optional[Tensor]) -> Tensor:
         """States [..., d] of tokens [...] and their positions' embeddings [..., d]."""
+        if self.start != self.dictionary.eos():  # inputs hold it nowhere but where they begin
+            tokens = tokens.masked_fill(tokens.eq(self.dictionary.eos()), self.start)
         x = self.embed_scale * self.embed_tokens(tokens)
         if positions is not None:
-            x = x + positions
+            x = x + positions.to(x.dtype)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         return self.dropout_module(x)

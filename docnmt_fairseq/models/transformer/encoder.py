@@ -2,7 +2,7 @@
 
 import itertools
 from functools import partial
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence
+from typing import Any, Dict, Iterator, Optional, Sequence
 
 import torch
 from fairseq.data import Dictionary
@@ -60,6 +60,7 @@ class DocumentEncoderLayer(nn.Module):
             self.context_gate = ContextGate(layer.embed_dim, starts_at_identity(cfg))
         # What enters the attention sub-layer is normalised already, and in a post-norm model every layer's states are.
         after_attention = self.placement in ("gated-feed-forward", "gated-output") and self.normalize_before
+        after_attention &= context is not None and not context.asks_attention
         if self.placement == "block" or after_attention:
             self.context_layer_norm = nn.LayerNorm(layer.embed_dim)
 
@@ -71,20 +72,28 @@ class DocumentEncoderLayer(nn.Module):
             layout: the batch.
             embeddings: [N, d] the tokens as they entered the encoder.
         """
-        x = self.sub_layer(x, self.self_attn_layer_norm, lambda y: self.attention(y, layout, embeddings))
+        attended = self.attention(self.enter(x, self.self_attn_layer_norm), layout, embeddings)
+        x = self.leave(x, attended, self.self_attn_layer_norm)
         if self.placement == "block":
             # Pre-norm also in a post-norm model: only so can the block begin as the identity.
             x = x + self.dropout_module(self.enrich(self.context_layer_norm(x), layout, embeddings))
-        y = self.sub_layer(x, self.final_layer_norm, self.feed_forward)
+        y = self.leave(x, self.feed_forward(self.enter(x, self.final_layer_norm)), self.final_layer_norm)
         if self.placement in ("gated-feed-forward", "gated-output"):
             queries = y if self.placement == "gated-output" else x
-            queries = self.context_layer_norm(queries) if self.normalize_before else queries
+            if self.context.asks_attention:
+                queries = attended
+            elif self.normalize_before:
+                queries = self.context_layer_norm(queries)
             y = self.gate(y, queries, layout, embeddings)
         return y
 
-    def sub_layer(self, x: Tensor, norm: nn.Module, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """x + dropout(function(x)), normalised before or after as the model has it."""
-        x = x + self.dropout_module(function(norm(x) if self.normalize_before else x))
+    def enter(self, x: Tensor, norm: nn.Module) -> Tensor:
+        """What goes into a sub-layer: x, normalised where the model does it before."""
+        return norm(x) if self.normalize_before else x
+
+    def leave(self, x: Tensor, y: Tensor, norm: nn.Module) -> Tensor:
+        """x + dropout(y), y what the sub-layer gave, normalised where the model does it behind."""
+        x = x + self.dropout_module(y)
         return x if self.normalize_before else norm(x)
 
     def attention(self, x: Tensor, layout: DocumentLayout, embeddings: Tensor) -> Tensor:
@@ -137,6 +146,7 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
             max_paragraphs=cfg.max_paragraph_positions,
             word_offset=self.padding_idx + 1,
             zero=starts_at_identity(cfg),
+            sinusoids=str(cfg.sinusoids),
         )
         make = partial(source_encoder, cfg, dictionary, (width, width), cfg.dropout, self.build_separate_encoder)
         self.extra_sources = ExtraSources(inputs, make, cfg.seed) if inputs else None

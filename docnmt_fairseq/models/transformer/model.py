@@ -13,10 +13,13 @@ from torch import Tensor
 from docnmt_fairseq import compat
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.sources import OfSentence
+from docnmt_fairseq.ca_layers.embedding import ContextAwareEmbedding
 from docnmt_fairseq.context.base import ContextMechanism
 from docnmt_fairseq.data.extra_sources import LineSource
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.feed_forward import FeedForward
 from docnmt_fairseq.layers.gate import ContextGate
+from docnmt_fairseq.layers.lora import PARAMETERS as LORA
 from docnmt_fairseq.layers.positions import StructuralPositions
 from docnmt_fairseq.models.alternating import alternate_updates
 from docnmt_fairseq.models.base import DocumentModel, NetOutput, completed, embeddings_and_inputs
@@ -31,7 +34,10 @@ from docnmt_fairseq.models.transformer.config import (
 )
 from docnmt_fairseq.models.transformer.decoder import DocumentTransformerDecoder
 from docnmt_fairseq.models.transformer.encoder import DocumentTransformerEncoder
+from docnmt_fairseq.models.transformer.lora import add_updates
 from docnmt_fairseq.multisource.packed import TargetsToSources
+
+UPDATES = "low-rank updates (LoRA)"  # among the parts that a sentence-level model does not have
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +67,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         make_attention = partial(source_attention, cfg, encoder.extra_sources)
         decoder = DocumentTransformerDecoder(fairseq_cfg, cfg, task.target_dictionary, of_target, make_attention)
         model = cls(fairseq_cfg, encoder, decoder)
+        add_updates(model, cfg)
         if cfg.freeze_sentence_model:
             model.freeze_sentence_model()
         alternate_updates(model, cfg)
@@ -115,13 +122,16 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
                 parts["extra sources"] |= keys
             if isinstance(module, CombinedAttention):
                 parts["attentions to all sources"] |= keys
+            if isinstance(module, ContextAwareEmbedding):
+                parts["context-aware embeddings"] |= keys - {f"{name}.weight"}
             if isinstance(module, StructuralPositions):
                 for level in ("sentence", "paragraph"):
                     parts[f"{level} positions"] |= {key for key in keys if key.startswith(f"{name}.{level}.")}
             if name.endswith(".feed_forward") and not isinstance(module, FeedForward) and ".layers." in name:
                 stock = f"{name}.v."  # the usual feed-forward inside
                 parts[f"context-aware feed-forward in the {side}"] |= {k for k in keys if not k.startswith(stock)}
-        return parts
+        updates = {key for key in self.state_dict() if key.endswith(LORA)}
+        return {**{part: keys - updates for part, keys in parts.items()}, UPDATES: updates}
 
     def context_keys(self) -> Set[str]:
         """The state-dict keys of all context parts."""
@@ -131,7 +141,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         """The keys of a sentence-level model: also the token attention of a mechanism that replaces it."""
         replaced = (".self_attn.q_proj.", ".self_attn.k_proj.", ".self_attn.v_proj.", ".self_attn.out_proj.")
         parts = self.context_parts()
-        context, added = set().union(*parts.values()), parts.get("extra sources", set())
+        context, added = set().union(*parts.values()), parts[UPDATES] | parts.get("extra sources", set())
         return {
             key
             for key in self.state_dict()
@@ -142,6 +152,9 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         """Makes a sentence-level checkpoint (fairseq's or ours) loadable: context parts keep their initialisation.
 
         What has some keys of a part but not all is left alone, so that loading it fails by name.
+
+        Raises:
+            InputError: the checkpoint has low-rank updates where the model has none.
         """
         compat.drop_fast_path_weights(state_dict)
         super().upgrade_state_dict_named(state_dict, name)
@@ -150,6 +163,12 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         if f"{positions}.weight" in state_dict:
             state_dict[f"{positions}.word.weight"] = state_dict.pop(f"{positions}.weight")
         own, shared = self.state_dict(), self.sentence_keys()
+        lost = [key for key in state_dict if key.endswith(LORA) and key not in own]
+        if lost:
+            raise InputError(
+                f"the checkpoint has {UPDATES} that this model has no place for, such as {lost[0]}; give --lora-rank, "
+                "--lora-alpha, --lora-on and --lora-side of its training"
+            )
         for key in [key for key in state_dict if key.replace(".feed_forward.fc", ".feed_forward.v.fc") in own]:
             state_dict[key.replace(".feed_forward.fc", ".feed_forward.v.fc")] = state_dict.pop(key)
         for part, keys in self.context_parts().items():

@@ -6,8 +6,12 @@ from typing import Any
 from fairseq.models import register_model_architecture
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.transformer import model  # noqa: F401  (must be registered first)
+from docnmt_fairseq.models.transformer.structure import POSITIONS, structure_of_checkpoint
+from docnmt_fairseq.options import flag_of
 
+PRETRAINED = "pretrained"  # instead of a size: of the model to go on from
 SIZES = {
     # width, feed-forward, heads, layers, dropout: fairseq's transformer_iwslt_de_en, base and big
     "tiny": (64, 128, 4, 2, 0.1),
@@ -33,11 +37,38 @@ def set_size(args: Namespace, size: str) -> None:
     _default(args, decoder_layers=layers, decoder_attention_heads=heads)
 
 
+def set_structure(args: Namespace) -> None:
+    """Sets what the command line leaves open to the structure of the model that ``--finetune-from-model`` names.
+
+    A trained model's configuration has it all already.
+
+    Raises:
+        InputError: there is no such model, or learned positions of other numbers than it has.
+    """
+    path = getattr(args, "finetune_from_model", None)
+    if not path:
+        if getattr(args, "encoder_embed_dim", None) is None:
+            raise InputError(f"--arch …_{PRETRAINED}: needs --finetune-from-model, whose structure it takes")
+        return
+    structure = dict(structure_of_checkpoint(path))
+    learned = structure.get("word_positions") == "learned" or structure.get("decoder_learned_pos")
+    for name in POSITIONS:
+        positions = structure.pop(name, None)
+        if learned and positions and getattr(args, name, positions) != positions:
+            raise InputError(f"{flag_of(name)} {getattr(args, name)}: {path} has learned {positions}; give that number")
+    for name, value in structure.items():
+        if not getattr(args, name, None):  # of switches that are not given argparse says False
+            setattr(args, name, value)
+
+
 def _register(mechanism: str, size: str) -> None:
     infix = "" if mechanism == "none" else f"_{mechanism.replace('-', '_')}"
 
     def preset(args: Namespace) -> None:
-        set_size(args, size)
+        if size == PRETRAINED:
+            set_structure(args)
+        else:
+            set_size(args, size)
         if mechanism == "none":
             _default(args, context_attention=mechanism)
             return
@@ -50,5 +81,5 @@ def _register(mechanism: str, size: str) -> None:
 
 
 for _mechanism in ("none", *CONTEXT_MECHANISMS.names(), *CONTEXT_MECHANISMS.old_names()):
-    for _size in SIZES:
+    for _size in (*SIZES, PRETRAINED):
         _register(_mechanism, _size)

@@ -35,7 +35,11 @@ class SeparateEncoder(SourceEncoder):
         self.embed_tokens = embed_tokens
         self.embed_scale = 1.0 if cfg.no_scale_embedding else width**0.5
         self.embed_positions = StructuralPositions(
-            width, str(cfg.word_positions), max_words=cfg.max_source_positions, word_offset=padding_idx + 1
+            width,
+            str(cfg.word_positions),
+            max_words=cfg.max_source_positions,
+            word_offset=padding_idx + 1,
+            sinusoids=str(cfg.sinusoids),
         )
         self.layernorm_embedding = nn.LayerNorm(width) if cfg.layernorm_embedding else None
         self.dropout = nn.Dropout(cfg.dropout)

@@ -1,0 +1,1 @@
+"""Released pretrained models as models of this package: ``docnmt import``."""

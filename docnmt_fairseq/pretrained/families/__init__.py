@@ -1,0 +1,5 @@
+"""The families of released models, one a file; importing the package registers them."""
+
+from docnmt_fairseq.registry import import_folder
+
+import_folder(__name__, __path__)

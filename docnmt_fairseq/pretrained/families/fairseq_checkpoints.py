@@ -1,0 +1,217 @@
+"""fairseq's own Transformers: checkpoints of ``translation`` and ``translation_multi_simple_epoch``.
+
+WMT14, WMT16 and WMT19 models, M2M-100, NLLB-200 and mBART-50 as fairseq released them, and anything trained with these
+tasks. fairseq's own classes read the parameters, so that what its earlier versions wrote is understood. Dictionaries
+and subword models are found beside the checkpoint. ``translation_multi_simple_epoch`` adds language tokens to
+dictionaries that lack them, in the order of its languages; so does this.
+"""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq.data import Dictionary
+from fairseq.data.multilingual.multilingual_utils import augment_dictionary, get_lang_tok
+from fairseq.models import build_model
+from fairseq.models.transformer import TransformerModelBase
+from omegaconf import OmegaConf
+from torch import Tensor
+
+import docnmt_fairseq
+from docnmt_fairseq.corpus.subwords import CODES, SENTENCEPIECE, load_subword_model
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.transformer.structure import structure_of_transformer
+from docnmt_fairseq.pretrained.released import FAMILIES, Family, Released, Request, TextModels
+from docnmt_fairseq.pretrained.tensors import load_safely
+from docnmt_fairseq.pretrained.vocabulary import SPECIAL, Vocabulary, output_bias
+
+TASKS = ("translation", "translation_multi_simple_epoch", "document_translation")
+MULTILINGUAL = TASKS[1]
+CODE_FILES = ("bpecodes", "bpe.codes", "code", "codes")  # as archives call them
+TOKENIZER_OF_CODES = "moses-escaped"  # of fairseq's released models
+
+
+@FAMILIES.register("fairseq")
+class FairseqCheckpoint(Family):
+    """See the module."""
+
+    help = "fairseq's Transformers: WMT14 to WMT19, M2M-100, NLLB-200, mBART-50, one's own"
+
+    def read(self, request: Request) -> Released:
+        """See :class:`Family`."""
+        docnmt_fairseq.register()
+        path = _checkpoint(request.path)
+        cfg, state = _loaded(path)
+        task: Mapping[str, Any] = cfg.task if OmegaConf.is_config(cfg.task) else vars(cfg.task)  # as old tasks have it
+        name = task.get("_name") or task.get("task")
+        if name not in TASKS:
+            raise InputError(f"{path}: a model of the task {name}; those of {', '.join(TASKS)} can be imported")
+        dictionaries, dictionary_files = _dictionaries(path.parent, request)
+        tokens: Tuple[Optional[str], Optional[str]] = (None, None)
+        languages: List[str] = []
+        if name == MULTILINGUAL:
+            languages = _add_languages(task, dictionaries, state, path)
+            tokens = _language_tokens(request, task, languages)
+        model = _model(cfg, dictionaries, state, path)
+        try:
+            structure = structure_of_transformer(model.cfg)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        vocabularies = (
+            _vocabulary(dictionaries[0], dictionary_files[0]),
+            _vocabulary(dictionaries[1], dictionary_files[1]),
+        )
+        text, text_files = _text(request, path.parent, tokens)
+        parameters = _in_order(model.state_dict(), vocabularies)
+        structure["output_bias"] = "decoder.output_projection.bias" in parameters
+        positions = (int(model.cfg.max_source_positions), int(model.cfg.max_target_positions))
+        files = [path, *dict.fromkeys(dictionary_files), *text_files]
+        return Released("fairseq", structure, parameters, vocabularies, text, positions, files, languages)
+
+
+def _checkpoint(path: Path) -> Path:
+    if path.is_file():
+        return path
+    found = sorted(path.glob("*.pt"))
+    if len(found) != 1:
+        names = f"{len(found)} checkpoints (*.pt)" if found else "no config.json and no checkpoint (*.pt)"
+        raise InputError(f"{path}: holds {names}; give a checkpoint's file, or a folder with one")
+    return found[0]
+
+
+def _loaded(path: Path) -> Tuple[Any, Dict[str, Tensor]]:
+    """Configuration and parameters of a checkpoint."""
+    if not isinstance(load_safely(path), dict):
+        raise InputError(f"{path}: no checkpoint of fairseq")
+    try:
+        state = load_checkpoint_to_cpu(str(path))
+        return state["cfg"], state["model"]
+    except Exception as error:  # whatever a file that is none happens to cause
+        raise InputError(f"{path}: no checkpoint of fairseq ({type(error).__name__}: {error})") from None
+
+
+def _dictionaries(folder: Path, request: Request) -> Tuple[List[Dictionary], List[Path]]:
+    """The dictionaries of source and target, and their files."""
+    names = [code or language for code, language in zip(request.codes, request.languages)]
+    own = [folder / f"dict.{name}.txt" for name in names]
+    if not all(path.is_file() for path in own):
+        joint = sorted(path for path in folder.glob("*dict*.txt") if not path.name.startswith("dict."))
+        joint = joint or ([folder / "dict.txt"] if (folder / "dict.txt").is_file() else [])
+        if len(joint) != 1:
+            raise InputError(f"{folder}: lacks {own[0].name} and {own[1].name}, or one dictionary of both languages")
+        own = [joint[0]] * 2
+    try:
+        return [Dictionary.load(str(path)) for path in own], own
+    except (RuntimeError, ValueError) as error:
+        raise InputError(f"{own[0]}: not a dictionary of fairseq: {error}") from error
+
+
+def _add_languages(
+    task: Mapping[str, Any], dictionaries: List[Dictionary], state: Dict[str, Tensor], path: Path
+) -> List[str]:
+    """Adds the language tokens that dictionaries lack; returns the languages."""
+    if task.get("lang_tok_replacing_bos_eos"):
+        raise InputError(f"{path}: --lang-tok-replacing-bos-eos is not supported")
+    languages = _languages(task, path)
+    style = task.get("lang_tok_style") or "multilingual"
+    for dictionary, side in zip(dictionaries, ("encoder", "decoder")):
+        rows = len(state[f"{side}.embed_tokens.weight"])
+        if len(dictionary) < rows:
+            augment_dictionary(dictionary, languages, style)
+    return languages
+
+
+def _languages(task: Mapping[str, Any], path: Path) -> List[str]:
+    """All languages of the model, in the order of their tokens."""
+    languages, pairs = task.get("langs"), task.get("lang_pairs") or []
+    listed = task.get("lang_dict")
+    if listed and not languages:
+        beside = [file for file in (path.parent / Path(listed).name, Path(listed)) if file.is_file()]
+        if not beside:
+            raise InputError(f"{path.parent}: lacks {Path(listed).name}, the list of the model's languages")
+        languages = [line.strip() for line in beside[0].read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not languages:
+        pairs = pairs.split(",") if isinstance(pairs, str) else pairs
+        languages = sorted({language for pair in pairs for language in pair.split("-")})
+    languages = languages.split(",") if isinstance(languages, str) else languages
+    return list(languages)
+
+
+def _language_tokens(
+    request: Request, task: Mapping[str, Any], languages: List[str]
+) -> Tuple[Optional[str], Optional[str]]:
+    """What source and target sentences begin with."""
+    style = task.get("lang_tok_style") or "multilingual"
+    tokens = {language: get_lang_tok(language, style) for language in languages}
+    of_sides = [request.token(side, tokens) for side in (0, 1)]
+    source = {"src": of_sides[0], "tgt": of_sides[1]}.get(str(task.get("encoder_langtok")))
+    return source, of_sides[1] if task.get("decoder_langtok") else None
+
+
+def _model(cfg: Any, dictionaries: List[Dictionary], state: Dict[str, Tensor], path: Path) -> TransformerModelBase:
+    """fairseq's model with its parameters."""
+    for dictionary, side in zip(dictionaries, ("encoder", "decoder")):
+        rows = len(state.get(f"{side}.embed_tokens.weight", ()))
+        if rows != len(dictionary):
+            raise InputError(
+                f"{path}: has {rows:,} embeddings in the {side}, the dictionary {len(dictionary):,} symbols; they "
+                "do not belong together"
+            )
+    task = SimpleNamespace(source_dictionary=dictionaries[0], target_dictionary=dictionaries[1])
+    try:
+        model = build_model(cfg.model, task, from_checkpoint=True)
+        model.load_state_dict(state, strict=True, model_cfg=cfg.model)
+    except InputError:
+        raise
+    except Exception as error:  # whatever parameters of another model happen to cause
+        raise InputError(f"{path}: its parameters are not those of its configuration: {error}") from None
+    if not isinstance(model, TransformerModelBase) or getattr(model, "classification_heads", None):
+        raise InputError(f"{path}: a model of the class {type(model).__name__}; only Transformers can be imported")
+    if model.cfg.decoder.normalize_before and model.decoder.layer_norm is None:
+        raise InputError(
+            f"{path}: pre-norm without a layer norm after the last layer, as before 2018, is not supported"
+        )
+    return model
+
+
+def _vocabulary(dictionary: Dictionary, path: Path) -> Vocabulary:
+    special = {symbol: number for number, symbol in enumerate(SPECIAL)}
+    return Vocabulary.of_rows(list(dictionary.symbols), special, path)
+
+
+def _in_order(state: Dict[str, Tensor], vocabularies: Tuple[Vocabulary, Vocabulary]) -> Dict[str, Tensor]:
+    """The parameters, with rows for new symbols."""
+    source, target = vocabularies
+    tables = {"encoder.embed_tokens.weight": source, "decoder.embed_tokens.weight": target}
+    tables["decoder.output_projection.weight"] = target
+    made: Dict[int, Tensor] = {}  # tied ones stay one
+    found = {}
+    for name, value in state.items():
+        if name.endswith((".version", "._float_tensor")):
+            continue
+        if name in tables:
+            value = made.setdefault(value.data_ptr(), tables[name].ordered(value))
+        found[name] = value
+    bias = output_bias(target, None)
+    return found if bias is None else {**found, "decoder.output_projection.bias": bias}
+
+
+def _text(request: Request, folder: Path, tokens: Tuple[Optional[str], Optional[str]]) -> Tuple[TextModels, List[Path]]:
+    """The way from text to symbols, and the files that say so."""
+    file = request.subwords or _subwords_beside(folder)
+    if file is None:
+        return TextModels("none", (), request.tokenizer or "none", tokens), []
+    if file.suffix == ".model" or file.suffix == ".spm":
+        load_subword_model(file)
+        return TextModels(SENTENCEPIECE, (file, file), request.tokenizer or "none", tokens), [file]
+    return TextModels(CODES, (file, file), request.tokenizer or TOKENIZER_OF_CODES, tokens), [file]
+
+
+def _subwords_beside(folder: Path) -> Optional[Path]:
+    """The one file beside a checkpoint that looks like a subword model; None: there is none."""
+    found = [folder / name for name in CODE_FILES if (folder / name).is_file()]
+    found += sorted([*folder.glob("*.model"), *folder.glob("*.spm")])
+    if len(found) > 1:
+        raise InputError(f"{folder}: holds several subword models; say which with --subwords")
+    return found[0] if found else None

@@ -1,0 +1,122 @@
+"""Writes a released model as a folder that looks like an output of ``docnmt prepare``, with a checkpoint in it.
+
+So all commands take it as they take any model: ``--path FOLDER/checkpoint.pt --data FOLDER``; ``docnmt prepare --from``
+takes its subwords and dictionaries. The manifest says what the model is and where it came from.
+"""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from docnmt_fairseq import __version__
+from docnmt_fairseq.corpus.binarise import DATA_BIN
+from docnmt_fairseq.corpus.bpe_codes import bpe_encoder
+from docnmt_fairseq.corpus.config import PrepareConfig
+from docnmt_fairseq.corpus.files import atomic_write_bytes, copy_file, partial_path
+from docnmt_fairseq.corpus.language_tokens import write_language_tokens
+from docnmt_fairseq.corpus.prepared import CHECKPOINT, IMPORTED
+from docnmt_fairseq.corpus.reusing import MANIFEST
+from docnmt_fairseq.corpus.steps import sha256
+from docnmt_fairseq.corpus.subwords import CODES, subword_model_name
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.pretrained.checkpoint import save_checkpoint
+from docnmt_fairseq.pretrained.released import Released
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a released model is from.
+
+    Attributes:
+        name: as the user gave it.
+        revision: of the hub, if it is from there.
+        licence: as stated beside it; None: nothing is stated.
+    """
+
+    name: str
+    revision: Optional[str] = None
+    licence: Optional[str] = None
+
+
+def write_imported(
+    released: Released, languages: Tuple[str, str], output: Path, origin: Origin, architecture: str
+) -> Dict[str, Any]:
+    """Writes the folder, which appears when it is complete, and returns its manifest.
+
+    Args:
+        released: the model.
+        languages: source and target, as files are to name them.
+        output: the folder; it must not be there.
+        origin: of the model.
+        architecture: of the checkpoint: ``document_transformer``, or fairseq's own ``transformer``.
+
+    Raises:
+        InputError: the folder is there already, or cannot be written.
+    """
+    if output.exists():
+        raise InputError(f"--output {output}: is there already; remove it, or give another place")
+    partial = partial_path(output)
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        _write_text_models(released, languages, partial)
+        write_language_tokens(partial / DATA_BIN, dict(zip(languages, released.text.language_tokens)))
+        save_checkpoint(released, languages, (output / DATA_BIN).absolute(), partial / CHECKPOINT, architecture)
+        manifest = _manifest(released, languages, partial, origin, architecture)
+        content = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        atomic_write_bytes(partial / MANIFEST, content.encode())
+        partial.rename(output)
+    except OSError as error:
+        raise InputError(f"--output {output}: cannot be written: {error.strerror}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return manifest
+
+
+def _write_text_models(released: Released, languages: Tuple[str, str], folder: Path) -> None:
+    """Subword models and dictionaries."""
+    text = released.text
+    for file, language in zip(text.files, languages):
+        if text.subwords == CODES:
+            bpe_encoder(file)  # refuses a file that is none
+        copy_file(file, folder / "models" / subword_model_name(released.joint, language))
+    for vocabulary, language in zip(released.vocabularies, languages):
+        for place in ("models", DATA_BIN):
+            vocabulary.write(folder / place / f"dict.{language}.txt")
+
+
+def _manifest(
+    released: Released, languages: Tuple[str, str], folder: Path, origin: Origin, architecture: str
+) -> Dict[str, Any]:
+    text = released.text
+    settings = PrepareConfig(
+        *languages,
+        output=folder,
+        tokenizer=text.tokenizer,
+        subwords=text.subwords,
+        vocab_size=len(released.vocabularies[0].symbols),
+        joint=released.joint,
+        source_lang_token=text.language_tokens[0],
+        target_lang_token=text.language_tokens[1],
+    )
+    models: List[Path] = sorted((folder / "models").iterdir())
+    imported: Mapping[str, Any] = {
+        "family": released.family,
+        "from": origin.name,
+        "revision": origin.revision,
+        "licence": origin.licence,
+        "files": {path.name: sha256(path) for path in released.files},
+        "architecture": architecture,
+        "structure": dict(released.options),
+        "positions": list(released.positions),
+        "languages": released.languages,
+    }
+    return {
+        IMPORTED: imported,
+        "counts": {},
+        "inputs": {},
+        "models": {path.name: sha256(path) for path in models},
+        "options": settings.as_options(),
+        "versions": {"docnmt_fairseq": __version__},
+    }

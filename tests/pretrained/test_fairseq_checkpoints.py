@@ -1,0 +1,237 @@
+"""Checkpoints of fairseq's own tasks, imported: they compute and translate as they are, from plain text."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from fairseq.data import Dictionary
+
+from docnmt_fairseq.checkpoints import load_ensemble
+from docnmt_fairseq.cli import main
+from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.translate.translator import DocumentTranslator
+from tests.support import toy
+from tests.support.pretrained import ENGLISH, GERMAN, imported, train_sentencepiece
+from tests.support.toy import TINY
+
+STRUCTURES = {
+    "post-norm": [],
+    "pre-norm, shared": ["--encoder-normalize-before", "--decoder-normalize-before", "--share-all-embeddings"],
+    "learned positions": ["--encoder-learned-pos", "--decoder-learned-pos", "--layernorm-embedding"],
+    "gelu without scale": ["--activation-fn", "gelu", "--no-scale-embedding", "--share-decoder-input-output-embed"],
+}
+TOKENS = {"multilingual": "__{}__", "mbart": "[{}]"}
+
+
+@pytest.fixture(scope="module")
+def binarised(tmp_path_factory):
+    """Makes a data-bin of SentencePiece's pieces, a sentence a line, as translation tasks have it."""
+    from fairseq import options
+    from fairseq_cli import preprocess
+
+    folder = tmp_path_factory.mktemp("fairseq")
+    processor = train_sentencepiece(folder / "spm.model", ENGLISH + GERMAN, 80)
+    for side, lines in (("en", ENGLISH), ("de", GERMAN)):
+        text = "".join(" ".join(processor.encode(line, out_type=str)) + "\n" for line in lines)
+        (folder / f"train.{side}").write_text(text, encoding="utf-8")
+    arguments = ["-s", "en", "-t", "de", "--trainpref", str(folder / "train"), "--testpref", str(folder / "train")]
+    arguments += ["--destdir", str(folder / "bin"), "--joined-dictionary", "--padding-factor", "1"]
+    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    return folder
+
+
+def released(binarised, folder, *options, task="translation", arch="transformer", updates="3"):
+    """Trains with a task of fairseq, and puts what would be released into a folder."""
+    settings = ["--max-update", updates, "--source-lang", "en", "--target-lang", "de"]
+    if task == "translation_multi_simple_epoch":
+        settings = ["--max-update", updates, "--lang-pairs", "en-de", "--sampling-method", "concat"]
+    toy.train(binarised / "bin", folder / "saved", *settings, *options, task=task, arch=arch, tiny=TINY)
+    place = folder / "released"
+    place.mkdir()
+    for name in ("spm.model", "bin/dict.en.txt", "bin/dict.de.txt"):
+        shutil.copy(binarised / name, place)
+    shutil.copy(folder / "saved" / "checkpoint_last.pt", place / "model.pt")
+    return place
+
+
+def logits_of_fairseq(path, data_bin, **overrides):
+    """The model as fairseq itself loads it."""
+    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
+        [str(path)], arg_overrides={"data": str(data_bin)}
+    )
+    return model.eval(), task
+
+
+@pytest.mark.parametrize("options", STRUCTURES.values(), ids=STRUCTURES)
+def test_a_translation_model_computes_what_it_computes_in_fairseq(binarised, tmp_path, options):
+    place = released(binarised, tmp_path, *options)
+    imported(place, tmp_path / "imported")
+    model, task = logits_of_fairseq(place / "model.pt", binarised / "bin")
+    ensemble, codec = (
+        load_ensemble(tmp_path / "imported" / "checkpoint.pt", data=tmp_path / "imported"),
+        codec_of(tmp_path),
+    )
+    for source, target in zip(ENGLISH, GERMAN):
+        ours, theirs = (
+            log_probabilities(one, *tokens(codec, source, target, dictionaries))
+            for one, dictionaries in (
+                (ensemble.model, ensemble.dictionaries),
+                (model, (task.source_dictionary, task.target_dictionary)),
+            )
+        )
+        there = [ensemble.dictionaries[1].index(symbol) for symbol in task.target_dictionary.symbols]
+        torch.testing.assert_close(ours[:, there], theirs, atol=1e-5, rtol=1e-5)
+
+
+def codec_of(folder):
+    return TextCodec.of_output(folder / "imported")
+
+
+def tokens(codec, source, target, dictionaries):
+    return [token_ids(codec.encode(side, [line]), one)[0]
+            for side, (line, one) in enumerate(zip((source, target), dictionaries))]  # fmt: skip
+
+
+@torch.no_grad()
+def log_probabilities(model, source, target):
+    previous = torch.cat([torch.tensor([2]), target[:-1]])[None]
+    return model(source[None], torch.tensor([len(source)]), previous)[0][0].log_softmax(-1)
+
+
+def test_a_filled_dictionary_gives_a_place_to_the_paragraph_mark(binarised, tmp_path):
+    """Released dictionaries are filled up to multiples of eight."""
+    shutil.copytree(binarised, tmp_path / "data")
+    for side in ("en", "de"):
+        dictionary = Dictionary.load(str(binarised / "bin" / f"dict.{side}.txt"))
+        dictionary.add_symbol("madeupword0000")
+        dictionary.save(str(tmp_path / "data" / "bin" / f"dict.{side}.txt"))
+    place = released(tmp_path / "data", tmp_path, "--share-all-embeddings")
+    imported(place, tmp_path / "imported")
+    ensemble = load_ensemble(tmp_path / "imported" / "checkpoint.pt", data=tmp_path / "imported")
+    assert len(ensemble.dictionaries[0]) == len(dictionary)
+    assert ensemble.dictionaries[0].index("<p>") == dictionary.index("madeupword0000")
+    assert ensemble.model.decoder.output_projection.bias is None
+
+
+def test_one_subword_model_may_have_two_dictionaries(binarised, tmp_path):
+    shutil.copytree(binarised, tmp_path / "data")
+    (tmp_path / "data" / "bin" / "dict.de.txt").write_text(
+        "".join(reversed((binarised / "bin" / "dict.de.txt").read_text(encoding="utf-8").splitlines(keepends=True))),
+        encoding="utf-8",
+    )
+    place = released(tmp_path / "data", tmp_path)
+    imported(place, tmp_path / "imported")
+    command = ["prepare", "--from", str(tmp_path / "imported"), "-s", "en", "-t", "de", "--workers", "1"]
+    assert main([*command, "--test", str(binarised / "train"), "--output", str(tmp_path / "prepared")]) == 0
+    for side in ("en", "de"):
+        own, prepared = (tmp_path / name / "data-bin" / f"dict.{side}.txt" for name in ("imported", "prepared"))
+        assert own.read_bytes() == prepared.read_bytes()
+    assert own.read_bytes() != (own.parent / "dict.en.txt").read_bytes()
+
+
+def test_the_same_checkpoint_for_fairseq_alone(tmp_path, binarised):
+    """--architecture transformer needs no plugin, where the dictionary has a place for <p>."""
+    place = released(binarised, tmp_path)
+    with pytest.raises(InputError, match="--output-bias"):
+        imported(place, tmp_path / "none", architecture="transformer")
+    for side in ("en", "de"):
+        path = place / f"dict.{side}.txt"
+        path.write_text(path.read_text(encoding="utf-8") + "<p> 1\n", encoding="utf-8")
+    state = torch.load(place / "model.pt", weights_only=True)
+    for name in ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "decoder.output_projection.weight"):
+        state["model"][name] = torch.cat([state["model"][name], torch.randn(1, 8)])
+    torch.save(state, place / "model.pt")
+    imported(place, tmp_path / "plain", architecture="transformer")
+    model, _ = logits_of_fairseq(tmp_path / "plain" / "checkpoint.pt", tmp_path / "plain" / "data-bin")
+    assert type(model).__module__.startswith("fairseq.models.transformer")
+    imported(place, tmp_path / "ours")
+    ours = load_ensemble(tmp_path / "ours" / "checkpoint.pt", data=tmp_path / "ours").model
+    source, target = torch.tensor([5, 6, 7, 2]), torch.tensor([9, 8, 2])
+    torch.testing.assert_close(
+        log_probabilities(model, source, target), log_probabilities(ours, source, target), atol=1e-5, rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("style", TOKENS)
+def test_a_multilingual_model_translates_as_its_own_task_does(binarised, tmp_path, style):
+    options = ["--langs", "de,en,fr", "--lang-tok-style", style, "--encoder-langtok", "src", "--decoder-langtok"]
+    place = released(
+        binarised, tmp_path, *options, task="translation_multi_simple_epoch", updates="30",
+    )  # fmt: skip
+    imported(place, tmp_path / "imported")
+    output = toy.generate_text(
+        binarised / "bin", place / "model.pt", "--lang-pairs", "en-de", *options, "--source-lang", "en",
+        "--target-lang", "de", "--beam", "3", "--max-len-b", "20",
+        "--required-batch-size-multiple", "1", task="translation_multi_simple_epoch",
+    )  # fmt: skip
+    search = SearchOptions(beam=3, max_len_b=20)
+    checkpoint = tmp_path / "imported" / "checkpoint.pt"
+    translator = DocumentTranslator.from_checkpoint(checkpoint, search=search, cpu=True)
+    lines = translator.translate_lines([ENGLISH])[0]
+    found = toy.parse(output).hypotheses
+    assert len(found) == len(ENGLISH)
+    for number, line in enumerate(lines):
+        assert line.translations[0].text == found[number][0].replace(" ", "").replace("▁", " ").strip()
+    token = TOKENS[style]
+    assert codec_of(tmp_path).encode(0, [ENGLISH[0]])[0].startswith(token.format("en"))
+    assert translator.task.target_dictionary[translator.task.language_tokens[1]] == token.format("de")
+
+
+def test_a_model_with_bpe_codes_takes_and_gives_plain_text(binarised, tmp_path):
+    place = released(binarised, tmp_path)
+    (place / "spm.model").unlink()
+    (place / "bpecodes").write_text("#version: 0.2\nt h\nth e</w>\no n</w>\n@ -\n@- @</w>\n")
+    imported(place, tmp_path / "imported")
+    options = json.loads((tmp_path / "imported" / "manifest.json").read_text())["options"]
+    assert (options["tokenizer"], options["subwords"]) == ("moses-escaped", "codes")
+    codec = codec_of(tmp_path)
+    assert codec.encode(0, ["the mat's on-top"]) == ["the m@@ a@@ t &@@ a@@ p@@ o@@ s@@ ;@@ s on @-@ t@@ o@@ p"]
+    assert codec.decode("the m@@ a@@ t &apos;s on @-@ t@@ o@@ p") == "the mat 's on-top"
+    translator = DocumentTranslator.from_checkpoint(tmp_path / "imported" / "checkpoint.pt", cpu=True)
+    assert all("@@" not in line for line in translator.translate([ENGLISH])[0])
+
+
+def test_what_does_not_belong_together_is_refused(binarised, tmp_path):
+    place = released(binarised, tmp_path)
+    path = place / "dict.en.txt"
+    path.write_text(path.read_text(encoding="utf-8") + "more 1\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"embeddings in the encoder, the dictionary .* do not belong together"):
+        imported(place, tmp_path / "imported")
+    path.unlink()
+    with pytest.raises(InputError, match=r"lacks dict\.en\.txt"):
+        imported(place, tmp_path / "imported")
+    (place / "second.pt").write_bytes(b"x")
+    with pytest.raises(InputError, match="holds 2 checkpoints"):
+        imported(place, tmp_path / "imported")
+
+
+def test_a_model_of_another_task_is_refused(data_bin, tmp_path):
+    toy.train(
+        data_bin, tmp_path, "--max-update", "1", task="concatenated_translation", arch="concatenation_transformer"
+    )
+    with pytest.raises(InputError, match="a model of the task concatenated_translation"):
+        imported(tmp_path / "checkpoint_last.pt", tmp_path / "imported", languages=("src", "tgt"))
+
+
+@pytest.mark.parametrize("options", STRUCTURES.values(), ids=STRUCTURES)
+def test_a_document_model_takes_the_structure_of_a_model_of_fairseq(binarised, tmp_path, options):
+    place = released(binarised, tmp_path, *options, updates="1")
+    command = ["--finetune-from-model", str(place / "model.pt"), "--max-update", "1", "--lr", "0"]
+    trained = toy.train(
+        binarised / "bin", tmp_path / "document", *command, arch="document_transformer_conditional_pretrained", tiny=[]
+    )
+    before, after = toy.state(place / "model.pt"), toy.state(trained)
+    weights = [name for name in before if name.endswith(("proj.weight", "embed_tokens.weight"))]
+    assert len(weights) > 10 and all(torch.equal(before[name], after[name]) for name in weights)
+
+
+def test_a_model_of_another_kind_has_no_such_structure(data_bin, tmp_path):
+    checkpoint = toy.train(data_bin, tmp_path, "--max-update", "1", arch="document_rnn", tiny=toy.TINY_RNN)
+    with pytest.raises(InputError, match="a model of the architecture document_rnn"):
+        toy.build(
+            data_bin, "--finetune-from-model", str(checkpoint), arch="document_transformer_pretrained", tiny=[]
+        )  # fmt: skip

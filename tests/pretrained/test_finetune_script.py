@@ -1,0 +1,34 @@
+"""The recipe goes the whole way on a random model, and where it was when it is run again."""
+
+import importlib.util
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(output):
+    command = ["bash", str(ROOT / "scripts" / "finetune_pretrained.sh"), "--smoke", str(output)]
+    environment = {**os.environ, "DOCNMT_SET_UP": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="needs transformers")
+def test_from_a_random_model_to_scores(tmp_path):
+    told = run(tmp_path)
+    for name in ("sentence", "document"):
+        lines = (tmp_path / name / "test.txt").read_text(encoding="utf-8").splitlines()
+        source = (tmp_path / "corpus" / "test.src").read_text(encoding="utf-8").splitlines()
+        assert len(lines) == len(source)
+        assert "accuracy" in (tmp_path / name / "contrast.txt").read_text(encoding="utf-8")
+    assert "family: marian" in told.stdout
+    scores = (tmp_path / "scores.txt").read_text(encoding="utf-8")
+    assert "sentence" in scores and "document" in scores
+    again = run(tmp_path)
+    assert "document: translated already" in again.stderr and (tmp_path / "scores.txt").read_text() == scores

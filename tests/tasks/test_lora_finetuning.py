@@ -1,0 +1,130 @@
+"""Finetuning with low-rank updates by fairseq's commands, from a sentence-level model to an exported one."""
+
+import pytest
+import torch
+
+from docnmt_fairseq import compat
+from docnmt_fairseq.checkpoints import load_ensemble
+from docnmt_fairseq.export.sentence_level import SentenceTransformer
+from docnmt_fairseq.export.trained import TrainedModel
+from docnmt_fairseq.export.write import export
+from docnmt_fairseq.layers.lora import LoRALinear
+from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.translate.translator import DocumentTranslator
+from tests.support import toy
+from tests.support.decoding import logits
+
+CONTEXT = ["--context-attention", "conditional", "--freeze-sentence-model"]
+LORA = ["--lora-rank", "2", "--lora-on", "q,k,v,out,fc1,fc2", "--lora-dropout", "0.1"]
+LINES = [["a b c", "d", "e e a", "<p>", "b"], ["c d"], ["a", "b", "c", "d", "e", "a b c d e a b"]]
+
+
+@pytest.fixture(scope="module")
+def prepared(data_bin, tmp_path_factory):
+    """Returns the toy data-bin as an output of docnmt prepare."""
+    return toy.as_prepared(data_bin, tmp_path_factory.mktemp("prepared"))
+
+
+@pytest.fixture(scope="module")
+def sentence(prepared, tmp_path_factory):
+    """Returns the checkpoint of a sentence-level model."""
+    folder = tmp_path_factory.mktemp("sentence")
+    return toy.train(prepared / "data-bin", folder, "--context", "none", "--max-update", "8")
+
+
+@pytest.fixture(scope="module")
+def finetuned(prepared, sentence, tmp_path_factory):
+    """Returns the checkpoint of a model that began as that one, trained with updates and validated on the way."""
+    folder, begin = tmp_path_factory.mktemp("finetuned"), ["--finetune-from-model", str(sentence)]
+    more = ["--max-update", "6", "--eval-bleu", "--validate-interval-updates", "2", "--eval-bleu-args", '{"beam": 2}']
+    return toy.train(prepared / "data-bin", folder, *CONTEXT, *LORA, *begin, *more)
+
+
+def held_in(checkpoint):
+    """Returns all that a checkpoint holds."""
+    return torch.load(checkpoint, weights_only=compat.SAFE_LOADER)
+
+
+def translations(data, path, **options):
+    """Returns the translations of everything, with scores."""
+    search = SearchOptions(beam=3, max_len_b=10)
+    made = DocumentTranslator.from_checkpoint(path, data=data, cpu=True, search=search, **options)
+    assert not any(isinstance(module, LoRALinear) for module in made.models[0].modules())
+    return made.translate_lines(LINES)
+
+
+def test_only_context_and_updates_change(prepared, sentence, finetuned):
+    before, after = toy.state(sentence), toy.state(finetuned)
+    for name, value in before.items():
+        torch.testing.assert_close(after[name], value, atol=0, rtol=0, msg=name)
+    updates = [name for name in after if name.endswith(("lora_A", "lora_B"))]
+    assert len(updates) == 2 * 2 * (6 + 10) and not set(updates) & before.keys()
+    assert all(after[name].abs().sum() > 0 for name in updates)
+    adam = held_in(finetuned)["last_optimizer_state"]["state"]
+    moments = sum(state["exp_avg"].numel() for state in adam.values())
+    _, _, model = toy.build(prepared / "data-bin", *CONTEXT, *LORA)
+    assert moments == sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def test_without_freezing_the_weights_with_updates_rest(prepared, sentence, tmp_path):
+    begin = ["--finetune-from-model", str(sentence), "--max-update", "2", "--context", "none"]
+    before = toy.state(sentence)
+    after = toy.state(toy.train(prepared / "data-bin", tmp_path, "--lora-rank", "2", *begin))
+    resting = {name for name, value in before.items() if torch.equal(after[name], value)}
+    expected = {name.replace("lora_A", "weight") for name in after if name.endswith("lora_A")}
+    assert expected <= resting and not {"encoder.layers.0.self_attn.out_proj.weight"} & resting
+
+
+def test_a_training_goes_on_as_if_it_had_not_stopped(prepared, sentence, tmp_path):
+    begin = [*CONTEXT, *LORA, "--finetune-from-model", str(sentence), "--max-update"]
+    whole = toy.train(prepared / "data-bin", tmp_path / "whole", *begin, "6")
+    toy.train(prepared / "data-bin", tmp_path / "parts", *begin, "3")
+    toy.assert_same_state(toy.train(prepared / "data-bin", tmp_path / "parts", *begin, "6"), whole)
+
+
+def test_exported_it_is_an_ordinary_model_with_the_same_outputs(prepared, finetuned, tmp_path):
+    export(str(finetuned), tmp_path / "model.pt", data=prepared)
+    held = held_in(tmp_path / "model.pt")
+    assert not [name for name in held["model"] if "lora" in name]
+    assert held["cfg"]["model"]["lora_rank"] == 0 and not held["cfg"]["model"]["freeze_sentence_model"]
+    _, task, model = toy.build(prepared / "data-bin", *CONTEXT, *LORA)
+    model.load_state_dict(held_in(finetuned)["model"], strict=True)
+    model.set_num_updates(6)
+    exported = load_ensemble(tmp_path / "model.pt", data=prepared).model
+    sample = toy.batch_of(task)
+    torch.testing.assert_close(logits(exported, sample), logits(model, sample), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16", "int8"])
+def test_translations_are_those_of_the_export_and_of_fairseq_generate(prepared, finetuned, tmp_path, precision):
+    export(str(finetuned), tmp_path / "model.pt", data=prepared, precision=precision)
+    assert translations(prepared, tmp_path / "model.pt") == translations(prepared, finetuned, precision=precision)
+    if precision == "float32":
+        own, other = (toy.generate(prepared / "data-bin", one) for one in (finetuned, tmp_path / "model.pt"))
+        assert own.hypotheses == other.hypotheses and own.hypotheses
+
+
+def test_updates_alone_are_exported_too(prepared, sentence, tmp_path):
+    begin = ["--finetune-from-model", str(sentence), "--max-update", "3", "--context", "none"]
+    tuned = toy.train(prepared / "data-bin", tmp_path / "tuned", "--freeze-sentence-model", *LORA, *begin)
+    export(str(tuned), tmp_path / "model.pt", data=prepared)
+    SentenceTransformer.of(TrainedModel.load(str(tuned), prepared), "an engine")  # refuses what it does not know
+    assert translations(prepared, tmp_path / "model.pt") == translations(prepared, tuned)
+
+
+def test_they_train_in_bf16_with_recomputed_activations(prepared, sentence, tmp_path):
+    begin = [*CONTEXT, *LORA, "--finetune-from-model", str(sentence), "--max-update", "3", "--checkpoint-activations"]
+    half = toy.train(prepared / "data-bin", tmp_path / "half", *begin, "--bf16")
+    full = toy.train(prepared / "data-bin", tmp_path / "full", *begin)
+    after = toy.state(half)
+    updates = [value for name, value in after.items() if name.endswith("lora_B")]
+    assert all(value.isfinite().all() and value.abs().sum() > 0 for value in updates)
+    data = prepared / "data-bin"
+    assert toy.validate(data, half) == pytest.approx(toy.validate(data, full), rel=2**-5)
+
+
+def test_a_document_models_structure_is_taken_from_the_checkpoint(prepared, sentence, tmp_path):
+    options = ["--finetune-from-model", str(sentence), "--max-update", "1", *CONTEXT[2:], *LORA]
+    arch = "document_transformer_conditional_pretrained"
+    made = toy.train(prepared / "data-bin", tmp_path, *options, arch=arch, tiny=["--dropout", "0"])
+    assert [name for name in toy.state(made) if name.endswith("lora_A")]
