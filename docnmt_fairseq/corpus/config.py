@@ -1,57 +1,23 @@
 """What ``docnmt prepare`` is asked to do, checked before anything is read."""
 
-import json
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from docnmt_fairseq.corpus import readers
+from docnmt_fairseq.corpus import bpe_codes, readers
 from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.sides import Side, extra_problems, sides_of, split_arguments
-from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS, SubwordOptions
+from docnmt_fairseq.corpus.splits import Split, corpora_of, numbered
+from docnmt_fairseq.corpus.subwords import KINDS, MERGES, NORMALIZATIONS, RELEASED, SubwordOptions
 from docnmt_fairseq.corpus.text import ON_EMPTY
 from docnmt_fairseq.corpus.tokenizers import CHINESE, TOKENIZERS, missing_library
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import flag_of
 
-MANIFEST = "manifest.json"
-AND = "+"  # between the files of corpora that make one split
-
-# What a reused output settles: they belong to its models and dictionaries.
-MODEL_OPTIONS = (
-    "tokenizer",
-    "source_tokenizer",
-    "target_tokenizer",
-    "truecase",
-    "subwords",
-    "vocab_size",
-    "joint",
-    "character_coverage",
-    "normalization",
-    "subword_model",
-    "min_count",
-    "max_words",
-    "seed",
-    "extra",
-    "edits_of",
-)
-
-OLD_NAMES = {"further": "extra"}  # of options, in manifests of version 0.1
+TRAIN, SAMPLE = "train", "sample"
+SAMPLED = 10_000  # documents, of training text in shards
 
 Files = Union[str, Sequence[str]]
-
-
-class Split(NamedTuple):
-    """One part of the data: its fairseq name (``train``, ``valid``, ``test``, ``test1``, ...), format and corpora."""
-
-    name: str
-    format: str
-    corpora: Tuple[Tuple[Path, ...], ...]
-
-    @property
-    def paths(self) -> Tuple[Path, ...]:
-        """All files."""
-        return tuple(path for corpus in self.corpora for path in corpus)
 
 
 @dataclass(frozen=True)
@@ -65,7 +31,10 @@ class PrepareConfig:
     one joint SentencePiece model, or two: source, target. ``reuse`` is an earlier output whose models and dictionaries
     are taken; then no training text is needed. ``extra`` are extra sides of the corpora, see
     :mod:`~docnmt_fairseq.corpus.sides`. ``edits_of`` is the side with machine translations: the target, their
-    post-edits, is then written as edit operations on them.
+    post-edits, is then written as edit operations on them. ``source_lang_token`` and ``target_lang_token`` are what
+    sentences of either side begin with, where the model to be reused wants that; see
+    :mod:`~docnmt_fairseq.corpus.language_tokens`. ``shards`` is how many data-bins the training text is dealt out to,
+    ``sample_documents`` how many of its documents everything is learnt from: all if there is one data-bin.
     """
 
     source_lang: str
@@ -97,6 +66,10 @@ class PrepareConfig:
     reuse: Optional[PathLike] = None
     extra: Sequence[str] = ()
     edits_of: Optional[str] = None
+    source_lang_token: Optional[str] = None
+    target_lang_token: Optional[str] = None
+    shards: int = 1
+    sample_documents: Optional[int] = None
 
     @property
     def sides(self) -> List[Side]:
@@ -114,9 +87,29 @@ class PrepareConfig:
         return self.source_tokenizer or self.tokenizer, self.target_tokenizer or self.tokenizer
 
     @property
+    def language_tokens(self) -> Dict[str, Optional[str]]:
+        """What sentences begin with, by language."""
+        return dict(zip(self.languages, (self.source_lang_token, self.target_lang_token)))
+
+    @property
     def subword_options(self) -> SubwordOptions:
         """The part that trains a subword model."""
         return SubwordOptions(self.subwords, self.vocab_size, self.character_coverage, self.normalization, self.seed)
+
+    @property
+    def sampled(self) -> int:
+        """How many documents of the training text everything is learnt from; 0: all, or nothing is learnt."""
+        given = self.sample_documents or (SAMPLED if self.shards > 1 else 0)
+        return given if self.train and not self.reuse else 0
+
+    @property
+    def learnt_from(self) -> str:
+        """The name of the text that everything is learnt from."""
+        return SAMPLE if self.sampled else TRAIN
+
+    def parts(self, split: str) -> List[str]:
+        """The names of the texts that a split is dealt out to, its own if that is one."""
+        return [f"{split}-{number}" for number in range(self.shards)] if split == TRAIN and self.shards > 1 else [split]
 
     @property
     def reading(self) -> readers.Reading:
@@ -135,15 +128,15 @@ class PrepareConfig:
         Raises:
             InputError: unknown format, wrong number of files, missing file.
         """
-        wanted = [("train", self.train_format, self.train)] if self.train else []
-        wanted += [(_numbered("valid", i), self.valid_format, files) for i, files in enumerate(self.valid)]
-        wanted += [(_numbered("test", i), self.test_format, files) for i, files in enumerate(self.test)]
+        wanted = [(TRAIN, self.train_format, self.train)] if self.train else []
+        wanted += [(numbered("valid", i), self.valid_format, files) for i, files in enumerate(self.valid)]
+        wanted += [(numbered("test", i), self.test_format, files) for i, files in enumerate(self.test)]
         found = []
         for name, own_format, files in wanted:
             arguments = [files] if isinstance(files, str) else [str(file) for file in files]
             chosen = own_format or self.format
             corpora = []
-            for corpus in _corpora(arguments):
+            for corpus in corpora_of(arguments):
                 of_pair, extra = split_arguments(chosen, corpus, self.sides[2:])
                 corpora.append((*readers.resolve(chosen, of_pair, self.reading), *extra))
             found.append(Split(name, chosen, tuple(corpora)))
@@ -174,10 +167,25 @@ class PrepareConfig:
                 (output.exists() and not output.is_dir(), f"--output {output}: is not a folder"),
                 (reuse and output.resolve() == reuse.resolve(), "--reuse and --output must be different folders"),
                 (self.on_empty not in ON_EMPTY, f"--on-empty must be one of {', '.join(ON_EMPTY)}"),
+                (self.shards < 1, "--shards must be at least 1"),
+                (self.shards > 1 and not self.train, "--shards: of --train, which is not given"),
+                (
+                    self.sample_documents is not None and self.sample_documents < 1,
+                    "--sample-documents must be at least 1",
+                ),
+                (self.sample_documents and not self.train, "--sample-documents: of --train, which is not given"),
+                (self.sample_documents and reuse, "--sample-documents: --reuse learns nothing"),
                 *self._reader_problems(),
                 *self._tokenizer_problems(),
                 *self._edits_problems(),
-                (self.subwords not in KINDS, f"--subwords must be one of {', '.join(KINDS)}"),
+                (
+                    self.subwords not in KINDS and not (reuse and self.subwords in RELEASED),
+                    f"--subwords must be one of {', '.join(KINDS)}",
+                ),
+                (
+                    self.subwords == MERGES and not reuse and not models and bool(bpe_codes.missing_library()),
+                    f"--subwords {MERGES}: run pip install '{bpe_codes.missing_library()}'",
+                ),
                 (self.normalization not in NORMALIZATIONS, f"--normalization: one of {', '.join(NORMALIZATIONS)}"),
                 (not counts, "--vocab-size and --workers must be at least 1, --character-coverage in (0, 1]"),
                 (models > 2, "--subword-model takes one joint model, or two: source, target"),
@@ -245,51 +253,3 @@ def config_of(values: Mapping[str, Any]) -> PrepareConfig:
         **{name: value for name, value in values.items() if name in own},
         reader_options={name: value for name, value in values.items() if name in of_readers},
     )
-
-
-def _corpora(arguments: Sequence[str]) -> List[List[str]]:
-    """Returns the arguments of each of the corpora that stand with "+" between them."""
-    corpora: List[List[str]] = [[]]
-    for argument in arguments:
-        if argument == AND:
-            corpora.append([])
-        else:
-            corpora[-1].append(argument)
-    if not all(corpora):
-        raise InputError(f"{' '.join(arguments)}: {AND} stands between corpora, with files before and after it")
-    return corpora
-
-
-def _numbered(name: str, index: int) -> str:
-    return f"{name}{index}" if index else name
-
-
-def with_reused_options(config: PrepareConfig) -> PrepareConfig:
-    """Returns the configuration with all options of ``MODEL_OPTIONS`` as the reused output was made with.
-
-    Raises:
-        InputError: the folder is no finished output, or is of another language pair.
-    """
-    if config.reuse is None:
-        return config
-    options = manifest_options(config.reuse, "--reuse")
-    languages = (options.get("source_lang"), options.get("target_lang"))
-    if languages != config.languages:
-        raise InputError(
-            f"--reuse {config.reuse}: was made for {'-'.join(map(str, languages))}, not {'-'.join(config.languages)}"
-        )
-    settled = {name: options[name] for name in MODEL_OPTIONS if name in options}
-    return replace(config, **settled, subword_model=())
-
-
-def manifest_options(output: PathLike, option: str) -> Dict[str, Any]:
-    """Returns the options that a finished output was made with; ``option`` says in errors where it came from.
-
-    Raises:
-        InputError: the folder is no finished output.
-    """
-    try:
-        options = json.loads((Path(output) / MANIFEST).read_text(encoding="utf-8"))["options"]
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{option} {output}: not a finished output of docnmt prepare (no {MANIFEST})") from error
-    return {OLD_NAMES.get(name, name): value for name, value in options.items()}

@@ -1,8 +1,9 @@
 """fairseq dictionaries: of a SentencePiece model, or counted from text that is already split. ``<p>`` is always in."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Sequence
 
-from docnmt_fairseq.corpus.files import PathLike, partial_path
+from docnmt_fairseq.corpus.files import PathLike, partial_path, read_lines
 from docnmt_fairseq.corpus.subwords import load_subword_model
 from docnmt_fairseq.marks import PARAGRAPH
 
@@ -39,7 +40,6 @@ def dictionary_from_text(
     *,
     min_count: int = 1,
     max_words: int = -1,
-    workers: int = 1,
 ) -> int:
     """Writes the dictionary of delimited files that are already split, and returns its number of symbols.
 
@@ -49,14 +49,17 @@ def dictionary_from_text(
         symbols: extra ones, however rare.
         min_count: rarer words are left out.
         max_words: the most frequent so many stay (special symbols included); -1 for all.
-        workers: processes that count.
     """
     from fairseq.data import Dictionary
-    from fairseq.tokenizer import tokenize_line
 
-    dictionary = Dictionary()
+    # Not by fairseq, which counts word by word, and in processes that it waits for for ever when one is killed.
+    counts: Counter[str] = Counter()
     for text in texts:
-        Dictionary.add_file_to_dictionary(str(text), dictionary, tokenize_line, workers)
+        for line in read_lines(text):
+            counts.update(line.split())
+    dictionary = Dictionary()
+    for word, count in counts.items():
+        dictionary.add_symbol(word, count)
     dictionary.finalize(threshold=min_count, nwords=max_words, padding_factor=1)
     return _save(dictionary, path, symbols)
 

@@ -6,18 +6,21 @@ import shutil
 import zlib
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, Iterator, List, Optional, TextIO, Union, cast
+from typing import BinaryIO, Dict, Iterator, List, Optional, Sequence, TextIO, Union, cast
 from zipfile import BadZipFile
 
+from docnmt_fairseq.corpus.arrow import open_zst
 from docnmt_fairseq.errors import InputError
 
 PathLike = Union[str, Path]
+BUFFERED = 2**24  # characters of many files that are in memory
+OPEN = 64  # of many files that are open
 BYTE_ORDER_MARK = "\ufeff"
 DAMAGED = (OSError, EOFError, zlib.error, BadZipFile)  # what reading a damaged file raises
 
 
 def read_lines(path: PathLike, strip: Optional[str] = None) -> Iterator[str]:
-    """Yields the lines of a UTF-8 file, which may be gzipped (``.gz``).
+    """Yields the lines of a UTF-8 file, which may be packed (``.gz``, ``.zst``).
 
     Only a line feed ends a line, so that line numbers are those of every other tool, whatever the text holds.
 
@@ -48,12 +51,14 @@ def lines_of(stream: BinaryIO, name: PathLike, strip: Optional[str] = None) -> I
 
 
 def open_binary(path: PathLike) -> BinaryIO:
-    """Returns a file opened for reading; one whose name ends in ``.gz`` is unpacked on the way.
+    """Returns a file opened for reading; one whose name ends in ``.gz`` or ``.zst`` is unpacked on the way.
 
     Raises:
-        InputError: it cannot be opened.
+        InputError: it cannot be opened; the library that unpacks it is not installed.
     """
     try:
+        if str(path).endswith(".zst"):
+            return open_zst(path)
         return cast(BinaryIO, gzip.open(path)) if str(path).endswith(".gz") else open(path, "rb")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
@@ -72,14 +77,61 @@ def atomic_files(*paths: PathLike) -> Iterator[List[TextIO]]:
     Raises:
         InputError: a file cannot be written.
     """
+    with _appearing(paths) as partials, ExitStack() as stack:
+        yield [stack.enter_context(open(partial, "w", encoding="utf-8", newline="\n")) for partial in partials]
+
+
+class ManyFiles:
+    """Texts that grow in turn, any number of them: each is opened only when a lot has come together.
+
+    Args:
+        paths: of the files, which are emptied.
+    """
+
+    def __init__(self, paths: Sequence[Path]):
+        self._paths, self._characters = paths, 0
+        self._texts: List[List[str]] = [[] for _ in paths]
+        for path in paths:
+            path.write_bytes(b"")
+
+    def write(self, number: int, text: str) -> None:
+        """Appends to the file of a number."""
+        self._texts[number].append(text)
+        self._characters += len(text)
+        if self._characters >= BUFFERED:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what has come together."""
+        for path, texts in zip(self._paths, self._texts):
+            if texts:
+                with open(path, "a", encoding="utf-8", newline="\n") as stream:
+                    stream.writelines(texts)
+                texts.clear()
+        self._characters = 0
+
+
+@contextmanager
+def many_atomic_files(paths: Sequence[PathLike]) -> Iterator[ManyFiles]:
+    """As :func:`atomic_files`, for more files than a process may have open.
+
+    Raises:
+        InputError: a file cannot be written.
+    """
+    with _appearing(paths) as partials:
+        files = ManyFiles(partials)
+        yield files
+        files.flush()
+
+
+@contextmanager
+def _appearing(paths: Sequence[PathLike]) -> Iterator[List[Path]]:
+    """Gives the paths under which files are written until the block ends."""
     partials = [partial_path(path) for path in paths]
     try:
-        with ExitStack() as stack:
-            streams: List[TextIO] = []
-            for path, partial in zip(paths, partials):
-                Path(path).parent.mkdir(parents=True, exist_ok=True)
-                streams.append(stack.enter_context(open(partial, "w", encoding="utf-8", newline="\n")))
-            yield streams
+        for path in paths:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        yield partials
         for path, partial in zip(paths, partials):
             os.replace(partial, path)
     except OSError as error:
@@ -87,6 +139,34 @@ def atomic_files(*paths: PathLike) -> Iterator[List[TextIO]]:
     finally:
         for partial in partials:
             partial.unlink(missing_ok=True)
+
+
+class FilesByTurns:
+    """Files that are read by turns, any number of them, only some of which are open at a time."""
+
+    def __init__(self) -> None:
+        self._open: Dict[Path, BinaryIO] = {}  # the one that was asked for last is the last
+        self._left_at: Dict[Path, int] = {}
+
+    def __enter__(self) -> "FilesByTurns":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for stream in self._open.values():
+            stream.close()
+
+    def opened(self, path: Path) -> BinaryIO:
+        """A file, where it was left; to be asked for anew whenever another one may have been."""
+        stream = self._open.pop(path, None)
+        if stream is None:
+            if len(self._open) >= OPEN:
+                longest_ago = next(iter(self._open))
+                with self._open.pop(longest_ago) as closed:
+                    self._left_at[longest_ago] = closed.tell()
+            stream = open(path, "rb")  # noqa: SIM115  (closed above, or in the end)
+            stream.seek(self._left_at.get(path, 0))
+        self._open[path] = stream
+        return stream
 
 
 def copy_file(original: PathLike, path: PathLike) -> None:

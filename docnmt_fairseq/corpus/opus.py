@@ -53,7 +53,7 @@ class Archive:
         if not path.is_dir():
             try:
                 self._zip = ZipFile(path)
-            except BadZipFile as error:
+            except (BadZipFile, OSError, ValueError, NotImplementedError) as error:
                 raise InputError(f"{path}: neither a folder nor a zip file of XML documents") from error
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class Archive:
             return None
         try:
             stream = self._zip.open(member)
-        except (BadZipFile, NotImplementedError, RuntimeError) as error:
+        except (BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError) as error:
             raise InputError(f"{self.path}/{member}: cannot be unpacked: {error}") from error
         unpacked = gzip.GzipFile(fileobj=stream) if member.endswith(".gz") else BufferedReader(cast(RawIOBase, stream))
         return f"{self.path}/{member}", cast(BinaryIO, unpacked)

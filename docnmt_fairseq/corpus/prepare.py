@@ -1,21 +1,24 @@
-"""From native corpora to a data-bin that fairseq trains on, in steps that are done once."""
+"""From native corpora to data-bins that fairseq trains on, in steps that are done once."""
 
 import json
 import logging
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, ContextManager, Dict, List, Tuple
 
 from docnmt_fairseq import __version__
-from docnmt_fairseq.corpus.binarise import DATA_BIN, Expected, binarise
-from docnmt_fairseq.corpus.config import MANIFEST, PrepareConfig, with_reused_options
+from docnmt_fairseq.corpus.config import TRAIN, PrepareConfig
 from docnmt_fairseq.corpus.dictionaries import dictionary_from_model, dictionary_from_text
 from docnmt_fairseq.corpus.edits import OPERATIONS
-from docnmt_fairseq.corpus.files import atomic_write_bytes
+from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes
+from docnmt_fairseq.corpus.reusing import MANIFEST, with_reused_options
+from docnmt_fairseq.corpus.shards import DataBins
 from docnmt_fairseq.corpus.stages import Stage, Stages
 from docnmt_fairseq.corpus.steps import Step, Steps, sha256
+from docnmt_fairseq.corpus.subwords import WITH_CODES
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.locks import holding, in_folder
 
 LIBRARIES = ("fairseq-fixed", "fairseq", "sentencepiece", "sacremoses", "jieba", "torch", "numpy", "lxml")
 
@@ -23,9 +26,35 @@ logger = logging.getLogger(__name__)
 
 
 def prepare(config: PrepareConfig) -> Dict[str, Any]:
-    """Makes the data-bin, and all that leads to it, in ``config.output``; returns what its ``manifest.json`` holds.
+    """Makes the data-bins, and all that leads to them, in ``config.output``; returns what its ``manifest.json`` holds.
 
     A step that was finished before, from the same input and options, is skipped. The manifest is written last.
+
+    Raises:
+        InputError: bad options or input, or somebody else at work in the output; nothing half-written is left under a
+            final name.
+    """
+    with alone_in(config.output):
+        bins, inputs = fit(config)
+        for number in range(len(bins.paths)):
+            bins.make(number)
+        return finish(bins, inputs)
+
+
+def alone_in(output: PathLike) -> ContextManager[None]:
+    """Holds an output, which two at once would spoil for each other; :func:`fit` and :func:`finish` are to be in it.
+
+    Raises:
+        InputError: somebody else is at work there.
+    """
+    return holding(in_folder(Path(output).absolute()), f"--output {output}")
+
+
+def fit(config: PrepareConfig) -> Tuple[DataBins, Dict[str, Any]]:
+    """Makes all that data-bins are made of: text, and what is learnt from it.
+
+    Returns:
+        the data-bins, not made yet, and what the files of each split are.
 
     Raises:
         InputError: bad options or input; nothing half-written is left under a final name.
@@ -34,26 +63,31 @@ def prepare(config: PrepareConfig) -> Dict[str, Any]:
     config.check()
     splits = config.splits()
     inputs = {split.name: [_described(path) for path in split.paths] for split in splits}
-    output = _made(Path(config.output).absolute())
-    steps = Steps(output, summary=output / MANIFEST)
-    stages = Stages(config, steps)
-    name, done = (
-        "text",
-        {split.name: stages.read(split, [file["sha256"] for file in inputs[split.name]]) for split in splits},
-    )
-    if any(side.tokenizer != "none" for side in config.sides):
-        name, done = "tokenized", stages.tokenize(name, done)
-    if config.truecase:
-        name, done = "truecased", stages.truecase(name, done)
-    done = stages.split(name, done)
-    if config.edits_of:
-        done = stages.edits("subword", done)
+    output = Path(config.output).absolute()
+    stages = Stages(config, Steps(output, summary=output / MANIFEST))
+    texts = {split.name: stages.read(split, [file["sha256"] for file in inputs[split.name]]) for split in splits}
+    done = {split: step for split, step in texts.items() if config.parts(split) == [split]}
+    if config.sampled:
+        done[config.learnt_from] = stages.sample(texts[TRAIN])
+    done = stages.transform(done)
     dictionaries = _dictionaries(stages, done)
-    _data_bin(stages, done, dictionaries)
-    manifest = _manifest(stages, done, inputs, dictionaries)
-    atomic_write_bytes(
-        output / MANIFEST, (json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
-    )
+    bins = DataBins(stages, _inputs_of_data_bins(stages, texts, done, dictionaries))
+    bins.remove_former()
+    return bins, inputs
+
+
+def finish(bins: DataBins, inputs: Dict[str, Any]) -> Dict[str, Any]:
+    """Writes the manifest of data-bins that are all there, and returns it.
+
+    Args:
+        bins, inputs: as of :func:`fit`.
+
+    Raises:
+        InputError: a data-bin is not there.
+    """
+    manifest = _manifest(bins, inputs)
+    content = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    atomic_write_bytes(bins.stages.output / MANIFEST, content.encode())
     return manifest
 
 
@@ -63,25 +97,13 @@ def _described(path: Path) -> Dict[str, Any]:
     return {"path": str(path), "size": size, "sha256": sha256(path)}
 
 
-def _made(output: Path) -> Path:
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--output {output}: cannot be made: {error.strerror}") from error
-    return output
-
-
-def _dictionary_path(stages: Stages, side: str) -> Path:
-    return stages.output / "models" / f"dict.{side}.txt"
-
-
 def _dictionaries(stages: Stages, done: Stage) -> List[Step]:
     """Writes ``models/dict.SIDE.txt`` of every side; one that several sides share is written for each."""
     config = stages.config
     dictionaries, symbols = [], OPERATIONS if config.edits_of else ()
     for side in config.sides:
-        path = _dictionary_path(stages, side.name)
-        if config.subwords != "none":
+        path = stages.dictionary_path(side.name)
+        if config.subwords not in ("none", *WITH_CODES):
             model = stages.subword_model_path(side.models_of)
             inputs: Dict[str, Any] = {"model": sha256(model)}
             action = partial(dictionary_from_model, model, path, symbols)
@@ -89,50 +111,46 @@ def _dictionaries(stages: Stages, done: Stage) -> List[Step]:
             texts = stages.training_texts("subword", side.models_of)
             limits = {"min_count": config.min_count, "max_words": config.max_words}
             inputs = {
-                "text": done["train"].digest if "train" in done else "",
+                "text": stages.learnt_digest(done),
                 "sides": [text.name for text in texts],
                 **limits,
             }
-            action = partial(dictionary_from_text, texts, path, symbols, workers=config.workers, **limits)
+            action = partial(dictionary_from_text, texts, path, symbols, **limits)
         if symbols:
             inputs["symbols"] = symbols
         dictionaries.append(stages.model(path.name, inputs, action))
     return dictionaries
 
 
-def _data_bin(stages: Stages, done: Stage, dictionaries: List[Step]) -> Step:
+def _inputs_of_data_bins(stages: Stages, texts: Stage, done: Stage, dictionaries: List[Step]) -> List[Dict[str, Any]]:
+    """Returns what each data-bin depends on: the text of its splits, and what makes tokens of its shard."""
     config = stages.config
-    expected = {}
-    for split, step in done.items():
-        lines, documents = stages.lines(split), stages.counts[split].documents
-        # One token ends every item, and every mark between paragraphs is one.
-        marks = stages.counts[split].paragraphs - documents
-        expected[split] = tuple(Expected(lines, documents, tokens + marks + lines) for tokens in step.values["tokens"])
-    inputs = {
-        "splits": {split: step.digest for split, step in done.items()},
-        "dictionaries": [step.digest for step in dictionaries],
-        "joint": config.joint,
-    }
-    names = [side.name for side in config.sides]
-    action = partial(
-        binarise,
-        stages.output,
-        stages.last,
-        names,
-        [_dictionary_path(stages, name) for name in names],
-        expected,
-        joint=config.joint,
-        workers=config.workers,
-    )
-    return stages.steps.run(DATA_BIN, inputs, [stages.output / DATA_BIN], action)
+    common: Dict[str, Any] = {"dictionaries": [step.digest for step in dictionaries]}
+    tokens = {side.name: config.language_tokens.get(side.models_of) for side in config.sides}
+    if any(tokens.values()):
+        common["language_tokens"] = tokens
+    inputs = [{**common, "splits": {}} for _ in range(config.shards)]
+    inputs[0]["splits"] = {split: done[split].digest for split in texts if split in done}
+    if config.shards > 1:
+        for number, of_one in enumerate(inputs):
+            shard = [texts[TRAIN].digest, number, config.shards]
+            of_one.update(shard=shard, folders=stages.inputs, edits_of=config.edits_of)
+    return inputs
 
 
-def _manifest(stages: Stages, done: Stage, inputs: Dict[str, Any], dictionaries: List[Step]) -> Dict[str, Any]:
+def _manifest(bins: DataBins, inputs: Dict[str, Any]) -> Dict[str, Any]:
     """Returns what was made, from what, with which options and versions."""
+    stages = bins.stages
     sides = [side.name for side in stages.config.sides]
+    made = [bins.made(number) for number in range(len(bins.paths))]
+    lacking = [path.name for path, step in zip(bins.paths, made) if step is None]
+    if lacking:
+        raise InputError(f"{stages.output}: {', '.join(lacking)} is not there, or was changed; run again")
     counts = {}
-    for split, step in done.items():
-        text = stages.counts[split]
+    for split, text in stages.counts.items():
+        of_bins = [step.values["tokens"][split] for step in made if step and split in step.values["tokens"]]
+        # One token ends every line, and every mark between paragraphs is one.
+        marks = sum(stages.held[part].lines for part in stages.config.parts(split)) + text.paragraphs - text.documents
         counts[split] = {
             "documents": text.documents,
             "paragraphs": text.paragraphs,
@@ -140,7 +158,7 @@ def _manifest(stages: Stages, done: Stage, inputs: Dict[str, Any], dictionaries:
             "longest_document": text.longest_document,
             "dropped_pairs": text.dropped_pairs,
             "words": dict(zip(sides, text.words)),
-            "subword_tokens": dict(zip(sides, step.values["tokens"])),
+            "subword_tokens": {side: sum(tokens) - marks for side, tokens in zip(sides, zip(*of_bins))},
         }
     models = sorted(path for path in (stages.output / "models").iterdir() if path.is_file())
     return {

@@ -48,12 +48,11 @@ class Steps:
                 put into a folder since (vectors, features) is left alone.
             action: does the work, returns values to remember.
         """
-        stamp = self.folder / ".stamps" / (name.replace("/", ".") + ".json")
-        digest = _digest({"inputs": inputs, "name": name, "docnmt": __version__})
-        known = _read_stamp(stamp)
-        if known.get("digest") == digest and self._holds(known["outputs"], outputs):
+        known = self.known(name, inputs, outputs)
+        if known is not None:
             logger.info(f"{name}: done before, skipped")
-            return Step(digest, known["values"])
+            return known
+        stamp, digest = self.stamp(name), _digest_of(name, inputs)
         self.summary.unlink(missing_ok=True)
         stamp.unlink(missing_ok=True)
         logger.info(f"{name}: running")
@@ -61,6 +60,21 @@ class Steps:
         content = {"digest": digest, "outputs": self._state(outputs), "values": values}
         atomic_write_bytes(stamp, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
         return Step(digest, values)
+
+    def known(self, name: str, inputs: Mapping[str, Any], outputs: Sequence[Path]) -> Optional[Step]:
+        """Returns the step if its stamp says that it was run from the same inputs, and its outputs are as it left them.
+
+        Args:
+            name, inputs, outputs: see :meth:`run`.
+        """
+        known, digest = _read_stamp(self.stamp(name)), _digest_of(name, inputs)
+        if known.get("digest") == digest and self._holds(known["outputs"], outputs):
+            return Step(digest, known["values"])
+        return None
+
+    def stamp(self, name: str) -> Path:
+        """Returns the file that is written when a step is done."""
+        return self.folder / ".stamps" / (name.replace("/", ".") + ".json")
 
     def _holds(self, written: Mapping[str, List[int]], outputs: Sequence[Path]) -> bool:
         """Returns whether everything that was written is still there as it was."""
@@ -81,7 +95,8 @@ class Steps:
         return state
 
 
-def _digest(value: Any) -> str:
+def _digest_of(name: str, inputs: Mapping[str, Any]) -> str:
+    value = {"inputs": inputs, "name": name, "docnmt": __version__}
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Subword models: SentencePiece, trained or reused. Boundary marks never pass through the model."""
+"""Subword models: SentencePiece or BPE codes, trained, reused, or a released model's. Marks never pass through them."""
 
 import io
 import logging
@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Iterator, List, Sequence
 
+from docnmt_fairseq.corpus.bpe_codes import bpe_encoder, learn_codes
 from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes, read_lines
 from docnmt_fairseq.corpus.transform import BatchFunction
 from docnmt_fairseq.errors import InputError
@@ -14,7 +15,11 @@ from docnmt_fairseq.marks import PARAGRAPH, is_mark
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-KINDS = ("unigram", "bpe", "none")
+MERGES = "subword-nmt"
+KINDS = ("unigram", "bpe", MERGES, "none")  # that can be trained
+# What comes with released models: a SentencePiece model of either kind, BPE codes.
+SENTENCEPIECE, CODES = RELEASED = ("sentencepiece", "codes")
+WITH_CODES = (MERGES, CODES)  # whose model is a list of merges
 NORMALIZATIONS = ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity")
 
 TRAINING_THREADS = 8  # fixed: the unigram model depends on it in the last digits, and must not depend on the machine
@@ -26,11 +31,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SubwordOptions:
-    """How a SentencePiece model is trained.
+    """How a subword model is trained; all but kind and size are SentencePiece's.
 
     Attributes:
-        kind: "unigram" or "bpe".
-        vocab_size: number of pieces, <unk>, <s>, </s> and <p> among them.
+        kind: "unigram" or "bpe" of SentencePiece, or "subword-nmt".
+        vocab_size: number of pieces, <unk>, <s>, </s> and <p> among them; of subword-nmt, of merges.
         character_coverage: share of the characters of the text that are to have a piece; the rarest become <unk>.
         normalization: SentencePiece's own normalisation rule.
         seed: of the sample that is taken from large corpora.
@@ -44,11 +49,13 @@ class SubwordOptions:
 
 
 def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: SubwordOptions) -> None:
-    """Writes the SentencePiece model learnt from delimited files; the same input gives the same model.
+    """Writes the model learnt from delimited files; the same input gives the same model.
 
     Raises:
-        InputError: the vocabulary size does not suit the text; says which sizes do.
+        InputError: the vocabulary size does not suit the text; says which sizes do. Or subword-nmt is not installed.
     """
+    if options.kind == MERGES:
+        return learn_codes(_sentences(paths), model, options.vocab_size)
     import sentencepiece
 
     sentencepiece.set_random_generator_seed(options.seed)
@@ -102,6 +109,14 @@ def subword_model_name(joint: bool, language: str) -> str:
     return "subword.model" if joint else f"subword.{language}.model"
 
 
+def check_subword_model(model: PathLike, kind: str) -> None:
+    """Raises :class:`InputError` if a file is no subword model of a kind."""
+    if kind in WITH_CODES:
+        bpe_encoder(model)
+    else:
+        load_subword_model(model)
+
+
 def load_subword_model(model: PathLike) -> "SentencePieceProcessor":
     """Returns the SentencePiece processor of a model file.
 
@@ -116,12 +131,19 @@ def load_subword_model(model: PathLike) -> "SentencePieceProcessor":
         raise InputError(f"{model}: not a SentencePiece model") from error
 
 
-def subword_encoder(model: PathLike, workers: int = 1) -> BatchFunction:
+def subword_encoder(model: PathLike, workers: int = 1, kind: str = KINDS[0]) -> BatchFunction:
     """Returns the function from sentences to their pieces with spaces between.
 
+    Args:
+        model: a SentencePiece model, or BPE codes.
+        workers: threads.
+        kind: of ``KINDS`` or ``RELEASED``.
+
     Raises:
-        InputError: the file is not a SentencePiece model.
+        InputError: the file is not of that kind.
     """
+    if kind in WITH_CODES:
+        return bpe_encoder(model)
     processor = load_subword_model(model)
 
     def encode(sentences: Sequence[str]) -> List[str]:

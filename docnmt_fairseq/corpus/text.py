@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Iterable, Iterator, List, Tuple
 
 from docnmt_fairseq.corpus.document import Document
-from docnmt_fairseq.marks import PARAGRAPH, is_mark
+from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
 
 ON_EMPTY = ("error", "drop")
 
@@ -24,9 +24,12 @@ def normalise(text: str) -> str:
 
     The result is empty if nothing that can be seen is left.
     """
-    text = " ".join(text.split())  # first: a tab is white space and a control character
-    text = unicodedata.normalize("NFC", INVISIBLE.sub("", text))
-    return " ".join(text.split()) if text.strip(NOTHING) else ""
+    if not text.isprintable() or "  " in text:  # else there is nothing to remove within it, as nearly always
+        text = " ".join(text.split())  # first: a tab is white space and a control character
+        text = " ".join(INVISIBLE.sub("", text).split())
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    return text.strip(" ") if text.strip(NOTHING) else ""
 
 
 @dataclass
@@ -77,7 +80,7 @@ def _normalise_document(document: Document, on_empty: str, counts: TextCounts) -
         sentences: List[Tuple[str, ...]] = []
         for s, raw in enumerate(paragraph):
             texts = tuple(map(normalise, raw))
-            if any(map(is_mark, texts)):
+            if DOCUMENT in texts or PARAGRAPH in texts:
                 _refuse_mark(document, p, s, texts)
                 if on_empty != "drop":
                     side = texts.index("")

@@ -4,12 +4,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from docnmt_fairseq.corpus.config import manifest_options
+from docnmt_fairseq.corpus.bpe_codes import JOINER
+from docnmt_fairseq.corpus.language_tokens import beginning_with
 from docnmt_fairseq.corpus.prepared import is_prepared
-from docnmt_fairseq.corpus.subwords import subword_encoder, subword_model_name
+from docnmt_fairseq.corpus.reusing import manifest_options
+from docnmt_fairseq.corpus.subwords import WITH_CODES, subword_encoder, subword_model_name
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.corpus.tokenizers import detokenizer, tokenizer
-from docnmt_fairseq.corpus.transform import BatchFunction, SentenceFunction, transform_lines
+from docnmt_fairseq.corpus.tokenizers import SentenceFunction, detokenizer, tokenizer
+from docnmt_fairseq.corpus.transform import BatchFunction, transform_lines
 from docnmt_fairseq.corpus.truecasing import detruecaser, has_case, truecaser, truecaser_name
 from docnmt_fairseq.errors import InputError
 
@@ -86,7 +88,8 @@ class TextCodec:
         from fairseq.data.data_utils import post_process
 
         joins, to_text = joins_of(self.options), decoder(self.options)
-        return lambda tokens: to_text(post_process(tokens, joins).strip())
+        begin = f"{self.options.get('target_lang_token') or ''} "
+        return lambda tokens: to_text(post_process(tokens.removeprefix(begin), joins).strip())
 
 
 def token_ids(lines: Sequence[str], dictionary: "Dictionary") -> "List[Tensor]":
@@ -102,7 +105,9 @@ def tokenizers_of(options: Mapping[str, Any]) -> Tuple[str, str]:
 
 def joins_of(options: Mapping[str, Any]) -> Optional[str]:
     """How fairseq joins the subwords, None if there are none."""
-    return "sentencepiece" if options["subwords"] != "none" else None
+    if options["subwords"] in WITH_CODES:
+        return f"{JOINER} "
+    return None if options["subwords"] == "none" else "sentencepiece"
 
 
 def plain_text(language: str, tokenizer: str, truecased: bool) -> Callable[[str], str]:
@@ -138,8 +143,10 @@ def encoder(folder: Path, options: Mapping[str, Any], side: int) -> BatchFunctio
     if options["truecase"] and has_case(kind):
         steps.append(_of_each(truecaser(folder / "models" / truecaser_name(language))))
     if options["subwords"] != "none":
-        steps.append(subword_encoder(folder / "models" / subword_model_name(options["joint"], language)))
-    return partial(_one_after_another, steps)
+        model = folder / "models" / subword_model_name(options["joint"], language)
+        steps.append(subword_encoder(model, kind=options["subwords"]))
+    token = options.get(("source_lang_token", "target_lang_token")[side])
+    return beginning_with(token, partial(_one_after_another, steps))
 
 
 def decoder(options: Mapping[str, Any]) -> SentenceFunction:

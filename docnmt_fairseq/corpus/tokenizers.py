@@ -1,4 +1,8 @@
-"""Tokenisation and its reverse: Moses through sacremoses, Chinese words through Jieba."""
+"""Tokenisation and its reverse: Moses through sacremoses, Chinese words through Jieba.
+
+``moses-escaped`` is Moses as fairseq's released models have it: hyphens between letters are tokens (``@-@``), and
+characters that Moses' file formats reserve are escaped (``&apos;``).
+"""
 
 import importlib.util
 import logging
@@ -56,6 +60,20 @@ def _moses_reverse(language: str) -> SentenceFunction:
     return lambda text: moses.detokenize(text.split(), return_str=True, unescape=False)
 
 
+def _moses_escaped(language: str) -> SentenceFunction:
+    from sacremoses import MosesTokenizer
+
+    moses = MosesTokenizer(lang=language)
+    return lambda text: moses.tokenize(text, aggressive_dash_splits=True, return_str=True, escape=True)
+
+
+def _moses_escaped_reverse(language: str) -> SentenceFunction:
+    from sacremoses import MosesDetokenizer
+
+    moses = MosesDetokenizer(lang=language)
+    return lambda text: moses.detokenize(text.split(), return_str=True, unescape=True)
+
+
 def _jieba(language: str) -> SentenceFunction:
     """Returns Jieba's accurate mode with its own dictionary and its model for unknown words."""
     if missing_library("jieba"):
@@ -80,6 +98,7 @@ def _jieba_reverse(language: str) -> SentenceFunction:
 _BOTH_WAYS: Dict[str, Tuple[Callable[[str], SentenceFunction], Callable[[str], SentenceFunction]]] = {
     "none": (_unchanged, _unchanged),
     "moses": (_moses, _moses_reverse),
+    "moses-escaped": (_moses_escaped, _moses_escaped_reverse),
     "jieba": (_jieba, _jieba_reverse),
 }
 TOKENIZERS = tuple(_BOTH_WAYS)

@@ -130,6 +130,10 @@ class ConcatenationDataset(LanguagePairDataset):
             self.tgt_sizes = self.tgt.sizes
             self.sizes = np.stack([self.src_sizes, self.tgt_sizes], axis=1)
 
+    def decoded_sentences(self) -> np.ndarray:
+        """How many sentences every window translates, [items]: the last one."""
+        return np.ones(len(self), dtype=np.int64)
+
     def __getitem__(self, number: int) -> Dict[str, Any]:
         item = int(self.index.items[self.src.first + number])
         return {**super().__getitem__(int(number)), "id": item - self.carried}

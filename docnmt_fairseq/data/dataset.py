@@ -13,9 +13,10 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.data.batching import pack_batches
 from docnmt_fairseq.data.extra_sources import LineSource, lengths_of
-from docnmt_fairseq.data.index import DocumentIndex, Lines
+from docnmt_fairseq.data.index import DocumentIndex, Lines, name_of
 from docnmt_fairseq.data.pieces import cut, running_total
 from docnmt_fairseq.data.similar import within_piece
+from docnmt_fairseq.data.training_sentences import TrainingSentences, drawn_piece, drawn_rows
 
 Sample = Dict[str, Any]  # a piece
 
@@ -36,6 +37,8 @@ class DocumentDataset(FairseqDataset):
         extra: datasets of the same items, texts or features of the sentences; None for an extra source that the
             document holds.
         similar: [items, K] how many sentences back the most similar ones stand, see ``data/similar.py``.
+        training_sentences: draws sentences for each, which a batch then holds as documents of their own, behind its
+            documents; limits of tokens do not count them.
 
     Attributes:
         plans: those that the model will ask a batch's layout for; they are made where batches are collated.
@@ -58,6 +61,7 @@ class DocumentDataset(FairseqDataset):
         name: str = "corpus",
         extra: Sequence[Optional[Lines]] = (),
         similar: Optional[np.ndarray] = None,
+        training_sentences: Optional[TrainingSentences] = None,
     ):
         self.src, self.tgt = source, target  # the names that fairseq-generate asks for
         self.index = index
@@ -68,6 +72,7 @@ class DocumentDataset(FairseqDataset):
         self.seed = seed
         self.name = name
         self.similar = similar
+        self.training_sentences = training_sentences
         self.plans: Sequence[PlanKey[Any]] = ()
         self.epoch = 1
         self.source_sizes = sentence_sizes(source, index)
@@ -75,7 +80,9 @@ class DocumentDataset(FairseqDataset):
         self.extra_sources = extra
         self.extra_sizes = [sentence_sizes(lines, index) for lines in extra if lines is not None]
         longer = self.source_sizes if self.target_sizes is None else np.maximum(self.source_sizes, self.target_sizes)
-        self.pieces = cut(index.documents, longer, max_sentences, max_tokens, *overlap)
+        # Where pieces begin is the source's affair: a reference must not change what a model sees.
+        weights = self.source_sizes
+        self.pieces = cut(index.documents, longer, max_sentences, max_tokens, *overlap, weights=weights)
         self.skipped = np.zeros(0, dtype=np.int64)  # sentences that are too long for the model, ascending
         self.sizes = self._costs().max(axis=1)
 
@@ -103,11 +110,15 @@ class DocumentDataset(FairseqDataset):
             rows = rows[~np.isin(rows, self.skipped)]
         document = int(pieces.document[number])
         decoded = (rows >= start) & (rows < end)
+        source = [self.src[int(item)] for item in index.items[rows]]
+        training_sentences = None if hidden else self.training_sentences
+        epoch = self.epoch if self.shuffle else 0  # drawn anew in training only
         return {
             "hidden": hidden,
             "ids": index.items[rows[decoded]].astype(np.int64),
             "decoded": decoded,
-            "source": [self.src[int(item)] for item in index.items[rows]],
+            "source": source,
+            "drawn": [training_sentences.drawn(tokens, epoch) for tokens in source] if training_sentences else [],
             "target": None if self.tgt is None else [self.tgt[int(item)] for item in index.items[rows[decoded]]],
             "extra": [
                 None if lines is None else [lines[int(item)] for item in index.items[rows[decoded]]]
@@ -128,6 +139,10 @@ class DocumentDataset(FairseqDataset):
         samples = [sample for sample in samples if len(sample["ids"])]
         if not samples:
             return {}
+        drawn = None
+        if self.training_sentences is not None:
+            drawn = drawn_rows([(len(sample["source"]), sample["drawn"]) for sample in samples])
+            samples = [*samples, drawn_piece(samples)]
         source = [tokens for sample in samples for tokens in sample["source"]]
         decoded = np.concatenate([sample["decoded"] for sample in samples])
         opens = np.concatenate([sample["sentence_position"] == 0 for sample in samples])[decoded]
@@ -135,7 +150,7 @@ class DocumentDataset(FairseqDataset):
         if samples[0]["target"] is not None:
             targets = [tokens for sample in samples for tokens in sample["target"]]
         lines = self._lines(samples)
-        layout = self._layout(samples, source, decoded, targets, lines).with_plans(self.plans)
+        layout = self._layout(samples, source, decoded, targets, lines, drawn).with_plans(self.plans)
         if get_worker_info() is not None:  # one piece of memory is handed over faster than a hundred
             layout = layout.gathered()
         src_tokens = layout.decoded_tokens.pad(torch.cat([source[row] for row in np.flatnonzero(decoded)]), self.pad)
@@ -173,6 +188,7 @@ class DocumentDataset(FairseqDataset):
         decoded: np.ndarray,
         targets: Optional[List[Tensor]],
         lines: List[Optional[LineSource]],
+        drawn: Optional[np.ndarray],
     ) -> DocumentLayout:
         """The layout; a piece without context falls into documents of one sentence."""
         documents, sentence, paragraph = [], [], []
@@ -193,6 +209,8 @@ class DocumentDataset(FairseqDataset):
             torch.cat(context) if context else None,
             lengths_of(lines),
             similar=None if self.similar is None else np.concatenate([sample["similar"] for sample in samples]),
+            epoch=self.epoch if self.shuffle else 0,
+            drawn=drawn,
         )
 
     def _targets(self, targets: List[Tensor], rows: Ragged) -> Tuple[Tensor, Tensor]:
@@ -272,5 +290,8 @@ class DocumentDataset(FairseqDataset):
 
 
 def sentence_sizes(dataset: Lines, index: DocumentIndex) -> np.ndarray:
-    """The tokens of every sentence, a copy: fairseq's sizes are a view that dies with its dataset."""
+    """The tokens of every sentence, kept with the index, or a copy: fairseq's are a view that dies with its dataset."""
+    kept = index.sizes.get(name_of(dataset))
+    if kept is not None:
+        return kept
     return np.asarray(dataset.sizes)[index.items].astype(np.int32, copy=False)

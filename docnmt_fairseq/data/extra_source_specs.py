@@ -8,7 +8,8 @@ from docnmt_fairseq.errors import InputError
 
 NONE = "none"
 OPTION = "--extra-sources"
-FORMS = "previous[:N], next[:N], random[:N], similar[:N], text:SUFFIX, features:NAME"
+FORMS = "previous[:N], next[:N], random[:N], random-each-epoch[:N], similar[:N], training-set[:N]"
+FORMS += ", text:SUFFIX, features:NAME"
 
 
 @dataclass(frozen=True)

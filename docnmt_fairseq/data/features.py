@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from docnmt_fairseq.arrays import UNREADABLE
 from docnmt_fairseq.data.index import Marks
 from docnmt_fairseq.errors import InputError
 
@@ -33,7 +34,7 @@ class FeatureFile:
         self.path = path
         try:
             shape, dtype, offsets = self.values.shape, self.values.dtype, self.offsets
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except UNREADABLE as error:
             raise InputError(f"{path}: not a file of features ({error})") from error
         expected = "[total, d]" if offsets is not None else "[lines, d] or [lines, n, d]"
         if len(shape) not in ((2,) if offsets is not None else (2, 3)) or shape[-1] == 0:

@@ -1,13 +1,15 @@
 """Where documents and paragraphs begin in a data-bin: vectorised over sizes, a few bytes a sentence."""
 
 import logging
-from dataclasses import dataclass
-from typing import List, Optional, Protocol, Sequence, Tuple
+from dataclasses import dataclass, field
+from typing import List, Mapping, Optional, Protocol, Sequence
 
 import numpy as np
 from torch import Tensor
 
 from docnmt_fairseq.errors import InputError
+
+MOST_LINES = np.iinfo(np.int32).max  # of a corpus: lines are numbered in four bytes
 
 logger = logging.getLogger(__name__)
 
@@ -85,11 +87,13 @@ class DocumentIndex:
         items: [S] item number (line) of every sentence.
         documents: [D + 1] first sentence of every document, and S.
         paragraphs: [P] first sentence of every paragraph, those that open a document included.
+        sizes: [S] of sentences, as far as they are known, by the files that they are of, see :func:`name_of`.
     """
 
     items: np.ndarray
     documents: np.ndarray
     paragraphs: np.ndarray
+    sizes: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -105,8 +109,13 @@ class DocumentIndex:
             strict: refuse a ``<p>`` that ends nothing; else it means nothing.
 
         Raises:
-            InputError: a ``<p>`` that ends nothing, or no sentence at all.
+            InputError: a ``<p>`` that ends nothing, no sentence at all, or too many lines.
         """
+        if len(marks.document_end) > MOST_LINES:
+            raise InputError(
+                f"{name}: {len(marks.document_end):,} lines, more than the {MOST_LINES:,} that one data-bin may have; "
+                "divide it by docnmt prepare --shards, and train on data-bin:data-bin-1:..."
+            )
         items = np.flatnonzero(~(marks.document_end | marks.paragraph_end)).astype(np.int32)
         if not len(items):
             raise InputError(f"{name}: no sentences")
@@ -151,21 +160,15 @@ def _check_paragraphs(marks: Marks, ends: np.ndarray, name: str) -> None:
         raise InputError(f"{name}: line {line}: <p> ends a paragraph, but no sentence stands before it")
 
 
-def read_index(
-    source: Lines, target: Optional[Lines], symbols: Tuple[Optional[int], Optional[int]], name: str, unmarked: str
-) -> DocumentIndex:
-    """The index of a parallel corpus after checking that both sides have the same marks.
+def files_of(dataset: Lines) -> List[str]:
+    """The files that a dataset is read from, without their endings: one, of a combined one several, of others none."""
+    paths = [getattr(part, "_path", None) for part in getattr(dataset, "datasets", [dataset])]
+    return [path for path in paths if isinstance(path, str)] if all(paths) else []
 
-    Args:
-        source, target: fairseq datasets; no target in translation.
-        symbols: the number of ``<p>`` in either dictionary.
-        name: of the corpus, for messages.
-        unmarked: see :meth:`DocumentIndex.build`.
-    """
-    marks = Marks.read(source, symbols[0])
-    if target is not None:
-        check_parallel(marks, Marks.read(target, symbols[1]), name)
-    return DocumentIndex.build(marks, name, unmarked, part_starts(source))
+
+def name_of(dataset: Lines) -> str:
+    """What tells a dataset of files from those of others."""
+    return "+".join(files_of(dataset))
 
 
 def part_starts(dataset: Lines) -> List[int]:

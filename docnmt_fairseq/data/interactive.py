@@ -10,6 +10,7 @@ from torch import Tensor
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
 from docnmt_fairseq.data.index import DocumentIndex, Marks
+from docnmt_fairseq.data.training_sentences import TrainingSentences
 from docnmt_fairseq.errors import InputError
 
 History = List[List[Tensor]]  # of the translations of a document: of each sentence [m_t, w] a model
@@ -129,6 +130,7 @@ class OpenDocument:
         pad, eos: numbers of the padding and the end-of-sentence symbol.
         paragraph_symbol: number of ``<p>``, None if the dictionary lacks it.
         similar: finds the sentences that those of some lines are most like, see :class:`DocumentDataset`.
+        training_sentences: what draws sentences for each, None if no model wants them.
     """
 
     def __init__(
@@ -137,9 +139,10 @@ class OpenDocument:
         eos: int,
         paragraph_symbol: Optional[int],
         similar: Callable[[LinesInMemory, DocumentIndex], Optional[np.ndarray]] = lambda lines, index: None,
+        training_sentences: Callable[[], Optional[TrainingSentences]] = lambda: None,
     ):
         self.pad, self.eos, self.paragraph_symbol = pad, eos, paragraph_symbol
-        self.similar = similar
+        self.similar, self.training_sentences = similar, training_sentences
         self.lines: List[Tensor] = []  # of the open document, marks included
         self.before = (0, 0)  # its sentences and paragraphs that are no longer among the lines
         self.batches: Deque[OpenBatch] = deque()
@@ -176,7 +179,7 @@ class OpenDocument:
             batches=self.batches, carried=len(self.lines), before=self.before,
             history=self.history[-carried:] if carried else [],
             stays_open=context and any(not self._is_paragraph(line) for line in still_open),
-            similar=self.similar(together, index),
+            similar=self.similar(together, index), training_sentences=self.training_sentences(),
         )  # fmt: skip
         self.lines = still_open
         if ends:

@@ -1,6 +1,7 @@
 """Consecutive pieces of documents that are too long for one batch."""
 
 from dataclasses import dataclass
+from typing import Optional
 
 import numpy as np
 
@@ -33,12 +34,18 @@ def running_total(sizes: np.ndarray) -> np.ndarray:
 
 
 def cut(
-    documents: np.ndarray, tokens: np.ndarray, max_sentences: int, max_tokens: int, before: int = 0, after: int = 0
+    documents: np.ndarray,
+    tokens: np.ndarray,
+    max_sentences: int,
+    max_tokens: int,
+    before: int = 0,
+    after: int = 0,
+    weights: Optional[np.ndarray] = None,
 ) -> Pieces:
     """The pieces of all documents; no sentence is in two pieces, none is left out.
 
-    A long document is cut into the fewest pieces that keep to the limits, of about the same number of sentences. One
-    sentence longer than ``max_tokens`` is a piece by itself.
+    A long document is cut into the fewest pieces that keep to the limits, of about the same weight or number of
+    sentences. One sentence longer than ``max_tokens`` is a piece by itself.
 
     Args:
         documents: [D + 1] first sentence of every document, and their total.
@@ -46,8 +53,10 @@ def cut(
         max_sentences: of a piece; 0: no limit.
         max_tokens: of a piece; 0: no limit.
         before, after: sentences of the same document that are encoded besides, as context.
+        weights: [S] of which pieces of a document have about the same; None: ``tokens``.
     """
     total = running_total(tokens)
+    even = total if weights is None else running_total(weights)
     lengths = np.diff(documents)
     cost = total[documents[1:]] - total[documents[:-1]]
     long = np.zeros(len(lengths), dtype=bool)
@@ -57,7 +66,7 @@ def cut(
         long |= cost > max_tokens
     starts = [documents[:-1][~long]]
     for number in np.flatnonzero(long):  # few: whole documents fit
-        starts.append(_cut_one(documents[number], documents[number + 1], total, max_sentences, max_tokens))
+        starts.append(_cut_one(documents[number], documents[number + 1], total, even, max_sentences, max_tokens))
     start = np.sort(np.concatenate(starts).astype(np.int64))
     end = np.append(start[1:], documents[-1])
     document = np.searchsorted(documents, start, side="right") - 1
@@ -66,14 +75,16 @@ def cut(
     return Pieces(document, start, end, context_start, context_end)
 
 
-def _cut_one(first: int, last: int, total: np.ndarray, max_sentences: int, max_tokens: int) -> np.ndarray:
+def _cut_one(
+    first: int, last: int, total: np.ndarray, even: np.ndarray, max_sentences: int, max_tokens: int
+) -> np.ndarray:
     """The first sentences of the pieces of one document: the fewest, then as even as the limits allow."""
     greedy = [first]
     while greedy[-1] < last:
         greedy.append(_furthest(greedy[-1], last, total, max_sentences, max_tokens))
     pieces = len(greedy) - 1
     share = np.arange(1, pieces) / pieces
-    for measure in (total[first : last + 1] - total[first], np.arange(last - first + 1)):  # even tokens, or sentences
+    for measure in (even[first : last + 1] - even[first], np.arange(last - first + 1)):  # even weights, or sentences
         inner = first + np.searchsorted(measure, share * measure[-1])
         starts = np.concatenate([[first], inner, [last]])
         furthest = [_furthest(start, last, total, max_sentences, max_tokens) for start in starts[:-1]]

@@ -10,6 +10,7 @@ from typing import Tuple
 
 import numpy as np
 
+from docnmt_fairseq.arrays import UNREADABLE
 from docnmt_fairseq.data.index import Lines
 from docnmt_fairseq.errors import InputError
 
@@ -62,7 +63,7 @@ def _read(path: Path, lines: int, needed: int, command: str) -> np.ndarray:
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise InputError(f"the model's context is similar sentences, but there is no {path}; run {command}") from None
-    except (OSError, ValueError, EOFError) as error:
+    except UNREADABLE as error:
         raise InputError(f"{path}: damaged: {error}; make it anew with {command}") from error
     if table.ndim != 2 or table.dtype != np.int16 or len(table) != lines:
         found = f"{table.dtype} {list(table.shape)}"

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from docnmt_fairseq.corpus import binarise
-from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
+from docnmt_fairseq.corpus.config import PrepareConfig
+from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 
@@ -32,14 +32,6 @@ def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
     write_corpus(folder)
     return folder, prepare(config(folder, joint=False, tokenizer="moses", truecase=True))
-
-
-@pytest.fixture
-def no_preprocess(monkeypatch):
-    """Stands in for fairseq-preprocess where a test is about everything before it."""
-    monkeypatch.setattr(
-        "docnmt_fairseq.corpus.prepare.binarise", lambda folder, *_, **__: (folder / "data-bin").mkdir()
-    )
 
 
 def test_the_task_reads_what_prepare_wrote(finished):
@@ -70,11 +62,11 @@ def test_models_are_those_of_the_named_side(finished):
 
 def test_a_second_run_does_nothing(finished, monkeypatch):
     folder, manifest = finished
-    monkeypatch.setattr(binarise.subprocess, "run", None)
+    monkeypatch.setattr("docnmt_fairseq.corpus.shards.binarise", None)
     assert prepare(config(folder, joint=False, tokenizer="moses", truecase=True)) == manifest
 
 
-def test_reuse_brings_the_sides_along(finished, tmp_path, no_preprocess):
+def test_reuse_brings_the_sides_along(finished, tmp_path):
     folder, first = finished
     write_corpus(tmp_path)
     test = [str(tmp_path / "test")]
@@ -84,7 +76,7 @@ def test_reuse_brings_the_sides_along(finished, tmp_path, no_preprocess):
 
 
 @pytest.mark.parametrize("subwords", ["bpe", "none"])
-def test_joint_models_serve_sides_like_either(tmp_path, no_preprocess, subwords):
+def test_joint_models_serve_sides_like_either(tmp_path, subwords):
     write_corpus(tmp_path)
     options = {"subwords": subwords, "extra": ("mt", "gloss=like-target")}
     models = prepare(config(tmp_path, **options))["models"]
@@ -103,7 +95,7 @@ def test_marks_on_other_lines_are_refused_by_file_and_line(tmp_path):
         prepare(config(tmp_path))
 
 
-def test_empty_sides_are_dropped_with_their_sentence(tmp_path, no_preprocess):
+def test_empty_sides_are_dropped_with_their_sentence(tmp_path):
     write_corpus(tmp_path)
     (tmp_path / "train.mt").write_text(SOURCE.replace("it was big .", ""))
     counts = prepare(config(tmp_path, on_empty="drop"))["counts"]["train"]

@@ -1,13 +1,16 @@
-"""End to end; fairseq-preprocess takes seconds a run, so that most tests share one output."""
+"""End to end, from corpora to a data-bin."""
 
 import json
 import shutil
 from pathlib import Path
 
 import pytest
+from fairseq.data import Dictionary
 
 from docnmt_fairseq.corpus import binarise
-from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
+from docnmt_fairseq.corpus.config import PrepareConfig
+from docnmt_fairseq.corpus.prepare import prepare
+from docnmt_fairseq.corpus.shares import Held
 from docnmt_fairseq.errors import InputError
 
 TRAIN = "the cat sat .\nIt was big .\n<p>\nwe saw the cat .\n\nthe dog saw us .\n\n\nso the dog sat .\n"
@@ -39,16 +42,15 @@ def finished(tmp_path_factory):
 
 
 @pytest.fixture
-def fake_preprocess(monkeypatch):
-    """Stands in for fairseq-preprocess where a test is about everything before it; counts its runs."""
+def runs(monkeypatch):
+    """What data-bins were made of."""
     runs = []
 
-    def fake(folder, stage, languages, dictionaries, expected, *, joint, workers):
-        runs.append((expected, joint))
-        (folder / "data-bin").mkdir(exist_ok=True)
-        (folder / "data-bin" / "dict.en.txt").write_text(str(len(runs)))
+    def counted(target, dictionaries, splits, tokens):
+        runs.append({name: text.held for name, text in splits.items()})
+        return binarise.binarise(target, dictionaries, splits, tokens)
 
-    monkeypatch.setattr("docnmt_fairseq.corpus.prepare.binarise", fake)
+    monkeypatch.setattr("docnmt_fairseq.corpus.shards.binarise", counted)
     return runs
 
 
@@ -64,8 +66,6 @@ def sizes(prefix):
 
 
 def test_data_bin_holds_every_line(finished):
-    from fairseq.data import Dictionary
-
     folder, manifest = finished
     out = folder / "out"
     for language in ("en", "de"):
@@ -109,7 +109,7 @@ def test_manifest(finished):
 
 def test_second_run_does_nothing(finished, monkeypatch):
     folder, manifest = finished
-    monkeypatch.setattr(binarise.subprocess, "run", None)
+    monkeypatch.setattr("docnmt_fairseq.corpus.shards.binarise", None)
     before = times(folder / "out")
     before.pop(str(folder / "out" / "manifest.json"))
     assert prepare(config(folder, tokenizer="moses", truecase=True, workers=1)) == manifest
@@ -118,7 +118,7 @@ def test_second_run_does_nothing(finished, monkeypatch):
     assert after == before
 
 
-def test_reuse_for_a_new_test_set(finished, tmp_path, fake_preprocess):
+def test_reuse_for_a_new_test_set(finished, tmp_path, runs):
     folder, first = finished
     write_corpus(tmp_path)
     test = [[str(tmp_path / "wmt.xml")]]
@@ -128,8 +128,7 @@ def test_reuse_for_a_new_test_set(finished, tmp_path, fake_preprocess):
     assert manifest["models"] == first["models"]
     assert (tmp_path / "out" / "truecased" / "test.en").read_text() == "the cat .\n<p>\nit sat .\n\n"
     assert list(manifest["counts"]) == ["test"]
-    ((expected, joint),) = fake_preprocess
-    assert joint and expected["test"][0].items == 4 and expected["test"][0].documents == 1
+    assert runs == [{"test": Held(lines=4, documents=1)}]
 
 
 def test_reuse_of_another_pair_or_of_nothing(finished, tmp_path):
@@ -141,7 +140,7 @@ def test_reuse_of_another_pair_or_of_nothing(finished, tmp_path):
         prepare(PrepareConfig("en", "de", tmp_path / "out", test=test, reuse=tmp_path))
 
 
-def test_changed_option_redoes_that_step_and_the_later_ones(tmp_path, fake_preprocess):
+def test_changed_option_redoes_that_step_and_the_later_ones(tmp_path, runs):
     write_corpus(tmp_path)
     prepare(config(tmp_path))
     before = times(tmp_path / "out")
@@ -152,10 +151,10 @@ def test_changed_option_redoes_that_step_and_the_later_ones(tmp_path, fake_prepr
         if before[path] != time
     }
     assert changed == {"models", "subword", "data-bin", ".stamps", "manifest.json"}
-    assert len(fake_preprocess) == 2
+    assert len(runs) == 2
 
 
-def test_changed_input_redoes(tmp_path, fake_preprocess):
+def test_changed_input_redoes(tmp_path, runs):
     write_corpus(tmp_path)
     prepare(config(tmp_path))
     before = times(tmp_path / "out")
@@ -163,11 +162,11 @@ def test_changed_input_redoes(tmp_path, fake_preprocess):
     prepare(config(tmp_path))
     changed = {path for path, time in times(tmp_path / "out").items() if before[path] != time}
     assert str(tmp_path / "out" / "subword" / "test.en") in changed
-    assert not [path for path in changed if "train" in path or "models" in path]
-    assert len(fake_preprocess) == 2
+    assert not [path for path in changed if "subword/train" in path or "models" in path]
+    assert len(runs) == 2
 
 
-def test_killed_run_goes_on(tmp_path, fake_preprocess):
+def test_killed_run_goes_on(tmp_path, runs):
     write_corpus(tmp_path)
     manifest = prepare(config(tmp_path))
     out = tmp_path / "out"
@@ -193,7 +192,7 @@ def test_bad_input_leaves_no_finished_file(tmp_path):
         prepare(config(tmp_path))
 
 
-def test_empty_sides_are_dropped_and_counted(tmp_path, fake_preprocess):
+def test_empty_sides_are_dropped_and_counted(tmp_path, runs):
     write_corpus(tmp_path)
     (tmp_path / "test.de").write_text((tmp_path / "test.de").read_text().replace("IT SAT .", ""))
     with pytest.raises(InputError, match=r"test\.de:4: "):
@@ -202,7 +201,7 @@ def test_empty_sides_are_dropped_and_counted(tmp_path, fake_preprocess):
     assert (counts["dropped_pairs"], counts["sentences"], counts["documents"]) == (1, 3, 2)
 
 
-def test_text_that_is_already_split(tmp_path, fake_preprocess):
+def test_text_that_is_already_split(tmp_path, runs):
     write_corpus(tmp_path)
     prepare(config(tmp_path, subwords="none", joint=False))
     out = tmp_path / "out"
@@ -211,7 +210,7 @@ def test_text_that_is_already_split(tmp_path, fake_preprocess):
     assert "cat" in words["en"] and "cat" not in words["de"] and "<p>" in words["en"] and "<p>" in words["de"]
 
 
-def test_given_subword_models(finished, tmp_path, fake_preprocess):
+def test_given_subword_models(finished, tmp_path, runs):
     folder, first = finished
     write_corpus(tmp_path)
     model = folder / "out" / "models" / "subword.model"
@@ -229,7 +228,7 @@ def test_given_subword_models(finished, tmp_path, fake_preprocess):
         ({"train": None}, "--train is needed"),
         ({"tokenizer": "mose"}, "--tokenizer must be one of none, moses"),
         ({"on_empty": "skip"}, "--on-empty must be one of error, drop"),
-        ({"subwords": "wordpiece"}, "--subwords must be one of unigram, bpe, none"),
+        ({"subwords": "wordpiece"}, "--subwords must be one of unigram, bpe, subword-nmt, none"),
         ({"workers": 0}, "--workers"),
         ({"subword_model": ["a", "b"]}, "--subword-model: one file for joint"),
         ({"format": "sgm"}, "--format sgm"),
@@ -247,20 +246,16 @@ def test_bad_options(tmp_path, options, message):
 
 def test_output_that_cannot_be_made(tmp_path):
     write_corpus(tmp_path)
-    with pytest.raises(InputError, match=r"--output .*cannot be made"):
+    with pytest.raises(InputError, match=r"--output .*cannot be written"):
         prepare(config(tmp_path, output=tmp_path / "train.en" / "out"))
 
 
-def test_failing_or_losing_preprocess_is_noticed(finished, tmp_path, monkeypatch):
+def test_text_that_changed_meanwhile_is_noticed(finished, tmp_path):
     folder, _ = finished
-    out = folder / "out"
-    wanted = binarise.Expected(9, 3, 10**6)
-    with pytest.raises(InputError, match=r"test\.en-de\.en: fairseq-preprocess wrote .* but the text holds"):
-        binarise._check(out / "data-bin" / "test.en-de.en", wanted)
-    shutil.copytree(out / "models", tmp_path / "models")
-    dictionaries = (tmp_path / "models" / "dict.en.txt", tmp_path / "models" / "dict.de.txt")
-    with pytest.raises(InputError, match=r"fairseq-preprocess failed .*subword/test"):
-        binarise.binarise(
-            tmp_path, "subword", ("en", "de"), dictionaries, {"test": (wanted, wanted)}, joint=True, workers=1
-        )
-    assert not (tmp_path / "data-bin").exists()
+    paths = {side: folder / "out" / "models" / f"dict.{side}.txt" for side in ("en", "de")}
+    dictionaries = {side: Dictionary.load(str(path)) for side, path in paths.items()}
+    files = [folder / "out" / "subword" / f"test.{side}" for side in ("en", "de")]
+    text = binarise.SplitItems(Held(7, 3), lambda: binarise.items_of_files(files, list(dictionaries.values())))
+    with pytest.raises(InputError, match=r"test\.en-de\.en: the text has 7 lines in 2 documents, but had 7 lines in 3"):
+        binarise.binarise(tmp_path / "data-bin", dictionaries, {"test": text}, {})
+    assert not list(tmp_path.iterdir())

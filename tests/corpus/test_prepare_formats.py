@@ -1,11 +1,11 @@
-"""``prepare`` from native formats; one real run of fairseq-preprocess, as for a recipe of Chinese-English talks."""
+"""``prepare`` from native formats, as for a recipe of Chinese-English talks."""
 
 import importlib.util
 
 import pytest
 
-from docnmt_fairseq.corpus import binarise
-from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
+from docnmt_fairseq.corpus.config import PrepareConfig
+from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.errors import InputError
 from tests.support.reading import write
 
@@ -52,21 +52,11 @@ def test_chinese_english_talks(tmp_path, monkeypatch):
     assert {"subword.zh.model", "subword.en.model"} <= manifest["models"].keys()
     assert (out / "data-bin" / "test.zh-en.zh.bin").stat().st_size > 0
 
-    monkeypatch.setattr(binarise.subprocess, "run", None)
+    monkeypatch.setattr("docnmt_fairseq.corpus.shards.binarise", None)
     assert prepare(config) == manifest
 
 
-@pytest.fixture
-def no_preprocess(monkeypatch):
-    """Leaves fairseq-preprocess out."""
-
-    def fake(folder, *args, **kwargs):
-        (folder / "data-bin").mkdir(exist_ok=True)
-
-    monkeypatch.setattr("docnmt_fairseq.corpus.prepare.binarise", fake)
-
-
-def test_films_in_a_folder_are_inputs(tmp_path, no_preprocess):
+def test_films_in_a_folder_are_inputs(tmp_path):
     group = '<linkGrp fromDoc="de/1.xml.gz" toDoc="en/1.xml.gz"><link xtargets="1;1" /></linkGrp>'
     alignment = write(tmp_path, "de-en.xml", f"<cesAlign>{group}</cesAlign>")
     for language in ("de", "en"):
@@ -83,7 +73,7 @@ def test_films_in_a_folder_are_inputs(tmp_path, no_preprocess):
     assert [one["sha256"] == two["sha256"] for one, two in zip(first, second)] == [True, False, True]
 
 
-def test_table_with_its_columns(tmp_path, no_preprocess):
+def test_table_with_its_columns(tmp_path):
     table = write(tmp_path, "t.tsv", "id\tde\ten\na\tA\ta\na\t\tb\nc\tC\tc\n")
     given = {"train": [str(table)], "format": "tsv", "subwords": "none"}
     given["reader_options"] = {"columns": ("en", "de", "id"), "header": True}
@@ -98,7 +88,7 @@ def test_table_with_its_columns(tmp_path, no_preprocess):
     "options, message",
     [
         ({"tokenizer": "jieba"}, "--target-tokenizer jieba: splits Chinese, not en"),
-        ({"source_tokenizer": "mose"}, "--tokenizer must be one of none, moses, jieba"),
+        ({"source_tokenizer": "mose"}, "--tokenizer must be one of none, moses, moses-escaped, jieba"),
         ({"train": ["a", "+"]}, r"a \+: \+ stands between corpora"),
     ],
 )

@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -59,6 +60,19 @@ def test_half_finished_or_touched_step_is_redone(made, harm):
     assert action.runs == 2 and action.path.read_text() == "made"
     assert json.loads(stamp.read_text())["values"] == {"runs": 2}
     assert not (folder / "summary").exists()
+
+
+@pytest.mark.parametrize("year", [1971, 2100])
+def test_no_date_makes_an_edited_output_count_as_made(made, year):
+    action, run, folder = made
+    date = (year - 1970) * 31_556_952 * 10**9
+    action.path.write_text("edit")  # as long as what was made
+    os.utime(action.path, ns=(date, date))
+    run({"a": 1})
+    assert action.runs == 2 and action.path.read_text() == "made"
+    os.utime(folder / ".stamps" / "part.one.json", ns=(date, date))  # the stamp's own date says nothing
+    run({"a": 1})
+    assert action.runs == 2
 
 
 def test_failing_step_leaves_no_stamp(made):

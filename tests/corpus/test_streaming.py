@@ -1,5 +1,6 @@
 """A reader holds one document (of OPUS XML, one pair of films), and gives it before it has read on."""
 
+import json
 import re
 import tracemalloc
 from pathlib import Path
@@ -10,9 +11,10 @@ from docnmt_fairseq.corpus import readers, xml
 from docnmt_fairseq.corpus.opus import Archive
 from docnmt_fairseq.corpus.readers import Reading
 from docnmt_fairseq.errors import InputError
-from tests.support.reading import EN_DE, write
+from tests.support.reading import write
 
 SENTENCES = 50  # a document
+BY_DOCUMENT = Reading("en", "de", options={"document_prop": "document"})
 
 
 def lines(documents, head="", tail="", sentence="sentence {s} of document {d}\n"):
@@ -48,6 +50,25 @@ def wmt_xml(folder, documents):
     return [write(folder, "x.xml", f"<dataset>\n{content}</dataset>\n")]
 
 
+def jsonl(folder, documents):
+    sentences = [f"sentence {s}" for s in range(SENTENCES)]
+    rows = [{"en": [f"{one} of {d}" for one in sentences], "de": sentences} for d in range(documents)]
+    return [write(folder, "x.jsonl", "".join(json.dumps(row) + "\n" for row in rows))]
+
+
+def parquet(folder, documents):
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    rows = [json.loads(line) for line in jsonl(folder, documents)[0].read_text().splitlines()]
+    pyarrow.write_table(pytest.importorskip("pyarrow").Table.from_pylist(rows), folder / "x.parquet", row_group_size=16)
+    return [folder / "x.parquet"]
+
+
+def tmx(folder, documents):
+    variants = "".join(f'<tuv xml:lang="{lang}"><seg>sentence {{s}}</seg></tuv>' for lang in ("en", "de"))
+    units = lines(documents, sentence=f'<tu><prop type="document">{{d}}</prop>{variants}</tu>\n')
+    return [write(folder, "x.tmx", f"<tmx><body>{units}</body></tmx>\n")]
+
+
 # A small corpus of every format.
 MAKE = {
     "delimited": lambda folder, n: two_files(folder, lines(n, tail="\n")),
@@ -60,7 +81,10 @@ MAKE = {
         write(folder, "x.ids", lines(n, sentence="en/{d}.xml.gz\tde/{d}.xml.gz\t{s}\t{s}\n")),
     ],
     "opus-xml": opus_xml,
+    "jsonl": jsonl,
+    "parquet": parquet,
     "ted-xml": ted_xml,
+    "tmx": tmx,
     "wmt-ape": lambda folder, n: two_files(folder, lines(n)),
     "wmt-xml": wmt_xml,
 }
@@ -74,10 +98,10 @@ def make(name, folder, documents):
 
 def peak(folder, name, documents):
     folder.mkdir()
-    paths = readers.resolve(name, make(name, folder, documents), EN_DE)
+    paths = readers.resolve(name, make(name, folder, documents), BY_DOCUMENT)
     tracemalloc.start()
     try:
-        found = readers.read(name, paths, EN_DE)
+        found = readers.read(name, paths, BY_DOCUMENT)
         assert sum(map(len, found)) == documents * SENTENCES
         return tracemalloc.get_traced_memory()[1]
     finally:
@@ -88,9 +112,13 @@ def peak(folder, name, documents):
 def test_documents_come_before_the_rest_is_read(tmp_path, name):
     files = [Path(path) for path in make(name, tmp_path, 40)]
     text = next(path for path in files if path.is_file())
-    text.write_bytes(text.read_bytes() + b"\xff\n")  # neither UTF-8 nor XML
-    paths = readers.resolve(name, list(map(str, files)), EN_DE)
-    documents = readers.read(name, paths, EN_DE)
+    content = text.read_bytes()
+    if name == "parquet":  # says at its end what is where
+        text.write_bytes(content.replace(b"of 39", b"\xff\xff\xff39"))
+    else:
+        text.write_bytes(content + b"\xff\n")  # neither UTF-8 nor XML
+    paths = readers.resolve(name, list(map(str, files)), BY_DOCUMENT)
+    documents = readers.read(name, paths, BY_DOCUMENT)
     assert len(next(documents)) == (1 if name == "wmt-ape" else SENTENCES)
     with pytest.raises(InputError, match=f"^{re.escape(str(text))}"):
         list(documents)

@@ -71,7 +71,7 @@ def test_dictionary_from_a_foreign_model(tmp_path, text):
 
 def test_dictionary_from_text(tmp_path, text):
     (tmp_path / "train.de").write_text("die Katze\n\n")
-    assert dictionary_from_text([text], tmp_path / "dict", workers=2) == 4 + 10 + 1
+    assert dictionary_from_text([text], tmp_path / "dict") == 4 + 10 + 1
     assert (tmp_path / "dict").read_text().startswith("the 16\n")
     assert dictionary_from_text([text, tmp_path / "train.de"], tmp_path / "dict") == 4 + 12 + 1
     dictionary_from_text([tmp_path / "train.de"], tmp_path / "dict", min_count=2)

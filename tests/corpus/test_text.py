@@ -71,7 +71,7 @@ def test_transform_keeps_marks_and_order(tmp_path, monkeypatch):
     (tmp_path / "in").write_text("\n".join(lines) + "\n")
     for workers in (1, 2):
         with in_processes(upper, workers) as function:
-            assert transform_file(tmp_path / "in", tmp_path / "out", function) == 24
+            transform_file(tmp_path / "in", tmp_path / "out", function)
         assert (tmp_path / "out").read_text() == "\n".join(x if x == "<p>" else x.upper() for x in lines) + "\n"
 
 

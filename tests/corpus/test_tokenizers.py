@@ -77,3 +77,14 @@ def test_truecaser_model_that_is_none(tmp_path):
 
 def test_detruecaser():
     assert detruecaser()('the dog . " it ran ! ( so what') == 'The dog . " It ran ! ( So what'
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr"])
+def test_escaped_moses_is_that_of_fairseqs_released_models(language):
+    from fairseq.data.encoders.moses_tokenizer import MosesTokenizer, MosesTokenizerConfig
+
+    theirs = MosesTokenizer(MosesTokenizerConfig(source_lang=language, target_lang=language))
+    for text in ('A well-known "word" & it\'s [here] <there> | now.', "C'est-à-dire: l'été, n'est-ce pas?"):
+        tokens = tokenizer("moses-escaped", language)(text)
+        assert tokens == theirs.encode(text) and ("&apos;" in tokens or "&quot;" in tokens) and "@-@" in tokens
+        assert detokenizer("moses-escaped", language)(tokens) == theirs.decode(tokens)

@@ -47,6 +47,23 @@ def test_overlap_is_encoded_not_decoded(data_bin):
     assert layout.decoded.tolist() == [1, 2] and len(layout.context_tokens) == 2 + 2
 
 
+def test_a_layout_knows_the_epoch_of_a_training_and_of_nothing_else(data_bin):
+    for split, expected in (("train", 3), ("test", 0)):
+        dataset = dataset_of(data_bin, split=split)
+        dataset.set_epoch(3)
+        assert dataset.collater([dataset[0]])["net_input"]["layout"].epoch == expected
+
+
+@pytest.mark.parametrize("most", [2, 3, 4])
+def test_references_do_not_move_the_pieces(data_bin, most):
+    _, task, _ = toy.build(data_bin, "--max-document-sentences", str(most))
+    task.load_dataset("test")
+    dataset = task.dataset("test")
+    dataset_alone = task.documents_in_memory([dataset.src[line] for line in range(len(dataset.src))])
+    assert dataset.target_sizes is not None and dataset_alone.target_sizes is None
+    assert dataset_alone.pieces.start.tolist() == dataset.pieces.start.tolist()
+
+
 def test_hidden_context_makes_documents_of_one_sentence(data_bin):
     dataset = dataset_of(data_bin, "--context", "none", "--max-document-sentences", "2", "--context-overlap", "1")
     layout = dataset.collater([dataset[0], dataset[1]])["net_input"]["layout"]

@@ -6,7 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docnmt_fairseq.data.index import DocumentIndex, Marks, check_parallel, first_tokens, part_starts, read_index
+from docnmt_fairseq.data.index import DocumentIndex, Marks, check_parallel, first_tokens, part_starts
+from docnmt_fairseq.data.kept_index import read_index
 from docnmt_fairseq.errors import InputError
 
 EOS, P = 2, 4
@@ -104,6 +105,13 @@ def test_a_document_a_line_only_if_asked_for(caplog):
     assert len(index_of(["a", "b", "c"], unmarked="line")) == 3
     assert len(index_of(["a", "b", "", "c"], unmarked="line")) == 2
     assert not caplog.text
+
+
+def test_more_lines_than_there_are_numbers_are_refused(monkeypatch):
+    monkeypatch.setattr("docnmt_fairseq.data.index.MOST_LINES", 3)
+    assert len(index_of(["a", "b", ""])) == 1
+    with pytest.raises(InputError, match=r"corpus: 4 lines, more than the 3 .* --shards"):
+        index_of(["a", "b", "", "c"])
 
 
 def test_first_tokens_are_read_from_the_memory_map(data_bin):

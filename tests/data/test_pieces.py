@@ -40,6 +40,13 @@ def test_long_documents_are_cut_evenly():
     assert (pieces.end - pieces.start).tolist() == [5, 4]
 
 
+def test_pieces_are_even_in_weights_within_the_limits():
+    documents, tokens = flatten([[1] * 12])
+    weights = np.array([1] * 6 + [5] * 6)
+    assert cut(documents, tokens, 9, 0, weights=weights).start.tolist() == [0, 9]  # 21 and 15 of 36
+    assert cut(documents, tokens, 8, 0, weights=weights).start.tolist() == [0, 6]  # 9 would be too many
+
+
 def test_token_limits_leave_no_small_rest():
     documents, tokens = flatten([[33] * 127])
     pieces = cut(documents, tokens, 128, 4096)

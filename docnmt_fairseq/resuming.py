@@ -1,0 +1,87 @@
+"""Trainings that go on: where they were in the data, also with another number of processes.
+
+fairseq's checkpoints say how many batches each process has had of an epoch. With another number of processes that is
+another place, and data would be trained on twice, or never. Here they also say how many all had together; those that
+are left are shared out among the processes that there are now.
+"""
+
+import math
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from fairseq.data import iterators
+
+BATCHES, PROCESSES = "batches_in_epoch", "processes"  # in the state of an iterator
+
+
+class Place(NamedTuple):
+    """Where in an epoch its present processes began.
+
+    Attributes:
+        batches: that others have had.
+        steps: that these count as if they had had them.
+        processes: that began the epoch; --grouped-shuffling orders batches for their number.
+    """
+
+    batches: int
+    steps: int
+    processes: int
+
+
+class ResumableBatchIterator(iterators.EpochBatchIterator):
+    """fairseq's iterator over the batches of epochs, whose state fits any number of processes."""
+
+    begun = Place(0, 0, 1)  # set before it is asked for
+    num_shards: int
+    shard_id: int
+
+    def state_dict(self) -> Dict[str, Any]:
+        """fairseq's, with the number of batches that all processes have had, and of those that began it."""
+        state: Dict[str, Any] = super().state_dict()
+        steps = state["iterations_in_epoch"]
+        batches = self.begun.batches + (steps - self.begun.steps) * self.num_shards if steps else 0
+        return {**state, BATCHES: batches, PROCESSES: self.begun.processes}
+
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        """Goes on where other processes were; the state of an older checkpoint is of as many as there are now."""
+        steps = state_dict.get("iterations_in_epoch", 0)
+        batches = int(state_dict.get(BATCHES, steps * self.num_shards))
+        processes = int(state_dict.get(PROCESSES, self.num_shards))
+        place = Place(batches, math.ceil(batches / self.num_shards), processes)
+        self.begun = place
+        super().load_state_dict({**state_dict, "iterations_in_epoch": place.steps})
+
+    def _get_iterator_for_epoch(
+        self, epoch: int, shuffle: bool, fix_batches_to_gpus: bool = False, offset: int = 0
+    ) -> Optional[iterators.CountingIterator]:
+        if not offset:
+            self.begun = Place(0, 0, self.num_shards)  # a whole epoch
+        return super()._get_iterator_for_epoch(epoch, shuffle, fix_batches_to_gpus, offset)
+
+    def ordered_batches(self, epoch: int, fix_batches_to_gpus: bool, shuffle: bool) -> List[List[int]]:
+        """The batches of this process, with nothing in the place of those that were had before."""
+        place = self.begun
+        same = place.processes == self.num_shards and place.batches == place.steps * self.num_shards
+        if same or self._supports_prefetch:
+            return super().ordered_batches(epoch, fix_batches_to_gpus, shuffle)
+        left = self._order_of(place.processes, epoch, shuffle)[place.batches :]
+        own = iterators.ShardedIterator(left, self.num_shards, self.shard_id, fill_value=[])
+        return [[] for _ in range(place.steps)] + list(own)
+
+    def _order_of(self, processes: int, epoch: int, shuffle: bool) -> List[List[int]]:
+        """All batches in the order in which other processes had them, as many at once as these were."""
+        now = self.num_shards, self.shard_id
+        if not self.grouped_shuffling:
+            processes = 1  # the order is one for any number
+        try:
+            shares = []
+            for number in range(processes):
+                self.num_shards, self.shard_id = processes, number
+                shares.append(super().ordered_batches(epoch, False, shuffle))
+        finally:
+            self.num_shards, self.shard_id = now
+        return [batch for together in zip(*shares) for batch in together if len(batch)]
+
+
+def mend() -> None:
+    """Lets fairseq iterate so."""
+    iterators.EpochBatchIterator = ResumableBatchIterator

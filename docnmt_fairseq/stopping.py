@@ -1,0 +1,86 @@
+"""Trainings that are asked by a signal to end: they save a checkpoint after the update they are at, and end with 75.
+
+Machines that are taken away, or whose time is up, send a signal some time before. Processes that train together may get
+it at different updates, or only one of them may: each says in its log of an update whether it did, and as all logs are
+added up, all know of it after the same update.
+"""
+
+import logging
+import signal
+from types import FrameType
+from typing import Any, Dict, List, Optional, Sequence
+
+import torch
+
+from docnmt_fairseq.errors import InputError
+
+STATUS = 75  # "temporary failure, try again" of sysexits.h
+ASKED = "asked_to_end"  # in the logs of updates
+
+logger = logging.getLogger(__name__)
+
+
+class StopRequest:
+    """Whether this process was asked to end its training, and whether all know.
+
+    Attributes:
+        received: the signal.
+        agreed: after the present update all processes end.
+    """
+
+    def __init__(self) -> None:
+        self.received: Optional[int] = None
+        self.agreed = False
+
+    def listen(self, names: str) -> None:
+        """Takes signals from now on.
+
+        Args:
+            names: of the signals, without SIG, with commas between.
+
+        Raises:
+            InputError: one is none.
+        """
+        for name in filter(None, names.split(",")):
+            number = getattr(signal, f"SIG{name.strip()}", None)
+            if not isinstance(number, signal.Signals):
+                raise InputError(f"--save-on-signals {names}: {name.strip()} is no signal; names are e.g. USR1,TERM")
+            signal.signal(number, self._receive)
+
+    def _receive(self, number: int, frame: Optional[FrameType]) -> None:
+        self.received = number
+
+    def tell(self, log: Dict[str, Any]) -> None:
+        """Says in the log of an update whether this process was asked."""
+        log[ASKED] = float(self.received is not None)
+
+    def hear(self, logs: Sequence[Dict[str, Any]]) -> None:
+        """Learns from the logs of all processes whether one was asked."""
+        self.agreed = any(float(log.get(ASKED, 0)) > 0 for log in logs)
+
+
+REQUEST = StopRequest()  # signals are for the process
+
+
+def mend() -> None:
+    """Lets fairseq's trainer end where that is agreed."""
+    from fairseq import checkpoint_utils
+    from fairseq.trainer import Trainer
+
+    iterator_of, step = Trainer.get_train_iterator, Trainer.train_step
+
+    def get_train_iterator(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.docnmt_batches = iterator_of(self, *args, **kwargs)
+        return self.docnmt_batches
+
+    def train_step(self: Any, samples: List[Any], *args: Any, **kwargs: Any) -> Any:
+        log = step(self, samples, *args, **kwargs)
+        if REQUEST.agreed:
+            checkpoint_utils.save_checkpoint(self.cfg.checkpoint, self, self.docnmt_batches, None)
+            if torch.distributed.is_initialized():
+                torch.distributed.barrier()  # who starts the processes ends all as soon as one has ended
+            logger.info(f"asked to end: saved at {self.get_num_updates():,} updates; the same command goes on")
+            raise SystemExit(STATUS)
+        return log
+
+    Trainer.get_train_iterator, Trainer.train_step = get_train_iterator, train_step

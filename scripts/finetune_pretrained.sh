@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# A released sentence-level model learns to see the document: import, prepare, translate and score it as it is, train it with
+# context, translate and score again, ask both about contrastive items.
+#
+#   bash scripts/finetune_pretrained.sh MODEL DATA [OUTPUT]      (default output: work/finetuned)
+#   bash scripts/finetune_pretrained.sh --smoke [OUTPUT]         (a random MarianMT on a corpus made here, tiny budgets)
+#
+# MODEL: what docnmt import takes: a folder, a checkpoint of fairseq, or a name of the hub (OWNER/MODEL).
+# DATA: {train,valid,test}.{en,de}, a sentence a line, an empty line after each document.
+# Run again, it goes on where it was.
+#
+# From the environment: SOURCE, TARGET (en, de); SOURCE_CODE, TARGET_CODE: what the model calls them; MECHANISM (conditional),
+# UPDATES, LR, WARMUP, MAX_TOKENS of the training; TRAIN_OPTIONS: more options of fairseq-train, e.g. "--bf16"; CONTRAST_SET
+# and CONTRAST_ITEMS: the format and the file of a contrastive set (docnmt contrast).
+# shellcheck source=scripts/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+SMOKE=
+if [ "${1:-}" = --smoke ]; then
+    SMOKE=1
+    shift
+    set -- - - "${1:-$ROOT/work/finetuned-smoke}"
+fi
+[ $# -ge 2 ] && [ $# -le 3 ] || die "usage: bash $0 MODEL DATA [OUTPUT], or bash $0 --smoke [OUTPUT]"
+[ -n "${DOCNMT_SET_UP:-}" ] || set_up # one's own environment: DOCNMT_SET_UP=1
+MODEL=$1 DATA=$2
+OUT=${3:-$ROOT/work/finetuned}
+OUT=$(mkdir -p "$OUT" && cd "$OUT" && pwd)
+SOURCE=${SOURCE:-en} TARGET=${TARGET:-de} MECHANISM=${MECHANISM:-conditional}
+UPDATES=${UPDATES:-5000} LR=${LR:-0.0001} WARMUP=${WARMUP:-500} MAX_TOKENS=${MAX_TOKENS:-4096}
+BEAM=4
+
+if [ -n "$SMOKE" ]; then
+    say "Making a corpus that needs its documents, and a random MarianMT for it"
+    SOURCE=src TARGET=tgt UPDATES=20 LR=0.003 WARMUP=5 MAX_TOKENS=1000 BEAM=2
+    DATA=$OUT/corpus MODEL=$OUT/released
+    [ -f "$DATA/lexicon.json" ] || docnmt synth --output "$DATA" --train-documents 8 --valid-documents 2 \
+        --test-documents 2 --sentences-per-document 14 16 --max-distance 4 --introductions 4 --nouns 9 --places 8
+    [ -f "$MODEL/README.md" ] ||
+        python "$ROOT/scripts/lib/random_marian.py" "$MODEL" "$DATA/train.$SOURCE" "$DATA/train.$TARGET"
+    CONTRAST_SET=synth CONTRAST_ITEMS=$DATA/test.phenomena.tsv
+fi
+for split in train valid test; do
+    for side in "$SOURCE" "$TARGET"; do
+        [ -f "$DATA/$split.$side" ] || die "$DATA/$split.$side: no such file; DATA holds {train,valid,test}.{$SOURCE,$TARGET}"
+    done
+done
+
+say "Importing $MODEL"
+codes=()
+[ -z "${SOURCE_CODE:-}" ] || codes+=(--source-code "$SOURCE_CODE")
+[ -z "${TARGET_CODE:-}" ] || codes+=(--target-code "$TARGET_CODE")
+[ -f "$OUT/model/manifest.json" ] ||
+    docnmt import "$MODEL" -s "$SOURCE" -t "$TARGET" "${codes[@]}" --output "$OUT/model"
+say "Preparing $DATA with its subwords"
+docnmt prepare --from "$OUT/model" -s "$SOURCE" -t "$TARGET" --output "$OUT/data" \
+    --train "$DATA/train" --valid "$DATA/valid" --test "$DATA/test"
+
+translate() { # NAME CHECKPOINT
+    [ -s "$OUT/$1/test.txt" ] && { say "$1: translated already"; return; }
+    say "Translating the test set with the $1 model"
+    docnmt translate --path "$2" --data "$OUT/data" --input "$DATA/test.$SOURCE" --output "$OUT/$1/test.txt" \
+        --beam "$BEAM" --max-len-a 2 --max-len-b 20 --empty-lines document
+}
+
+contrast() { # NAME CHECKPOINT
+    [ -n "${CONTRAST_ITEMS:-}" ] || return 0
+    say "Asking the $1 model about $CONTRAST_ITEMS"
+    docnmt contrast --path "$2" --data "$OUT/data" --set "$CONTRAST_SET" --items "$CONTRAST_ITEMS" \
+        --output "$OUT/$1/contrast.txt"
+}
+
+translate sentence "$OUT/model/checkpoint.pt"
+contrast sentence "$OUT/model/checkpoint.pt"
+docnmt score --reference "$DATA/test.$TARGET" --system sentence="$OUT/sentence/test.txt" --on-empty score
+
+# Learned positions have a number, which the training has to be told.
+read -r -a positions < <(python -c 'import json, sys
+about = json.load(open(sys.argv[1], encoding="utf-8"))["imported"]
+print(*("--max-%s-positions %d" % pair for pair in zip(("source", "target"), about["positions"])))' "$OUT/model/manifest.json")
+read -r -a more <<< "${TRAIN_OPTIONS:-}"
+if [ "$MECHANISM" = conditional ]; then # first all sentences, by which the selection is taught, then the best four
+    more=(--context-top-t 4 --context-narrow-from $((UPDATES * 7 / 10)) --context-narrow-when 0.9 "${more[@]}")
+fi
+say "Training it with context: $MECHANISM, $UPDATES updates; the log is $OUT/document/train.log"
+mkdir -p "$OUT/document"
+# From the second start on, the last checkpoint is there, and --finetune-from-model says but what the structure is.
+fairseq-train "$OUT/data/data-bin" --user-dir "$ROOT/docnmt_fairseq" --task document_translation \
+    --arch "document_transformer_${MECHANISM//-/_}_pretrained" --finetune-from-model "$OUT/model/checkpoint.pt" \
+    "${positions[@]}" --sentence-positions learned --context-dropout 0.1 --max-tokens "$MAX_TOKENS" \
+    --optimizer adam --adam-betas '(0.9, 0.98)' --lr "$LR" --lr-scheduler inverse_sqrt --warmup-updates "$WARMUP" \
+    --clip-norm 1.0 --criterion document_label_smoothed_cross_entropy --label-smoothing 0.1 --max-update "$UPDATES" \
+    --num-workers 0 --no-epoch-checkpoints --save-dir "$OUT/document" --log-format simple "${more[@]}" \
+    >> "$OUT/document/train.log" 2>&1 || {
+    tail -n 5 "$OUT/document/train.log" >&2
+    die "training failed; see $OUT/document/train.log"
+}
+translate document "$OUT/document/checkpoint_best.pt"
+contrast document "$OUT/document/checkpoint_best.pt"
+say "Scores before and after"
+docnmt score --reference "$DATA/test.$TARGET" --system sentence="$OUT/sentence/test.txt" \
+    --system document="$OUT/document/test.txt" --on-empty score --output "$OUT/scores.txt"
+cat "$OUT/scores.txt"
+for name in sentence document; do
+    [ ! -f "$OUT/$name/contrast.txt" ] || { say "Contrastive items: $name"; cat "$OUT/$name/contrast.txt"; }
+done

@@ -1,0 +1,131 @@
+"""JSON lines and Parquet, a document a row; and packed files."""
+
+import gzip
+import json
+
+import pytest
+
+from docnmt_fairseq.corpus import readers
+from docnmt_fairseq.corpus.readers import Reading
+from docnmt_fairseq.errors import InputError
+from tests.support.reading import EN_DE, read, refused, text, write
+
+pyarrow = pytest.importorskip("pyarrow")
+from pyarrow import parquet  # noqa: E402
+
+ROWS = [
+    {"en": ["a b", "c"], "de": ["A B", "C"], "url": "x"},
+    {"en": ["d", "", "e"], "de": ["D", "", "E"], "url": "y"},
+    {"en": ["f"], "de": ["F"], "url": "z"},
+]
+TEXT = [[[("a b", "A B"), ("c", "C")]], [[("d", "D")], [("e", "E")]], [[("f", "F")]]]
+
+
+def jsonl(folder, rows, name="x.jsonl"):
+    return write(folder, name, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def table(folder, rows, name="x.parquet", **options):
+    parquet.write_table(pyarrow.Table.from_pylist(rows), folder / name, **options)
+    return folder / name
+
+
+WRITE = {"jsonl": jsonl, "parquet": table}
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_documents(tmp_path, name):
+    path = WRITE[name](tmp_path, ROWS)
+    assert text(read(name, [path])) == TEXT
+    assert text(read(name, [path], Reading("de"))) == [[[(d,) for _, d in p] for p in document] for document in TEXT]
+    other = WRITE[name](tmp_path, ROWS[:1], f"y.{name}")
+    documents = read(name, [path, other])
+    assert text(documents) == [*TEXT, TEXT[0]] and documents[1].files == (str(path),) * 2
+    assert documents[1].lines == [[(2, 2)], [(2, 2)]]
+
+
+VALUES = {
+    "text": ("a\nb\n\nc\n", "A\nB\n\nC\n"),
+    "paragraphs": ([["a", "b"], ["c"]], [["A", "B"], ["C"]]),
+}
+
+
+@pytest.mark.parametrize("name", WRITE)
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_kinds_of_values(tmp_path, name, values):
+    path = WRITE[name](tmp_path, [{"en": values[0], "de": values[1]}])
+    assert text(read(name, [path])) == [[[("a", "A"), ("b", "B")], [("c", "C")]]]
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_fields_by_name(tmp_path, name):
+    rows = [{"translation": {"en": ["a"], "de": ["A"]}, "pairs": [{"s": "b", "t": "B"}, {"s": "c", "t": "C"}]}]
+    path = WRITE[name](tmp_path, rows)
+    nested = Reading("en", "de", options={"fields": ["translation.en", "translation.de"]})
+    assert text(read(name, [path], nested)) == [[[("a", "A")]]]
+    entries = Reading("en", "de", options={"fields": ["pairs.s", "pairs.t"]})
+    assert text(read(name, [path], entries)) == [[[("b", "B"), ("c", "C")]]]
+    refused(
+        name, [path], str(path), "--fields", options=Reading("en", "de", options={"fields": ["pairs.x", "pairs.t"]})
+    )
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_an_empty_side_is_a_sentence_that_may_be_dropped(tmp_path, name):
+    path = WRITE[name](tmp_path, [{"en": ["a", "b"], "de": ["A", ""]}, {"en": [""], "de": [""]}])
+    assert text(read(name, [path])) == [[[("a", "A"), ("b", "")]]]
+
+
+BAD = {
+    "lines": ({"en": ["a", "b"], "de": ["A"]}, "2 sentences in en, but 1 in de"),
+    "missing": ({"en": ["a"]}, "no de in the row: it has en; see --fields"),
+    "kind": ({"en": [1], "de": ["A"]}, "en: neither text nor a list of sentences"),
+    "nothing": ({"en": None, "de": ["A"]}, "en: neither text nor a list of sentences"),
+}
+
+
+@pytest.mark.parametrize(("row", "message"), BAD.values(), ids=BAD)
+def test_bad_rows_are_named(tmp_path, row, message):
+    refused("jsonl", [jsonl(tmp_path, [ROWS[0], row])], "x.jsonl:2: ", message)
+
+
+def test_what_is_no_json(tmp_path):
+    refused("jsonl", [write(tmp_path, "x.jsonl", '{"en": "a", "de": "b"}\n{\n')], "x.jsonl:2: no JSON")
+    refused("jsonl", [write(tmp_path, "x.jsonl", "[1]\n")], "x.jsonl:1: no en in the row: it is no object")
+
+
+def test_what_is_no_parquet(tmp_path):
+    refused("parquet", [write(tmp_path, "x.parquet", "PAR")], "x.parquet:1: no Parquet")
+    path = table(tmp_path, [{"en": ["a"], "fr": ["A"]}])
+    refused("parquet", [path], "x.parquet: no column de (--fields); it has en, fr")
+    path = table(tmp_path, [{"en": ["a"], "de": ["A"]}, {"en": ["a"], "de": None}])
+    refused("parquet", [path], "x.parquet:2: de: neither text")
+
+
+def test_a_missing_library_is_named(tmp_path, monkeypatch):
+    path = table(tmp_path, ROWS)
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
+    refused("parquet", [path], r"x.parquet: needs pip install 'docnmt_fairseq[parquet]'")
+
+
+def test_packed_files(tmp_path):
+    plain = jsonl(tmp_path, ROWS).read_bytes()
+    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(plain))
+    with pyarrow.output_stream(str(tmp_path / "x.jsonl.zst"), compression="zstd") as stream:
+        stream.write(plain)
+    for ending in ("gz", "zst"):
+        assert text(read("jsonl", [tmp_path / f"x.jsonl.{ending}"])) == TEXT
+    whole = (tmp_path / "x.jsonl.zst").read_bytes()
+    (tmp_path / "x.jsonl.zst").write_bytes(whole[:-5])
+    refused("jsonl", [tmp_path / "x.jsonl.zst"], "x.jsonl.zst", "damaged from here on")
+
+
+@pytest.mark.parametrize("given", ["en", ["en"], ["a", "b", "c"]])
+def test_bad_fields(given):
+    with pytest.raises(InputError, match=r"--fields .*: expected SOURCE TARGET"):
+        readers.make_reader("jsonl", Reading("en", "de", options={"fields": given}))
+
+
+def test_missing_files_are_named(tmp_path):
+    with pytest.raises(InputError, match="nowhere: no such file"):
+        readers.resolve("jsonl", [str(tmp_path / "nowhere")], EN_DE)

@@ -1,0 +1,69 @@
+"""Sentences to numbers straight away, against the way through the text of their pieces."""
+
+import pytest
+from fairseq.data import Dictionary
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docnmt_fairseq.corpus.dictionaries import dictionary_from_model
+from docnmt_fairseq.corpus.items import Numbering
+from docnmt_fairseq.corpus.language_tokens import beginning_with
+from docnmt_fairseq.corpus.piece_numbers import PieceNumbering
+from docnmt_fairseq.corpus.subwords import SubwordOptions, subword_encoder, train_subword_model
+from docnmt_fairseq.corpus.transform import transform_lines
+from docnmt_fairseq.errors import InputError
+
+TEXT = "the cat sat\nwe saw the cat\nthat hat was that\n"
+
+
+@pytest.fixture(scope="module", params=["unigram", "bpe"])
+def model(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    (folder / "text").write_text(TEXT)
+    options = SubwordOptions(kind=request.param, vocab_size=18, character_coverage=1.0, normalization="nmt_nfkc")
+    train_subword_model([folder / "text"], folder / "model", options)
+    dictionary_from_model(folder / "model", folder / "dict", ("☃☃", "q"))
+    return folder / "model", Dictionary.load(str(folder / "dict"))
+
+
+def by_text(model, dictionary, token, lines):
+    return Numbering(dictionary)(transform_lines(lines, beginning_with(token, subword_encoder(model))))
+
+
+# Known and unknown characters, what the dictionary has and the model takes for unknown, a mark within a sentence.
+PART = st.sampled_from(["the", "cat", "sat", "s", "☃", "☃☃", "q", "q<s>", "<pad>", "</s>", "<p>", "x y", "▁", "ﬀ", "é"])
+SENTENCE = st.lists(PART, min_size=1, max_size=5).map(" ".join).filter(lambda line: line not in ("<p>", "▁"))
+LINE = st.one_of(SENTENCE, st.sampled_from(["", "<p>"]))
+
+
+@pytest.mark.parametrize("token", [None, "q", "__none__"])
+@settings(max_examples=60, deadline=None)
+@given(lines=st.lists(LINE, max_size=8))
+def test_numbers_are_those_of_the_text(model, token, lines):
+    wanted = by_text(*model, token, lines)
+    try:
+        found = PieceNumbering(*model, token)(lines, "x", 1)
+    except InputError:
+        kept = [line for line in lines if subword_encoder(model[0])([line])[0].strip() in ("", "<p>")]
+        assert [line for line in kept if line not in ("", "<p>")]
+        return
+    assert found.sizes.tolist() == wanted.sizes.tolist() and found.tokens.tolist() == wanted.tokens.tolist()
+
+
+@pytest.mark.parametrize("token", [None, "q"])
+def test_a_sentence_that_becomes_nothing_is_refused(model, token):
+    assert subword_encoder(model[0])(["\u200b"]) == [""]
+    with pytest.raises(InputError, match=r"file:12: nothing is left of this sentence"):
+        PieceNumbering(*model, token)(["the cat", "", "\u200b"], "file", 10)
+
+
+def test_a_sentence_that_becomes_a_mark_is_refused(model, monkeypatch):
+    numbering = PieceNumbering(*model)
+    monkeypatch.setattr(numbering, "_encode", lambda sentences: [numbering._marks["<p>"] for _ in sentences])
+    with pytest.raises(InputError, match=r"file:1: nothing is left of this sentence"):
+        numbering(["a model that puts nothing before it"], "file", 1)
+    assert numbering(["<p>"], "file", 1).sizes.tolist() == [2]
+
+
+def test_no_lines(model):
+    assert PieceNumbering(*model)([], "x", 1).sizes.tolist() == []

@@ -1,0 +1,80 @@
+"""Features of images by VGG-16, whose weights are made up here."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.nn import functional as F
+
+from docnmt_fairseq.cli import main
+from docnmt_fairseq.data.image_features import DEVIATION, MEAN, VGG16, pixels
+
+CONVOLUTIONS = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)  # of torchvision's vgg16().features
+POOLED_BEFORE = (5, 10, 17, 24)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Images, a list of them, and weights with what torchvision has besides."""
+    folder = tmp_path_factory.mktemp("images")
+    chance = np.random.default_rng(0)
+    for name, size in (("a.png", (300, 260)), ("b.jpg", (225, 500))):
+        Image.fromarray(chance.integers(0, 256, (*size[::-1], 3), dtype=np.uint8)).save(folder / name)
+    (folder / "list.txt").write_text("a.png\nb.jpg\na.png\n")
+    torch.manual_seed(0)
+    weights = VGG16().state_dict()
+    torch.save({**weights, "classifier.0.weight": torch.zeros(2, 2)}, folder / "vgg16.pth")
+    return folder
+
+
+def run(folder, *options):
+    given = ["--images", str(folder), "--list", str(folder / "list.txt"), "--weights", str(folder / "vgg16.pth")]
+    return main(["image-features", *given, "--output", str(folder / "train.image.npy"), *options])
+
+
+def by_layers(weights, x):
+    for number in CONVOLUTIONS:
+        x = F.max_pool2d(x, 2) if number in POOLED_BEFORE else x
+        x = F.conv2d(x, weights[f"features.{number}.weight"], weights[f"features.{number}.bias"], padding=1).clamp(
+            min=0
+        )
+    return x
+
+
+def test_features_are_the_last_convolution_of_the_middle_of_every_image(folder):
+    assert run(folder, "--batch-size", "2") == 0
+    found = np.load(folder / "train.image.npy")
+    assert (
+        found.shape == (3, 196, 512) and np.array_equal(found[0], found[2]) and not np.array_equal(found[0], found[1])
+    )
+    weights = torch.load(folder / "vgg16.pth", weights_only=True)
+    expected = by_layers(weights, pixels(folder / "b.jpg")[None])[0]  # [512, 14, 14]
+    np.testing.assert_allclose(found[1, 14 * 3 + 5], expected[:, 3, 5], atol=1e-4, rtol=1e-2)
+
+
+def test_an_image_is_scaled_cut_and_normalised(tmp_path):
+    image = np.zeros((512, 1024, 3), dtype=np.uint8)
+    image[:, 512:] = 255
+    Image.fromarray(image).save(tmp_path / "halves.png")
+    found = pixels(tmp_path / "halves.png")
+    assert found.shape == (3, 224, 224)
+    for colour in range(3):
+        assert found[colour, 100, 5] == pytest.approx(-MEAN[colour] / DEVIATION[colour], abs=1e-5)
+        assert found[colour, 100, 219] == pytest.approx((1 - MEAN[colour]) / DEVIATION[colour], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ({"list.txt": b"a.png\nnone.png\n"}, "none.png: no such image"),
+        ({"list.txt": b"list.txt\n"}, "list.txt: not an image"),
+        ({"list.txt": b""}, "no images"),
+        ({"vgg16.pth": b"nothing"}, "not VGG-16's as torchvision saves them"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(folder, tmp_path, capsys, broken, message):
+    for name in ("a.png", "b.jpg", "list.txt", "vgg16.pth"):
+        (tmp_path / name).write_bytes(broken.get(name) if name in broken else (folder / name).read_bytes())
+    assert run(tmp_path) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.glob("train.image*"))

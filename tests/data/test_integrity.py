@@ -1,0 +1,104 @@
+"""Damaged data-bins are refused by name when they are loaded; whole ones of every form are not."""
+
+import shutil
+import struct
+
+import numpy as np
+import pytest
+
+from docnmt_fairseq.data.integrity import HEADER, check_side
+from docnmt_fairseq.errors import InputError
+from tests.support import toy
+
+
+@pytest.fixture
+def copied(data_bin, tmp_path):
+    shutil.copytree(data_bin, tmp_path / "bin")
+    return tmp_path / "bin"
+
+
+def changed(path, place, value):
+    content = bytearray(path.read_bytes())
+    content[place : place + len(value)] = value
+    path.write_bytes(bytes(content))
+
+
+def load(folder, combine=False):
+    _, task, _ = toy.build(folder)
+    task.load_dataset("train", combine=combine)
+    return task.dataset("train")
+
+
+def cut(path, left):
+    path.write_bytes(path.read_bytes()[:left])
+
+
+DAMAGES = {
+    "tokens cut": ("bin", lambda path: cut(path, -2), r"src.bin: .* bytes, of which its index names"),
+    "no tokens": ("bin", lambda path: path.unlink(), r"src.bin: 0 bytes, of which its index names"),
+    "more tokens": ("bin", lambda path: path.write_bytes(path.read_bytes() * 2), r"src.bin: .* its index names"),
+    "index cut": ("idx", lambda path: cut(path, -1), r"src.idx: .* bytes cannot be the index of"),
+    "empty index": ("idx", lambda path: cut(path, 0), r"src.idx: no index of a data-bin"),
+    "zeros": ("idx", lambda path: path.write_bytes(bytes(path.stat().st_size)), r"src.idx: no index of a data-bin"),
+    "another version": ("idx", lambda path: changed(path, 9, b"\2"), r"cannot be the index"),
+    "unknown type": ("idx", lambda path: changed(path, 17, b"\xff"), r"cannot be the index"),
+    "items": ("idx", lambda path: changed(path, 18, b"\xff\xff\xff\xff\xff\xff\xff\x7f"), r"cannot be the index"),
+    "a size": ("idx", lambda path: changed(path, HEADER.size, b"\x7f"), r"sizes and places .* contradict each other"),
+    "an empty item": ("idx", lambda path: changed(path, HEADER.size, bytes(4)), r"contradict each other"),
+    "a negative size": ("idx", lambda path: changed(path, HEADER.size + 3, b"\xff"), r"contradict each other"),
+    "a place": ("idx", lambda path: changed(path, path.stat().st_size - 8, b"\x99"), r"contradict each other"),
+    "a token": ("bin", lambda path: changed(path, 2, b"\xff\x7f"), r"src.bin: line 1: token 32767, but the dictionary"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_named_at_once(copied, name):
+    ending, damage, message = DAMAGES[name]
+    damage(copied / f"train.src-tgt.src.{ending}")
+    with pytest.raises(InputError, match=message) as error:
+        load(copied)
+    assert "make the data-bin again" in str(error.value)
+
+
+def test_an_end_of_sentence_that_is_none(copied):
+    path = copied / "train.src-tgt.tgt"
+    with open(f"{path}.idx", "rb") as stream:
+        stream.seek(HEADER.size)
+        (size,) = struct.unpack("<i", stream.read(4))
+    tokens = np.fromfile(f"{path}.bin", np.uint16)
+    tokens[size - 1] = 5
+    tokens.tofile(f"{path}.bin")
+    with pytest.raises(InputError, match=r"tgt.bin: line 1: does not end with the end of sentence"):
+        load(copied)
+
+
+def test_further_files_of_a_split_are_looked_at(copied):
+    for language in ("src", "tgt"):
+        for ending in ("idx", "bin"):
+            name = f"src-tgt.{language}.{ending}"
+            shutil.copyfile(copied / f"train.{name}", copied / f"train1.{name}")
+    assert len(load(copied, combine=True)) == 2 * len(load(copied))
+    cut(copied / "train1.src-tgt.tgt.bin", 10)
+    load(copied)
+    with pytest.raises(InputError, match=r"train1.src-tgt.tgt.bin"):
+        load(copied, combine=True)
+
+
+def test_the_older_form_is_left_to_fairseq(tmp_path):
+    (tmp_path / "train.a-b.a.idx").write_bytes(b"TNTIDX\x00\x00" + bytes(40))
+    check_side(str(tmp_path), "train", "a-b", "a", 10, 2, combine=True)
+    check_side(str(tmp_path), "valid", "a-b", "a", 10, 2, combine=True)
+
+
+@pytest.mark.parametrize(("back", "message"), [(1, "does not end"), (2, "token 32767, but the dictionary")])
+def test_lines_of_later_blocks_are_named_rightly(copied, monkeypatch, back, message):
+    monkeypatch.setattr("docnmt_fairseq.data.integrity.BLOCK", 3)
+    load(copied)
+    (items,) = struct.unpack_from("<Q", (copied / "train.src-tgt.src.idx").read_bytes(), HEADER.size - 8)
+    sizes = np.frombuffer((copied / "train.src-tgt.src.idx").read_bytes(), np.int32, items, HEADER.size)
+    line = int(np.flatnonzero(sizes > 2)[-1])
+    tokens = np.fromfile(copied / "train.src-tgt.src.bin", np.uint16)
+    tokens[int(sizes[: line + 1].sum()) - back] = 5 if back == 1 else 32767
+    tokens.tofile(copied / "train.src-tgt.src.bin")
+    with pytest.raises(InputError, match=f"src.bin: line {line + 1}: {message}"):
+        load(copied)

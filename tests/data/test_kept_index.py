@@ -1,0 +1,148 @@
+"""The index beside a corpus: the same as a new one, and never one of other data."""
+
+import os
+
+import numpy as np
+import pytest
+from fairseq.data import ConcatDataset, Dictionary
+from fairseq.data.indexed_dataset import MMapIndexedDataset
+
+from docnmt_fairseq.corpus.items import ItemWriter, Numbering
+from docnmt_fairseq.data import kept_index
+from docnmt_fairseq.data.dataset import sentence_sizes
+from docnmt_fairseq.data.kept_index import read_index
+from docnmt_fairseq.errors import InputError
+
+TEXT = ["a b", "c", "<p>", "d", "", "e", "<p>", "f", "g", ""]
+P = 4
+
+
+def write(folder, source=TEXT, target=TEXT, split="train"):
+    dictionary = Dictionary()
+    for symbol in ["<p>", *"abcdefg"]:
+        dictionary.add_symbol(symbol)
+    for side, lines in (("en", source), ("de", target)):
+        with ItemWriter(folder / f"{split}.en-de.{side}", len(dictionary)) as writer:
+            writer.add(Numbering(dictionary)(lines))
+
+
+def read(folder, unmarked="document"):
+    source, target = (MMapIndexedDataset(str(folder / f"train.en-de.{side}")) for side in ("en", "de"))
+    index = read_index(source, target, (P, P), "corpus", unmarked)
+    return index, sentence_sizes(source, index).tolist(), sentence_sizes(target, index).tolist()
+
+
+def values(index):
+    return [getattr(index, name).tolist() for name in kept_index.ARRAYS]
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """How often an index was built anew."""
+    builds, build = [], kept_index.DocumentIndex.build
+    monkeypatch.setattr(
+        kept_index.DocumentIndex, "build", lambda *given, **more: builds.append(1) or build(*given, **more)
+    )
+    return builds
+
+
+FILE = "train.en-de.en.index.npy"
+WANTED = [[0, 3, 6], [0, 2, 3, 4], [0, 1, 3, 5, 7, 8]]
+
+
+def test_it_is_built_once_and_mapped(tmp_path, builds):
+    write(tmp_path)
+    first, second = read(tmp_path), read(tmp_path)
+    assert len(builds) == 1 and (tmp_path / FILE).is_file()
+    for index, source, target in (first, second):
+        assert values(index) == WANTED and source == target == [3, 2, 2, 2, 2, 2]
+        base = index.items
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        assert isinstance(base, np.memmap) and not base.flags.writeable
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".npy") == [FILE]
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-3], lambda b: b"", lambda b: b[:-1] + b"\x01", lambda b: b[:100]])
+def test_a_damaged_one_is_written_anew(tmp_path, builds, damage):
+    write(tmp_path)
+    read(tmp_path)
+    whole = (tmp_path / FILE).read_bytes()
+    (tmp_path / FILE).write_bytes(damage(whole))
+    assert values(read(tmp_path)[0]) == WANTED and len(builds) == 2
+    assert (tmp_path / FILE).read_bytes() == whole
+
+
+def test_one_of_other_data_or_settings_is_written_anew(tmp_path, builds):
+    write(tmp_path)
+    read(tmp_path)
+    times = os.stat(tmp_path / "train.en-de.de.bin")
+    os.utime(tmp_path / "train.en-de.de.bin", ns=(times.st_atime_ns, times.st_mtime_ns + 1))
+    read(tmp_path)
+    assert len(builds) == 2
+    read(tmp_path, "line")
+    assert len(builds) == 3
+    write(tmp_path, [*TEXT, "a", ""], [*TEXT, "b", ""])
+    assert len(read(tmp_path)[0]) == 3 and len(builds) == 4
+
+
+def read_together(folder, ratios):
+    sides = [
+        ConcatDataset(
+            [MMapIndexedDataset(str(folder / f"{name}.en-de.{side}")) for name in ("train", "train1")], ratios
+        )
+        for side in ("en", "de")
+    ]
+    index = read_index(*sides, (P, P), "corpus", "document")
+    return values(index), *(sentence_sizes(side, index).tolist() for side in sides)
+
+
+def test_several_files_together_have_one_of_their_own(tmp_path, builds):
+    write(tmp_path)
+    write(tmp_path, ["a b c", ""], ["a", ""], split="train1")
+    together, alone = read_together(tmp_path, [2, 1]), read(tmp_path)
+    assert together[0] == [
+        [0, 3, 6, 9, 12, 13],
+        [0, 2, 3, 4, 6, 8, 9, 10, 12],
+        [0, 1, 3, 5, 7, 8, 10, 11, 13, 15, 17, 18, 20],
+    ]
+    assert together[1:] == ([3, 2, 2, 2, 2, 2] * 2 + [4], [3, 2, 2, 2, 2, 2] * 2 + [2])
+    assert read_together(tmp_path, [2, 1]) == together and values(read(tmp_path)[0]) == values(alone[0])
+    assert len(builds) == 2, "not both are kept"
+    assert len(read_together(tmp_path, [1, 1])[1]) == 7 and len(builds) == 3
+    write(tmp_path, ["a b", ""], ["a", ""], split="train1")
+    assert read_together(tmp_path, [1, 1])[1][-1] == 3 and len(builds) == 4
+
+
+@pytest.mark.parametrize("date", [10**16, 4 * 10**18])
+def test_no_date_makes_another_text_count_as_this_one(tmp_path, builds, date):
+    write(tmp_path)
+    read(tmp_path)
+    lines = ["a b", "c", "", "d", "", "e", "<p>", "f", "g", "<p>"]  # of the same sizes in all
+    write(tmp_path, lines, lines)
+    for path in tmp_path.iterdir():
+        if path.name != FILE:
+            os.utime(path, ns=(date, date))
+    assert values(read(tmp_path)[0])[0] == [0, 2, 3, 6] and len(builds) == 2
+    os.utime(tmp_path / FILE, ns=(date + 1, date + 1))  # its own date says nothing
+    read(tmp_path)
+    assert len(builds) == 2
+
+
+def test_data_that_does_not_fit_is_still_refused(tmp_path):
+    write(tmp_path)
+    read(tmp_path)
+    write(tmp_path, target=["x" if line == "<p>" else line for line in TEXT])
+    with pytest.raises(InputError, match="corpus: line 3: <p> on the source side only"):
+        read(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
+    write(tmp_path)
+
+    def refuse(*given, **more):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(kept_index.tempfile, "TemporaryDirectory", refuse)
+    index, source, _ = read(tmp_path)
+    assert values(index) == WANTED and source == [3, 2, 2, 2, 2, 2] and not (tmp_path / FILE).exists()
