@@ -6,7 +6,7 @@ what it gains, and more if false context leads it astray.
 """
 
 import logging
-from typing import Any, Callable, List, Sequence
+from typing import Callable, List, Sequence
 
 import numpy as np
 
@@ -37,20 +37,6 @@ class ShuffledContext:
             raise InputError(f"--seed {seed}: at least 0")
         self.translator, self.seed = translator, seed
 
-    def translate(
-        self,
-        documents: Sequence[Sequence[str]],
-        names: Sequence[str],
-        empty_lines: str,
-        progress: Callable[[int], object],
-    ) -> List[List[str]]:
-        """See :meth:`~docnmt_fairseq.translate.translator.DocumentTranslator.translate`.
-
-        Raises:
-            InputError: all texts together are one document.
-        """
-        return self._restored(self.translator.translate, documents, names, empty_lines, progress)
-
     def translate_lines(
         self,
         documents: Sequence[Sequence[str]],
@@ -63,17 +49,6 @@ class ShuffledContext:
         Raises:
             InputError: all texts together are one document.
         """
-        return self._restored(self.translator.translate_lines, documents, names, empty_lines, progress)
-
-    def _restored(
-        self,
-        translate: Callable[..., List[List[Any]]],
-        documents: Sequence[Sequence[str]],
-        names: Sequence[str],
-        empty_lines: str,
-        progress: Callable[[int], object],
-    ) -> List[List[Any]]:
-        """What ``translate`` gives of every sentence among others, in the sentence's place."""
         places = [(i, j) for i, lines in enumerate(documents) for j, line in enumerate(lines) if _is_sentence(line)]
         owners = owners_of(documents, empty_lines)
         order = among_others(owners, self.seed)
@@ -81,7 +56,7 @@ class ShuffledContext:
         for (i, j), sentence in zip(places, order):
             from_text, from_line = places[sentence]
             shown[i][j] = documents[from_text][from_line]
-        translations = translate(shown, names, empty_lines, progress)
+        translations = self.translator.translate_lines(shown, names, empty_lines, progress)
         restored = [list(lines) for lines in translations]
         for (i, j), sentence in zip(places, order):
             to_text, to_line = places[sentence]

@@ -4,35 +4,24 @@ import math
 from dataclasses import dataclass
 from itertools import chain, groupby, islice
 from operator import attrgetter
-from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Protocol, Sequence, Union
+from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Protocol, Sequence
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats import Document
-from docnmt_fairseq.translate.jobs import Job
 from docnmt_fairseq.translate.lines import TranslatedLine
 from docnmt_fairseq.translate.output import Output
+from docnmt_fairseq.translate.texts import Text
 
 EMPTY_LINES = ("document", "paragraph")  # what they end
 TOGETHER = 4_000  # sentences that are translated together; what is lost at most when the work is interrupted
 ALL = math.inf
 HEADER = "line\trank\tscore\ttranslation\n"  # of a table of scores
 
-Line = Union[str, TranslatedLine]  # the best translation, or all of them
-
 NO_SETTINGS: Mapping[str, str] = {}
 
 
 class Translator(Protocol):
     """The part of :class:`~docnmt_fairseq.translate.translator.DocumentTranslator` that is needed."""
-
-    def translate(
-        self,
-        documents: Sequence[Sequence[str]],
-        names: Sequence[str],
-        empty_lines: str,
-        progress: Callable[[int], object],
-    ) -> List[List[str]]:
-        """The translations, a line for each line."""
 
     def translate_lines(
         self,
@@ -48,7 +37,7 @@ class Translator(Protocol):
 class _Step:
     """A document to translate, or None at the end of a file."""
 
-    job: Job
+    text: Text
     output: Output
     document: Optional[Document]
 
@@ -58,7 +47,7 @@ class _Name(str):
 
 
 def translate_files(
-    jobs: Iterable[Job],
+    texts: Iterable[Text],
     translator: Translator,
     empty_lines: str,
     progress: Callable[[int], object],
@@ -71,7 +60,7 @@ def translate_files(
     """Writes the translations; each file appears when it is complete.
 
     Args:
-        jobs: what to do.
+        texts: what to do.
         translator: does it.
         empty_lines, progress: see :meth:`~docnmt_fairseq.translate.translator.DocumentTranslator.translate`.
         scores: beside each translation write a table of all that the search gives of its lines, with scores.
@@ -82,7 +71,7 @@ def translate_files(
     Raises:
         InputError: a sentence that is too long, a file that cannot be written; what was finished before stays.
     """
-    steps = _Steps(jobs, settings, resume, scores)
+    steps = _Steps(texts, settings, resume, scores)
     try:
         for group in _groups(steps, TOGETHER if together is None else together):
             _translate(group, translator, empty_lines, progress, scores)
@@ -91,23 +80,23 @@ def translate_files(
 
 
 class _Steps:
-    """The documents of all jobs, and the ends of the files.
+    """The documents of all texts, and the ends of the files.
 
     Args:
-        jobs, settings, resume, scores: see :func:`translate_files`.
+        texts, settings, resume, scores: see :func:`translate_files`.
     """
 
-    def __init__(self, jobs: Iterable[Job], settings: Mapping[str, str], resume: bool, scores: bool):
-        self.jobs, self.settings, self.resume, self.scores = jobs, settings, resume, scores
+    def __init__(self, texts: Iterable[Text], settings: Mapping[str, str], resume: bool, scores: bool):
+        self.texts, self.settings, self.resume, self.scores = texts, settings, resume, scores
         self.open: List[Output] = []
 
     def __iter__(self) -> Iterator[_Step]:
-        for job in self.jobs:
-            output = job.output(self.settings, self.resume, self.scores)
+        for text in self.texts:
+            output = text.output(self.settings, self.resume, self.scores)
             self.open = [*(other for other in self.open if not other.finished), output]
-            for document in output.remaining(job.documents()):
-                yield _Step(job, output, document)
-            yield _Step(job, output, None)
+            for document in output.remaining(text.documents()):
+                yield _Step(text, output, document)
+            yield _Step(text, output, None)
 
     def stop(self) -> None:
         """Ends what is not complete."""
@@ -137,34 +126,30 @@ def _translate(
     scores: bool,
 ) -> None:
     """Translates and writes some documents; those of one file are one text."""
-    texts = [list(steps) for _, steps in groupby((step for step in group if step.document), attrgetter("job"))]
-    names = [_Name(steps[0].job.name) for steps in texts]
+    texts = [list(steps) for _, steps in groupby((step for step in group if step.document), attrgetter("text"))]
+    names = [_Name(steps[0].text.name) for steps in texts]
     lines = [[line for step in steps for line in _lines(step)] for steps in texts]
-    translate: Callable[..., Sequence[Sequence[Line]]] = translator.translate_lines if scores else translator.translate
     try:
-        found = chain.from_iterable(translate(lines, names, empty_lines, progress))
+        found = chain.from_iterable(translator.translate_lines(lines, names, empty_lines, progress))
     except InputError as error:
         raise _placed(error, names, texts, lines) from error
     for step in group:
         if step.document is not None:
-            _write(step, step.document, list(islice(found, len(step.document.lines))))
+            _write(step, step.document, list(islice(found, len(step.document.lines))), scores)
         else:
             step.output.finish()
-            step.job.finish()
+            step.text.finish()
     if group:
         group[-1].output.save()
 
 
-def _write(step: _Step, document: Document, lines: Sequence[Line]) -> None:
-    """Writes a document, with the table of its lines' scores where they have some."""
-    content = document.finish([line if isinstance(line, str) else line.text for line in lines])
-    table = "" if document.first_line not in (None, 1) or step.job.first else HEADER
-    for number, line in enumerate(lines, start=document.first_line or 1):
-        if not isinstance(line, str):
-            table += "".join(
-                f"{number}\t{rank}\t{one.score:.6f}\t{one.text}\n"
-                for rank, one in enumerate(line.translations, start=1)
-            )
+def _write(step: _Step, document: Document, lines: Sequence[TranslatedLine], scores: bool) -> None:
+    """Writes a document, with the table of its lines' scores if that is wanted."""
+    content = document.finish([line.text for line in lines])
+    table = "" if document.first_line not in (None, 1) or step.text.first else HEADER
+    for number, line in enumerate(lines if scores else (), start=document.first_line or 1):
+        for rank, one in enumerate(line.translations, start=1):
+            table += f"{number}\t{rank}\t{one.score:.6f}\t{one.text}\n"
     step.output.add(document, content, table.encode())
 
 

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import List
 
+from docnmt_fairseq.corpus.text import normalise
+from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
+
 
 @dataclass(frozen=True)
 class Translation:
@@ -28,3 +31,10 @@ class TranslatedLine:
 
     text: str
     translations: List[Translation]
+
+
+def translated_line(line: str, translations: List[Translation]) -> TranslatedLine:
+    """What becomes of a line; one without translations is no sentence, and stays."""
+    if translations:
+        return TranslatedLine(translations[0].text, translations)
+    return TranslatedLine(PARAGRAPH if normalise(line) == PARAGRAPH else DOCUMENT, [])

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, Iterator, List, Mapping, Optional, Protocol, Sequence
@@ -177,7 +177,8 @@ class FileOutput:
     def stop(self) -> None:
         """See :class:`Output`."""
         if self._streams:
-            self._close()
+            with suppress(OSError):  # on a full disk; what is not written yet is in no journal
+                self._close()
             if not self.journal_path.exists():  # nothing in them can be gone on with
                 for partial in self.partials:
                     partial.unlink(missing_ok=True)
@@ -196,9 +197,10 @@ class FileOutput:
             stream.seek(size)
 
     def _close(self) -> None:
-        for stream in self._streams:
-            stream.close()
-        self._streams = []
+        streams, self._streams = self._streams, []
+        with ExitStack() as stack:
+            for stream in streams:
+                stack.callback(stream.close)
 
 
 @contextmanager

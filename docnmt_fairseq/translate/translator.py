@@ -6,7 +6,7 @@ The search is one of our own, its translations and scores are those of ``fairseq
 import logging
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import torch
 from fairseq import utils
@@ -15,18 +15,19 @@ from torch import Tensor
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.files import PathLike
-from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
-from docnmt_fairseq.data.concatenation import ConcatenationDataset
+from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.packed_linear import FLOAT32, PRECISIONS, available
-from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
+from docnmt_fairseq.layers.packed_linear import available
+from docnmt_fairseq.layers.rounding import FLOAT32, INT8, PRECISIONS, round_weights
 from docnmt_fairseq.models.base import check_together
 from docnmt_fairseq.search.engine import SearchEngine
 from docnmt_fairseq.search.engines import search_engine
 from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.translate.encoding import LineEncoder
 from docnmt_fairseq.translate.files import EMPTY_LINES
-from docnmt_fairseq.translate.lines import TranslatedLine, Translation
+from docnmt_fairseq.translate.lines import TranslatedLine, Translation, translated_line
+from docnmt_fairseq.translate.prepared import Piece, Result, Text, sample_of
 from docnmt_fairseq.translate.task import DocumentView, load_translating
 
 # What models can be computed in: on GPUs the type of all states, on CPUs that of matrix products.
@@ -61,10 +62,11 @@ class DocumentTranslator:
         search: options of the search.
         max_tokens: real source tokens that are encoded together.
         cpu: do not use a GPU.
-        precision: of ``PRECISIONS``.
+        precision: of ``ON_CPU`` or ``ON_GPU``; None: that of an exported checkpoint, else float32. On a CPU the
+            models' weights are rounded to it.
 
     Raises:
-        InputError: a precision that the device does not have.
+        InputError: a precision that the device does not have, or another than an exported checkpoint's.
     """
 
     def __init__(
@@ -74,15 +76,12 @@ class DocumentTranslator:
         search: SearchOptions = SearchOptions(),
         max_tokens: int = 12000,
         cpu: bool = False,
-        precision: str = FLOAT32,
+        precision: Optional[str] = None,
     ):
-        self.task, self.models, self.codec, self.max_tokens = ensemble.task, ensemble.models, codec, max_tokens
+        self.ensemble, self.codec, self.max_tokens = ensemble, codec, max_tokens
+        self.task, self.models = ensemble.task, ensemble.models
         self.cuda = torch.cuda.is_available() and not cpu
-        on_device = ON_GPU if self.cuda else ON_CPU
-        if precision not in on_device:
-            raise InputError(f"--precision {precision}: {'a GPU' if self.cuda else 'a CPU'} has {', '.join(on_device)}")
-        if not self.cuda and precision != FLOAT32 and not available(precision):
-            raise InputError(f"--precision {precision}: this PyTorch has no such products on CPUs; use float32")
+        self.precision = precision = precision_of(ensemble, precision, self.cuda)
         self.throughput = Throughput()
         check_together(self.models)
         cfg = FairseqConfig()
@@ -90,12 +89,17 @@ class DocumentTranslator:
         for model in self.models:
             if self.cuda:
                 model.to("cuda", ON_GPU[precision])
+            else:
+                round_weights(model, precision)
             model.prepare_for_inference_(cfg)
         self.max_positions = utils.resolve_max_positions(
             self.task.max_positions(), *[model.max_positions() for model in self.models]
         )
+        self.encoder = LineEncoder(codec, self.task, self.max_positions[0])
         self.search = search
-        self.engine: SearchEngine = search_engine(self.models, self.task.target_dictionary, search, precision=precision)
+        begin = [token for token in self.task.language_tokens[1:] if token is not None]
+        dictionary = self.task.target_dictionary
+        self.engine: SearchEngine = search_engine(self.models, dictionary, search, precision=precision, begin=begin)
 
     @classmethod
     def from_checkpoint(
@@ -156,90 +160,116 @@ class DocumentTranslator:
             InputError: a sentence that is too long for the model; prefixes of other lines, or for windows of several
                 target sentences.
         """
+        text = self.prepare(documents, names, empty_lines, max_tokens=self.max_tokens)
+        found: Dict[int, List[Translation]] = {}
+        start = time.perf_counter()
+        batches = ([Piece(text, number) for number in batch] for batch in text.batches)
+        for result in self.stream(batches, self.encoder.prefixes(documents, text.starts, prefixes)):
+            found[result.line] = list(map(self.translation, result.hypotheses))
+            progress(1)
+        self.throughput.seconds += time.perf_counter() - start
+        empty = sum(not translations[0].text for translations in found.values())
+        if empty:
+            logger.warning(f"{empty:,} sentences have an empty translation: an empty line that ends no document")
+        return [
+            [translated_line(line, found.get(start + number, [])) for number, line in enumerate(lines)]
+            for start, lines in zip(text.starts, documents)
+        ]
+
+    def prepare(
+        self,
+        documents: Sequence[Sequence[str]],
+        names: Sequence[str] = (),
+        empty_lines: str = EMPTY_LINES[0],
+        alone: bool = False,
+        max_tokens: Optional[int] = None,
+    ) -> Text:
+        """Makes documents ready for :meth:`stream`.
+
+        Args:
+            documents, names, empty_lines: see :meth:`translate`.
+            alone: every sentence is seen by itself, whatever the view says.
+            max_tokens: real source tokens of a batch; None: all are one batch, which is to be divided elsewhere.
+
+        Raises:
+            InputError: a sentence that is too long for the model; names document and line.
+        """
         names = names or [f"document {number}" for number in range(1, len(documents) + 1)]
         tokens: List[Tensor] = []
         starts = []
         for name, lines in zip(names, documents):
             starts.append(len(tokens))
-            tokens += self._encode(lines, name, empty_lines)
-        found = self._search(tokens, self._prefix_tokens(documents, starts, prefixes), progress)
-        empty = sum(not translations[0].text for translations in found.values())
-        if empty:
-            logger.warning(f"{empty:,} sentences have an empty translation: an empty line that ends no document")
-        return [
-            [_line(line, found.get(start + number, [])) for number, line in enumerate(lines)]
-            for start, lines in zip(starts, documents)
-        ]
-
-    def _prefix_tokens(
-        self, documents: Sequence[Sequence[str]], starts: Sequence[int], prefixes: Sequence[Sequence[str]]
-    ) -> Dict[int, Tensor]:
-        """The tokens [·] that translations begin with, by line number."""
-        if not prefixes:
-            return {}
-        if [len(lines) for lines in prefixes] != [len(lines) for lines in documents]:
-            raise InputError("--prefixes: as many lines as the text has")
-        if getattr(self.task, "window", (1, 1))[1] > 1:
-            raise InputError("--prefixes: not with --concatenate-target over 1")
-        found = {}
-        for start, lines in zip(starts, prefixes):
-            encoded = self.codec.encode_lines(1, list(map(normalise, lines)))
-            for number, tokens in enumerate(token_ids(encoded, self.task.target_dictionary), start=start):
-                found[number] = tokens[:-1]
-        return found
-
-    def _encode(self, lines: Sequence[str], name: str, empty_lines: str) -> List[Tensor]:
-        """The tokens of every line, and an empty line that ends the document.
-
-        A line of which nothing is left by normalisation, which prepare refuses, is an empty line here.
-        """
-        encoded = [text.strip() for text in self.codec.encode_lines(0, list(map(normalise, lines)))]
-        for number, (line, text) in enumerate(zip(lines, encoded), start=1):
-            if not text and line.strip():
-                logger.warning(f"{name}:{number}: nothing of this line can be seen: taken as an empty line")
-        if empty_lines == "paragraph":
-            encoded = [text or PARAGRAPH for text in encoded]
-        tokens = token_ids([*encoded, DOCUMENT], self.task.source_dictionary)
-        longest = self.max_positions[0]
-        for number, sentence in enumerate(tokens, start=1):
-            if len(sentence) > longest:
-                message = f"a sentence of {len(sentence):,} tokens, but the model takes {longest:,}; divide it"
-                raise InputError.at(name, number, message)
-        return tokens
-
-    def _search(
-        self, lines: List[Tensor], prefixes: Mapping[int, Tensor], progress: Callable[[int], object]
-    ) -> Dict[int, List[Translation]]:
-        """The translations of every line that is a sentence, by number."""
-        dataset = self.task.documents_in_memory(lines)
+            tokens += self.encoder.tokens(lines, name, empty_lines)
+        dataset = self.task.documents_in_memory(tokens, alone)
         # A long document is a batch by itself; of a long window fairseq demands that it fits.
         longest = dataset.sizes.max(initial=1) if isinstance(dataset, ConcatenationDataset) else 1
         batches = self.task.get_batch_iterator(
             dataset,
-            max_tokens=max(self.max_tokens, int(longest)),
+            max_tokens=None if max_tokens is None else max(max_tokens, int(longest)),
             max_positions=self.max_positions,
+            disable_iterator_cache=True,  # the task would keep every text that it ever saw
         ).frozen_batches
-        samples = (dataset.collater([dataset[int(number)] for number in batch]) for batch in batches)
-        samples = (utils.move_to_cuda(sample) for sample in samples) if self.cuda else samples
+        return Text(starts, dataset, dataset.decoded_sentences(), [list(map(int, batch)) for batch in batches], alone)
+
+    def stream(
+        self,
+        batches: Iterator[Optional[Sequence[Piece]]],
+        prefixes: Optional[Mapping[int, Tensor]] = None,
+        live: bool = False,
+    ) -> Iterator[Result]:
+        """Yields the sentences of pieces of texts as they are finished; those of different texts go side by side.
+
+        A batch is asked for when there is room for its sentences: so texts may come while others are under way.
+
+        Args:
+            batches: what is encoded together; None: nothing right now, which ends the search if nothing is under way.
+            prefixes: by line, the tokens [·] that translations begin with; of one text only.
+            live: batches come as they are made: all that are there are encoded, and take turns sentence by sentence.
+        """
         penalty = None if self.search.unnormalized else self.search.lenpen
-        found: Dict[int, List[Translation]] = {}
-        start = time.perf_counter()
-        for sentence, hypotheses in self.engine.run(samples, prefixes):
-            source = sentence.batch.sample["net_input"]["src_tokens"][sentence.row, None]
-            (own,) = self.task.of_sentences(source, [hypotheses], penalty)
+        for sentence, hypotheses in self.engine.run(map(self._sample, batches), prefixes, live):
+            sample = sentence.batch.sample
+            text: Text = sample["texts"][sentence.row]
+            if not text.alone:
+                source = sample["net_input"]["src_tokens"][sentence.row, None]
+                (hypotheses,) = self.task.of_sentences(source, [hypotheses], penalty)
             self.throughput.sentences += 1
-            self.throughput.tokens += len(own[0]["tokens"])
-            found[sentence.number] = [Translation(self._decode(one["tokens"]), float(one["score"])) for one in own]
-            progress(1)
-        self.throughput.seconds += time.perf_counter() - start
-        return found
+            self.throughput.tokens += len(hypotheses[0]["tokens"])
+            yield Result(text, sentence.number, hypotheses)
 
-    def _decode(self, tokens: Tensor) -> str:
-        return self.codec.decode(self.task.target_dictionary.string(tokens.int()))
+    def translation(self, hypothesis: Hypothesis) -> Translation:
+        """A hypothesis as text."""
+        text = self.codec.decode(self.task.target_dictionary.string(hypothesis["tokens"].int()))
+        return Translation(text, float(hypothesis["score"]))
+
+    def _sample(self, pieces: Optional[Sequence[Piece]]) -> Optional[Dict[str, Any]]:
+        if not pieces:
+            return None
+        sample = sample_of(pieces)
+        return utils.move_to_cuda(sample) if self.cuda else sample
 
 
-def _line(line: str, translations: List[Translation]) -> TranslatedLine:
-    """What becomes of a line; one without translations is no sentence, and stays."""
-    if translations:
-        return TranslatedLine(translations[0].text, translations)
-    return TranslatedLine(PARAGRAPH if normalise(line) == PARAGRAPH else DOCUMENT, [])
+def precision_of(ensemble: Ensemble, given: Optional[str], cuda: bool) -> str:
+    """What models are computed in.
+
+    Args:
+        ensemble: the models.
+        given: the precision that is wanted; None: that of an exported checkpoint, else float32.
+        cuda: whether on a GPU, which has no products of int8: weights of int8 serve in any precision there.
+
+    Raises:
+        InputError: the device does not have it, or it another than an exported checkpoint's.
+    """
+    made_for = None if cuda and ensemble.rounded_to == INT8 else ensemble.rounded_to
+    precision = given or made_for or FLOAT32
+    on_device = ON_GPU if cuda else ON_CPU
+    if precision not in on_device:
+        raise InputError(f"--precision {precision}: {'a GPU' if cuda else 'a CPU'} has {', '.join(on_device)}")
+    if made_for is not None and precision != made_for:
+        raise InputError(
+            f"--precision {precision}: {ensemble.paths[0]} was exported in {made_for}; leave the option out, or give "
+            "the checkpoint that it was made from"
+        )
+    if not cuda and precision != FLOAT32 and not available(precision):
+        raise InputError(f"--precision {precision}: this PyTorch has no such products on CPUs; use float32")
+    return precision

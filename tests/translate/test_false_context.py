@@ -10,9 +10,10 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.false_context import ShuffledContext, among_others, owners_of
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
+from tests.support.texts import Plain
 
 
-class Remembering:
+class Remembering(Plain):
     """Stands in for the translator."""
 
     def translate(self, documents, names, empty_lines, progress):
@@ -35,7 +36,10 @@ def test_every_translation_goes_back_and_none_saw_its_own_document(empty_lines):
     texts = [[f"t{number} {line}" if line not in ("", "<p>") else line for line in t] for number, t in enumerate(texts)]
     translator = Remembering()
     shown = ShuffledContext(translator, seed=3)
-    assert shown.translate(texts, [], empty_lines, print) == [[line.upper() for line in lines] for lines in texts]
+    found = shown.translate_lines(texts, [], empty_lines, print)
+    assert [[line.text for line in of_text] for of_text in found] == [
+        [line.upper() for line in lines] for lines in texts
+    ]
     owners = owners_of(texts, empty_lines)
     owner_of = dict(zip((line for lines in texts for line in lines if line not in ("", "<p>")), owners))
     together = {}
@@ -67,7 +71,7 @@ def test_where_a_document_is_too_long_for_the_others_that_is_said(caplog):
 
 def test_one_document_has_no_others():
     with pytest.raises(InputError, match="one document"):
-        ShuffledContext(Remembering()).translate([made(1, 4)], [], "document", print)
+        ShuffledContext(Remembering()).translate_lines([made(1, 4)], [], "document", print)
     with pytest.raises(InputError, match="--seed -1"):
         ShuffledContext(Remembering(), seed=-1)
 
@@ -84,7 +88,9 @@ def test_the_command_shows_a_model_false_context(data_bin, tmp_path, prepared, m
 
     assert translate() == translate("--context", "shuffled", "--seed", "2")  # it sees no context at all
     shown = Remembering()
-    monkeypatch.setattr(DocumentTranslator, "translate", lambda self, *arguments: shown.translate(*arguments))
+    monkeypatch.setattr(
+        DocumentTranslator, "translate_lines", lambda self, *arguments: shown.translate_lines(*arguments)
+    )
     assert translate("--context", "shuffled") == text.upper()
     first = shown.documents
     assert translate("--context", "shuffled", "--seed", "2") == text.upper()

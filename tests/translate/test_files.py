@@ -7,10 +7,11 @@ import pytest
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import files as text_files
 from docnmt_fairseq.translate.files import translate_files
-from docnmt_fairseq.translate.jobs import STANDARD, Request, jobs_of
+from docnmt_fairseq.translate.texts import STANDARD, Request, texts_of
+from tests.support.texts import Plain
 
 
-class Upper:
+class Upper(Plain):
     """Stands in for the translator; remembers what came together."""
 
     def __init__(self, fails_on=None):
@@ -34,8 +35,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def jobs(inputs, output, **options):
-    return jobs_of(Request(inputs, output, **options))
+def texts(inputs, output, **options):
+    return texts_of(Request(inputs, output, **options))
 
 
 def translated(folder):
@@ -44,7 +45,7 @@ def translated(folder):
 
 def test_a_folder_becomes_a_folder_and_small_files_are_translated_together(folder, monkeypatch):
     monkeypatch.setattr(text_files, "TOGETHER", 3)
-    todo, translator = jobs([folder / "in"], folder / "out"), Upper()
+    todo, translator = texts([folder / "in"], folder / "out"), Upper()
     done = []
     translate_files(todo, translator, "document", done.append)
     assert translated(folder / "out") == {
@@ -53,40 +54,40 @@ def test_a_folder_becomes_a_folder_and_small_files_are_translated_together(folde
     assert (
         translator.groups
         == [[str(folder / "in" / name) for name in names] for names in (("a.en", "b/c.en"), ("d.txt", "e.en.gz"))]
-        and sum(job.sentences for job in todo) == 5
+        and sum(text.sentences for text in todo) == 5
     )
 
 
 def test_only_some_of_a_folder(folder):
-    assert [job.target.name for job in jobs([folder / "in"], folder / "out", pattern="*.txt")] == ["d.txt"]
+    assert [text.target.name for text in texts([folder / "in"], folder / "out", pattern="*.txt")] == ["d.txt"]
     with pytest.raises(InputError, match=r"no file \*\.de in it"):
-        jobs([folder / "in"], folder / "out", pattern="*.de")
+        texts([folder / "in"], folder / "out", pattern="*.de")
 
 
 def test_what_is_there_is_replaced_only_where_asked(folder):
     (folder / "out").mkdir()
     (folder / "out" / "a.en").write_text("mine")
     with pytest.raises(InputError, match=r"a\.en: is there already; --force"):
-        jobs([folder / "in"], folder / "out")
-    assert len(jobs([folder / "in"], folder / "out", resume=True)) == 3
-    translate_files(jobs([folder / "in"], folder / "out", force=True), Upper(), "document", lambda n: None)
+        texts([folder / "in"], folder / "out")
+    assert len(texts([folder / "in"], folder / "out", resume=True)) == 3
+    translate_files(texts([folder / "in"], folder / "out", force=True), Upper(), "document", lambda n: None)
     assert (folder / "out" / "a.en").read_text() == "ONE\n\nTWO\n"
 
 
 def test_nothing_half_written_is_left(folder, monkeypatch):
     monkeypatch.setattr(text_files, "TOGETHER", 1)
     with pytest.raises(InputError, match="too long"):
-        translate_files(jobs([folder / "in"], folder / "out"), Upper("three"), "document", lambda n: None)
+        translate_files(texts([folder / "in"], folder / "out"), Upper("three"), "document", lambda n: None)
     assert translated(folder / "out") == {"a.en": "ONE\n\nTWO\n"}
 
 
 def test_standard_input_and_output(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("é\n<p>\nb".encode())))
-    translate_files(jobs([STANDARD], None), Upper(), "document", lambda n: None)
+    translate_files(texts([STANDARD], None), Upper(), "document", lambda n: None)
     assert capsys.readouterr().out == "É\n<P>\nB\n"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\n\xff\n")))
     with pytest.raises(InputError, match="standard input:2: not UTF-8"):
-        translate_files(jobs([STANDARD], None), Upper(), "document", lambda n: None)
+        translate_files(texts([STANDARD], None), Upper(), "document", lambda n: None)
 
 
 @pytest.mark.parametrize(
@@ -106,11 +107,11 @@ def test_standard_input_and_output(monkeypatch, capsys):
 def test_bad_places(folder, monkeypatch, inputs, output, message):
     monkeypatch.chdir(folder)
     with pytest.raises(InputError, match=message):
-        jobs([Path(path) for path in inputs], output and Path(output))
+        texts([Path(path) for path in inputs], output and Path(output))
     assert not (folder / "out").exists()
 
 
 def test_a_file_that_cannot_be_read_is_said_before_anything_is_translated(folder):
     (folder / "in" / "z").write_bytes(b"ok\n\xff\n")
     with pytest.raises(InputError, match="z:2: not UTF-8"):
-        jobs([folder / "in"], folder / "out")
+        texts([folder / "in"], folder / "out")

@@ -1,6 +1,8 @@
 """Text in, text out, the same translations as fairseq-generate's."""
 
+import gc
 import shutil
+import weakref
 
 import pytest
 
@@ -49,6 +51,7 @@ MODELS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("model", MODELS)
 def test_every_mechanism(prepared, tmp_path, model):
     options = [*MODELS[model], "--context-init", "xavier", "--max-update", "8"]
@@ -77,6 +80,11 @@ def test_concatenation_without_context(prepared, tmp_path, target):
     alone = translator(trained, prepared, view=DocumentView(context="none")).translate([document])
     assert true == translator(trained, prepared).translate([document]) != alone
     assert alone == [[line for (line,) in translator(trained, prepared).translate([[line] for line in document])]]
+    both = translator(trained, prepared)
+    texts = [both.prepare([document], alone=without) for without in (False, True)]
+    together = iter([[piece for text in texts for piece in text.pieces]])
+    found = {(result.text, result.line): result.hypotheses[0] for result in both.stream(together)}
+    assert [[both.translation(found[text, line]).text for line in text.sentences] for text in texts] == [*true, *alone]
 
 
 def test_fairseqs_own_model(prepared, tmp_path):
@@ -260,3 +268,35 @@ def test_fewer_bits_translate_much_the_same(prepared, checkpoint, precision):
     for one, other in zip(full, found):
         for a, b in zip(one.translations[:1], other.translations[:1]):
             assert b.score == pytest.approx(a.score, rel=0.05)
+
+
+def test_texts_that_come_while_others_are_under_way(prepared, checkpoint):
+    found = translator(checkpoint, prepared)
+    alone = translator(checkpoint, prepared, view=DocumentView(context="none"))
+    texts = [found.prepare([lines], alone=number == 1) for number, lines in enumerate(LINES * 2)]
+    results = {text: {} for text in texts}
+
+    def batches():
+        yield texts[0].pieces
+        yield None  # what is under way goes on
+        yield [texts[1].pieces[0], texts[2].pieces[0], texts[4].pieces[0]]  # another one's context does not matter
+        for _ in range(3):
+            yield None
+        yield from (text.pieces for text in (texts[3], texts[5]))
+
+    given = batches()
+    while set(map(len, results.values())) == {0} or any(len(of) < len(text.sentences) for text, of in results.items()):
+        for result in found.stream(given):  # ends where nothing is under way and nothing is there
+            results[result.text][result.line] = found.translation(result.hypotheses[0]).text
+    for number, (text, lines) in enumerate(zip(texts, LINES * 2)):
+        (expected,) = (alone if number == 1 else found).translate([lines])
+        assert [results[text].get(line, "<p>") for line in range(len(lines))] == expected
+    assert next(given, "end") == "end"
+
+
+def test_texts_are_not_kept(prepared, checkpoint):
+    found = translator(checkpoint, prepared)
+    text = weakref.ref(found.prepare([LINES[0]], max_tokens=100))
+    found.translate([LINES[1]])
+    gc.collect()
+    assert text() is None and not found.task.dataset_to_epoch_iter

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Job:
+class Text:
     """A file to translate, or some documents of it.
 
     Attributes:
@@ -118,37 +118,48 @@ class Request:
     shard: Shard = Shard()
 
 
-def jobs_of(request: Request) -> List[Job]:
+def texts_of(request: Request) -> List[Text]:
     """The texts to translate, after all files were read once: what cannot be read is said before any translation.
 
     Raises:
         InputError: nothing to translate; a file that cannot be read; two files that would become the same one; a
             translation that is there already, or that would replace an input.
     """
-    inputs, output = request.inputs, request.output
-    if request.shard.of > 1 and (output is None or STANDARD in inputs):
-        raise InputError("--shards: give --input and --output; standard input and output have no shards")
-    if output is None:
+    inputs = request.inputs
+    if request.output is None and request.shard.of == 1:
         if len(inputs) > 1 or inputs[0].is_dir():
             raise InputError("--output: give a folder for the translations of several texts")
-        return [_job(inputs[0], None, request)]
+        return [text_of(inputs[0], None, request)]
+    pairs = pairs_of(request)
+    if request.shard.of > 1:
+        texts = list(_of_shard([text_of(source, target, request) for source, target in pairs], request.shard))
+        there = [text for text in texts if any(path.exists() for path in (text.target, text.whole) if path is not None)]
+        check_there([text.target for text in there if text.target], request, len(texts))
+        if not request.force:
+            for text in there:
+                text.finish()
+            texts = [text for text in texts if text not in there]
+    else:
+        found = {target for _, target in pairs if target.exists()}
+        check_there(sorted(found), request, len(pairs))
+        texts = [text_of(source, target, request) for source, target in pairs if request.force or target not in found]
+    return [_going_on(text, request) for text in texts]
+
+
+def pairs_of(request: Request) -> List[Tuple[Path, Path]]:
+    """The files to translate, and what each becomes.
+
+    Raises:
+        InputError: there are none, or none where shards have theirs; two would become the same file, or one an input.
+    """
+    inputs, output = request.inputs, request.output
+    if output is None or (request.shard.of > 1 and STANDARD in inputs):
+        raise InputError("--shards: give --input and --output; standard input and output have no shards")
     pairs = list(_pairs(inputs, output, request.pattern))
     if not pairs:
         raise InputError(f"--input {' '.join(map(str, inputs))}: no file {request.pattern} in it")
     _check_targets(pairs)
-    if request.shard.of > 1:
-        jobs = list(_of_shard([_job(source, target, request) for source, target in pairs], request.shard))
-        there = [job for job in jobs if any(path.exists() for path in (job.target, job.whole) if path is not None)]
-        _check_there([job.target for job in there if job.target], request, len(jobs))
-        if not request.force:
-            for job in there:
-                job.finish()
-            jobs = [job for job in jobs if job not in there]
-    else:
-        found = {target for _, target in pairs if target.exists()}
-        _check_there(sorted(found), request, len(pairs))
-        jobs = [_job(source, target, request) for source, target in pairs if request.force or target not in found]
-    return [_going_on(job, request) for job in jobs]
+    return pairs
 
 
 def _check_targets(pairs: Sequence[Tuple[Path, Path]]) -> None:
@@ -164,7 +175,12 @@ def _check_targets(pairs: Sequence[Tuple[Path, Path]]) -> None:
         targets.add(target)
 
 
-def _check_there(there: Sequence[Path], request: Request, files: int) -> None:
+def check_there(there: Sequence[Path], request: Request, files: int) -> None:
+    """Refuses translations that are there already, unless it was said what to do about them.
+
+    Raises:
+        InputError: it was not.
+    """
     if there and not (request.force or request.resume):
         more = f" (and {len(there) - 1:,} more)" if len(there) > 1 else ""
         raise InputError(f"--output {there[0]}: is there already{more}; --force replaces, --resume leaves it")
@@ -172,41 +188,46 @@ def _check_there(there: Sequence[Path], request: Request, files: int) -> None:
         logger.info(f"{len(there):,} of {files:,} files are there already")
 
 
-def _job(source: Path, target: Optional[Path], request: Request) -> Job:
-    job = Job(source, target, format_of(source.name, request.format, request.reading))
+def text_of(source: Path, target: Optional[Path], request: Request) -> Text:
+    """A file as what is to be translated, after it was read once.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    text = Text(source, target, format_of(source.name, request.format, request.reading))
     if source == STANDARD:  # can be read but once
-        return job
-    return replace(job, sizes=array("q", (document.sentences for document in job.documents())))
+        return text
+    return replace(text, sizes=array("q", (document.sentences for document in text.documents())))
 
 
-def _of_shard(jobs: Sequence[Job], shard: Shard) -> Iterator[Job]:
+def _of_shard(texts: Sequence[Text], shard: Shard) -> Iterator[Text]:
     """What a shard does of all there is."""
-    for job, owners in zip(jobs, owners_of([job.sizes or () for job in jobs], shard.of)):
-        assert job.target is not None
-        parts = [part_path(job.target, number, shard.of) for number, _, _ in owners]
+    for text, owners in zip(texts, owners_of([text.sizes or () for text in texts], shard.of)):
+        assert text.target is not None
+        parts = [part_path(text.target, number, shard.of) for number, _, _ in owners]
         for part, (number, first, end) in zip(parts, owners):
             if number == shard.number and len(parts) == 1:
-                yield job
+                yield text
             elif number == shard.number:
-                yield replace(job, target=part, first=first, end=end, whole=job.target, parts=parts)
+                yield replace(text, target=part, first=first, end=end, whole=text.target, parts=parts)
 
 
-def _going_on(job: Job, request: Request) -> Job:
-    """A job with what is done of it.
+def _going_on(text: Text, request: Request) -> Text:
+    """A text with what is done of it.
 
     Raises:
         InputError: it was begun and is not to be gone on with, nor to begin anew.
     """
-    journal = None if job.target is None else read_journal(job.target)
-    if journal is None or request.force or job.source == STANDARD:
-        return job
+    journal = None if text.target is None else read_journal(text.target)
+    if journal is None or request.force or text.source == STANDARD:
+        return text
     if not request.resume:
         raise InputError(
-            f"--output {job.target}: was interrupted after {journal.documents:,} documents; --resume goes on, "
+            f"--output {text.target}: was interrupted after {journal.documents:,} documents; --resume goes on, "
             "--force begins anew"
         )
-    logger.info(f"{job.name}: goes on after {journal.documents:,} documents")
-    return replace(job, done=journal.documents)
+    logger.info(f"{text.name}: goes on after {journal.documents:,} documents")
+    return replace(text, done=journal.documents)
 
 
 def _pairs(inputs: Sequence[Path], output: Path, pattern: str) -> Iterator[Tuple[Path, Path]]:

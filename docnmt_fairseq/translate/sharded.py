@@ -1,0 +1,121 @@
+"""A translation shared out among jobs of an engine: a shard each, whose parts are put together when all are done.
+
+Beside the output is the folder OUTPUT.jobs with the manifest and the jobs' logs; ``done`` in it has a file for each
+shard that is done, and is there for as long as the work is unfinished.
+"""
+
+import json
+import logging
+import shutil
+from dataclasses import replace
+from glob import escape
+from pathlib import Path
+from typing import Sequence, Tuple
+
+from docnmt_fairseq.corpus.files import partial_path
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.jobs import Engine, Job, run_jobs
+from docnmt_fairseq.jobs.workplace import DOCNMT
+from docnmt_fairseq.locks import beside, holding
+from docnmt_fairseq.translate.alone import holding_output, side_by_side
+from docnmt_fairseq.translate.output import journal_path
+from docnmt_fairseq.translate.shards import Shard, owners_of, part_path
+from docnmt_fairseq.translate.texts import Request, check_there, pairs_of, table_of, text_of
+
+logger = logging.getLogger(__name__)
+
+
+def translate_in_shards(
+    request: Request,
+    shards: int,
+    arguments: Sequence[str],
+    engine: Engine,
+    *,
+    tries: int = 3,
+    program: Sequence[str] = DOCNMT,
+) -> None:
+    """Translates with as many jobs as there are shards; each goes on where an earlier try of it was interrupted.
+
+    Args:
+        request: what is asked for, of all shards; with ``force`` translations that are there are removed first.
+        shards: how many.
+        arguments: of ``docnmt translate``, without those that say which shard, and what to do about what is there.
+        engine: runs the jobs.
+        tries: how often each is tried.
+        program: that runs the arguments.
+
+    Raises:
+        InputError: jobs failed; work that was begun is neither to be gone on with nor to begin anew, or was begun with
+            another number of shards; somebody else is at work there; see also
+            :func:`~docnmt_fairseq.translate.texts.texts_of`.
+    """
+    pairs = pairs_of(replace(request, shard=Shard(1, shards)))
+    assert request.output is not None  # or there were no pairs
+    folder = request.output.with_name(f"{request.output.name}.jobs")
+    with holding(beside(folder), f"--output {request.output}"):
+        if request.force:
+            with holding_output(request):
+                shutil.rmtree(folder, ignore_errors=True)
+                for _, target in pairs:
+                    _remove(target)
+        with side_by_side(request, shards):
+            if _under_way(folder, shards, request):
+                logger.info(f"{folder}: the work that was begun there goes on")
+            else:
+                check_there([target for _, target in pairs if target.exists()], request, len(pairs))
+            done = folder / "done"
+            done.mkdir(parents=True, exist_ok=True)
+            jobs = [_job(done, arguments, number, shards) for number in range(1, shards + 1)]
+            if run_jobs(jobs, engine, folder, tries=tries, title="shards", program=program):
+                _put_together(pairs, request, shards)
+                shutil.rmtree(done)
+
+
+def _job(folder: Path, arguments: Sequence[str], number: int, shards: int) -> Job:
+    done = folder / f"{number}-of-{shards}"
+    own = ["--resume", "--shards", str(shards), "--shard", str(number), "--done", str(done)]
+    return Job(f"shard-{number}-of-{shards}", ("translate", *arguments, *own), done)
+
+
+def _under_way(folder: Path, shards: int, request: Request) -> bool:
+    """Whether this work was begun before.
+
+    Raises:
+        InputError: it is not to be gone on with, or cannot be.
+    """
+    try:
+        before = len(json.loads((folder / "jobs.json").read_bytes())["jobs"])
+    except (OSError, ValueError, KeyError):
+        return False
+    if not (folder / "done").is_dir():
+        return False
+    if not request.resume:
+        raise InputError(f"--output {request.output}: was interrupted; --resume goes on, --force begins anew")
+    if before != shards:
+        raise InputError(f"--shards {shards}: was begun with --shards {before}; give these, or begin anew with --force")
+    return True
+
+
+def _remove(target: Path) -> None:
+    """Removes a translation that is there, whole or in parts, finished or not."""
+    for path in (target, table_of(target)):
+        for one in [path, *path.parent.glob(f"{escape(path.name)}.shard-*-of-*")]:
+            for file in (one, partial_path(one), journal_path(one)):
+                file.unlink(missing_ok=True)
+
+
+def _put_together(pairs: Sequence[Tuple[Path, Path]], request: Request, shards: int) -> None:
+    """Makes the files that shards, ended at the same moment on different machines, left in parts.
+
+    Raises:
+        InputError: parts are missing.
+    """
+    if all(target.exists() for _, target in pairs):
+        return
+    texts = [text_of(source, target, request) for source, target in pairs]
+    for text, owners in zip(texts, owners_of([text.sizes or () for text in texts], shards)):
+        assert text.target is not None
+        parts = [part_path(text.target, number, shards) for number, _, _ in owners]
+        replace(text, whole=text.target, parts=parts).finish()
+        if not text.target.exists():
+            raise InputError(f"{text.target}: is missing although all shards are done; --resume tries again")
