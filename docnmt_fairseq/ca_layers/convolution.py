@@ -1,6 +1,6 @@
 """CA-CNN: the context-aware layer on every patch of an image, or on every window of tokens."""
 
-from typing import Iterator, Sequence, Union
+from typing import Iterator, List, Sequence, Union
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,14 @@ def convolution(inputs: int, outputs: int, kernel: Sequence[int]) -> Union[nn.Co
         return nn.Conv1d(inputs, outputs, (kernel[0],))
     height, width = kernel
     return nn.Conv2d(inputs, outputs, (height, width))
+
+
+def around(kernel: Sequence[int]) -> List[int]:
+    """How many places an input is padded by, as PyTorch counts them: from its last dimension.
+
+    A place's patch is around it, half of it before; an even one has one place more behind.
+    """
+    return [places for k in reversed(kernel) for places in ((k - 1) // 2, k // 2)]
 
 
 class PatchMixture(ChiGated):
@@ -63,9 +71,7 @@ class ContextAwareConvolution(PatchMixture):
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, outputs, *size] from x [B, inputs, *size]."""
-        # PyTorch counts the padding from the last dimension.
-        around = [places for k in reversed(self.kernel) for places in ((k - 1) // 2, k // 2)]
-        x = F.pad(x, around)
+        x = F.pad(x, around(self.kernel))
         default = self.default.view(-1, *[1] * len(self.kernel))
         return compose(self.indicator(self.score(x)), self.v(x), default)
 

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from docnmt_fairseq.ca_layers.decomposition import ReportsChi
 from docnmt_fairseq.criterions.label_smoothing import label_smoothed_nll
+from docnmt_fairseq.criterions.teacher_forcing import forced_bleu_sums, log_sums, parse_ranks, top_k_sums
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.recording import ContextFreeIndicator, Recording, record
 from docnmt_fairseq.options import option
@@ -30,13 +31,21 @@ CHI_SUM, CHI_COUNT = "_chi_sum", "_chi_count"
 
 @dataclass
 class DocumentLabelSmoothedCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
-    """fairseq's options and one more."""
+    """fairseq's options and more."""
 
     report_cxmi: bool = option(
         False,
         "validate a second time with the context hidden, and log that loss and CXMI, what context is worth "
         "in bits a target token; means something where the model was trained with --context-dropout",
     )
+    report_top_k: str = option(
+        "", "log how many target tokens, in per cent, are among the k likeliest of the model given the reference "
+        "before them, e.g. 5,10,100",
+    )  # fmt: skip
+    report_forced_bleu: bool = option(
+        False, "in validation, log BLEU of the likeliest tokens of the model given the reference before each; over "
+        "tokens as the data has them",
+    )  # fmt: skip
 
 
 @register_criterion("document_label_smoothed_cross_entropy", dataclass=DocumentLabelSmoothedCrossEntropyConfig)
@@ -46,7 +55,8 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     Logged in bits a token: ``first_nll_loss`` and ``later_nll_loss`` of the sentences that open their documents and of
     all others, of samples that say which are which (``document_translation``); with ``report_cxmi``, in validation
     only, ``no_context_loss``, ``no_context_nll_loss`` and ``cxmi``. Of a model with χ-gated layers, in validation only:
-    ``chi_LAYER``, the mean χ over the tokens, by the layer's name without ``layers``.
+    ``chi_LAYER``, the mean χ over the tokens, by the layer's name without ``layers``. With ``report_top_k``
+    ``topK_accuracy``, with ``report_forced_bleu``, in validation only, ``forced_bleu``.
 
     Conditional cross-mutual information ([F] Fernandes et al., Measuring and Increasing Context Usage in Context-Aware
     Machine Translation, ACL 2021) is the mean of log2 p(y|x, C) − log2 p(y|x), both by this model, here over
@@ -61,9 +71,13 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         ignore_prefix_size: int = 0,
         report_accuracy: bool = False,
         report_cxmi: bool = False,
+        report_top_k: str = "",
+        report_forced_bleu: bool = False,
     ):
         super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
         self.report_cxmi = report_cxmi
+        self.ranks = parse_ranks(report_top_k)
+        self.dictionary = task.target_dictionary if report_forced_bleu else None
 
     def forward(
         self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
@@ -75,6 +89,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         """
         with nullcontext() if model.training else record(ContextFreeIndicator) as recording:
             loss, sample_size, log = super().forward(model, sample, reduce)
+        log.update(self._forced)
         log.update(self._nll_by_place)
         if recording is not None:
             log.update(chi_by_layer(model, recording))
@@ -88,6 +103,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         """Loss and negative log-likelihood, summed or [real target tokens]; keeps the latter by place."""
         loss, nll = self._of_tokens(model, net_output, sample)
         self._nll_by_place = self._by_place(model, net_output, sample, nll)
+        self._forced = self._under_teacher_forcing(model, net_output, sample)
         return (loss.sum(), nll.sum()) if reduce else (loss, nll)
 
     def _of_tokens(
@@ -135,6 +151,19 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
             sums[f"{name}_ntokens"] = tokens.sum()
         return sums
 
+    @torch.no_grad()
+    def _under_teacher_forcing(
+        self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any]
+    ) -> Dict[str, Any]:
+        """The sums of top-k accuracy and BLEU, as far as they are asked for."""
+        sums: Dict[str, Any] = {}
+        if self.ranks:
+            sums.update(top_k_sums(*self._logits_and_target(model, net_output, sample), self.ranks))
+        target = sample["target"]
+        if self.dictionary is not None and not model.training:
+            sums.update(forced_bleu_sums(net_output[0].argmax(-1), target, self._real(target), self.dictionary))
+        return sums
+
     def _without_context(self, model: BaseFairseqModel, sample: Dict[str, Any]) -> Dict[str, Tensor]:
         """The sums of the same sentences, each by itself."""
         if "layout" not in sample["net_input"]:
@@ -148,6 +177,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         """Logs means over the batches of all processes, whose sums these are."""
         super().reduce_metrics(logging_outputs)
+        log_sums(logging_outputs)
 
         def total(name: str) -> float:
             return float(sum(log.get(name, 0) for log in logging_outputs))

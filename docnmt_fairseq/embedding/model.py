@@ -2,7 +2,6 @@
 
 import io
 import json
-import zipfile
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import List, Optional
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from docnmt_fairseq.arrays import UNREADABLE
 from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes
 from docnmt_fairseq.embedding.methods import METHODS, Method
 from docnmt_fairseq.embedding.vocabulary import Vocabulary, Words
@@ -112,7 +112,7 @@ class SentenceEmbedding:
             raise
         except FileNotFoundError:
             raise InputError(f"{option} {path}: no such file") from None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+        except UNREADABLE as error:
             raise InputError(f"{option} {path}: no model of docnmt embed fit, or a damaged one: {error}") from error
         return model
 

@@ -6,8 +6,10 @@ from typing import Dict, List, Optional, Tuple
 from torch import Tensor, nn
 
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
-from docnmt_fairseq.options import flag_of
+from docnmt_fairseq.options import Choices, flag_of
 from docnmt_fairseq.registry import Registry
+
+CONTEXTS = Choices(("projected", "whole"))
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class CombinationConfig:
         share_combination_projections: U_c = U_a (flat), U_c = U_b (hierarchical).
         attention_sentinel: whether the decoder's own state takes part ([L] eq. 4-5).
         evidence_dim: width of what the sentinel's gate is computed from; only with a sentinel.
+        chi_dim: width of what χ of CA-ATT reads, which states have behind the d_k that are added up; 0: χ reads those.
+        concatenated_contexts: a name in ``CONTEXTS``: whether concatenation projects to d_c, or gives all whole.
     """
 
     query_dim: int
@@ -38,6 +42,18 @@ class CombinationConfig:
     share_combination_projections: bool = False
     attention_sentinel: bool = False
     evidence_dim: int = 0
+    concatenated_contexts: str = "projected"
+    chi_dim: int = 0
+
+    def key_dims(self) -> Tuple[int, ...]:
+        """Of what energies are computed from, of every source."""
+        return (self.chi_dim,) * len(self.source_dims) if self.chi_dim else self.source_dims
+
+    def parts(self, states: Tensor) -> Tuple[Tensor, Tensor]:
+        """What energies are computed from, and what is added up, of states [..., d_k] or [..., d_k + chi_dim]."""
+        if not self.chi_dim:
+            return states, states
+        return states[..., -self.chi_dim :], states[..., : -self.chi_dim]
 
 
 class AttentionCombination(nn.Module):
@@ -48,6 +64,9 @@ class AttentionCombination(nn.Module):
     Class attributes:
         divides: whether it has a distribution over the sources, in which a sentinel can take part, and which is
             computed from projections that context vectors can share.
+
+    Attributes:
+        output_dim: width of context vectors: that of the configuration, unless it says otherwise.
     """
 
     divides = False
@@ -57,6 +76,7 @@ class AttentionCombination(nn.Module):
         found = self.problems(config)
         if found:
             raise ValueError("; ".join(found))
+        self.output_dim = config.output_dim
 
     @classmethod
     def problems(cls, config: CombinationConfig) -> List[str]:
@@ -68,6 +88,10 @@ class AttentionCombination(nn.Module):
         if ATTENTION_SCORES[name].multi_head and config.query_dim % config.heads:
             width = f"the width {config.query_dim} of the decoder"
             found.append(f"--decoder-attention-heads: {config.heads} do not divide {width}")
+        if config.chi_dim and not ATTENTION_SCORES[name].context_free:
+            found.append(f"{flag_of('chi_embed_dim')}: {name} has no context-free indicator, as scores ca-att… have")
+        if config.chi_dim and config.share_combination_projections:
+            found.append(f"{flag_of('share_combination_projections')}: energies are of other embeddings")
         for field in ("share_combination_projections", "attention_sentinel"):
             if getattr(config, field) and not cls.divides:
                 found.append(

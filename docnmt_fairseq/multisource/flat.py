@@ -34,8 +34,10 @@ class FlatCombination(AttentionCombination):
         super().__init__(config)
         score, widths = ATTENTION_SCORES[config.combination_attention], config.source_dims
         widths = (*widths, config.query_dim) if config.attention_sentinel else widths
+        key_dims = config.key_dims() if config.chi_dim else widths
+        self.config = config
         score_dim = config.output_dim if config.share_combination_projections else config.score_dim
-        self.score = score(config.query_dim, widths, score_dim, config.heads)
+        self.score = score(config.query_dim, key_dims, score_dim, config.heads)
         self.sentinel = Sentinel(config.evidence_dim, config.query_dim) if config.attention_sentinel else None
         value_dim = config.query_dim if score.multi_head else config.output_dim
         self.values = None if config.share_combination_projections else value_projections(score, widths, value_dim)
@@ -60,8 +62,9 @@ class FlatCombination(AttentionCombination):
 
     def project_source(self, states: Tensor, number: int) -> Tensor:
         """What is attended to of the source of that number; the last is the sentinel's."""
-        keys = self.score.key(states, number)
-        return keys if self.values is None else torch.cat([keys, self.values[number](states)], dim=-1)
+        of_key, of_value = self.config.parts(states)
+        keys = self.score.key(of_key, number)
+        return keys if self.values is None else torch.cat([keys, self.values[number](of_value)], dim=-1)
 
     def split(self, one: Tensor) -> Tuple[Tensor, Tensor]:
         """Keys and values."""

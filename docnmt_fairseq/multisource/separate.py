@@ -12,12 +12,16 @@ from docnmt_fairseq.multisource.source_attention import SeparateAttentions
 
 @ATTENTION_COMBINATIONS.register("concatenation")
 class Concatenation(SeparateAttentions):
-    """c_i = U [c_i^{(1)}; …; c_i^{(K)}] + b ([L] sec. 3; Zoph and Knight 2016)."""
+    """c_i = U [c_i^{(1)}; …; c_i^{(K)}] + b (Zoph and Knight 2016); whole, as [L] sec. 3 has it: without U and b."""
 
     def __init__(self, config: CombinationConfig):
         super().__init__(config)
         width = sum(attention.width for attention in self.attentions)
-        self.project = projection(width, config.output_dim, zero_bias=True)
+        self.project: nn.Module = nn.Identity()
+        if config.concatenated_contexts == "whole":
+            self.output_dim = width
+        else:
+            self.project = projection(width, config.output_dim, zero_bias=True)
 
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None

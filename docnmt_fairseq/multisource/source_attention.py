@@ -30,7 +30,8 @@ class SourceAttention(nn.Module):
     def __init__(self, config: CombinationConfig, source: int, output_dim: Optional[int] = None):
         super().__init__()
         score, states = ATTENTION_SCORES[config.combination_attention], config.source_dims[source]
-        self.score = score(config.query_dim, (states,), config.score_dim, config.heads)
+        self.config = config
+        self.score = score(config.query_dim, (config.key_dims()[source],), config.score_dim, config.heads)
         values = config.query_dim if score.multi_head else states
         self.width = output_dim or values
         self.values = projection(states, values, gain=2**-0.5) if score.multi_head else nn.Identity()
@@ -39,8 +40,9 @@ class SourceAttention(nn.Module):
         self.project = projection(values, self.width, zero_bias=True) if projects else nn.Identity()
 
     def project_source(self, states: Tensor) -> Tensor:
-        """Keys and values [..., key_dim + d_v] of states [..., d_k]."""
-        return torch.cat([self.score.key(states, 0), self.values(states)], dim=-1)
+        """Keys and values [..., key_dim + d_v] of states [..., d_k], with what χ reads behind it, if so."""
+        of_key, of_value = self.config.parts(states)
+        return torch.cat([self.score.key(of_key, 0), self.values(of_value)], dim=-1)
 
     def parts(self, x: Tensor, one: Tensor, padding: Tensor) -> Tuple[Tensor, Tensor]:
         """What is read, [S, b, d_v], and which part of it comes from which state, [S, H, b, n]."""

@@ -1,12 +1,15 @@
-"""Recurrent cells of a decoder: where in a step they attend."""
+"""Recurrent cells of a decoder: where in a step they attend, and what asks."""
 
 from typing import Callable, Dict, List, Tuple, Type
 
 import torch
 from torch import Tensor, nn
 
+from docnmt_fairseq.options import Choices
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS, RecurrentCell, State
 
+ATTENDING_STATES = Choices(("previous", "updated"))
+QUERIES = Choices(("output", "cell"))
 # From states [B, d] to context vectors [B, d_c] and how they divide over the sources, [B, K].
 Attend = Callable[[Tensor], Tuple[Tensor, Tensor]]
 
@@ -16,9 +19,18 @@ class AttentiveCell(nn.Module):
 
     Attributes:
         cell: the recurrent cell that makes the next state, whose form all states have.
+        carried: width of what a state carries on behind the parts of the cell's, from zeros; 0: nothing.
+        query: which part of the cell's state asks: 0 the output, -1 what a cell with a state of its own keeps.
     """
 
     cell: RecurrentCell
+    carried = 0
+    query = 0
+
+    @property
+    def widths(self) -> List[int]:
+        """The widths of a state's parts, what is carried on last."""
+        return [self.cell.state_dim] * self.cell.parts + [self.carried] * bool(self.carried)
 
     def forward(self, y: Tensor, state: State, attend: Attend) -> Tuple[State, Tensor, Tensor]:
         """The next state s_i, the context vector c_i [B, d_c] and its shares.
@@ -39,16 +51,37 @@ class AttendFirst(AttentiveCell):
         input_dim: d_y.
         context_dim: d_c.
         state_dim: d.
+        query: a name in ``QUERIES``: what asks, y_{i−1} or c_{i−1} of a cell that has both.
     """
 
-    def __init__(self, cell: str, input_dim: int, context_dim: int, state_dim: int):
+    def __init__(self, cell: str, input_dim: int, context_dim: int, state_dim: int, query: str = "output"):
         super().__init__()
         self.cell = RECURRENT_CELLS[cell](input_dim + context_dim, state_dim)
+        self.query = 0 if query == "output" else -1
 
     def forward(self, y: Tensor, state: State, attend: Attend) -> Tuple[State, Tensor, Tensor]:
         """s_i, c_i and its shares; see :class:`AttentiveCell`."""
-        context, shares = attend(state[0])
+        context, shares = attend(state[self.query])
         return self.cell.step(torch.cat([y, context], dim=-1), state), context, shares
+
+
+class AttendUpdated(AttendFirst):
+    """s_i = cell([y_i; c_{i−1}], s_{i−1}), then c_i from s_i, c_0 = 0 ([L] eq. 1-5, whose y_i is the step's input).
+
+    [L] attends with the updated state, and takes the context vector for an input of the decoder: so it is one of the
+    next step. A state carries it on. For the arguments see :class:`AttendFirst`.
+    """
+
+    def __init__(self, cell: str, input_dim: int, context_dim: int, state_dim: int, query: str = "output"):
+        super().__init__(cell, input_dim, context_dim, state_dim, query)
+        self.carried = context_dim
+
+    def forward(self, y: Tensor, state: State, attend: Attend) -> Tuple[State, Tensor, Tensor]:
+        """s_i, c_i and its shares; see :class:`AttentiveCell`."""
+        *before, last_context = state
+        after = self.cell.step(torch.cat([y, last_context], dim=-1), tuple(before))
+        context, shares = attend(after[self.query])
+        return (*after, context), context, shares
 
 
 class ConditionalGRU(AttentiveCell):
@@ -87,11 +120,26 @@ class DecoderCells:
 DECODER_CELLS = DecoderCells()
 
 
-def attentive_cell(name: str, input_dim: int, context_dim: int, state_dim: int) -> AttentiveCell:
-    """The attending cell of a name in ``DECODER_CELLS``; see :class:`AttendFirst` for the widths."""
+def attentive_cell(
+    name: str,
+    input_dim: int,
+    context_dim: int,
+    state_dim: int,
+    attend_with: str = "previous",
+    query: str = "output",
+) -> AttentiveCell:
+    """The attending cell of a name in ``DECODER_CELLS``.
+
+    Args:
+        name: of the cell.
+        input_dim, context_dim, state_dim: see :class:`AttendFirst`.
+        attend_with: a name in ``ATTENDING_STATES``; a conditional cell has its own place.
+        query: see :class:`AttendFirst`; conditional cells have states of one part.
+    """
     if name in CONDITIONAL:
         return CONDITIONAL[name][0](input_dim, context_dim, state_dim)
-    return AttendFirst(name, input_dim, context_dim, state_dim)
+    kind = AttendUpdated if attend_with == "updated" else AttendFirst
+    return kind(name, input_dim, context_dim, state_dim, query)
 
 
 def plain_cell(name: str) -> str:

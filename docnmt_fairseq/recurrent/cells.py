@@ -4,6 +4,7 @@ from typing import Optional, Tuple, Type, Union
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from docnmt_fairseq.batch.steps import StepOrder
@@ -84,6 +85,37 @@ class GRU(TorchCell):
     def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
         """[N, d]; see :class:`RecurrentCell`."""
         return self.rnn(PackedSequence(x, order.batch_sizes), initial[0][None])[0].data
+
+
+@RECURRENT_CELLS.register("gru-reset-before")
+class GRUResetBefore(GRU):
+    """:class:`GRU` but for n = tanh(W x_t + b + U (r h_{t−1}) + b′) (Bahdanau et al. 2015, A.1.1; [Z] Table 1).
+
+    What is reset is the state, before the matrix, where PyTorch resets the product. The parameters have the same names
+    and shapes. No fused layer computes this one: it is a loop over the steps.
+    """
+
+    def step(self, x: Tensor, state: State) -> State:
+        """(h,); see :class:`RecurrentCell`."""
+        of_input, of_state, input_bias, state_bias = self.parameters_of_step()
+        return (self._next(F.linear(x, of_input, input_bias), state[0], of_state, state_bias),)
+
+    def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
+        """[N, d]; see :class:`RecurrentCell`."""
+        of_input, of_state, input_bias, state_bias = self.parameters_of_step()
+        h, outputs = initial[0], []
+        for sums in F.linear(x, of_input, input_bias).split(order.sizes):
+            h = self._next(sums, h[: len(sums)], of_state, state_bias)
+            outputs.append(h)
+        return torch.cat(outputs)
+
+    def _next(self, sums: Tensor, h: Tensor, of_state: Tensor, bias: Tensor) -> Tensor:
+        """h_t from W x_t + b, [B, 3 d], and h_{t−1}."""
+        of_gates = 2 * self.state_dim
+        gates = torch.sigmoid(sums[:, :of_gates] + F.linear(h, of_state[:of_gates], bias[:of_gates]))
+        r, z = gates.chunk(2, dim=1)
+        n = torch.tanh(sums[:, of_gates:] + F.linear(r * h, of_state[of_gates:], bias[of_gates:]))
+        return (1 - z) * n + z * h
 
 
 @RECURRENT_CELLS.register("lstm")

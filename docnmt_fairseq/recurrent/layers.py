@@ -1,6 +1,6 @@
 """Recurrent layers one above the other, over packed rows."""
 
-from typing import List
+from typing import List, Optional
 
 import torch
 from torch import Tensor, nn
@@ -64,11 +64,13 @@ def summary(states: Tensor, rows: Ragged, kind: str) -> Tensor:
     return states.index_select(0, first)[:, states.size(1) // 2 :]
 
 
-DEEP_OUTPUTS = Choices(("tanh", "maxout"))
+DEEP_OUTPUTS = Choices(("tanh", "maxout", "state"))
 
 
 class DeepOutput(nn.Module):
     """t_i = tanh(W_s s_i + W_y y_{i−1} + W_c c_i + b); maxout: the larger one of each pair of twice as many sums.
+
+    state: t_i = s_i, as [Z] Fig. 11 has it: nothing but the cell's output.
 
     (In Bahdanau et al. 2015, A.2.2, it is s_{i−1} that is seen; its own code and later ones take s_i.)
 
@@ -82,12 +84,15 @@ class DeepOutput(nn.Module):
 
     def __init__(self, state_dim: int, input_dim: int, context_dim: int, output_dim: int, kind: str = "tanh"):
         super().__init__()
-        self.maxout = kind == "maxout"
-        self.sums = projection(
-            state_dim + input_dim + context_dim, output_dim * (2 if self.maxout else 1), zero_bias=True
-        )
+        self.kind, self.maxout = kind, kind == "maxout"
+        width = state_dim + input_dim + context_dim
+        self.sums: Optional[nn.Linear] = None
+        if kind != "state":
+            self.sums = projection(width, output_dim * (2 if self.maxout else 1), zero_bias=True)
 
     def forward(self, s: Tensor, y: Tensor, c: Tensor) -> Tensor:
         """t_i [..., output_dim]."""
+        if self.sums is None:
+            return s
         sums = self.sums(torch.cat([s, y, c], dim=-1))
         return sums.unflatten(-1, (-1, 2)).amax(-1) if self.maxout else torch.tanh(sums)

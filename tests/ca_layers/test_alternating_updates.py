@@ -6,8 +6,10 @@ from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
 from docnmt_fairseq.ca_layers.bag_of_features import BagOfStates, SparseFeatures
 from docnmt_fairseq.ca_layers.convolution import ConvolutionalSentenceEncoder
+from docnmt_fairseq.ca_layers.embedding import ContextAwareEmbedding
 from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer
 from docnmt_fairseq.ca_layers.residual import ResidualBlock, joined_residual
+from docnmt_fairseq.ca_layers.residual_convolution import ConvolutionalResidual
 from docnmt_fairseq.multisource.base import CombinationConfig
 from docnmt_fairseq.multisource.source_attention import SourceAttention
 
@@ -35,6 +37,12 @@ LAYERS = {
         lambda: joined_residual(ResidualBlock(), [4, 3, 4], torch.tanh), (torch.randn(5, 4),), ("score",)
     ),
     "ca-cnn": (lambda: ConvolutionalSentenceEncoder(4, 2), (torch.randn(5, 4), ROWS), ("score",)),
+    "ca-res of patches": (
+        lambda: ConvolutionalResidual(ResidualBlock(), 2, 3, (3,), torch.tanh), (torch.randn(2, 2, 5),), ("score",)
+    ),
+    "ca-em": (
+        lambda: ContextAwareEmbedding(6, 4, 2, padding=1), (torch.arange(2, 6),), ("theta", "for_chi")
+    ),
     "ca-bsfe": (lambda: BagOfStates(4, 2), (torch.randn(5, 4), ROWS), ("theta", "for_chi")),
     "ca-bsfe of symbols": (
         lambda: SparseFeatures(6, 4, 2), (torch.arange(5), ROWS), ("theta", "words_for_chi")

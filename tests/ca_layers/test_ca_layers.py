@@ -6,8 +6,10 @@ from torch import nn
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.ca_layers.bag_of_features import SparseFeatures
 from docnmt_fairseq.ca_layers.convolution import ContextAwareConvolution
+from docnmt_fairseq.ca_layers.embedding import ContextAwareEmbedding
 from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer
 from docnmt_fairseq.ca_layers.residual import ContextAwareResidual, ResidualBlock, joined_residual
+from docnmt_fairseq.ca_layers.residual_convolution import ConvolutionalResidual
 from docnmt_fairseq.layers.recording import ContextFreeIndicator, ContextShare, record
 from tests.reference import context_aware_layers as reference
 from tests.support.comparison import PRECISIONS, assert_same
@@ -137,3 +139,43 @@ def test_chi_is_recorded_one_number_an_input():
     with record(ContextShare) as recording:
         layer(c)
     assert not recording.entries
+
+
+@PRECISIONS
+@pytest.mark.parametrize("unknown", [None, 3])
+def test_an_embedding_equals_its_equation(unknown, dtype, tolerance):
+    module = stir(ContextAwareEmbedding(9, 4, 3, padding=1, unknown=unknown), dtype)
+    tokens = torch.tensor([[4, 1, 3], [8, 3, 4]])
+    slow = reference.embedding(tokens.flatten().tolist(), module).unflatten(0, tokens.shape)
+    wanted = [parameter for name, parameter in module.named_parameters() if name != "weight"]
+    # PyTorch passes nothing back to the row of the padding.
+    assert_same(module(tokens), slow, [*wanted, module.weight], tolerance)
+    assert (module(torch.tensor([1])) == 0).all()
+    if unknown is not None:
+        torch.testing.assert_close(module(torch.tensor([unknown]))[0], module.v_0)
+
+
+@PRECISIONS
+@pytest.mark.parametrize("block", ["1,1,1,0", "2,1,1,0", "3,2,1,0", "3,1,2,0", "3,2,-,1"])
+@pytest.mark.parametrize("kernel", [(3,), (2, 3)])
+def test_a_residual_convolution_equals_its_equation(block, kernel, dtype, tolerance):
+    module = stir(ConvolutionalResidual(ResidualBlock.parse(block), 2, 3, kernel, torch.tanh), dtype)
+    x = inputs(2, 2, *(4, 3)[: len(kernel)], dtype=dtype)
+    slow = torch.stack([reference.residual_convolution(one, module) for one in x])
+    assert_same(module(x), slow, [x, *module.parameters()], tolerance)
+
+
+def test_a_residual_convolution_of_one_place_is_a_residual_block():
+    """With a kernel of one place every place goes through CA-RES by itself."""
+    block = ResidualBlock.parse("3,2,1,0")
+    module = stir(ConvolutionalResidual(block, 4, 5, (1,), torch.tanh))
+    plain = joined_residual(block, [4, 5, 5, 5], torch.tanh).double()
+    with torch.no_grad():
+        for i, layer in enumerate(plain.layers):
+            layer.v.activation = torch.tanh  # of the last one, too
+            for linear, conv in ((layer.v.linear, module.v[i]), (layer.score, module.gates[i].score)):
+                linear.weight.copy_(conv.weight[..., 0])
+                linear.bias.copy_(conv.bias)
+            layer.default.copy_(module.gates[i].default)
+    x = inputs(2, 4, 6)
+    torch.testing.assert_close(module(x), plain(x.transpose(1, 2)).transpose(1, 2))

@@ -21,10 +21,10 @@ from tests.support.sources import build_combination as build
 WIDTH, EVIDENCE, SOURCE_WIDTHS = 6, 5, (4, 7, 6)
 
 
-def config_of(attention, share, sentinel, sources=3, output_dim=WIDTH):
+def config_of(attention, share, sentinel, sources=3, output_dim=WIDTH, contexts="projected"):
     evidence = EVIDENCE if sentinel else 0
     widths = SOURCE_WIDTHS[:sources]
-    return CombinationConfig(WIDTH, widths, output_dim, attention, 3, 2, 0.0, share, sentinel, evidence)
+    return CombinationConfig(WIDTH, widths, output_dim, attention, 3, 2, 0.0, share, sentinel, evidence, contexts)
 
 
 ALL = [
@@ -95,6 +95,17 @@ def test_combinations_by_their_equations(name, attention, share, sentinel, dtype
     proof = targets.pad(evidence) if sentinel else None
     padded, _ = combination(targets.pad(x), list(projected), list(paddings), proof)
     torch.testing.assert_close(targets.pack(padded), fast, atol=tolerance, rtol=tolerance)
+
+
+@given(batch=ragged_sources())
+@settings(max_examples=6)
+def test_a_whole_concatenation_is_what_the_sources_give_one_beside_another(batch):
+    combination = build("concatenation", config_of("bahdanau", False, False, contexts="whole"))
+    x, evidence, targets, sources = random_inputs(batch)
+    slow, _ = by_loops("concatenation", combination, x, evidence, targets, sources)
+    fast, _ = combine_packed(combination, x, targets, sources, None)
+    assert fast.shape[-1] == combination.output_dim == sum(SOURCE_WIDTHS)
+    assert_same(fast, slow, [x, *(source.states for source in sources), *combination.parameters()], 1e-9)
 
 
 @every

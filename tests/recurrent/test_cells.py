@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.batch.steps import StepOrder
 from docnmt_fairseq.recurrent import ca_rnn_steps
-from docnmt_fairseq.recurrent.attentive import DECODER_CELLS, attentive_cell
+from docnmt_fairseq.recurrent.attentive import ATTENDING_STATES, DECODER_CELLS, QUERIES, attentive_cell
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
 from docnmt_fairseq.recurrent.layers import DEEP_OUTPUTS, BidirectionalLayers, DeepOutput, summary
 from tests.reference import recurrent as reference
@@ -130,20 +130,41 @@ def test_a_summary_is_the_mean_or_the_last_state_backward():
     assert torch.equal(summary(states, ROWS, "last-backward"), torch.stack([row[0, 3:] for row in of_rows]))
 
 
+PLACES = [(name, "previous", "output") for name in DECODER_CELLS.names()]
+PLACES += [(name, "updated", "output") for name in CELLS]
+PLACES += [(name, place, "cell") for name in ("lstm", "ca-rnn") for place in ATTENDING_STATES]
+
+
 @PRECISIONS
-@pytest.mark.parametrize("name", DECODER_CELLS.names())
-def test_decoder_cells_attend_at_their_place(name, dtype, tolerance):
+@pytest.mark.parametrize(("name", "place", "query"), PLACES)
+def test_decoder_cells_attend_at_their_place(name, place, query, dtype, tolerance):
     torch.manual_seed(0)
-    cell = attentive_cell(name, input_dim=4, context_dim=2, state_dim=3).to(dtype)
+    cell = attentive_cell(name, 4, 2, 3, place, query).to(dtype)
     attend = torch.nn.Linear(3, 2).to(dtype)
-    y, state = random(5, 4, dtype=dtype), initial_of(cell.cell, 5, dtype)
+    y = random(5, 4, dtype=dtype)
+    state = tuple(random(5, width, dtype=dtype, seed=part) for part, width in enumerate(cell.widths, start=1))
     found, context, shares = cell(y, state, lambda s: (attend(s), s[:, :1]))
-    step = reference.conditional_gru if name == "conditional-gru" else reference.attend_first
+    step = reference.DECODER_STEPS[type(cell).__name__]
     slow = [step(cell, y[row], tuple(part[row] for part in state), attend) for row in range(5)]
     slow = torch.stack([torch.cat([*of_row, c]) for of_row, c in slow])
     wanted = [y, *state, *cell.parameters(), *attend.parameters()]
     assert_same(torch.cat([*found, context], dim=1), slow, wanted, tolerance)
     assert shares.shape == (5, 1)
+
+
+def test_what_asks_is_what_was_asked_for():
+    asked = {}
+    for place in ATTENDING_STATES:
+        for query in QUERIES:
+            torch.manual_seed(0)
+            cell = attentive_cell("lstm", 4, 2, 3, place, query)
+            state = tuple(random(5, width, dtype=torch.float32, seed=part) for part, width in enumerate(cell.widths))
+            found, _, _ = cell(
+                random(5, 4, dtype=torch.float32),
+                state,
+                lambda s, key=(place, query): (asked.setdefault(key, s)[:, :2], s[:, :1]),
+            )
+            assert asked[place, query] is (state if place == "previous" else found)[QUERIES.index(query)]
 
 
 @PRECISIONS
@@ -153,7 +174,8 @@ def test_deep_output_is_its_equation(kind, dtype, tolerance):
     module = DeepOutput(3, 4, 2, 5, kind).to(dtype)
     s, y, c = (random(6, width, dtype=dtype, seed=width) for width in (3, 4, 2))
     slow = torch.stack([reference.deep_output(module, *row) for row in zip(s, y, c)])
-    assert_same(module(s, y, c), slow, [s, y, c, *module.parameters()], tolerance)
+    wanted = [s] if kind == "state" else [s, y, c, *module.parameters()]
+    assert_same(module(s, y, c), slow, wanted, tolerance)
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16], ids=str)

@@ -48,11 +48,22 @@ def read(score, reader, x: Tensor, states: Sequence[Tuple[int, Tensor]], values:
     return torch.cat(outputs), parts
 
 
+def for_energy(module, h: Tensor) -> Tensor:
+    """What χ reads of a state: the state, or the embedding of its own behind it ([Z] sec. 3.3)."""
+    return h[-module.config.chi_dim :] if module.config.chi_dim else h
+
+
+def for_sum(module, h: Tensor) -> Tensor:
+    """The state itself."""
+    return h[: len(h) - module.config.chi_dim]
+
+
 def source_attention(attention, x: Tensor, states: Sequence[Tensor]) -> Tuple[Tensor, Tensor]:
     """c^{(k)} and the part of it that comes from states; nothing where there is no state."""
     if not states:
         return nothing(x, attention.width), x.new_zeros(())
-    pairs, values = [(0, h) for h in states], [attention.values(h) for h in states]
+    pairs = [(0, for_energy(attention, h)) for h in states]
+    values = [attention.values(for_sum(attention, h)) for h in states]
     vector, parts = read(attention.score, attention.state_sum, x, pairs, values)
     return attention.project(vector), sum(parts)
 
@@ -69,7 +80,9 @@ def flat(module, x: Tensor, sources: Sequence[Sequence[Tensor]], evidence: Optio
     if not pairs:
         return nothing(x, module.output_dim), [x.new_zeros(())] * len(sources)
     project = module.score.keys if module.values is None else module.values
-    vector, parts = read(module.score, module.state_sum, x, pairs, [project[k](h) for k, h in pairs])
+    values = [project[k](for_sum(module, h)) for k, h in pairs]
+    pairs = [(k, for_energy(module, h)) for k, h in pairs]
+    vector, parts = read(module.score, module.state_sum, x, pairs, values)
     shares = [sum((p for (k, _), p in zip(pairs, parts) if k == n), x.new_zeros(())) for n in range(len(sources))]
     return module.project(vector), shares
 
@@ -91,8 +104,10 @@ def hierarchical(module, x: Tensor, sources: Sequence[Sequence[Tensor]], evidenc
 
 
 def concatenation(module, x: Tensor, sources: Sequence[Sequence[Tensor]], evidence: Optional[Tensor]):
-    """U [c^{(1)}; …; c^{(K)}] + b."""
+    """U [c^{(1)}; …; c^{(K)}] + b; as [L] has it, without U and b."""
     contexts, shares = zip(*(source_attention(a, x, states) for a, states in zip(module.attentions, sources)))
+    if not hasattr(module.project, "weight"):
+        return torch.cat(contexts), list(shares)
     return module.project.weight @ torch.cat(contexts) + module.project.bias, list(shares)
 
 

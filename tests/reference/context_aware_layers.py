@@ -70,3 +70,35 @@ def bag(w: Tensor, w_sigma: Tensor, theta: Tensor, v_0: Tensor, unknown: Sequenc
     """s = v_0 Σ χ(w) + Σ (1 − χ(w)) w of one bag, χ = 1 of unknown symbols (eq. 19-21)."""
     chi = [theta.new_ones(()) if unseen else 1 / (1 + torch.exp(-theta @ s)) for s, unseen in zip(w_sigma, unknown)]
     return v_0 * sum(chi) + sum((1 - share) * token for share, token in zip(chi, w))
+
+
+def embedding(tokens: Sequence[int], module) -> Tensor:
+    """w = χ(w) v_0 + (1 − χ(w)) w′ of each symbol, χ = σ(θᵀ w_σ), 1 of the unknown one (eq. 12, 19, 21-22)."""
+    found = []
+    for token in tokens:
+        if token == module.padding_idx:
+            found.append(torch.zeros_like(module.v_0))
+        elif token == module.unknown:
+            found.append(module.v_0)
+        else:
+            found.append(mixture(module.theta @ module.for_chi.weight[token], module.v_0, module.weight[token]))
+    return torch.stack(found)
+
+
+def residual_convolution(x: Tensor, block) -> Tensor:
+    """CA-RES at every place of one input [depth, *size], each sublayer after those before it (eq. 40, 42)."""
+    size, w = x.shape[1:], []  # w_1, w_2, …
+    for i, v in enumerate(block.v):
+        seen, places = [w[j] for j in range(i - 1, max(-1, i - 1 - block.block.seen_by_v), -1)], []
+        for_chi = [w[j] for j in range(i - 1, max(-1, i - 1 - block.block.seen_by_chi), -1)]
+        for number in range(math.prod(size)):
+            place = [int(p) for p in torch.unravel_index(torch.tensor(number), size)]
+            value = v.weight.flatten(1) @ patch(torch.cat([x, *seen]), place, block.kernel).flatten() + v.bias
+            value = block.activation(value)
+            if not block.block.always_on:
+                gate = block.gates[i]
+                score = gate.score.weight.flatten() @ patch(torch.cat([x, *for_chi]), place, block.kernel).flatten()
+                value = mixture(score + gate.score.bias[0], value, gate.default)
+            places.append(value)
+        w.append(torch.stack(places, 1).unflatten(1, size))
+    return w[-1]

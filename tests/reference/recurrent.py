@@ -24,6 +24,16 @@ def gru(rnn, x: Tensor, state: State) -> State:
     return ((1 - z) * torch.tanh(of_x[2] + r * of_h[2]) + z * h,)
 
 
+def gru_reset_before(rnn, x: Tensor, state: State) -> State:
+    """h_k = (1 − z) n + z h_{k−1}, z, r = σ(W x + U h), n = tanh(W x + U (r ⊙ h)) ([Z] Table 1)."""
+    (h,) = state
+    (W_r, W_z, W), (U_r, U_z, U) = rnn.weight_ih_l0.chunk(3), rnn.weight_hh_l0.chunk(3)
+    (b_r, b_z, b), (c_r, c_z, c) = rnn.bias_ih_l0.chunk(3), rnn.bias_hh_l0.chunk(3)
+    r = torch.sigmoid(W_r @ x + b_r + U_r @ h + c_r)
+    z = torch.sigmoid(W_z @ x + b_z + U_z @ h + c_z)
+    return ((1 - z) * torch.tanh(W @ x + b + U @ (r * h) + c) + z * h,)
+
+
 def lstm(rnn, x: Tensor, state: State) -> State:
     """c_k = f c_{k−1} + i g, h_k = o tanh(c_k)."""
     h, c = state
@@ -57,7 +67,8 @@ def ca_rnn(cell, x: Tensor, state: State) -> State:
 def step_of(cell) -> Tuple[Callable, object]:
     """Returns the step above of a cell, and the module that holds its parameters."""
     name = type(cell).__name__
-    return (ca_rnn, cell) if name == "ContextAwareRNN" else ({"GRU": gru, "LSTM": lstm}[name], cell.rnn)
+    steps = {"GRU": gru, "GRUResetBefore": gru_reset_before, "LSTM": lstm}
+    return (ca_rnn, cell) if name == "ContextAwareRNN" else (steps[name], cell.rnn)
 
 
 def sequence(cell, x: Tensor, lengths: Sequence[int], initial: State, reverse: bool = False) -> Tensor:
@@ -89,17 +100,35 @@ def conditional_gru(cell, y: Tensor, state: State, attend: Callable) -> Tuple[St
     return gru(cell.cell.rnn, context, between), context
 
 
+def attend_updated(cell, y: Tensor, state: State, attend: Callable) -> Tuple[State, Tensor]:
+    """s_i = cell([y_i; c_{i−1}], s_{i−1}), c_i = ATT(s_i) ([L] eq. 1-3); c_i is kept for the next step."""
+    *before, last_context = state
+    step, module = step_of(cell.cell)
+    after = step(module, torch.cat([y, last_context]), tuple(before))
+    context = attend(after[cell.query])
+    return (*after, context), context
+
+
 def attend_first(cell, y: Tensor, state: State, attend: Callable) -> Tuple[State, Tensor]:
     """c_i = ATT(s_{i−1}), s_i = cell([y_{i−1}; c_i], s_{i−1}) (Bahdanau et al. 2015)."""
-    context = attend(state[0])
+    context = attend(state[cell.query])
     step, module = step_of(cell.cell)
     return step(module, torch.cat([y, context]), state), context
 
 
 def deep_output(module, s: Tensor, y: Tensor, c: Tensor) -> Tensor:
-    """tanh(W_s s + W_y y + W_c c + b), or the larger one of each pair of sums."""
+    """tanh(W_s s + W_y y + W_c c + b), or the larger one of each pair of sums, or the state alone."""
+    if module.kind == "state":
+        return s
     W_s, W_y, W_c = module.sums.weight.split([len(s), len(y), len(c)], dim=1)
     sums = W_s @ s + W_y @ y + W_c @ c + module.sums.bias
     if not module.maxout:
         return torch.tanh(sums)
     return torch.stack([torch.maximum(sums[2 * j], sums[2 * j + 1]) for j in range(len(sums) // 2)])
+
+
+DECODER_STEPS = {
+    "ConditionalGRU": conditional_gru,
+    "AttendFirst": attend_first,
+    "AttendUpdated": attend_updated,
+}

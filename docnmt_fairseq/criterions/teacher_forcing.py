@@ -1,0 +1,84 @@
+"""How good next tokens are of a model that is given the reference so far: top-k accuracy, BLEU ([Z] sec. 4.3-4.4)."""
+
+from typing import Any, Dict, List, Sequence
+
+import numpy as np
+from fairseq.data import Dictionary
+from fairseq.logging import metrics
+from sacrebleu.metrics.bleu import BLEU
+from torch import Tensor
+
+from docnmt_fairseq.errors import InputError
+
+HITS, TOKENS, BLEU_SUMS = "_hits", "_topk_tokens", "_forced_"
+ORDERS = 4  # of n-grams
+
+
+def parse_ranks(text: str) -> List[int]:
+    """The numbers k of e.g. ``5,10,100``, ascending; none of an empty text.
+
+    Raises:
+        InputError: something else than numbers from 1 on.
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise InputError(f"--report-top-k {text}: give numbers from 1 on with commas between, such as 5,10,100")
+    return sorted({int(part) for part in parts})
+
+
+def top_k_sums(logits: Tensor, target: Tensor, ranks: Sequence[int]) -> Dict[str, Tensor]:
+    """How many targets [tokens] are among the k tokens of the highest logits [tokens, V], and how many there are."""
+    of_target = logits.gather(1, target[:, None])
+    better = (logits > of_target).sum(1)
+    sums = {f"top{k}{HITS}": (better < k).sum() for k in ranks}
+    return {**sums, TOKENS: better.new_tensor(len(target))}
+
+
+def forced_bleu_sums(best: Tensor, target: Tensor, real: Tensor, dictionary: Dictionary) -> Dict[str, int]:
+    """The sums of corpus BLEU of a model's best next tokens against the reference, token by token of the data.
+
+    Ends of sentences are no words: neither that of the reference nor those a model puts anywhere.
+
+    Args:
+        best, target: [S, m_t].
+        real: [S, m_t] which of them count.
+        dictionary: of the target.
+    """
+
+    def words(tokens: Tensor) -> List[str]:
+        rows = [row[there].tolist() for row, there in zip(tokens, real)]
+        return [" ".join(str(number) for number in row if number != dictionary.eos()) for row in rows]
+
+    scored = _metric().corpus_score(words(best), [words(target)])
+    sums = {f"{BLEU_SUMS}counts{n}": int(scored.counts[n]) for n in range(ORDERS)}
+    sums.update({f"{BLEU_SUMS}totals{n}": int(scored.totals[n]) for n in range(ORDERS)})
+    return {**sums, f"{BLEU_SUMS}sys_len": int(scored.sys_len), f"{BLEU_SUMS}ref_len": int(scored.ref_len)}
+
+
+def log_sums(logging_outputs: Sequence[Dict[str, Any]]) -> None:
+    """Logs ``topK_accuracy`` in per cent and ``forced_bleu`` of the sums that batches have."""
+    names = {name for log in logging_outputs for name in log}
+
+    def total(name: str) -> float:
+        return float(sum(log.get(name, 0) for log in logging_outputs))
+
+    tokens = total(TOKENS)
+    for name in sorted(name for name in names if name.endswith(HITS) and tokens):
+        metrics.log_scalar(f"{name[: -len(HITS)]}_accuracy", 100 * total(name) / tokens, tokens, round=2)
+    if f"{BLEU_SUMS}sys_len" in names:
+        for kind in ("counts", "totals"):
+            metrics.log_scalar(f"{BLEU_SUMS}{kind}", np.array([total(f"{BLEU_SUMS}{kind}{n}") for n in range(ORDERS)]))
+        for name in (f"{BLEU_SUMS}sys_len", f"{BLEU_SUMS}ref_len"):
+            metrics.log_scalar(name, total(name))
+        metrics.log_derived("forced_bleu", _bleu)
+
+
+def _bleu(meters: Dict[str, Any]) -> float:
+    """BLEU of the sums of all batches."""
+    counts, totals = (meters[f"{BLEU_SUMS}{kind}"].sum.astype(int).tolist() for kind in ("counts", "totals"))
+    sys_len, ref_len = (int(meters[f"{BLEU_SUMS}{side}"].sum) for side in ("sys_len", "ref_len"))
+    return round(float(BLEU.compute_bleu(counts, totals, sys_len, ref_len, smooth_method="exp").score), 2)
+
+
+def _metric() -> BLEU:
+    return BLEU(tokenize="none", force=True)

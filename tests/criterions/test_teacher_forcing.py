@@ -1,0 +1,111 @@
+"""Top-k accuracy and BLEU of the next tokens that a model has given the reference, beside loops over tokens."""
+
+import pytest
+import sacrebleu
+import torch
+from fairseq.logging import metrics
+
+from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
+from docnmt_fairseq.criterions.teacher_forcing import forced_bleu_sums, parse_ranks, top_k_sums
+from docnmt_fairseq.errors import InputError
+from tests.support import toy
+from tests.support.decoding import stir
+
+OPTIONS = ["--criterion", "document_label_smoothed_cross_entropy", "--report-top-k", "10,2", "--report-forced-bleu"]
+
+
+def built(data_bin):
+    cfg, task, model = toy.build(data_bin, *OPTIONS)
+    return stir(model), task.build_criterion(cfg.criterion), toy.batch_of(task), task
+
+
+def averages(logs):
+    with metrics.aggregate(new_root=True) as aggregated:
+        for log in logs:  # a batch after another, as in validation
+            DocumentLabelSmoothedCrossEntropy.reduce_metrics([log])
+    return {name: float(value) for name, value in aggregated.get_smoothed_values().items()}
+
+
+def test_accuracy_and_bleu_are_those_of_loops_over_tokens(data_bin):
+    model, criterion, _, task = built(data_bin)
+    logs, hits, tokens, best, references = [], {2: 0, 10: 0}, 0, [], []
+    dataset = task.dataset("test")
+    for numbers in ([0, 1], [2]):
+        batch = dataset.collater([dataset[number] for number in numbers])
+        _, _, log = criterion(model.eval(), batch)
+        logs.append(log)
+        logits = model(**batch["net_input"])[0]
+        for row, target in zip(logits, batch["target"]):
+            found, reference = [], []
+            for values, token in zip(row.tolist(), target.tolist()):
+                if token == 1:
+                    continue
+                order = sorted(range(len(values)), key=lambda number: -values[number])
+                tokens += 1
+                for k in hits:
+                    hits[k] += token in order[:k]
+                found += [str(order[0])] if order[0] != 2 else []
+                reference += [str(token)] if token != 2 else []
+            best.append(" ".join(found))
+            references.append(" ".join(reference))
+    logged = averages(logs)
+    for k, count in hits.items():
+        assert logged[f"top{k}_accuracy"] == pytest.approx(100 * count / tokens, abs=0.01)
+    assert 0 < logged["top2_accuracy"] < logged["top10_accuracy"]
+    expected = sacrebleu.corpus_bleu(best, [references], tokenize="none", force=True).score
+    assert logged["forced_bleu"] == pytest.approx(expected, abs=0.01) and expected > 0
+
+
+def test_hits_are_targets_among_the_k_of_the_highest_logits():
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(200, 12, generator=generator)
+    target = torch.randint(0, 12, (200,), generator=generator)
+    sums = top_k_sums(logits, target, [1, 3, 12])
+    for k in (1, 3, 12):
+        expected = sum(int(t in row.argsort(descending=True)[:k]) for row, t in zip(logits, target))
+        assert int(sums[f"top{k}_hits"]) == expected
+    assert int(sums["_topk_tokens"]) == 200 == int(sums["top12_hits"])
+
+
+def test_bleu_is_of_words_alone_over_all_batches(data_bin):
+    *_, task = built(data_bin)
+    eos, pad, generator = 2, 1, torch.Generator().manual_seed(0)
+    logs, best, references = [], [], []
+    for _ in range(2):
+        target = torch.randint(4, 9, (6, 9), generator=generator)
+        for row, length in enumerate((9, 7, 5, 9, 6, 8)):
+            target[row, length - 1], target[row, length:] = eos, pad
+        real = target.ne(pad)
+        changed = torch.rand(target.shape, generator=generator) < 0.3
+        found = torch.where(changed, torch.randint(2, 9, target.shape, generator=generator), target)
+        logs.append(forced_bleu_sums(found, target, real, task.target_dictionary))
+        for rows, texts in ((found, best), (target, references)):
+            kept = [row[there].tolist() for row, there in zip(rows, real)]
+            texts += [" ".join(str(number) for number in row if number != eos) for row in kept]
+    expected = sacrebleu.corpus_bleu(best, [references], tokenize="none", force=True).score
+    assert 20 < expected < 90
+    base = {"loss": 0.0, "nll_loss": 0.0, "ntokens": 1, "sample_size": 1}
+    assert averages([{**base, **log} for log in logs])["forced_bleu"] == pytest.approx(expected, abs=0.01)
+
+
+def test_in_training_there_is_accuracy_alone(data_bin):
+    model, criterion, sample, _ = built(data_bin)
+    _, _, log = criterion(model.train(), sample)
+    assert {"top2_accuracy", "top10_accuracy"} <= averages([log]).keys()
+    assert "forced_bleu" not in averages([log])
+
+
+def test_a_training_logs_them(data_bin, tmp_path):
+    trained = toy.train(data_bin, tmp_path, *OPTIONS, "--max-update", "2")
+    logged = toy.validation(data_bin, trained)
+    assert 0 <= logged["top2_accuracy"] <= 100 and 0 <= logged["forced_bleu"] <= 100
+
+
+@pytest.mark.parametrize("text", ["0", "5,x", "-1"])
+def test_bad_ranks_are_refused_by_name(text):
+    with pytest.raises(InputError, match=f"--report-top-k {text}: give numbers"):
+        parse_ranks(text)
+
+
+def test_ranks_are_read():
+    assert parse_ranks("") == [] and parse_ranks("10, 5,10") == [5, 10]
