@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, List, Mapping, Optional
 
-from docnmt_fairseq.corpus.config import manifest_options
+from docnmt_fairseq.corpus.bpe_codes import JOINER
 from docnmt_fairseq.corpus.edits import OPERATIONS, edited_line
 from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.reusing import manifest_options
+from docnmt_fairseq.corpus.subwords import WITH_CODES
 from docnmt_fairseq.corpus.text_codec import joins_of, plain_text, tokenizers_of
 from docnmt_fairseq.corpus.transform import transform_lines
 from docnmt_fairseq.errors import InputError
@@ -51,10 +53,12 @@ def read_translation(data: Path, split: str, log: Path) -> Translation:
     if not (data / "text" / f"{split}.{source}").is_file():
         raise InputError(f"--split {split}: not in {data / 'text'}")
     tokens = restore_document_order(log, data / "text" / f"{split}.{source}")
+    joins = joins_of(options)
     if options.get("edits_of"):
-        tokens = _edited(tokens, data / "subword" / f"{split}.{options['edits_of']}", log, joins_of(options))
-    if options["subwords"] != "none" and any(PIECE in line for line in tokens):
-        raise InputError(f"{log}: holds subwords ({PIECE}); generate with --remove-bpe sentencepiece")
+        tokens = _edited(tokens, data / "subword" / f"{split}.{options['edits_of']}", log, joins)
+    piece, remedy = (f"{JOINER} ", "'@@ '") if options["subwords"] in WITH_CODES else (PIECE, "sentencepiece")
+    if joins and any(piece in line for line in tokens):
+        raise InputError(f"{log}: holds subwords ({piece.strip()}); generate with --remove-bpe {remedy}")
     return _beside_reference(data, split, options, tokens)
 
 

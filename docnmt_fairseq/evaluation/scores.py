@@ -7,12 +7,15 @@ not scored. It raises :class:`InputError` for unequal numbers of lines, or no se
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, Optional, Sequence
 
+import numpy as np
+
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import sentence_ids
 from docnmt_fairseq.evaluation.metrics import Metric, MetricOptions
 from docnmt_fairseq.evaluation.metrics.bleu import Bleu, BleuOptions
 from docnmt_fairseq.evaluation.metrics.chrf import Chrf, ChrfOptions
 from docnmt_fairseq.evaluation.metrics.hter import Hter
+from docnmt_fairseq.evaluation.significance.signs import sign_p_value
 from docnmt_fairseq.evaluation.texts import References
 
 
@@ -73,6 +76,19 @@ def tokenized_bleu(hypotheses: Sequence[str], reference: Sequence[str]) -> Token
     text = _Sentences(hypotheses, reference)
     metric = Bleu(text.reference, BleuOptions(tokenize="none", smooth="none"))
     return TokenizedBleu(text.score(metric), text.reference.sentences, metric.signature())
+
+
+def tokenized_sign_test(hypotheses: Sequence[str], baseline: Sequence[str], reference: Sequence[str]) -> float:
+    """The p-value of the sign test of Collins et al. (2005) by BLEU over tokens.
+
+    Args:
+        hypotheses, baseline: lines of tokens of two translations.
+        reference: the same of the reference.
+    """
+    text, other = _Sentences(hypotheses, reference), _Sentences(baseline, reference)
+    metric = Bleu(text.reference, BleuOptions(tokenize="none", smooth="none"))
+    one, two = (np.array(rows) for rows in metric.statistics([other.translation, text.translation]))
+    return sign_p_value(metric, one, two)
 
 
 def human_targeted_error_rate(hypotheses: Sequence[str], reference: Sequence[str]) -> EditRate:

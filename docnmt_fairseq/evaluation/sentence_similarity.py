@@ -1,8 +1,8 @@
 """How well vectors say which sentences mean the same: correlation with people's judgements ([Z] sec. 4.1)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, List, Sequence, Tuple
+from typing import Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 from scipy.stats import pearsonr
@@ -11,6 +11,8 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.errors import InputError
 
+FORMS: Dict[str, Tuple[int, ...]] = {"sts": (0, 1, 2), "sts-benchmark": (4, 5, 6)}  # score, sentence, sentence
+YEAR = 2  # column of sts-benchmark; it begins with it
 SICK_COLUMNS = ("relatedness_score", "sentence_A", "sentence_B")
 
 
@@ -21,11 +23,22 @@ class JudgedPairs:
     Attributes:
         scores: [P].
         first, second: the sentences.
+        years: of each pair, in sets that have pairs of several; else empty.
     """
 
     scores: np.ndarray
     first: List[str]
     second: List[str]
+    years: List[str] = field(default_factory=list)
+
+    def by_year(self) -> "Dict[str, JudgedPairs]":
+        """The pairs of every year, in the years' order."""
+        found = {}
+        for year in sorted({*self.years}):
+            rows = [row for row, own in enumerate(self.years) if own == year]
+            first, second = ([side[row] for row in rows] for side in (self.first, self.second))
+            found[year] = JudgedPairs(self.scores[rows], first, second)
+        return found
 
 
 def read_pairs(path: Path, form: str) -> JudgedPairs:
@@ -33,14 +46,15 @@ def read_pairs(path: Path, form: str) -> JudgedPairs:
 
     Args:
         path: a table with tabs between.
-        form: ``sts``: score, sentence, sentence, no header; ``sick``: a header that names ``SICK_COLUMNS``.
+        form: ``sts``: score, sentence, sentence, no header; ``sts-benchmark``: genre, file, year, number, then the
+            same; ``sick``: a header that names ``SICK_COLUMNS``.
 
     Raises:
         InputError: naming the line: a column is missing, a sentence is empty, a score is no number; fewer than two
             pairs, or all of one score.
     """
     lines = enumerate(read_lines(path, strip="\r\n"), start=1)
-    columns: Tuple[int, ...] = (0, 1, 2)
+    columns = FORMS.get(form, ())
     if form == "sick":
         _, header = next(lines, (1, ""))
         names = header.split("\t")
@@ -48,6 +62,7 @@ def read_pairs(path: Path, form: str) -> JudgedPairs:
         if missing:
             raise InputError.at(path, 1, f"the header lacks {', '.join(missing)}")
         columns = tuple(map(names.index, SICK_COLUMNS))
+    years: List[str] = []
     scores, first, second = [], [], []
     for number, line in lines:
         fields = [field.strip() for field in line.split("\t")]
@@ -62,11 +77,12 @@ def read_pairs(path: Path, form: str) -> JudgedPairs:
             raise InputError.at(path, number, f"the score '{score}' is no number") from None
         if not np.isfinite(scores[-1]) or not all(sentences):
             raise InputError.at(path, number, "the score is not finite" if all(sentences) else "a sentence is empty")
+        years += [fields[YEAR][:4]] if form == "sts-benchmark" else []
         first.append(sentences[0])
         second.append(sentences[1])
     if len(set(scores)) < 2:
         raise InputError(f"{path}: needs pairs of at least two different scores")
-    return JudgedPairs(np.array(scores), first, second)
+    return JudgedPairs(np.array(scores), first, second, years)
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -96,10 +112,12 @@ def correlation(embedding: SentenceEmbedding, pairs: JudgedPairs, tokens: Callab
 def compare(
     models: Sequence[Tuple[str, SentenceEmbedding]], pairs: JudgedPairs, tokens: Callable[[List[str]], List[str]]
 ) -> List[List[str]]:
-    """A table of models, their methods, and Pearson's r × 100 of each."""
-    rows = [["model", "method", "words known", "r × 100"]]
+    """A table of models, their methods, and Pearson's r × 100 of each, also year by year where there are several."""
+    by_year = pairs.by_year()
+    rows = [["model", "method", "words known", "r × 100", *by_year]]
     for name, model in models:
         words = model.vocabulary.encode(tokens([*pairs.first, *pairs.second]))
         known = (words.ids < len(model.words)).mean() if len(words.ids) else 0.0
-        rows.append([name, model.settings.method, f"{100 * known:.1f} %", f"{correlation(model, pairs, tokens):.1f}"])
+        found = [f"{correlation(model, some, tokens):.1f}" for some in (pairs, *by_year.values())]
+        rows.append([name, model.settings.method, f"{100 * known:.1f} %", *found])
     return rows

@@ -25,8 +25,8 @@ def translate(data: Path, source: Path, checkpoint: Path, output: Path, context:
     from docnmt_fairseq.search.options import SearchOptions
     from docnmt_fairseq.translate.false_context import ShuffledContext
     from docnmt_fairseq.translate.files import ALL, EMPTY_LINES, translate_files
-    from docnmt_fairseq.translate.jobs import Request, jobs_of
     from docnmt_fairseq.translate.task import DocumentView
+    from docnmt_fairseq.translate.texts import Request, texts_of
     from docnmt_fairseq.translate.translator import DocumentTranslator
 
     view, search = DocumentView(None if context == SHUFFLED else context), SearchOptions(**SEARCH)
@@ -34,8 +34,8 @@ def translate(data: Path, source: Path, checkpoint: Path, output: Path, context:
         checkpoint, data=data, view=view, search=search, max_tokens=tokens, cpu=cpu
     )
     shown = ShuffledContext(translator) if context == SHUFFLED else translator
-    jobs = jobs_of(Request([source], output, force=True, format="text"))
-    translate_files(jobs, shown, EMPTY_LINES[0], lambda sentences: None, together=ALL if shown != translator else None)
+    texts = texts_of(Request([source], output, force=True, format="text"))
+    translate_files(texts, shown, EMPTY_LINES[0], lambda sentences: None, together=ALL if shown != translator else None)
 
 
 def measure_cxmi(

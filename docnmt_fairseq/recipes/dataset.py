@@ -80,10 +80,11 @@ class Training:
     """How models are trained on this data set.
 
     Attributes:
-        size: of the architectures.
+        size: of the architectures, but for models that have published sizes of their own.
         updates: of every model, beside those of the start.
         batch_tokens: source or target tokens that an update sees.
         validate_every: updates between validations; the checkpoint with the lowest loss translates.
+        common: whether optimiser and loss are those of all recipes, the Transformer's; else ``options`` has them.
         options: of fairseq-train, beside those of all recipes.
         task_options: more of them, by the task that has them.
         start: what models begin as; None: each by itself.
@@ -93,6 +94,7 @@ class Training:
     updates: int = 100_000
     batch_tokens: int = 6520
     validate_every: int = 1000
+    common: bool = True
     options: List[str] = field(default_factory=list)
     task_options: Dict[str, List[str]] = field(default_factory=dict)
     start: Optional[Start] = None
@@ -118,6 +120,7 @@ class DatasetConfig:
         probes: whether it comes from context.
         models: that are trained if nobody says which.
         post_edits_of: for automatic post-editing: the side with machine translations, which are scored, too.
+        features: files with features of every sentence by name and split, which go beside the data-bin.
     """
 
     title: str
@@ -134,12 +137,14 @@ class DatasetConfig:
     probes: Probes = field(default_factory=Probes)
     models: List[str] = field(default_factory=lambda: list(DEFAULT_MODELS))
     post_edits_of: Optional[str] = None
+    features: Dict[str, Dict[str, str]] = field(default_factory=dict)
 
     @property
     def files(self) -> List[str]:
         """All files that the splits are read from, and those that metrics read."""
         of_splits = [file for split in self.splits.values() for corpus in split.corpora for file in corpus]
-        return [*of_splits, *self.scores.files]
+        of_features = [file for of_splits in self.features.values() for file in of_splits.values()]
+        return [*of_splits, *self.scores.files, *of_features]
 
     @property
     def split_names(self) -> List[str]:
@@ -180,7 +185,7 @@ def read_dataset_config(path: Path) -> DatasetConfig:
 
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise InputError(f"{path}: no recipe: {error}") from error
     values = dict(values) if isinstance(values, Mapping) else {}
     parts: Dict[str, Callable[[Any, str], object]] = {
@@ -199,6 +204,7 @@ def read_dataset_config(path: Path) -> DatasetConfig:
     dataset = _made(DatasetConfig, values, str(path))
     _check_splits(path, dataset)
     _check_prepare(path, dataset)
+    _check_features(path, dataset)
     dataset.scores.check(dataset.test_sets, f"{path}: scores")
     if "probes" in values:
         dataset.probes.check(dataset.test_sets, dataset.post_edits_of is not None, f"{path}: probes")
@@ -247,6 +253,13 @@ def _check_prepare(path: Path, dataset: DatasetConfig) -> None:
             make_reader(split.format, reading)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+
+
+def _check_features(path: Path, dataset: DatasetConfig) -> None:
+    """Features that are not of every split, each one file."""
+    for name, files in dataset.features.items():
+        if not isinstance(files, Mapping) or {*files} != {*dataset.split_names}:
+            raise InputError(f"{path}: features: {name}: give a file for each of {', '.join(dataset.split_names)}")
 
 
 def _made(kind: Type[T], values: Any, where: str) -> T:

@@ -8,6 +8,8 @@ import zipfile
 from pathlib import Path
 from typing import Callable, Dict, List, Sequence, Tuple
 
+import numpy as np
+
 from docnmt_fairseq.recipes.dataset import DatasetConfig, Download
 
 DOCUMENTS = {"train": 30, "valid": 3, "test": 2}  # of each corpus; a further test set has as many as the first
@@ -77,6 +79,8 @@ def write_raw(dataset: DatasetConfig, folder: Path, packed: bool = True) -> None
             rows += _delimited(_side(made, 1)).splitlines()
         for option, file in dataset.scores.files_of_lines(split).items():
             contents[file] = LABELS[option](rows).encode()
+        for of_splits in dataset.features.values():
+            contents[of_splits[split]] = _features([row for row in rows if row], seed=split_number)
     pending = [download for download in dataset.downloads if download.holds] if packed else []
     while pending:  # the innermost archives first
         ready = next(one for one in pending if all(name in contents for name in one.holds))
@@ -85,6 +89,13 @@ def write_raw(dataset: DatasetConfig, folder: Path, packed: bool = True) -> None
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         (folder / name).write_bytes(content)
+
+
+def _features(sentences: Sequence[str], seed: int) -> bytes:
+    """Returns two rows of five random numbers a sentence, as an ``.npy``."""
+    stream = io.BytesIO()
+    np.save(stream, np.random.default_rng(seed).standard_normal((len(sentences), 2, 5), dtype=np.float32))
+    return stream.getvalue()
 
 
 def pack(download: Download, members: Content) -> bytes:

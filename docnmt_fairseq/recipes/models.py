@@ -5,7 +5,7 @@ sizes are presets of the architectures.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH
@@ -20,6 +20,9 @@ SMOKE = ["--lr", "0.003", "--warmup-updates", "10", "--dropout", "0"]  # instead
 SEARCH: Dict[str, Any] = {"beam": 4, "lenpen": 0.6, "max_len_a": 1.5, "max_len_b": 50}
 _MEMORY_3 = ["--memory-contexts", "3", "--memory-combination", "parallel"]
 _HAN_TARGET = ["--target-context-attention", "han"]
+_EQUATION = ("--context-init", "xavier")  # gates without a learned scalar that begins at 0
+# [M] as it is printed: the memory is made of the contexts of the whole batch (sec. 4.3), x' is bare attention (eq. 5).
+_MEMORY_OF_PAPER = ["--memory-scope", "batch", "--memory-query", "attention"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,9 @@ class Model:
         options: function of the number of updates.
         sentences: that a sample holds; batches hold so many times as many tokens, i.e. as many samples.
         to_begin: options that it needs in order to begin as a sentence-level model.
+        from_scratch: those that it has if it does not.
         sees_context: whether it sees other sentences of the document.
+        sized: whether the architecture by itself has published sizes, which it then has where no other are asked for.
     """
 
     task: str
@@ -40,7 +45,9 @@ class Model:
     options: Callable[[int], List[str]] = field(default=lambda updates: [])
     sentences: int = 1
     to_begin: Tuple[str, ...] = ()
+    from_scratch: Tuple[str, ...] = ()
     sees_context: bool = True
+    sized: bool = False
 
 
 def _narrowing(updates: int) -> List[str]:
@@ -65,9 +72,37 @@ def _two_sources(prefix: str, extra: str, arch: str) -> Dict[str, Model]:
     return {f"{prefix}-{name}": combined(name) for name in ("concatenation", "flat", "hierarchical")}
 
 
+def _table_of_combinations(prefix: str, extra: str, arch: str, plain: Sequence[str] = ()) -> Dict[str, Model]:
+    """Returns the rows of [L] Table 1: combination, shared projections, sentinel.
+
+    Args:
+        prefix: of their names.
+        extra: the second source.
+        arch: with the paper's sizes.
+        plain: options of concatenation alone.
+    """
+
+    def row(options: List[str]) -> Model:
+        options = ["--extra-sources", extra, *options]
+        return Model("document_translation", arch, lambda updates: options, sees_context=False, sized=True)
+
+    rows = {f"{prefix}-concatenation": row(["--attention-combination", "concatenation", *plain])}
+    switches = {"shared": "--share-combination-projections", "sentinel": "--attention-sentinel"}
+    for name in ("flat", "hierarchical"):
+        for used in ((), ("sentinel",), ("shared",), ("shared", "sentinel")):
+            options = ["--attention-combination", name, *(switches[one] for one in used)]
+            rows["-".join((prefix, name, *used))] = row(options)
+    return rows
+
+
 def _mechanism(name: str, options: Callable[[int], List[str]] = lambda updates: []) -> Model:
+    from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, GATED
+
     infix = f"_{name.replace('-', '_')}" if name else ""
-    return Model("document_translation", f"document_transformer{infix}", options)
+    gated = not name or CONTEXT_MECHANISMS[name].placements[0] in GATED
+    return Model(
+        "document_translation", f"document_transformer{infix}", options, from_scratch=_EQUATION if gated else ()
+    )
 
 
 def models() -> Dict[str, Model]:
@@ -84,12 +119,21 @@ def models() -> Dict[str, Model]:
         "sentence-attention": _mechanism("sentence", lambda updates: ["--sentence-positions", "learned"]),
         "conditional": _mechanism("conditional", _narrowing),
         "tree": _mechanism("tree", _narrowing),
+        "rnnsearch": Model("document_translation", "rnnsearch", lambda updates: none, sees_context=False),
+        "memory-paper": _mechanism("memory", lambda updates: _MEMORY_OF_PAPER),
         "memory-3": _mechanism("memory", lambda updates: _MEMORY_3),
         "han-target": _mechanism("", lambda updates: _HAN_TARGET),
         "han-both": _mechanism("han", lambda updates: _HAN_TARGET),
         **_two_sources("previous", "previous:1", "document_transformer"),
         **_two_sources("mt", "text:mt", "document_transformer"),
-        **_two_sources("mt-rnn", "text:mt", "document_rnn"),
+        **_table_of_combinations("mt-rnn", "text:mt", "document_rnn_post_editing"),
+        # With conditional GRUs concatenation lost 5 BLEU, so that its figure is of plain ones ([L] sec. 4.1).
+        **_table_of_combinations(
+            "image-rnn", "features:image", "document_rnn_multimodal", ["--decoder-cell", "gru-reset-before"]
+        ),
+        "caption-rnn": Model(
+            "document_translation", "document_rnn_multimodal", lambda updates: none, sees_context=False, sized=True
+        ),
     }
     others = [name for name in CONTEXT_MECHANISMS.names() if name not in known]
     return {**known, **{name: _mechanism(name) for name in others}}

@@ -10,39 +10,29 @@ import sys
 import time
 from pathlib import Path
 from types import FrameType
-from typing import Iterator, List, Optional, TextIO
+from typing import Callable, ContextManager, Iterator, List, Optional, Sequence, TextIO
 
+import docnmt_fairseq
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.lifetime import end_with_parent
+from docnmt_fairseq.locks import holding, in_folder
 
+PLUGIN = Path(docnmt_fairseq.__file__).parent
+POLL = 0.5  # seconds between two looks at what runs
+CAUSE = 3.0  # seconds that the machine which failed has to say so, where others fail for it
 PATIENCE = 30.0  # seconds that a process of a killed recipe has to end
 _running: List[subprocess.Popen[bytes]] = []
 
 logger = logging.getLogger(__name__)
 
 
-@contextlib.contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Holds the folder's lock, which ends with the process, however that ends.
+def alone_in(folder: Path) -> ContextManager[None]:
+    """Holds the folder's lock, which what a killed recipe leaves behind also holds until it ends.
 
     Raises:
         InputError: another recipe is at work there.
     """
-    import fcntl
-
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "a+", encoding="utf-8") as lock:
-        until = time.monotonic() + PATIENCE
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                if time.monotonic() > until:
-                    raise InputError(f"--output {folder}: another recipe is at work there") from None
-                time.sleep(0.2)
-        os.set_inheritable(lock.fileno(), True)  # what a killed recipe leaves behind holds the lock until it ends
-        yield
+    return holding(in_folder(folder), f"--output {folder}", patience=PATIENCE)
 
 
 @contextlib.contextmanager
@@ -69,15 +59,27 @@ def ending_on_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def fairseq(command: str, processes: int = 1) -> List[str]:
-    """Returns the beginning of a command line: ``train``, ``generate``, … as several processes where asked for."""
-    if processes == 1:
-        return [sys.executable, "-m", f"fairseq_cli.{command}"]
-    together = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
-    return [*together, "-m", f"fairseq_cli.{command}"]
+def fairseq(command: str, processes: int = 1, together: Optional[Sequence[str]] = None) -> List[str]:
+    """Returns the beginning of a command line: ``train``, ``generate``, … as one process, or as several of torchrun.
+
+    Args:
+        command: of fairseq.
+        processes: of this machine.
+        together: options of torchrun about all machines; None: without it.
+    """
+    program = ["-m", f"fairseq_cli.{command}"]
+    if together is None:
+        return [sys.executable, *program]
+    return [sys.executable, "-m", "docnmt_fairseq.torchrun", *together, "--nproc_per_node", str(processes), *program]
 
 
-def run(command: List[str], output: TextIO, log: Path, errors: Optional[TextIO] = None) -> None:
+def run(
+    command: List[str],
+    output: TextIO,
+    log: Path,
+    errors: Optional[TextIO] = None,
+    check: Optional[Callable[[], object]] = None,
+) -> None:
     """Runs a command to its end.
 
     Args:
@@ -85,6 +87,7 @@ def run(command: List[str], output: TextIO, log: Path, errors: Optional[TextIO] 
         output: takes what it prints.
         log: where its errors are found, for messages.
         errors: takes its standard error; None: as ``output``.
+        check: is called now and then; its errors end the command.
 
     Raises:
         InputError: it failed; shows the end of the log.
@@ -94,8 +97,31 @@ def run(command: List[str], output: TextIO, log: Path, errors: Optional[TextIO] 
         command, stdout=output, stderr=errors or subprocess.STDOUT, close_fds=False, preexec_fn=end_with_parent
     )
     _running.append(process)
-    status = process.wait()
-    _running.remove(process)
+    try:
+        status = _wait(process, check)
+    finally:
+        _running.remove(process)
     if status:
+        until = time.monotonic() + CAUSE
+        while check is not None and time.monotonic() < until:
+            check()
+            time.sleep(POLL)
         last = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-12:])
         raise InputError(f"fairseq ended with status {status}; {log} ends with\n{last}")
+
+
+def _wait(process: "subprocess.Popen[bytes]", check: Optional[Callable[[], object]]) -> int:
+    """The status of a process that has ended."""
+    if check is None:
+        return process.wait()
+    while True:
+        try:
+            return process.wait(POLL)
+        except subprocess.TimeoutExpired:
+            pass
+        try:
+            check()
+        except InputError:
+            process.terminate()
+            process.wait()
+            raise

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 
 from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.corpus.steps import Steps, sha256
-from docnmt_fairseq.corpus.text_codec import tokenizers_of
+from docnmt_fairseq.corpus.text_codec import joins_of, tokenizers_of
 from docnmt_fairseq.evaluation.postprocess import read_translation
 from docnmt_fairseq.evaluation.texts import References, read_references, read_text
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig
@@ -66,14 +66,14 @@ class Results:
         Raises:
             InputError: it failed.
         """
-        subwords = self.options["subwords"] != "none" and not self.options["edits_of"]
+        joins = None if self.options["edits_of"] else joins_of(self.options)
         trained = read_json(folder / "training.json")
         for test_set, split in self.dataset.test_sets.items():
             files = ResultFiles(folder, test_set)
             inputs, log = {"model": trained}, files.named("generate.log")
             if test_set != TEST:  # a training depends on the first one's counts, on no other's
                 inputs["text"] = sha256(self.data / "subword" / f"{split}.{self.options['source_lang']}")
-            action = partial(translate, self.data / "data-bin", split, folder, log, chosen, tokens, subwords, cpu)
+            action = partial(translate, self.data / "data-bin", split, folder, log, chosen, tokens, joins, cpu)
             self.steps.run(files.step("translate"), inputs, [log], action)
             self._score(files, log)
 

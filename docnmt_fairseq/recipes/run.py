@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from docnmt_fairseq.corpus.files import atomic_write_bytes
+from docnmt_fairseq.corpus.shards import data_bins
 from docnmt_fairseq.corpus.steps import Steps, sha256
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset import DatasetConfig
+from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import Model, model, models
 from docnmt_fairseq.recipes.probing import Probing, read_probes
 from docnmt_fairseq.recipes.result_files import ResultFiles
@@ -17,7 +19,7 @@ from docnmt_fairseq.recipes.results import Results, read_scores
 from docnmt_fairseq.recipes.scoring import Scores, scores_of_unchanged
 from docnmt_fairseq.recipes.splits import Splits
 from docnmt_fairseq.recipes.table import Seeds, scores_table
-from docnmt_fairseq.recipes.training import BEST, Budget, Machine, train
+from docnmt_fairseq.recipes.training import BEST, Budget, train, training_options
 
 STEPS = ("get", "prepare", "train", "translate", "probe", "table")
 UNCHANGED = "translation as it is"  # the row that automatic post-editing is to be better than
@@ -42,6 +44,12 @@ class Options:
     smoke: bool = False
     workers: int = 1
     words: bool = False
+
+    @property
+    def changes(self) -> List[str]:
+        """The options by which models are no longer the recipe's."""
+        given = {"--size": self.size, "--updates": self.updates}
+        return [f"{flag} {value}" for flag, value in given.items() if value is not None] + list(self.train_options)
 
 
 class Recipe:
@@ -76,12 +84,22 @@ class Recipe:
             training.batch_tokens,
             training.validate_every,
             [*training.options, *options.train_options],
+            common=training.common,
         )
         if options.smoke:
             size, updates = options.size or "tiny", options.updates or 40
             self.budget = replace(
                 self.budget, size=size, updates=updates, batch_tokens=600, validate_every=10, smoke=True
             )
+        self._check_shares()
+
+    def _check_shares(self) -> None:
+        """Refuses machines that cannot share every model's steps."""
+        trained = [(chosen, self._budget_of(chosen)) for chosen in self.models.values()]
+        if self.start is not None and self.first is not None:
+            trained.append((self.first, self._budget_of(self.first, self.start.options)))
+        for chosen, budget in trained:
+            self.options.machine.share(self._tokens(chosen), training_options(chosen, budget, seed=1))
 
     def run(self) -> Optional[str]:
         """Does all steps, up to the last one asked for; returns the table if that is it.
@@ -109,6 +127,11 @@ class Recipe:
             self._probe(Probing(results, cpu))
         return self._table(results, manifest) if self._reaches("table") else None
 
+    @property
+    def shards(self) -> int:
+        """The data-bins that the training text is dealt out to."""
+        return int(self.dataset.prepare.get("shards", 1))
+
     def _reaches(self, step: str) -> bool:
         return STEPS.index(step) <= STEPS.index(self.options.until)
 
@@ -128,7 +151,8 @@ class Recipe:
         further = list(self.dataset.test_sets.values())[1:]
         counts = {split: values for split, values in manifest["counts"].items() if split not in further}
         files = sorted((self.output / "data" / "models").glob("*"))
-        return json.dumps([counts, {path.name: sha256(path) for path in files}], sort_keys=True)
+        dealt = [self.shards] if self.shards > 1 else []
+        return json.dumps([counts, {path.name: sha256(path) for path in files}, *dealt], sort_keys=True)
 
     def _tokens(self, chosen: Model) -> int:
         """Of a batch: as many samples for every model."""
@@ -138,7 +162,9 @@ class Recipe:
         """What a model gets, with the options of its task; those of the command line come last and win."""
         training = self.dataset.training
         own = training.task_options.get(chosen.task, [])
-        return replace(self.budget, options=[*training.options, *own, *more, *self.options.train_options])
+        asked = self.options.size is not None or self.options.smoke
+        size = "" if chosen.sized and not asked else self.budget.size
+        return replace(self.budget, size=size, options=[*training.options, *own, *more, *self.options.train_options])
 
     def _train_start(self, data: str) -> Optional[Path]:
         """The checkpoint that all models begin as, trained before them; None if each begins by itself."""
@@ -155,8 +181,8 @@ class Recipe:
         self, folder: Path, chosen: Model, budget: Budget, seed: int, data: str, start: Optional[Path] = None
     ) -> None:
         logger.info(f"training {folder.name}: {folder / 'train.log'}")
-        data_bin = self.output / "data" / "data-bin"
-        train(data_bin, folder, chosen, budget, seed, self.options.machine, data, start)
+        bins = ":".join(map(str, data_bins(self.output / "data", self.shards)))
+        train(bins, folder, chosen, budget, seed, self.options.machine, data, start)
 
     def _probe(self, probing: Probing) -> None:
         """Asks the models that see context."""
@@ -181,7 +207,7 @@ class Recipe:
                 of_set[name] = {seed: self._scores(name, seed, test_set, tested) for seed in seeds}
         names = {split: name for name, split in dataset.test_sets.items()}
         counts = {names.get(split, split): values["sentences"] for split, values in manifest["counts"].items()}
-        text = scores_table(dataset, scores, counts, self.options.smoke, baseline)
+        text = scores_table(dataset, scores, counts, self.options.smoke, baseline, self.options.changes)
         atomic_write_bytes(self.output / "table.md", (text + "\n").encode())
         return text
 

@@ -6,10 +6,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
-from docnmt_fairseq.corpus.config import AND, config_of
+from docnmt_fairseq.corpus.config import config_of
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.readers import all_options
+from docnmt_fairseq.corpus.splits import AND
 from docnmt_fairseq.corpus.steps import Steps, sha256
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
@@ -17,6 +18,7 @@ from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.recipes import fixtures
 from docnmt_fairseq.recipes.balance import balanced
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig
+from docnmt_fairseq.recipes.feature_files import lay_features
 from docnmt_fairseq.recipes.fetch import Source
 from docnmt_fairseq.recipes.select import first, native_documents, write_all, write_held_out
 
@@ -85,9 +87,17 @@ class Splits:
             train_format=train[0], valid_format=valid[0], test_format=test[0], workers=self.workers,
         )  # fmt: skip
         manifest = prepare(config_of(settings))
+        for split, names in self._data_names().items():
+            for name, files in dataset.features.items():
+                target = self.output / "data" / f"{names}.{name}.npy"
+                lay_features(paths[files[split]], target, manifest["counts"][names]["sentences"], cut=self.smoke)
         for test_set in dataset.test_sets:
             self._check_lines(test_set, paths)
         return manifest
+
+    def _data_names(self) -> Dict[str, str]:
+        """What ``docnmt prepare`` calls every split, by its name."""
+        return {**{name: name for name in self.dataset.split_names}, **self.dataset.test_sets}
 
     def _native(self, paths: Dict[str, Path]) -> Dict[str, Prepared]:
         """The splits that have files."""

@@ -9,6 +9,7 @@ from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig, Published
 from docnmt_fairseq.recipes.scoring import Scores
 
 Seeds = Mapping[Optional[int], Scores]  # None: nothing was trained
+CHANGED = "†"
 COLUMNS = {"bleu_tokens": "BLEU over tokens", "hter": "HTER over tokens↓", "bleu": "BLEU", "chrf": "chrF"}
 
 
@@ -18,6 +19,7 @@ def scores_table(
     counts: Mapping[str, int],
     smoke: bool,
     baseline: Optional[str] = None,
+    changes: Sequence[str] = (),
 ) -> str:
     """Returns the table as Markdown, a section a test set if there are several, with what the numbers are.
 
@@ -27,6 +29,7 @@ def scores_table(
         counts: sentences by split, as prepared.
         smoke: whether nobody should believe the numbers.
         baseline: the model that others were tested against; None: there were no tests.
+        changes: options by which models are no longer the recipe's, nor those that figures were published of.
     """
     published = dataset.published or Published("")
     lines = [f"# {dataset.title}", ""]
@@ -34,17 +37,20 @@ def scores_table(
         lines += ["**A smoke run: a few documents, tiny models. The scores mean nothing.**", ""]
     for test_set, models in scores.items():
         lines += [f"## {test_set}", ""] if len(scores) > 1 else []
-        lines += _section(dataset, models, published if test_set == TEST else Published(""), baseline)
+        figures = published if test_set == TEST else Published("")
+        lines += _section(dataset, models, figures, baseline, CHANGED if changes else "")
     if published.source:
         lines += [f"Published: {published.source}.", ""]
+        if changes:
+            lines += [f"{CHANGED} Of another model than this run's, which was changed by `{' '.join(changes)}`.", ""]
     lines += _sentences(published.sentences, counts)
     return "\n".join(lines)
 
 
 def _section(
-    dataset: DatasetConfig, scores: Mapping[str, Seeds], published: Published, baseline: Optional[str]
+    dataset: DatasetConfig, scores: Mapping[str, Seeds], published: Published, baseline: Optional[str], mark: str
 ) -> List[str]:
-    """One test set: its table, and what is said below."""
+    """One test set: its table, and what is said below; ``mark`` stands by published figures of other models."""
     runs = [run for seeds in scores.values() for run in seeds.values()]
     columns = _columns(dataset, runs[0])
     tests = [run["significance"] for run in runs if "significance" in run]
@@ -56,7 +62,8 @@ def _section(
         cells = [column.cell(seeds.values()) for column in columns]
         cells += [_p_values(seeds)] if tests else []
         numbers = ", ".join(NOTHING if seed is None else str(seed) for seed in seeds)
-        rows.append([model, *cells, numbers, *_published(model, beside)])
+        of_paper = [cell if cell == NOTHING else cell + mark for cell in _published(model, beside)]
+        rows.append([model, *cells, numbers, *of_paper])
     others = dict.fromkeys(model for _, values in beside for model in values if model not in scores)
     rows += [[model, *[NOTHING] * (len(header) - 1 - len(beside)), *_published(model, beside)] for model in others]
     lines = [markdown([header, *rows]), ""]

@@ -9,23 +9,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-import docnmt_fairseq
-from docnmt_fairseq.corpus.files import atomic_write_bytes, partial_path
+from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes, partial_path
 from docnmt_fairseq.corpus.steps import sha256
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import flag_of
+from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import COMMON, SEARCH, SMOKE, Model
-from docnmt_fairseq.recipes.processes import fairseq, run
+from docnmt_fairseq.recipes.processes import PLUGIN, fairseq, run
 
-PLUGIN = Path(docnmt_fairseq.__file__).parent
 LAST, BEST = "checkpoint_last.pt", "checkpoint_best.pt"
+ENDED = "ended.json"  # of a training that ended before its last update, as --patience ends it
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a model of a recipe gets; see :class:`~docnmt_fairseq.recipes.dataset.Training`."""
+    """What a model of a recipe gets; see :class:`~docnmt_fairseq.recipes.dataset.Training`.
+
+    Attributes:
+        size: of the architecture; empty: those that it has by itself.
+    """
 
     size: str
     updates: int
@@ -33,20 +37,7 @@ class Budget:
     validate_every: int
     options: List[str]
     smoke: bool = False
-
-
-@dataclass(frozen=True)
-class Machine:
-    """On what: processes (one a GPU), and whether without any GPU."""
-
-    processes: int = 1
-    cpu: bool = False
-
-    def options(self) -> List[str]:
-        """Returns the options of fairseq's commands."""
-        if not self.cpu:
-            return ["--distributed-world-size", "1"] if self.processes == 1 else []
-        return ["--cpu", "--num-workers", "0", *(["--distributed-backend", "gloo"] if self.processes > 1 else [])]
+    common: bool = True
 
 
 def training_options(model: Model, budget: Budget, seed: int, begins: bool = False) -> List[str]:
@@ -54,20 +45,21 @@ def training_options(model: Model, budget: Budget, seed: int, begins: bool = Fal
 
     Args:
         model, budget, seed: what to train.
-        begins: with the weights of a sentence-level model.
+        begins: with the weights of a sentence-level model; else from scratch.
     """
     every = str(min(budget.validate_every, budget.updates))
     return [
-        "--task", model.task, "--arch", f"{model.arch}_{budget.size}", "--seed", str(seed),
+        "--task", model.task, "--arch", "_".join(filter(None, (model.arch, budget.size))), "--seed", str(seed),
         "--max-update", str(budget.updates), "--validate-interval-updates", every,
         "--save-interval-updates", every, "--keep-interval-updates", "1", "--no-epoch-checkpoints",
-        *COMMON, *budget.options, *(SMOKE if budget.smoke else []), *model.options(budget.updates),
-        *(model.to_begin if begins else []),
+        *(COMMON if budget.common else []), *([] if begins else model.from_scratch), *budget.options,
+        *(SMOKE if budget.smoke else []),
+        *model.options(budget.updates), *(model.to_begin if begins else []),
     ]  # fmt: skip
 
 
 def train(
-    data: Path,
+    data: PathLike,
     folder: Path,
     model: Model,
     budget: Budget,
@@ -79,10 +71,10 @@ def train(
     """Trains a model in a folder, or goes on with it; does nothing if it has all its updates.
 
     Args:
-        data: the data-bin.
+        data: the data-bin; several, with colons between, are taken in turn.
         folder: of checkpoints and ``train.log``.
         model, budget, seed: what to train.
-        machine: on what; the tokens of a batch are shared by its processes.
+        machine: on what; a step is shared out to all processes.
         signature: stands for the data.
         start: checkpoint of a sentence-level model that it begins as; None: with its initialisation.
 
@@ -96,16 +88,18 @@ def train(
         record["initial_weights"] = sha256(start)
     _check_record(folder / "training.json", record)
     mend(folder)
-    if updates_of(folder / LAST) < budget.updates:
-        log = folder / "train.log"
-        command = [*fairseq("train", machine.processes), str(data), "--user-dir", str(PLUGIN), *options]
-        command += ["--max-tokens", str(tokens // machine.processes), "--save-dir", str(folder)]
-        command += ["--log-format", "json", "--log-interval", str(max(1, min(100, budget.updates // 5)))]
-        command += ["--finetune-from-model", str(start)] if start is not None else []  # not where it goes on
-        with open(log, "a", encoding="utf-8") as stream:
-            run([*command, *machine.options()], stream, log)
-    if updates_of(folder / LAST) < budget.updates:  # e.g. --patience, or an option that ends the training
-        logger.warning(f"{folder}: the training ended after {updates_of(folder / LAST):,} updates")
+    if updates_of(folder / LAST) < budget.updates and not (folder / ENDED).exists():
+        share = machine.share(tokens, options)
+        if machine.all_processes > 1:
+            logger.info(f"{folder.name}: a step is that of one process; of {machine.all_processes}, each: {share}")
+        arguments = [str(data), *options, *share.options(), "--save-dir", str(folder)]
+        arguments += ["--log-format", "json", "--log-interval", str(max(1, min(100, budget.updates // 5)))]
+        arguments += ["--finetune-from-model", str(start)] if start is not None else []  # not where it goes on
+        machine.train(arguments, folder / "train.log")
+        done = updates_of(folder / LAST)
+        if 0 < done < budget.updates:  # e.g. --patience, whose count fairseq does not keep: it would train on
+            logger.warning(f"{folder}: the training ended after {done:,} updates")
+            atomic_write_bytes(folder / ENDED, f'{{"updates": {done}}}\n'.encode())
 
 
 def _check_record(path: Path, record: Dict[str, Any]) -> None:
@@ -151,7 +145,7 @@ def updates_of(checkpoint: Path) -> int:
 
 
 def translate(
-    data: Path, split: str, folder: Path, output: Path, model: Model, tokens: int, subwords: bool, cpu: bool
+    data: Path, split: str, folder: Path, output: Path, model: Model, tokens: int, joins: Optional[str], cpu: bool
 ) -> None:
     """Writes what fairseq-generate prints for a test set, with the checkpoint of the lowest validation loss.
 
@@ -162,7 +156,7 @@ def translate(
         output: file to write; messages go beside it, into a file ``.err``.
         model: what was trained.
         tokens: of a batch.
-        subwords: the text is in SentencePiece's pieces, which are joined.
+        joins: how fairseq joins subwords; None: they are left.
         cpu: without a GPU.
 
     Raises:
@@ -171,7 +165,7 @@ def translate(
     command = [*fairseq("generate"), str(data), "--user-dir", str(PLUGIN), "--task", model.task, "--path"]
     command += [str(folder / BEST), "--gen-subset", split, "--max-tokens", str(tokens)]
     command += [word for name, value in SEARCH.items() for word in (flag_of(name), str(value))]
-    command += [*(["--remove-bpe", "sentencepiece"] if subwords else []), *Machine(cpu=cpu).options()]
+    command += [*([] if joins is None else ["--remove-bpe", joins]), *Machine(cpu=cpu).options()]
     errors = output.with_suffix(".err")
     with open(partial_path(output), "w", encoding="utf-8") as stream, open(errors, "w", encoding="utf-8") as messages:
         run(command, stream, errors, messages)

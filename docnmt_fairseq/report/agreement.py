@@ -15,7 +15,7 @@ from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, Evidence, Relevance, Weights, record
 from docnmt_fairseq.report.charts import bar_chart
 from docnmt_fairseq.report.documents import dataset_of_lines
-from docnmt_fairseq.report.page import PIECE, table
+from docnmt_fairseq.report.elements import PIECE, table
 from docnmt_fairseq.report.scat import Example, Scat
 from docnmt_fairseq.report.views import View, sum_by_sentence
 

@@ -3,19 +3,18 @@
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.checkpoints import Ensemble, load_ensemble
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.extra_sources_config import attended_names
-from docnmt_fairseq.models.transformer.config import combination_name, feed_forward_of
 from docnmt_fairseq.report import agreement, context_free, results, scat, sources, training
 from docnmt_fairseq.report.documents import check_model, dataset_of_lines, load_split
 from docnmt_fairseq.report.inspection import Inspection, inspect
 from docnmt_fairseq.report.page import Page
+from docnmt_fairseq.report.properties import model_properties
 from docnmt_fairseq.report.views import views_of
 
 Section = Tuple[str, str, str]  # anchor, heading, HTML
@@ -72,7 +71,9 @@ def build_page(options: ReportOptions) -> Page:
         sections.append(("training", "Training", training.section(training.read_log(options.log))))
     inspection = inspect(ensemble, _dataset(options, ensemble, codec), options.document - 1, options.beam)
     sections += _sections_of_document(options, ensemble, inspection)
-    properties = model_properties(ensemble, inspection)
+    properties = model_properties(ensemble)
+    properties["sentences"] = str(len(inspection.sentences))
+    properties["source tokens"] = str(sum(len(sentence.source) for sentence in inspection.sentences))
     properties["document"] = f"{options.document} of {options.input.name if options.input else options.split}"
     properties["beam"] = str(options.beam)
     title = f"{options.path.absolute().parent.name}: document {options.document}"
@@ -97,29 +98,3 @@ def _sections_of_document(options: ReportOptions, ensemble: Ensemble, inspection
     if layers:
         sections.append(("context-free", "Context-free words", context_free.section(layers, inspection)))
     return sections
-
-
-def model_properties(ensemble: Ensemble, inspection: Inspection) -> Dict[str, str]:
-    """What people want to know of the model first."""
-    cfg = ensemble.model.encoder.document_cfg
-    properties = {
-        "checkpoint": ensemble.paths[0].name,
-        "architecture": str(getattr(cfg, "_name", None) or getattr(cfg, "arch", "")),
-    }
-    for option in ("context_attention", "decoder_context_attention", "target_context_attention"):
-        if getattr(cfg, option, "none") != "none":
-            properties[option.replace("_", " ")] = str(getattr(cfg, option))
-    for side in ("encoder", "decoder"):
-        if hasattr(cfg, f"{side}_cell"):
-            properties[f"{side} cell"] = getattr(cfg, f"{side}_cell")
-        elif feed_forward_of(cfg, side) != "standard":
-            properties[f"{side} feed-forward"] = feed_forward_of(cfg, side)
-    attended = attended_names(cfg, cfg.attention_sentinel)
-    if len(attended) > 1:
-        properties["attention goes to"] = ", ".join(attended)
-        properties["combined by"] = str(combination_name(cfg))
-    if properties.get("context attention") in ("conditional", "tree"):
-        properties["sentences kept"] = str(cfg.context_top_t or "all")
-    properties["sentences"] = str(len(inspection.sentences))
-    properties["source tokens"] = str(sum(len(sentence.source) for sentence in inspection.sentences))
-    return properties

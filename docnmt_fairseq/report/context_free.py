@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from docnmt_fairseq.ca_layers.decomposition import ReportsChi
 from docnmt_fairseq.layers.recording import ContextFreeIndicator
 from docnmt_fairseq.layers.sentence_encoders import SentenceEncoder
+from docnmt_fairseq.report.elements import display_text, table
 from docnmt_fairseq.report.inspection import Inspection, Side
-from docnmt_fairseq.report.page import display_text, table
 
 NOTE = (
     "χ is 1 where a word is free of context by a layer's formula χ·v + (1 − χ)·w′. In a feed-forward or convolution "

@@ -1,7 +1,7 @@
 """What a model did with one document: its translation, and what its mechanisms reported, by tokens and sentences."""
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.checkpoints import Ensemble
+from docnmt_fairseq.context.selected.base import drawn_contexts
 from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.recording import Recording, record
@@ -71,17 +72,37 @@ class Inspection:
 
 
 def inspect(ensemble: Ensemble, dataset: DocumentDataset, document: int, beam: int = 4) -> Inspection:
-    """Translates a document, then computes it again with its translation as the target, and records.
+    """Translates a document, then looks into it.
 
     Args:
-        ensemble: of one model.
-        dataset: holds the document.
-        document: its number, from 0.
+        ensemble, dataset, document: see :func:`inspect_translated`.
         beam: of the search.
 
     Raises:
         InputError: no such document, or a sentence too long for the model.
     """
+    return inspect_translated(ensemble, dataset, document, lambda batch: _translate(ensemble, batch, beam))
+
+
+def inspect_translated(
+    ensemble: Ensemble, dataset: DocumentDataset, document: int, translate: Callable[[Dict[str, Any]], List[Tensor]]
+) -> Inspection:
+    """Computes a document with its translation as the target, and records.
+
+    Args:
+        ensemble: of one model.
+        dataset: holds the document.
+        document: its number, from 0.
+        translate: gives the translations of a batch's decoded sentences, tokens with an end of sentence.
+
+    Raises:
+        InputError: no such document, or a sentence too long for the model; or its context is not in the document.
+    """
+    if drawn_contexts(ensemble.model):
+        raise InputError(
+            "the model's context is drawn from the training set (--context-selection training-set): no word looks at "
+            "another sentence of its document, and nothing can be shown"
+        )
     index = dataset.index
     if not 0 <= document < len(index):
         raise InputError(f"--document {document + 1}: {dataset.name} has documents 1 to {len(index)}")
@@ -92,7 +113,7 @@ def inspect(ensemble: Ensemble, dataset: DocumentDataset, document: int, beam: i
     starts = np.concatenate([[0], np.cumsum(dataset.source_sizes[first:last])])
     sentences: Dict[int, Sentence] = {}
     runs = [
-        _run(ensemble, dataset, int(number), first, sentences, beam)
+        _run(ensemble, dataset, int(number), first, sentences, translate)
         for number in np.flatnonzero(dataset.pieces.document == document)
     ]
     ordered = [sentences[number] for number in sorted(sentences)]
@@ -113,7 +134,12 @@ def _side(rows: Ragged, sentences: np.ndarray, starts: np.ndarray, decoded: np.n
 
 
 def _run(
-    ensemble: Ensemble, dataset: DocumentDataset, number: int, first: int, sentences: Dict[int, Sentence], beam: int
+    ensemble: Ensemble,
+    dataset: DocumentDataset,
+    number: int,
+    first: int,
+    sentences: Dict[int, Sentence],
+    translate: Callable[[Dict[str, Any]], List[Tensor]],
 ) -> Tuple[DocumentLayout, Recording, np.ndarray]:
     """Computes a piece: its layout, what was recorded, and which sentences of the document its rows are, [R].
 
@@ -126,7 +152,7 @@ def _run(
     start = pieces.start if item["hidden"] else pieces.context_start
     rows = np.arange(len(item["source"])) + int(start[number]) - first
     batch: Dict[str, Any] = dataset.collater([item])
-    translations = _translate(ensemble, batch, beam)
+    translations = [tokens.long() for tokens in translate(batch)]
     source, target = task.source_dictionary, task.target_dictionary
     paragraphs = dataset.index.paragraph_positions(int(pieces.document[number]), first, first + int(rows[-1]) + 1)
     for place, row in enumerate(np.flatnonzero(item["decoded"])):
@@ -153,7 +179,7 @@ def _translate(ensemble: Ensemble, batch: Dict[str, Any], beam: int) -> List[Ten
     """The best translation of every decoded sentence of a batch, tokens with an end of sentence."""
     generator = ensemble.task.build_generator(ensemble.models, GenerationConfig(beam=beam))
     hypotheses = ensemble.task.inference_step(generator, ensemble.models, batch)
-    return [of_sentence[0]["tokens"].long() for of_sentence in hypotheses]
+    return [of_sentence[0]["tokens"] for of_sentence in hypotheses]
 
 
 def _symbols(tokens: Tensor, dictionary: Dictionary) -> List[str]:

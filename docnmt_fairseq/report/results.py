@@ -6,7 +6,7 @@ from typing import Any, Dict, List
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.report.charts import Axis, line_chart
-from docnmt_fairseq.report.page import table
+from docnmt_fairseq.report.elements import table
 
 
 def section(path: Path) -> str:

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.plots import plot_source_weights
 from docnmt_fairseq.layers.recording import SourceShares
+from docnmt_fairseq.report.elements import as_script, display_text
 from docnmt_fairseq.report.inspection import Inspection
-from docnmt_fairseq.report.page import as_script, display_text
 
 MEAN = "mean of all layers"
 LINE = 96  # characters of a translation that stand side by side

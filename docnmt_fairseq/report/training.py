@@ -9,7 +9,7 @@ from typing import Dict, List, Tuple
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.report.charts import Axis, line_chart
-from docnmt_fairseq.report.page import table
+from docnmt_fairseq.report.elements import table
 
 _LINE = re.compile(r"""\| ([\w.-]+) \| (\{".*\}|epoch \d+.*)$""")  # as JSON or as text
 _FIGURE = re.compile(r"\b(\w+)[= ](-?[\d.]+(?:e[-+]?\d+)?)\b")

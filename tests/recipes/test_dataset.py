@@ -61,6 +61,11 @@ def test_fixtures_are_read_as_the_native_files_they_stand_for(path, packed, tmp_
         ("prepare: {", "prepare: {vocab_sise: 3, ", "no such option of docnmt prepare: vocab_sise"),
         ("valid: {format: delimited", "valid: {format: sgm", "--format sgm: no such format"),
         ("train: {", "train: {balance_register: xx, ", "balance_register: no rules for 'xx'; there are de"),
+        (
+            "title: Small",
+            "features: {image: {train: x.npy}}\ntitle: Small",
+            "features: image: give a file for each of tr",
+        ),
         ("valid: {", "valid: {balance_register: de, ", "valid: balance_register: is of train alone"),
     ],
 )

@@ -14,12 +14,19 @@ from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.recipes import fixtures
 from docnmt_fairseq.recipes.dataset import read_dataset_config
+from docnmt_fairseq.recipes.run import Options, Recipe
+from docnmt_fairseq.recipes.training import updates_of
 from tests.support import toy
+from tests.support.nodes import free_port
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "docnmt_fairseq" / "recipes" / "configs").glob("*.yaml"))
 SMALL = ROOT / "docnmt_fairseq" / "recipes" / "configs" / "en_de_small.yaml"
 MANUALS = ROOT / "docnmt_fairseq" / "recipes" / "configs" / "en_de_manuals.yaml"
+OF_RECIPE = {
+    "ape": ["mt-hierarchical", "mt-rnn-flat-shared-sentinel"],
+    "multi30k": ["caption-rnn", "image-rnn-concatenation"],
+}
 POST_EDITING = ROOT / "docnmt_fairseq" / "recipes" / "configs" / "ape.yaml"
 
 
@@ -51,6 +58,12 @@ def test_the_whole_way(tmp_path, capsys):
         (["--models", "sentence nonsense"], "--models nonsense: no such model"),
         (["--seeds", "1 x"], "--seeds 1 x"),
         (["--processes", "0"], "--processes 0"),
+        (["--processes", "7"], "--processes 7: 7 processes cannot share 1 × 4,096 tokens"),
+        (["--nodes", "0"], "--nodes 0: at least 1"),
+        (["--node-rank", "1"], "--node-rank 1: needs --nodes"),
+        (["--nodes", "2"], "--nodes 2: needs --node-rank, from 0 (the first machine) to 1"),
+        (["--nodes", "2", "--node-rank", "2", "--rendezvous", "here:1"], "--nodes 2: needs --node-rank"),
+        (["--nodes", "2", "--node-rank", "0", "--rendezvous", "here"], "--nodes 2: needs --rendezvous HOST:PORT"),
         (["--updates", "0"], "--updates 0"),
         (["--raw", "nowhere"], "--raw nowhere: no such folder"),
         ([], "train.en: not in --raw"),
@@ -59,6 +72,18 @@ def test_the_whole_way(tmp_path, capsys):
 def test_bad_options_end_with_one_line(tmp_path, capsys, options, message):
     assert recipe(SMALL, tmp_path / "out", "--cpu", *options) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "size"),
+    [({}, ""), ({"size": "base"}, "base"), ({"smoke": True}, "tiny")],
+    ids=["own", "asked", "smoke"],
+)
+def test_models_with_published_sizes_have_them_unless_others_are_asked_for(tmp_path, options, size):
+    made = Recipe(read_dataset_config(POST_EDITING), Options(tmp_path, models=("mt-rnn-flat", "mt-flat"), **options))
+    budgets = {name: made._budget_of(chosen) for name, chosen in made.models.items()}
+    assert budgets["mt-rnn-flat"].size == size and budgets["mt-flat"].size == (size or "small")
+    assert not budgets["mt-rnn-flat"].common
 
 
 def test_an_output_belongs_to_one_recipe(tmp_path, capsys):
@@ -85,7 +110,7 @@ def test_post_editing_is_of_operations_or_words(tmp_path, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_every_recipe_runs(path, tmp_path):
-    names = ["mt-hierarchical", "mt-rnn-flat"] if path == POST_EDITING else ["conditional", "concatenation-2to2"]
+    names = OF_RECIPE.get(path.stem, ["conditional", "concatenation-2to2"])
     assert recipe(path, tmp_path / "out", "--smoke", "--models", " ".join(names), "--updates", "4") == 0
     table = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
     assert all(f"| {name} |" in table for name in names)
@@ -103,8 +128,21 @@ def test_two_processes(path, tmp_path):
     assert "num. shared model params" in (tmp_path / "out" / "models" / "sentence-1" / "train.log").read_text()
 
 
-def start(output):
-    options = ["--output", str(output), "--smoke", "--models", "conditional", "--workers", "2"]
+@pytest.mark.slow
+def test_two_machines(tmp_path):
+    together = ["--nodes", "2", "--rendezvous", f"127.0.0.1:{free_port()}", "--until", "train", "--models", "sentence"]
+    together += ["--updates", "4", "--train-options=--update-freq 2"]
+    both = [start(tmp_path / "out", *together, "--node-rank", rank) for rank in "10"]
+    printed = "".join("".join(one.communicate()) for one in both)
+    assert [one.returncode for one in both] == [0, 0], printed
+    folder = tmp_path / "out" / "models" / "sentence-1"
+    assert "a step is that of one process; of 2, each: --max-tokens 600 --update-freq 1" in printed
+    assert "training on 2 devices" in (folder / "train.log").read_text()
+    assert (folder / "train.1.log").exists() and updates_of(folder / "checkpoint_last.pt") == 4
+
+
+def start(output, *more):
+    options = ["--output", str(output), "--smoke", "--models", "conditional", "--workers", "2", *more]
     main = "import sys; from docnmt_fairseq.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", main, "recipe", str(SMALL), *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

@@ -40,6 +40,7 @@ def test_scores_and_p_values_are_in_files_and_table(tmp_path, monkeypatch):
     assert not (models / "sentence-1" / "significance.json").exists()
 
 
+@pytest.mark.slow
 def test_without_a_start_or_its_model_nothing_is_compared(tmp_path, monkeypatch):
     untrained(monkeypatch, always_polite)
     alone = changed(tmp_path, (f"  start:{START}", ""))

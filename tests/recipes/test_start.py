@@ -6,16 +6,18 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes import training
+from docnmt_fairseq.recipes import machines
 from docnmt_fairseq.recipes.dataset import read_dataset_config
+from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import model
-from docnmt_fairseq.recipes.training import BEST, Budget, Machine, train
+from docnmt_fairseq.recipes.training import BEST, Budget, train
 from tests.support import toy
 from tests.support.recipes import MANUALS, changed, recipe, untrained
 
@@ -28,7 +30,7 @@ HERE = Machine(cpu=True)
 def commands(monkeypatch):
     """Returns where commands are put instead of being run."""
     found = []
-    monkeypatch.setattr(training, "run", lambda command, *rest: found.append(command))
+    monkeypatch.setattr(machines, "run", lambda command, *rest, **more: found.append(command))
     return found
 
 
@@ -48,6 +50,23 @@ def test_a_model_begins_with_the_weights_of_the_start(tmp_path, commands):
     train(tmp_path, tmp_path / "by itself", model("concatenation-2to2"), BUDGET, 1, HERE, "data")
     assert not {"--finetune-from-model", "--break-symbol"} & {*commands[2]}
     assert "initial_weights" not in json.loads((tmp_path / "by itself" / "training.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "name", ["memory-paper", "memory", "context-aware", "han-both", "tree", "sentence", "rnnsearch"]
+)
+def test_from_scratch_a_gate_is_the_papers(tmp_path, commands, name):
+    (tmp_path / "start.pt").write_bytes(b"weights")
+    gated = name not in ("tree", "sentence", "rnnsearch")
+    train(tmp_path, tmp_path / "begins", model(name), BUDGET, 1, HERE, "data", tmp_path / "start.pt")
+    train(tmp_path, tmp_path / "alone", model(name), BUDGET, 1, HERE, "data")
+    train(
+        tmp_path, tmp_path / "told", model(name), replace(BUDGET, options=["--context-init", "zero"]), 1, HERE, "data"
+    )
+    begins, alone, told = commands
+    assert "--context-init" not in begins  # the identity at the start
+    assert ("--context-init" in alone and value(alone, "--context-init") == "xavier") == gated
+    assert value(told, "--context-init") == "zero"
 
 
 def test_another_start_is_refused_wherever_it_is(tmp_path, commands):

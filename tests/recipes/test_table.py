@@ -1,4 +1,7 @@
+from pathlib import Path
+
 from docnmt_fairseq.recipes.dataset import DatasetConfig, Published, Training
+from docnmt_fairseq.recipes.run import Options
 from docnmt_fairseq.recipes.table import scores_table
 
 RUN = {"bleu_tokens": 10.0, "bleu": 9.0, "chrf": 30.0, "sentences": 1234, "bleu_signature": "SIGNED"}
@@ -35,3 +38,17 @@ def test_post_editing_is_scored_beside_the_translation_as_it_is():
     assert "| translation as it is | 10.00 | 24.76 | 9.00 | 30.00 | – | 24.80 |" in text
     assert "| tree | 10.00 ± 0.00 | 20.50 ± 0.00 | 9.00 ± 0.00 | 30.00 ± 0.00 | 1, 2 | – |" in text
     assert "| flat | – | – | – | – | – | 24.20 |" in text and "`HTER-SIGNED`" in text
+
+
+def test_published_figures_beside_changed_models_are_marked():
+    published = Published("A paper, Table 2", {}, {"other": 16.094, "memory": 18.65})
+    scores = {"test": {"memory": {1: RUN}, "tree": {1: RUN}}}
+    text = scores_table(dataset(published), scores, {"test": 1234}, False, changes=["--updates 5", "--dropout", "0.3"])
+    assert (
+        "| memory | 10.00 | 9.00 | 30.00 | 1 | 18.65† |" in text and "| tree | 10.00 | 9.00 | 30.00 | 1 | – |" in text
+    )
+    assert "| other | – | – | – | – | 16.09 |" in text  # nothing of ours beside it
+    assert "† Of another model than this run's, which was changed by `--updates 5 --dropout 0.3`." in text
+    assert "†" not in scores_table(dataset(published), scores, {"test": 1234}, False)
+    asked = Options(Path("out"), size="small", updates=7, train_options=("--lr", "1"))
+    assert asked.changes == ["--size small", "--updates 7", "--lr", "1"] and Options(Path("out")).changes == []

@@ -34,6 +34,7 @@ def test_each_is_prepared_translated_and_scored(tmp_path, monkeypatch):
     assert ", unseen " in table.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_one_that_is_added_later_trains_nothing_again(tmp_path, monkeypatch):
     trained, translated = untrained(monkeypatch)
     recipe(without(tmp_path), tmp_path / "out", ("sentence",)).run()

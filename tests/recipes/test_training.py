@@ -6,11 +6,15 @@ import pytest
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes import training
+from docnmt_fairseq.recipes import fixtures, machines, training
+from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import model, models
-from docnmt_fairseq.recipes.training import Budget, Machine, mend, train, training_options, updates_of
+from docnmt_fairseq.recipes.run import Options, Recipe
+from docnmt_fairseq.recipes.training import Budget, mend, train, training_options, updates_of
 from tests.support import toy
 
+SMALL = named_recipes()["en_de_small"]
 BUDGET = Budget("tiny", 20, 80, 10, ["--patience", "9"], smoke=True)
 
 
@@ -68,19 +72,57 @@ def test_what_a_name_stands_for(data_bin, name, expected):
     assert {key: getattr(args, key) for key in expected} == expected
 
 
+TABLE_1 = [  # [L]: combination, shared projections, sentinel
+    ("concatenation", "concatenation", False, False),
+    ("flat", "flat", False, False),
+    ("flat-sentinel", "flat", False, True),
+    ("flat-shared", "flat", True, False),
+    ("flat-shared-sentinel", "flat", True, True),
+    ("hierarchical", "hierarchical", False, False),
+    ("hierarchical-sentinel", "hierarchical", False, True),
+    ("hierarchical-shared", "hierarchical", True, False),
+    ("hierarchical-shared-sentinel", "hierarchical", True, True),
+]
+
+
+@pytest.mark.parametrize(("row", "combination", "shared", "sentinel"), TABLE_1)
+@pytest.mark.parametrize("task", ["mt-rnn", "image-rnn"])
+def test_rows_of_the_table_of_combinations_have_the_papers_sizes(data_bin, task, row, combination, shared, sentinel):
+    from fairseq import options
+
+    recipe = read_dataset_config(named_recipes()["ape" if task == "mt-rnn" else "multi30k"])
+    assert f"{task}-{row}" in recipe.published.bleu
+    budget = Budget("", 100, 80, 10, recipe.training.options, common=recipe.training.common)
+    arguments = training_options(model(f"{task}-{row}"), budget, seed=1)
+    args = options.parse_args_and_arch(options.get_training_parser(), [str(data_bin), *arguments])
+    expected = {
+        "attention_combination": combination, "share_combination_projections": shared, "attention_sentinel": sentinel,
+        "encoder_embed_dim": 300, "encoder_hidden_size": 300, "attention_dim": 500, "context_vector_dim": 500,
+        "decoder_hidden_size": 300 if task == "mt-rnn" else 500, "attend_with": "updated",
+        "concatenated_contexts": "whole", "lr": [1e-4], "criterion": "cross_entropy", "lr_scheduler": "fixed",
+        "adam_betas": (0.9, 0.999), "dropout": 0,
+    }  # fmt: skip
+    expected["decoder_cell"] = (
+        "conditional-gru" if task == "image-rnn" and row != "concatenation" else "gru-reset-before"
+    )
+    # Switches that are off are not there.
+    assert {key: getattr(args, key, False) for key in expected} == expected
+
+
 def commands(monkeypatch):
     """Returns where commands are put instead of being run."""
     found = []
-    monkeypatch.setattr(training, "run", lambda command, *rest: found.append(command))
+    for module in (training, machines):
+        monkeypatch.setattr(module, "run", lambda command, *rest, **more: found.append(command))
     return found
 
 
 @pytest.mark.parametrize(
     ("machine", "present", "absent"),
     [
-        (Machine(1, cpu=True), ["--cpu"], ["torch.distributed.run", "--distributed-backend"]),
-        (Machine(4), ["torch.distributed.run", "--nproc_per_node", "4"], ["--cpu"]),
-        (Machine(2, cpu=True), ["torch.distributed.run", "--distributed-backend", "gloo", "--cpu"], []),
+        (Machine(1, cpu=True), ["--cpu"], ["docnmt_fairseq.torchrun", "--distributed-backend"]),
+        (Machine(4), ["docnmt_fairseq.torchrun", "--nproc_per_node", "4"], ["--cpu"]),
+        (Machine(2, cpu=True), ["docnmt_fairseq.torchrun", "--distributed-backend", "gloo", "--cpu"], []),
     ],
 )
 def test_processes_share_a_batch(tmp_path, monkeypatch, machine, present, absent):
@@ -91,13 +133,46 @@ def test_processes_share_a_batch(tmp_path, monkeypatch, machine, present, absent
     assert command[command.index("--max-tokens") + 1] == str(2 * 80 // machine.processes)  # two sentences a sample
 
 
+def test_all_data_bins_of_a_recipe_are_trained_on(tmp_path, monkeypatch):
+    fixtures.write_raw(read_dataset_config(SMALL), tmp_path / "raw")
+    text = SMALL.read_text(encoding="utf-8").replace("prepare: {", "prepare: {shards: 3, ")
+    (tmp_path / "sharded.yaml").write_text(text, encoding="utf-8")
+    seen, signatures = [], []
+
+    def trained(data, folder, model, budget, seed, machine, signature, start):
+        seen.append(str(data).split(":"))
+        signatures.append(signature)
+
+    monkeypatch.setattr("docnmt_fairseq.recipes.run.train", trained)
+    for path in (tmp_path / "sharded.yaml", SMALL):
+        options = Options(tmp_path / path.stem, tmp_path / "raw", ("sentence",), until="train", smoke=True)
+        Recipe(read_dataset_config(path), options).run()
+    bins = [[tmp_path / "sharded" / "data" / name for name in ("data-bin", "data-bin-1", "data-bin-2")]]
+    assert seen == [list(map(str, one)) for one in (*bins, [tmp_path / SMALL.stem / "data" / "data-bin"])]
+    assert all((one / "train.en-de.en.bin").is_file() for one in bins[0])
+    assert len(json.loads(signatures[0])) == 3 and len(json.loads(signatures[1])) == 2
+
+
+def test_a_training_that_ended_early_is_not_gone_on_with(tmp_path, monkeypatch, caplog):
+    found = commands(monkeypatch)
+    monkeypatch.setattr(training, "updates_of", lambda checkpoint: len(found) and 7)
+    for _ in range(2):
+        train(tmp_path, tmp_path, model("tree"), BUDGET, 1, Machine(cpu=True), "data")
+    assert len(found) == 1 and "the training ended after 7 updates" in caplog.text
+    assert json.loads((tmp_path / "ended.json").read_text()) == {"updates": 7}
+
+
 def test_all_models_translate_by_the_same_search(tmp_path, monkeypatch):
     found = commands(monkeypatch)
-    for name in ("tree", "concatenation"):
-        training.translate(tmp_path, "test1", tmp_path, tmp_path / "log", model(name), 77, subwords=True, cpu=True)
+    for name, joins in (("tree", "sentencepiece"), ("concatenation", "sentencepiece")):
+        training.translate(tmp_path, "test1", tmp_path, tmp_path / "log", model(name), 77, joins, cpu=True)
     for command in map(" ".join, found):
         assert "--gen-subset test1 --max-tokens 77" in command and "--remove-bpe sentencepiece" in command
         assert "--beam 4 --lenpen 0.6 --max-len-a 1.5 --max-len-b 50" in command
+    training.translate(tmp_path, "test", tmp_path, tmp_path / "log", model("tree"), 77, "@@ ", cpu=True)
+    assert found[-1][found[-1].index("--remove-bpe") + 1] == "@@ "
+    training.translate(tmp_path, "test", tmp_path, tmp_path / "log", model("tree"), 77, None, cpu=True)
+    assert "--remove-bpe" not in found[-1]
 
 
 def test_another_model_in_the_folder_is_refused(tmp_path, monkeypatch):

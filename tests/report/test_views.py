@@ -12,8 +12,9 @@ from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.recording import Relevance
 from docnmt_fairseq.report.documents import dataset_of_lines, load_split
+from docnmt_fairseq.report.elements import as_script, buttons
 from docnmt_fairseq.report.inspection import inspect
-from docnmt_fairseq.report.page import Page, _buttons, as_script
+from docnmt_fairseq.report.page import Page
 from docnmt_fairseq.report.views import RELEVANCE, views_of
 from tests.support.html import Elements
 from tests.support.toy import build
@@ -152,7 +153,7 @@ def test_data_cannot_end_its_script():
 
 def test_words_are_not_broken():
     def text(*tokens, active=False):
-        (html,) = _buttons([list(tokens)], "source", active)
+        (html,) = buttons([list(tokens)], "source", active)
         return html
 
     assert text("\u2581the", "r", "mo", "\u2581", "town", ".", "</s>") == "thermo town."
@@ -160,3 +161,9 @@ def test_words_are_not_broken():
     active = text("\u2581the", "r", "</s>", active=True)
     assert active.count("<span") == 2 and active.count("<button") == 3
     assert 'data-w="1">r</button></span>' in active
+
+
+def test_context_that_is_not_in_the_document_is_refused(data_bin):
+    words = ["--context-attention", "memory", "--context-selection", "training-set"]
+    with pytest.raises(InputError, match=r"context is drawn from the training set .* nothing can be shown"):
+        inspected(trained(data_bin, *words))

@@ -1,7 +1,6 @@
 "use strict";
-// Everything is in the page: #data holds the views, and the sentences are ordinary elements with buttons for words.
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
+// The sentences are ordinary elements with buttons for words; data holds the views, what each word looked at.
+const showViews = (data) => {
   const views = data.views.filter((view) => view.heads > 0);
   const find = (id) => document.getElementById(id);
   const selects = { view: find("view"), head: find("head"), measure: find("measure") };
@@ -196,4 +195,4 @@
     if (next) { event.preventDefault(); next.focus(); }
   });
   sides.forEach((side) => { if (words[side].length) words[side][0].tabIndex = 0; });
-})();
+};

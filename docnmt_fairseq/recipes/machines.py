@@ -1,0 +1,116 @@
+"""On what a recipe's models are trained: processes of a machine, or of several, that share each step."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import List, NamedTuple, Optional, Sequence
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes.crew import Crew
+from docnmt_fairseq.recipes.processes import PLUGIN, fairseq, run
+
+
+class Share(NamedTuple):
+    """What each process gets of a step: ``--max-tokens`` and ``--batch-size`` (if any) of ``--update-freq`` batches."""
+
+    tokens: int
+    batches: List[int]
+    documents: Optional[int] = None
+
+    def options(self) -> List[str]:
+        """Returns the options of fairseq-train."""
+        of_documents = [] if self.documents is None else ["--batch-size", str(self.documents)]
+        return ["--max-tokens", str(self.tokens), *of_documents, "--update-freq", ",".join(map(str, self.batches))]
+
+    def __str__(self) -> str:
+        return " ".join(self.options())
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Processes (one a GPU), whether without any GPU, and the machines that have as many each, if this is not alone."""
+
+    processes: int = 1
+    cpu: bool = False
+    crew: Optional[Crew] = None
+
+    @property
+    def all_processes(self) -> int:
+        """Those of all machines."""
+        return self.processes * (self.crew.nodes if self.crew else 1)
+
+    def options(self) -> List[str]:
+        """Returns the options of fairseq's commands."""
+        if not self.cpu:
+            return ["--distributed-world-size", "1"] if self.all_processes == 1 else []
+        return ["--cpu", "--num-workers", "0", *(["--distributed-backend", "gloo"] if self.all_processes > 1 else [])]
+
+    def share(self, tokens: int, options: Sequence[str]) -> Share:
+        """Shares a step out, so that all processes together make the one that a single process would make.
+
+        Batches are dealt out as far as that goes, the tokens of those that are left are divided.
+
+        Args:
+            tokens: of a batch of a single process.
+            options: of its training; ``--update-freq`` says how many batches a step has, ``--batch-size`` how many
+                documents a batch has at most.
+
+        Raises:
+            InputError: the tokens or documents cannot be divided so.
+        """
+        batches, count = _update_freq(options), self.all_processes
+        given = _last("--batch-size", options)
+        if given is not None and (not given.isdecimal() or _rest(int(given), batches, count)):
+            raise InputError(f"--batch-size {given}: {count} processes cannot share so many documents evenly")
+        if _rest(tokens, batches, count):
+            fitting = [number for number in range(1, 2 * count) if not _rest(tokens, batches, number)]
+            near = ", ".join(map(str, fitting[-6:]))
+            raise InputError(
+                f"--processes {self.processes}: {count} processes cannot share {max(batches)} × {tokens:,} tokens, "
+                f"those of a step, evenly; numbers of processes in all that can: {near}"
+            )
+        common = math.gcd(count, *batches)
+        documents = None if given is None else int(given) * common // count
+        return Share(tokens * common // count, [number // common for number in batches], documents)
+
+    def train(self, arguments: List[str], log: Path) -> None:
+        """Runs fairseq-train to its end, with the other machines.
+
+        Args:
+            arguments: of it.
+            log: where what it prints is added.
+
+        Raises:
+            InputError: it failed, here or there.
+        """
+        arguments = [*arguments, *self.options()]
+        together, check = None, None
+        if self.crew:
+            together, check = self.crew.call(arguments, log), self.crew.check
+        elif self.processes > 1:
+            together = ["--standalone"]
+        command = [*fairseq("train", self.processes, together), *arguments, "--user-dir", str(PLUGIN)]
+        with open(log, "a", encoding="utf-8") as stream:
+            run(command, stream, log, check=check)
+
+
+def _rest(tokens: int, batches: Sequence[int], count: int) -> int:
+    """What is left of the tokens of a batch that cannot be divided."""
+    return tokens % (count // math.gcd(count, *batches))
+
+
+def _last(flag: str, options: Sequence[str]) -> Optional[str]:
+    """What an option says where it stands last, None if it is not there."""
+    given = None
+    for word, following in zip(options, [*options[1:], ""]):
+        given = following if word == flag else word.split("=", 1)[1] if word.startswith(f"{flag}=") else given
+    return given
+
+
+def _update_freq(options: Sequence[str]) -> List[int]:
+    """The batches of a step; fairseq takes one number for each epoch, the last for all that follow."""
+    given = _last("--update-freq", options) or "1"
+    numbers = given.split(",")
+    if not all(number.isdecimal() and int(number) for number in numbers):
+        raise InputError(f"--update-freq {given}: expected numbers from 1, with commas between")
+    return [int(number) for number in numbers]

@@ -1,0 +1,165 @@
+"""Machines that train together: here they are threads, and what they would run is noted."""
+
+import threading
+
+import pytest
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes import crew, machines
+from docnmt_fairseq.recipes.crew import Crew, Meeting, take_part
+from docnmt_fairseq.recipes.machines import Machine, Share
+from tests.support.jobs import wait_for
+from tests.support.nodes import free_port
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(crew, "POLL", 0.02)
+    monkeypatch.setattr(crew, "PATIENCE", 2.0)
+    monkeypatch.setattr(crew, "FAREWELL", 2.0)
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    """What is run, instead of being run."""
+    found = []
+    for module in (crew, machines):
+        monkeypatch.setattr(module, "run", lambda command, *rest, **more: found.append((command, rest[1].name)))
+    return found
+
+
+def meeting(nodes=3, processes=4):
+    return Meeting("127.0.0.1", free_port(), nodes, processes, True)
+
+
+class Other(threading.Thread):
+    """Another machine, and what became of it."""
+
+    def __init__(self, place, rank):
+        super().__init__(daemon=True)
+        self.place, self.rank, self.error = place, rank, None
+        self.start()
+
+    def run(self):
+        try:
+            take_part(self.place, self.rank)
+        except InputError as error:
+            self.error = str(error)
+
+    def end(self):
+        self.join(20)
+        assert not self.is_alive()
+        return self.error
+
+
+def test_all_machines_run_their_part_of_each_training(tmp_path, commands):
+    place = meeting()
+    others = [Other(place, rank) for rank in (2, 1)]
+    with Crew(place) as first:
+        for name in ("a", "b"):
+            Machine(4, True, first).train(["data-bin", "--arch", name], tmp_path / f"{name}.log")
+            wait_for(lambda name=name: sum(name in command for command, _ in commands) == 3)
+    assert [other.end() for other in others] == [None, None]
+    by_log = {log: command for command, log in commands}
+    assert sorted(by_log) == ["a.1.log", "a.2.log", "a.log", "b.1.log", "b.2.log", "b.log"]
+    for log, command in by_log.items():
+        rank = log.split(".")[1].replace("log", "0")
+        words = " ".join(command)
+        assert f"-m docnmt_fairseq.torchrun --nnodes 3 --node-rank {rank} --master-addr 127.0.0.1" in words
+        assert f"--nproc_per_node 4 -m fairseq_cli.train data-bin --arch {log[0]} --cpu" in words
+        assert "--distributed-backend gloo" in words and "--user-dir" in command
+    ports = [command[command.index("--master-port") + 1] for command, _ in commands]
+    assert len(set(ports)) == 2 and str(place.port) not in ports
+
+
+def test_a_training_that_fails_elsewhere_fails_here_with_its_error(tmp_path, monkeypatch):
+    def fail(*arguments, **more):
+        raise InputError("its GPU is gone")
+
+    monkeypatch.setattr(crew, "run", fail)
+    place = meeting(2)
+    other = Other(place, 1)
+    with pytest.raises(InputError, match="machine 1: its GPU is gone"), Crew(place) as first:
+        first.call([], tmp_path / "train.log")
+        wait_for(lambda: first._has("failed", 1))
+        first.check()
+    assert other.end() == "machine 1: its GPU is gone"
+
+
+def test_machines_that_are_told_something_else_are_refused():
+    place = meeting(2)
+    with Crew(place):
+        other = Other(place._replace(processes=2), 1)
+        assert other.end() == (
+            "--nodes 2 --processes 2 --cpu: the first machine has --nodes 2 --processes 4 --cpu; give all the same"
+        )
+
+
+def test_the_others_hear_of_the_error_of_the_first():
+    place = meeting(2)
+    other = Other(place, 1)
+    with pytest.raises(InputError, match="no such file"), Crew(place) as first:
+        first._wait_for_all()
+        raise InputError("no such file\nat all")
+    assert other.end() == "the first machine ended with an error: no such file"
+
+
+def test_a_first_machine_that_is_gone_is_noticed():
+    place = meeting(2)
+    first, other = Crew(place), Other(place, 1)
+    first._wait_for_all()
+    first._store = None  # its server ends, as that of a killed process
+    assert "the first machine is gone; start the same command on all machines" in other.end()
+
+
+def test_nobody_waits_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(crew, "PATIENCE", 0.1)
+    place = meeting(3)
+    assert "no first machine (--node-rank 0) is there" in Other(place, 1).end()
+    with pytest.raises(InputError, match="--node-rank 1, 2 did not come"), Crew(place) as first:
+        first.call([], tmp_path / "log")
+    monkeypatch.setattr(crew, "ANSWER", 0.0)
+    with pytest.raises(InputError, match="machine 1 does not answer"), Crew(meeting(2)) as first:
+        first._store.set("here/1", "")
+        first.call([], tmp_path / "log")
+        first.check()
+
+
+def test_there_is_one_first_machine():
+    place = meeting(2)
+    other = Other(place, 1)
+    with Crew(place), pytest.raises(InputError, match=r"--rendezvous 127\.0\.0\.1:.*: nothing can be opened there"):
+        Crew(place)
+    assert other.end() is None
+
+
+@pytest.mark.parametrize(
+    ("tokens", "options", "batches", "processes", "share"),
+    [
+        (4096, [], [1], 1, Share(4096, [1])),
+        (4096, [], [1], 4, Share(1024, [1])),
+        (4096, ["--update-freq", "4"], [4], 4, Share(4096, [1])),
+        (4096, ["--update-freq", "2"], [2], 4, Share(2048, [1])),
+        (4096, ["--update-freq=6", "--lr", "1"], [6], 4, Share(2048, [3])),
+        (4095, ["--update-freq", "3", "--update-freq", "9"], [9], 3, Share(4095, [3])),
+        (4096, ["--update-freq", "4,8"], [4, 8], 8, Share(2048, [1, 2])),
+    ],
+)
+def test_a_step_is_shared_out_whole(tokens, options, batches, processes, share):
+    found = Machine(processes).share(tokens, options)
+    assert found == share
+    assert [processes * found.tokens * number for number in found.batches] == [tokens * number for number in batches]
+
+
+def test_documents_of_a_batch_are_shared_out_as_its_tokens_are():
+    share = Machine(8).share(4096, ["--batch-size", "64", "--update-freq", "2"])
+    assert share.options() == ["--max-tokens", "1024", "--batch-size", "16", "--update-freq", "1"]
+    with pytest.raises(InputError, match="--batch-size 6: 4 processes cannot share"):
+        Machine(4).share(4096, ["--batch-size", "6"])
+
+
+def test_what_cannot_be_shared_is_refused_with_what_can():
+    with pytest.raises(InputError, match=r"3 processes cannot share 2 × 4,096 tokens.*that can: 1, 2, 4$"):
+        Machine(3).share(4096, ["--update-freq", "2"])
+    with pytest.raises(InputError, match="--update-freq 0: expected numbers from 1"):
+        Machine(2).share(4096, ["--update-freq", "0"])

@@ -1,0 +1,163 @@
+"""``docnmt reproduce``: runs of a table whose models are not trained, and smoke runs of all tables."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from docnmt_fairseq import cli
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes.machines import Machine
+from docnmt_fairseq.reproduce import published
+from docnmt_fairseq.reproduce.base import Request
+from docnmt_fairseq.reproduce.hours import TOKENS_A_SECOND, logged_speed
+from docnmt_fairseq.reproduce.published import read_table, read_table_file, table_names
+from docnmt_fairseq.reproduce.run import Ours, reproduce, table_list, table_text
+from tests.support.recipes import untrained
+
+TABLE = """
+title: Two models
+source: A paper, Table 1
+page: docs/recipes.md
+needs: nothing
+columns:
+  - {title: all, recipe: en_de_small}
+  - {title: characters, recipe: en_de_small, score: chrf}
+rows:
+  - {title: plain, model: sentence, published: [90, null]}
+  - {title: better, model: conditional, options: [--context-top-t, "2"], published: [null, 70.5]}
+deviations: [The data are made up.]
+"""
+CHANGED = "conditional--context-top-t2"
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "two-models.yaml"
+    path.write_text(TABLE)
+    return read_table_file(path)
+
+
+def request(tmp_path, **options):
+    return Request(tmp_path / "out", machine=Machine(cpu=True), **{"smoke": True, **options})
+
+
+def spoilt(folder, line):
+    """What a model writes: only the first one makes mistakes."""
+    return line if folder.name.startswith("conditional") else " ".join(line.split()[1:])
+
+
+def test_our_figures_stand_beside_the_papers(table, tmp_path, monkeypatch):
+    trained, _ = untrained(monkeypatch, spoilt)
+    text = reproduce(table, request(tmp_path, seeds=(1, 2)), rows=["better"])
+    assert [one["folder"] for one in trained] == [f"{CHANGED}-1", f"{CHANGED}-2"]
+    assert "| better | – | 100.00 ± 0.00 | – | 70.50 | 100.00 ± 0.00 | +29.50 |" in text
+    assert "| plain | 90.00 | – | – | – | – | – |" in text
+    assert "- The data are made up." in text and "mean nothing" in text
+    text = reproduce(table, request(tmp_path, seeds=(1, 2)), rows=["plain"], columns=["all"])  # the others stay
+    assert "| better | – | 100.00" in text
+    found = json.loads((tmp_path / "out" / "two-models.json").read_text())["cells"]
+    ours = {(cell["row"], cell["column"]): cell["ours"] for cell in found}
+    assert 0 < ours["plain", "all"][0] < 100 and ours["plain", "characters"] == []
+    assert (tmp_path / "out" / "two-models.md").read_text().strip() == text.strip()
+
+
+def test_changed_models_are_marked_and_kept_apart(table, tmp_path):
+    changed = request(tmp_path, updates=7, train_options=("--dropout", "0.3"), smoke=False)
+    text = table_text(table, changed, {("plain", "all"): Ours([80.0])})
+    assert "all: published | ours* | difference" in text
+    assert "\\* Not the published models: changed by `--updates 7 --dropout 0.3`." in text
+    assert "ours*" not in table_text(table, request(tmp_path, smoke=False), {})
+    (tmp_path / "out").mkdir()
+    about = {"seeds": [1], "changes": [], "smoke": True}
+    (tmp_path / "out" / "two-models.json").write_text(json.dumps({"about": about, "cells": []}))
+    with pytest.raises(InputError, match="figures of other options"):
+        reproduce(table, changed)
+    (tmp_path / "out" / "two-models.json").write_text("{")
+    with pytest.raises(InputError, match="damaged"):
+        reproduce(table, changed)
+
+
+def test_differences_from_the_baseline_are_tested(table, tmp_path, monkeypatch):
+    untrained(monkeypatch, spoilt)
+    tested = replace(table, baseline="plain")
+    text = reproduce(tested, request(tmp_path), columns=["all"])
+    assert "| better | – | 100.00† | – |" in text and "†: differs from plain, p < 0.05 in every seed" in text
+    cells = json.loads((tmp_path / "out" / "two-models.json").read_text())["cells"]
+    p_values = {cell["row"]: cell["p_values"] for cell in cells if cell["column"] == "all"}
+    assert p_values["plain"] == [] and 0 < p_values["better"][0] < 0.05
+    assert "100.00†" in reproduce(tested, request(tmp_path), rows=["plain"], columns=["all"])  # found before
+    assert "100.00†" in reproduce(tested, request(tmp_path), rows=["better"], columns=["all"])  # the same again
+    found = {("better", "all"): Ours([90.0, 91.0], [0.01, 0.06])}
+    assert "| 90.50 ± 0.71 |" in table_text(tested, request(tmp_path), found)  # not in every seed
+
+
+def test_a_score_that_the_recipe_does_not_have(table, tmp_path, monkeypatch):
+    untrained(monkeypatch)
+    table.columns[1]["score"] = "hter"
+    with pytest.raises(InputError, match=r"recipe en_de_small has no score hter; there are .*chrf"):
+        reproduce(table, request(tmp_path), rows=["plain"])
+
+
+def test_the_list_says_what_was_run(table, tmp_path, monkeypatch):
+    monkeypatch.setattr(published, "TABLES", tmp_path)
+    monkeypatch.setattr("docnmt_fairseq.reproduce.run.table_names", lambda: ["two-models"])
+    asked = request(tmp_path, smoke=False)
+    hours = 2 * 3000 / (TOKENS_A_SECOND / 4096) / 3600
+    assert f"| Two models (A paper, Table 1) | nothing | {hours:.0f} | no |" in table_list(asked)
+    (tmp_path / "out").mkdir()
+    cells = [{"row": "plain", "column": "all", "ours": [1.0], "p_values": []}]
+    cells.append({"row": "plain", "column": "characters", "ours": [], "p_values": []})
+    (tmp_path / "out" / "two-models.json").write_text(json.dumps({"about": {}, "cells": cells}))
+    log = tmp_path / "out" / "en_de_small" / "models" / "sentence-1" / "train.log"
+    log.parent.mkdir(parents=True)
+    log.write_text('x {"ups": "0.5"}\nx {"ups": "0"}\nx {"ups": "0.25"}\nx {"ups": "0.5"}\n')
+    assert logged_speed(log) == 0.5
+    hours = 3000 / 0.5 / 3600 + hours / 2
+    assert f"| {hours:.0f} | 1 of 4 cells |" in table_list(asked)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["memory-table-9"], "memory-table-9: no such table; there are combination-table-1"),
+        (["memory-table-2", "--rows", "Mine"], "--rows Mine: not in memory-table-2; there are RNNSearch"),
+        (["memory-table-2", "--columns", "TED"], "--columns TED: not in memory-table-2; there are TED Zh-En"),
+        (["memory-table-2", "--raw", "nowhere"], "--raw nowhere: no such folder"),
+        (["memory-table-2", "--updates", "0"], "--updates 0"),
+    ],
+)
+def test_mistakes_end_with_one_line(words, message, tmp_path, capsys):
+    assert cli.main(["reproduce", *words, "--output", str(tmp_path / "out"), "--cpu"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_raw_may_have_a_folder_for_each_recipe(tmp_path):
+    (tmp_path / "ape").mkdir()
+    asked = Request(tmp_path / "out", raw=tmp_path)
+    assert asked.of_recipe(tmp_path / "out" / "ape").raw == tmp_path / "ape"
+    assert asked.of_recipe(tmp_path / "out" / "ted_es_en").raw == tmp_path
+
+
+FEW = {"memory-table-2": ["RNNSearch*", "Our model"], "memory-table-3": ["w/o RNN Context & Inter-sentence Attention"]}
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """Returns the output of all smoke runs: what several tables need is made once."""
+    return tmp_path_factory.mktemp("reproduce")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", table_names())
+def test_smoke(name, shared, capsys):
+    table = read_table(name)
+    rows = FEW.get(name) or [row["title"] for row in table.rows[:1]]
+    columns = [column["title"] for column in table.columns[1:2]]
+    words = ["--rows", *rows, "--columns", *columns, "--updates", "2", "--workers", "1"]
+    assert cli.main(["reproduce", name, "--smoke", "--output", str(shared), *words]) == 0
+    text = capsys.readouterr().out
+    found = json.loads((shared / f"{name}.json").read_text())["cells"]
+    asked = {(row, column) for row in rows for column in columns}
+    assert {(cell["row"], cell["column"]) for cell in found if cell["ours"]} == asked
+    assert "mean nothing" in text and all(one in text for one in table.all_deviations)

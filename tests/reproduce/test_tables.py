@@ -1,0 +1,118 @@
+"""The tables that come with the package: data, read and checked; their models exist."""
+
+import pytest
+from fairseq import options, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+import docnmt_fairseq
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes.dataset import read_dataset_config, recipe_path
+from docnmt_fairseq.recipes.training import PLUGIN, Budget, training_options
+from docnmt_fairseq.reproduce.base import FIGURES, Request
+from docnmt_fairseq.reproduce.figures.scores import model_name, model_of
+from docnmt_fairseq.reproduce.published import read_table, read_table_file, table_names
+from tests.support.pages import ROOT
+
+docnmt_fairseq.register()
+BUDGET = Budget("tiny", 4, 60, 4, [], smoke=True)
+
+
+@pytest.mark.parametrize("name", table_names())
+def test_tables_are_complete(name, tmp_path):
+    table = read_table(name)
+    assert table.cells and any(cell.published is not None for cell in table.cells)
+    assert (ROOT / table.page).is_file() and table.needs and table.all_deviations
+    hours = FIGURES[table.figures](table.cells, Request(tmp_path)).hours()
+    assert hours is None or hours > 0
+    for cell in table.cells:
+        if "recipe" in cell.settings:
+            read_dataset_config(recipe_path(cell.settings["recipe"]))
+
+
+def cells_of_models():
+    cells = [cell for name in table_names() if read_table(name).figures == "scores" for cell in read_table(name).cells]
+    named = {(cell.settings["recipe"], model_name(cell)): cell for cell in cells}
+    of_models = {name: cell for (_, name), cell in named.items()}
+    return [pytest.param(cell, id=name) for name, cell in of_models.items() if not _reads_more(cell)]
+
+
+def _reads_more(cell):
+    """Whether the model needs a text or features beside the toy data-bin's."""
+    return any(word.startswith(("text:", "features:")) for word in model_of(cell).options(4))
+
+
+@pytest.mark.parametrize("cell", cells_of_models())
+def test_models_of_tables_can_be_built(cell, data_bin):
+    model = model_of(cell)
+    words = [str(data_bin), "--user-dir", str(PLUGIN), *training_options(model, BUDGET, 1)]
+    args = options.parse_args_and_arch(options.get_training_parser(), [*words, "--max-tokens", "60"])
+    cfg = convert_namespace_to_omegaconf(args)
+    assert tasks.setup_task(cfg.task).build_model(cfg.model) is not None
+
+
+def options_of(table, row, column):
+    (cell,) = [cell for cell in read_table(table).cells if (cell.row, cell.column) == (row, column)]
+    words = training_options(model_of(cell), BUDGET, 1)
+    return {word: words[place + 1] for place, word in enumerate(words[:-1]) if word.startswith("--")}
+
+
+def test_the_memory_is_that_of_the_paper():
+    found = options_of("memory-table-2", "Our model", "TED Zh-En")
+    assert (found["--memory-scope"], found["--context-init"]) == ("batch", "xavier")  # [M] sec. 4.3, eq. 17
+    assert "--context-selection" not in found and "--memory-without-rnn" not in found  # the previous sentence, an RNN
+    without = options_of("memory-table-3", "w/o Inter-sentence Attention", "News Es-En")
+    assert without["--context-selection"] == "training-set" and "--memory-without-attention" in without
+    third = options_of("memory-table-4", "Next N sentence(s)", "N = 3")
+    assert (third["--context-sentences"], third["--context-selection"]) == ("3", "next")
+
+
+def test_equal_cells_of_different_tables_are_one_model():
+    names = [
+        {model_name(cell) for cell in read_table(table).cells if cell.published == 18.65}
+        for table in ("memory-table-2", "memory-table-3", "memory-table-4")
+    ]
+    assert names == [{"memory-paper"}] * 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("title: BLEU", "titel: BLEU"), "unknown"),
+        (("recipe: ted_zh_en", "recepie: ted_zh_en"), "columns: TED Zh-En: unknown recepie; there are recipe, model"),
+        (("model: sentence", "modle: sentence"), "rows: Transformer: unknown modle"),
+        (("[16.09, ", "["), "RNNSearch.*published: 4 figures"),
+        (("title: Our model", "title: Transformer"), "rows: each needs a title of its own"),
+        (("columns:", "figures: guessed\ncolumns:"), "figures: guessed: there are .*scores"),
+    ],
+    ids=lambda change: change[1] if isinstance(change, tuple) else "",
+)
+def test_mistakes_in_a_table_are_named(change, message, tmp_path):
+    text = (ROOT / "docnmt_fairseq/reproduce/tables/memory-table-2.yaml").read_text(encoding="utf-8")
+    assert change[0] in text
+    path = tmp_path / "table.yaml"
+    path.write_text(text.replace(*change, 1), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_table_file(path)
+
+
+def test_settings_may_be_by_recipe(tmp_path):
+    path = tmp_path / "table.yaml"
+    path.write_text(
+        "{title: t, source: s, page: p, needs: n, columns: [{title: a, recipe: ape}, {title: b, recipe: ted_es_en}], "
+        "rows: [{title: x, model: {ape: mt-flat, ted_es_en: sentence}, published: [1, 2]}, "
+        "{title: y, model: {ape: mt-flat}, options: [--lr, '1'], published: [3, null]}]}"
+    )
+    cells = read_table_file(path).cells
+    assert [(cell.row, cell.column, cell.settings["model"]) for cell in cells] == [
+        ("x", "a", "mt-flat"), ("x", "b", "sentence"), ("y", "a", "mt-flat"),
+    ]  # fmt: skip
+    assert cells[2].settings["options"] == ["--lr", "1"] and model_name(cells[2]) == "mt-flat--lr1"
+
+
+def test_the_baseline_is_a_row(tmp_path):
+    text = (ROOT / "docnmt_fairseq/reproduce/tables/memory-table-2.yaml").read_text(encoding="utf-8")
+    (tmp_path / "table.yaml").write_text(
+        text.replace("baseline: Transformer", "baseline: Tranformer"), encoding="utf-8"
+    )
+    with pytest.raises(InputError, match="baseline: Tranformer: no such row"):
+        read_table_file(tmp_path / "table.yaml")
