@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 import torch
 
-from docnmt_fairseq import half_precision, training_setup
+from docnmt_fairseq import checkpoint_files, exported, half_precision, resuming, stopping, training_setup
 
 
 def _version(module: ModuleType) -> typing.Tuple[int, ...]:
@@ -77,6 +77,7 @@ def _let_torchrun_start_processes() -> None:
         env = os.environ
         started = all(name in env for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "LOCAL_RANK"))
         if cfg.distributed_init_method is None and started and int(env.get("WORLD_SIZE", "1")) > 1:
+            training_setup.warn_of_shared_stores(env)
             cfg.distributed_init_method = "env://"
             cfg.distributed_world_size = int(env["WORLD_SIZE"])
             cfg.distributed_rank = int(env["RANK"])
@@ -121,3 +122,7 @@ _switch_off_the_fast_path()
 _let_torchrun_start_processes()
 half_precision.mend()
 training_setup.mend()
+resuming.mend()
+stopping.mend()
+exported.mend()
+checkpoint_files.mend()

@@ -1,14 +1,20 @@
 """What is asked of a training before it starts: what fairseq would ignore or fail at is refused or set right."""
 
 import logging
-from typing import Any, Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Callable, Iterator, Mapping
 
 import torch
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.locks import holding, in_folder
+from docnmt_fairseq.stopping import REQUEST
 
 TASKS = ("document_translation", "concatenated_translation")
 PLAIN = ("c10d", "pytorch_ddp")  # what takes every parameter to be used in every batch
+
+_held = ExitStack()  # the folder of the training that goes on in this process
 
 logger = logging.getLogger(__name__)
 
@@ -24,13 +30,16 @@ def mend() -> None:
 
     def prepared(self: Any, cfg: Any, task: Any, *args: Any, **kwargs: Any) -> None:
         prepare(cfg)
+        _hold(cfg)
         initialise(self, cfg, task, *args, **kwargs)
+        REQUEST.listen(getattr(cfg.task, "save_on_signals", ""))
 
     def checked(cfg: Any, main: Callable[..., Any], **kwargs: Any) -> None:
         problems = [*problems_of_sharding(cfg)]  # now: before the trainer is made, fairseq looks for a package for it
         if problems:
             raise InputError(problems[0])
-        call_main(cfg, main, **kwargs)
+        with _held:
+            call_main(cfg, main, **kwargs)
 
     setattr(prepared, "docnmt", True)  # noqa: B010  (functions of no declared type take it)
     setattr(checked, "docnmt", True)  # noqa: B010
@@ -55,12 +64,45 @@ def prepare(cfg: Any) -> None:
         parallel.find_unused_parameters = True
 
 
+def _hold(cfg: Any) -> None:
+    """Holds the folder of checkpoints until fairseq's command ends, in the process that writes there.
+
+    Raises:
+        InputError: another training writes there.
+    """
+    from fairseq.file_io import PathManager
+
+    folder = cfg.checkpoint.save_dir
+    if cfg.distributed_training.distributed_rank or cfg.checkpoint.no_save or not PathManager.supports_rename(folder):
+        return
+    _held.close()  # where a script trains without fairseq's command, one training after another
+    place = f"--save-dir {folder}"
+    _held.enter_context(holding(in_folder(Path(folder)), place, heirs=False))  # loaders of a killed one end later
+
+
 def problems_of_sharding(cfg: Any) -> Iterator[str]:
     """Why the parameters cannot be shared out among processes, if they are to be."""
     if cfg.distributed_training.ddp_backend == "fully_sharded" and getattr(cfg.task, "_name", None) in TASKS:
         yield (
             "--ddp-backend fully_sharded: not supported, as parts of document models are used outside the layers that "
             "it would gather them for; use pytorch_ddp or legacy_ddp, and --checkpoint-activations to save memory"
+        )
+
+
+def warn_of_shared_stores(environment: Mapping[str, str]) -> None:
+    """Says that processes which torchrun starts again may find the addresses of those before them.
+
+    Only what starts them can see to it that they do not.
+
+    Args:
+        environment: of one of the processes.
+    """
+    shared = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    if shared and int(environment.get("TORCHELASTIC_MAX_RESTARTS", "0")) > 0 and environment["RANK"] == "0":
+        logger.warning(
+            "--max-restarts: processes that are started again may look for those before them, and fail or wait for "
+            "nothing; start them with python -m docnmt_fairseq.torchrun --rdzv-backend c10d, or set "
+            "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for torchrun"
         )
 
 

@@ -1,8 +1,8 @@
 """The ``docnmt`` command: every other file of this folder is one subcommand, but for ``_….py``.
 
 A subcommand is a module with ``HELP`` (one line), ``add_arguments(parser)`` and ``run(args)``, named as its file; what
-``run`` gives back is the exit status, None stands for 0. It may have ``QUIET``: loggers of which only warnings are
-shown while it runs.
+``run`` gives back is the exit status, None stands for 0. ``args.arguments`` is the command line as it was given. A
+module may have ``QUIET``: loggers of which only warnings are shown while it runs.
 """
 
 import argparse
@@ -75,6 +75,7 @@ def only_warnings(loggers: Iterable[str]) -> Iterator[None]:
 def main(argv: Optional[List[str]] = None) -> int:
     """Runs one subcommand; bad input ends with exit status 2 and one line on standard error."""
     args = build_parser().parse_args(argv)
+    args.arguments = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(format="%(asctime)s | %(message)s", datefmt="%H:%M:%S", level=logging.INFO, stream=sys.stderr)
     try:
         with only_warnings(args.quiet):

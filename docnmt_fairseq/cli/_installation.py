@@ -22,12 +22,20 @@ OK = "ok"
 OFF = "off"  # something optional is not there, or slower than it could be
 BROKEN = "broken"  # something needed does not work
 
-IMPORTED_AS = {"fairseq-fixed": "fairseq", "pyyaml": "yaml"}  # needed libraries with another name in Python
+IMPORTED_AS = {
+    "fairseq-fixed": "fairseq",
+    "pyyaml": "yaml",
+    "pillow": "PIL",
+}  # needed libraries with another name in Python
 EXTRAS = {  # what is shown, and what for
     "jieba": "Chinese words",
+    "bpe": "docnmt prepare --subwords subword-nmt",
     "embed": "docnmt embed fit --method sif",
     "triton": "--context-kernel triton on a GPU",
+    "serve": "docnmt serve",
+    "pretrained": "docnmt import",
     "alignment": "docnmt score --metrics lexical-consistency",
+    "ctranslate2": "docnmt export --format ctranslate2",
     "comet": "docnmt score --metrics comet",
 }
 KERNEL_REMEDIES = {
@@ -160,6 +168,23 @@ def threads() -> Iterator[Found]:
         yield "threads", OK, detail
 
 
+def matrix_products() -> Iterator[Found]:
+    """Whether fewer bits are faster here: processors that know bfloat16 need not be fast at it."""
+    from docnmt_fairseq.cli import _arithmetic as arithmetic
+
+    speeds = {precision: arithmetic.products_a_second(precision) for precision in arithmetic.PRECISIONS}
+    usual = arithmetic.PRECISIONS[0]
+    for precision, speed in speeds.items():
+        detail = f"{speed / 1e9:,.0f} billion a second"
+        if not speed:
+            yield precision, OFF, "this PyTorch has none of packed weights", "install the PyTorch that is pinned"
+        elif precision == usual:
+            yield precision, OK, detail
+        else:
+            detail += f", {speed / speeds[usual]:.1f} times as many" if speeds[usual] else ""
+            yield precision, *((OK, detail) if speed >= speeds[usual] else (OFF, detail, f"use {usual} here"))
+
+
 def gpu() -> Iterator[Found]:
     """Every GPU that PyTorch can compute on, or why there is none."""
     import torch
@@ -207,6 +232,7 @@ CHECKS: Dict[str, Callable[[], Iterator[Found]]] = {
     "Checkpoints": checkpoints,
     "Attention kernels (--context-kernel)": kernels,
     "Threads": threads,
+    "Matrix products on one thread (--precision, --bf16)": matrix_products,
     "GPU": gpu,
     "Optional libraries": optional_libraries,
 }

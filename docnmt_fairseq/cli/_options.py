@@ -83,7 +83,7 @@ def add_options_of(group: argparse._ArgumentGroup, registry: Registry[Any], *, u
             settings["metavar"] = None if names else known.metadata.get("metavar", "N")
             if isinstance(default, (list, tuple)):
                 settings["nargs"], default = "+", " ".join(default)
-            settings["help"] += "" if default is None else f" (default: {default})"
+            settings["help"] += "" if default in (None, "") else f" (default: {default})"
         group.add_argument(flag_of(known.name), **settings)
 
 

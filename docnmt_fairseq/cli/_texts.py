@@ -5,15 +5,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Dict, Tuple
 
+from docnmt_fairseq.cli._jobs import add_engine_arguments, engine_options
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.files import EMPTY_LINES
 from docnmt_fairseq.translate.formats import FORMATS, RUNNING, SEPARATE, Reading
-from docnmt_fairseq.translate.jobs import STANDARD, Request
 from docnmt_fairseq.translate.shards import Shard
+from docnmt_fairseq.translate.texts import STANDARD, Request
 
 # Options that translations do not depend on: what was begun with one of them goes on with another.
-FREE = ("input", "output", "pattern", "force", "resume", "shards", "shard", "max_tokens", "cpu")
-INSIDE = ("command", "run", "quiet")  # no options, but how the command is run
+FREE = ("input", "output", "pattern", "force", "resume", "shards", "shard", "done", "max_tokens", "cpu")
+OF_ENGINES = ("engine", "workers", "tries", *engine_options())
+INSIDE = ("command", "run", "quiet", "arguments")  # no options, but how the command is run
 
 
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,18 +36,11 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
         help="file, or the folder for several; each appears when it is complete (default: standard output)",
     )
     texts.add_argument("--pattern", default="*", metavar="GLOB", help="which files of a folder, e.g. '*.en'")
-    there = texts.add_mutually_exclusive_group()
-    there.add_argument("--force", action="store_true", help="replace translations that are there already")
-    there.add_argument(
-        "--resume",
-        action="store_true",
-        help="leave them, and go on after the last document of one that was interrupted",
-    )
-    texts.add_argument("--shards", type=int, default=1, metavar="N", help="share the documents out among N runs ...")
+    _add_whole_work(texts)
     texts.add_argument(
         "--shard", type=int, metavar="I", help="... of which this is the I-th; the last one puts the files together"
     )
-
+    texts.add_argument("--done", type=Path, metavar="FILE", help="make this empty file when everything is written")
     formats = parser.add_argument_group("formats")
     formats.add_argument(
         "--format",
@@ -68,6 +63,29 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_work_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds what steers the work as a whole, and not a shard of it: the engine, and what to do about what is there."""
+    _add_whole_work(parser)
+    add_engine_arguments(parser)
+
+
+def _add_whole_work(texts: argparse._ActionsContainer) -> None:
+    there = texts.add_mutually_exclusive_group()
+    there.add_argument("--force", action="store_true", help="replace translations that are there already")
+    there.add_argument(
+        "--resume",
+        action="store_true",
+        help="leave them, and go on after the last document of one that was interrupted",
+    )
+    texts.add_argument(
+        "--shards",
+        type=int,
+        default=1,
+        metavar="N",
+        help="share the documents out among N jobs of an --engine, or among N runs ...",
+    )
+
+
 def _endings() -> str:
     known = {name: FORMATS[name].endings for name in FORMATS.names()}
     return ", ".join(f"{' '.join(endings)}: {name}" for name, endings in known.items() if endings)
@@ -81,8 +99,10 @@ def request_of(args: argparse.Namespace) -> Request:
     """
     if args.split and args.format not in (None, "text", RUNNING):
         raise InputError(f"--split: not with --format {args.format}, which has paragraphs of its own")
-    if args.shards > 1 and args.shard is None:
-        raise InputError(f"--shards {args.shards}: give --shard, from 1 to {args.shards}")
+    if args.shards > 1 and args.shard is None and args.engine is None:
+        raise InputError(f"--shards {args.shards}: give --engine, or --shard, from 1 to {args.shards}")
+    if args.engine is not None and args.shard is not None:
+        raise InputError(f"--shard {args.shard}: not with --engine, which runs all of them")
 
     @cache
     def languages() -> Tuple[str, str]:
@@ -98,11 +118,13 @@ def request_of(args: argparse.Namespace) -> Request:
         args.resume,
         "" if args.split else args.format or "",
         Reading(languages, args.empty_lines, bool(args.split), args.split or SEPARATE[1]),
-        Shard(1 if args.shard is None else args.shard, args.shards),
+        Shard() if args.shard is None and args.engine else Shard(1 if args.shard is None else args.shard, args.shards),
     )
 
 
 def settings_of(args: argparse.Namespace) -> Dict[str, str]:
     """The options that translations depend on."""
-    values: Dict[str, Any] = {name: value for name, value in vars(args).items() if name not in (*FREE, *INSIDE)}
+    values: Dict[str, Any] = {
+        name: value for name, value in vars(args).items() if name not in (*FREE, *OF_ENGINES, *INSIDE)
+    }
     return {name.replace("_", "-"): str(value) for name, value in values.items() if value is not None}

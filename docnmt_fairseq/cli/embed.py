@@ -29,8 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     similarity.add_argument("--model", required=True, nargs="+", type=Path, metavar="FILE", help="of docnmt embed fit")
     similarity.add_argument("--set", required=True, type=Path, metavar="FILE", help="pairs of sentences, tabs between")
     similarity.add_argument(
-        "--format", default="sts", choices=("sts", "sick"),
-        help="sts: score, sentence, sentence; sick: a header with relatedness_score, sentence_A, sentence_B",
+        "--format", default="sts", choices=("sts", "sts-benchmark", "sick"),
+        help="sts: score, sentence, sentence; sts-benchmark: genre, file, year, number, then the same, scored by year, "
+        "too; sick: a header with relatedness_score, sentence_A, sentence_B",
     )  # fmt: skip
     text = similarity.add_mutually_exclusive_group()
     text.add_argument("--tokenizer", default="none", choices=("none", "moses", "jieba"), help="of the set's sentences")

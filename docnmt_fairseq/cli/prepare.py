@@ -1,8 +1,10 @@
 """Makes a data-bin for fairseq from native corpora.
 
-Reads and checks the corpora, normalises (tokenises, truecases) them, splits them into subwords and runs
-fairseq-preprocess. Below the output folder, text/ holds the text to score against, models/ what a later --reuse takes,
-data-bin/ what fairseq-train reads, manifest.json what was done. Run again, only what changed is redone.
+Reads and checks the corpora, normalises (tokenises, truecases) them, splits them into subwords and writes the numbers
+of these. Below the output folder, text/ holds the text to score against, models/ what a later --reuse takes, data-bin/
+what fairseq-train reads, manifest.json what was done. Run again, only what changed is redone.
+
+With --shards N, the documents of --train are dealt out to N data-bins, each made by a job of its own.
 """
 
 import argparse
@@ -11,19 +13,27 @@ import shlex
 import textwrap
 from dataclasses import fields
 from pathlib import Path
+from typing import List
 
 import docnmt_fairseq
+from docnmt_fairseq.cli._jobs import add_engine_arguments, engine_of
 from docnmt_fairseq.cli._options import add_options_of
+from docnmt_fairseq.cli.prepare_shard import make_data_bin
 from docnmt_fairseq.corpus import readers
-from docnmt_fairseq.corpus.binarise import DATA_BIN
-from docnmt_fairseq.corpus.config import AND, MODEL_OPTIONS, PrepareConfig, config_of
-from docnmt_fairseq.corpus.prepare import prepare
+from docnmt_fairseq.corpus.config import SAMPLED, PrepareConfig, config_of
+from docnmt_fairseq.corpus.prepare import alone_in, finish, fit
+from docnmt_fairseq.corpus.prepared import CHECKPOINT, imported_from
+from docnmt_fairseq.corpus.reusing import MODEL_OPTIONS
+from docnmt_fairseq.corpus.shards import DataBins
 from docnmt_fairseq.corpus.sides import LIKE_SOURCE, MODELS
+from docnmt_fairseq.corpus.splits import AND
 from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS
 from docnmt_fairseq.corpus.text import ON_EMPTY
 from docnmt_fairseq.corpus.tokenizers import TOKENIZERS
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.jobs import Engine, Job, run_jobs
 
+JOBS = "jobs"  # the folder below the output with logs of the jobs
 HELP = "corpora to a data-bin: read, normalise, split into subwords, binarise"
 QUIET = ("fairseq",)  # importing it logs what it would like to have installed
 
@@ -40,6 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument("--output", required=True, metavar="DIR", help="folder to write; run again to go on")
     output.add_argument("--workers", type=int, metavar="N", help="processes (default: all available)")
+    _add_shards(parser.add_argument_group("large corpora"))
+    add_engine_arguments(parser, workers=False)
 
 
 def _add_inputs(group: argparse._ArgumentGroup) -> None:
@@ -80,7 +92,10 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
         f"SUFFIX={'|'.join(MODELS)}: whose tokenizer, subwords and dictionary (default: {LIKE_SOURCE})",
     )
     group.add_argument(
-        "--reuse", metavar="DIR", help="an earlier output whose models, dictionaries and their options are taken"
+        "--reuse",
+        "--from",
+        metavar="DIR",
+        help="an earlier output, or an imported model, whose subword models, dictionaries and their options are taken",
     )
 
 
@@ -94,7 +109,10 @@ def _format_help(name: str) -> str:
 def _add_text(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--on-empty", choices=ON_EMPTY, help="sentence pairs with an empty side (default: error)")
     group.add_argument(
-        "--tokenizer", choices=TOKENIZERS, help="moses: through sacremoses; jieba: Chinese words (default: none)"
+        "--tokenizer",
+        choices=TOKENIZERS,
+        help="moses: through sacremoses; moses-escaped: the same as fairseq's released models have it; jieba: Chinese "
+        "words (default: none)",
     )
     for side in ("source", "target"):
         group.add_argument(f"--{side}-tokenizer", choices=TOKENIZERS, help=f"tokenizer of the {side}, where it differs")
@@ -105,9 +123,17 @@ def _add_text(group: argparse._ArgumentGroup) -> None:
 
 def _add_subwords(group: argparse._ArgumentGroup) -> None:
     default = {field.name: field.default for field in fields(PrepareConfig)}
-    group.add_argument("--subwords", choices=KINDS, help="none: the text is already split (default: unigram)")
     group.add_argument(
-        "--vocab-size", type=int, metavar="N", help=f"pieces of a model (default: {default['vocab_size']})"
+        "--subwords",
+        choices=KINDS,
+        help="unigram and bpe: SentencePiece's; subword-nmt: merges inside words (extra bpe); none: the text is "
+        "already split (default: unigram)",
+    )
+    group.add_argument(
+        "--vocab-size",
+        type=int,
+        metavar="N",
+        help=f"pieces of a model, or merges of subword-nmt (default: {default['vocab_size']})",
     )
     group.add_argument(
         "--separate",
@@ -146,6 +172,27 @@ def _add_post_editing(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def _add_shards(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--shards",
+        type=int,
+        metavar="N",
+        help="data-bins that the documents of --train are dealt out to, which fairseq-train takes in turn (default: 1)",
+    )
+    group.add_argument(
+        "--sample-documents",
+        type=int,
+        metavar="N",
+        help="learn truecasing, subwords and dictionaries from so many documents of --train, drawn at random by --seed "
+        f"(default: all; with --shards {SAMPLED:,})",
+    )
+    group.add_argument(
+        "--fit-only",
+        action="store_true",
+        help="stop when all is learnt: print the commands that make the data-bins, to be run anywhere, in any order",
+    )
+
+
 def config_from(args: argparse.Namespace) -> PrepareConfig:
     """Returns the configuration of a command line.
 
@@ -169,17 +216,56 @@ def config_from(args: argparse.Namespace) -> PrepareConfig:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prepares, and prints the data-bin's path and the command that trains on it."""
-    config = config_from(args)
-    manifest = prepare(config)
+    """Prepares, and prints the data-bins' paths and the command that trains on them."""
+    config, engine = config_from(args), engine_of(args)
+    with alone_in(config.output):
+        bins, inputs = fit(config)
+        if args.fit_only or not _make(bins, engine, args.tries):
+            bins.write_plan()
+            for job in _jobs(bins):
+                print(shlex.join(["docnmt", *job.arguments]))
+            return
+        manifest = finish(bins, inputs)
     for split, counts in manifest["counts"].items():
         words = " + ".join(f"{count} {language}" for language, count in counts["words"].items())
         print(f"{split}: {counts['documents']} documents, {counts['sentences']} sentences, {words} words")
-    data_bin = Path(config.output) / DATA_BIN
-    print(data_bin)
+    data = ":".join(str(Path(config.output) / path.name) for path in bins.paths)
+    print(data)
     if "train" in manifest["counts"]:
         plugin = Path(docnmt_fairseq.__file__).parent
-        command = ["fairseq-train", str(data_bin), "--user-dir", str(plugin), "--task", "document_translation"]
-        command += ["--arch", "document_transformer_iwslt"]
+        command = ["fairseq-train", data, "--user-dir", str(plugin), "--task", "document_translation"]
+        command += _model_options(config)
         command += ["--source-lang", config.source_lang, "--target-lang", config.target_lang]
         print(shlex.join(command))
+
+
+def _make(bins: DataBins, engine: Engine, tries: int) -> bool:
+    """Makes the data-bins: one here, several as jobs of the engine; returns whether they are there."""
+    if len(bins.paths) == 1:
+        make_data_bin(bins, 0)
+        return True
+    bins.write_plan()
+    for number in range(len(bins.paths)):
+        if bins.made(number) is None:
+            bins.stamp(number).unlink(missing_ok=True)  # a job is done when it is there
+    return run_jobs(_jobs(bins), engine, bins.stages.output / JOBS, tries=tries, title="data-bins")
+
+
+def _jobs(bins: DataBins) -> List[Job]:
+    output = str(bins.stages.output)
+    return [
+        Job(path.name, ("prepare-shard", "--output", output, "--shard", str(number)), bins.stamp(number))
+        for number, path in enumerate(bins.paths)
+    ]
+
+
+def _model_options(config: PrepareConfig) -> List[str]:
+    """Which model to train: one of some size, or one that goes on from what was imported."""
+    imported = imported_from(config.reuse) if config.reuse else None
+    if imported is None:
+        return ["--arch", "document_transformer_iwslt"]
+    options = ["--arch", "document_transformer_conditional_pretrained", "--finetune-from-model"]
+    options.append(str(Path(str(config.reuse)) / CHECKPOINT))
+    for side, positions in zip(("source", "target"), imported["positions"]):
+        options += [f"--max-{side}-positions", str(positions)]
+    return options

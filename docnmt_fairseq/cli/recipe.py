@@ -7,16 +7,24 @@ what they gain comes from context.
 """
 
 import argparse
-import os
-import shlex
+import contextlib
 from pathlib import Path
-from typing import List
+from typing import Optional
 
+from docnmt_fairseq.cli._machine import (
+    add_training_arguments,
+    check_updates,
+    seeds,
+    train_options,
+    without_gpu,
+    workers,
+)
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes.crew import Crew, Meeting, take_part
 from docnmt_fairseq.recipes.dataset import DEFAULT_MODELS, named_recipes, read_dataset_config, recipe_path
+from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
 from docnmt_fairseq.recipes.run import STEPS, Options, Recipe
-from docnmt_fairseq.recipes.training import Machine
 
 HELP = "a data set's whole way: get, prepare, train, translate, score"
 QUIET = ("fairseq",)  # importing it logs what it would like to have installed
@@ -31,33 +39,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", type=Path, metavar="DIR", help="folder to write (default: work/NAME, smoke runs work/NAME-smoke)"
     )
     parser.add_argument(
-        "--raw", type=Path, metavar="DIR", help="folder with the data set's files or archives; nothing is downloaded"
-    )
-    parser.add_argument(
         "--models",
         metavar="NAMES",
         default="",
         help=f"models with spaces between (default: the recipe's, else {' '.join(DEFAULT_MODELS)}); a wrong name lists "
         "all",
     )
-    parser.add_argument("--seeds", default="1", metavar="NUMBERS", help="each model is trained with each (default: 1)")
-    parser.add_argument("--size", metavar="SIZE", help="preset of the architectures (default: the recipe's)")
+    add_training_arguments(parser)
     parser.add_argument(
-        "--updates",
+        "--nodes",
         type=int,
+        default=1,
         metavar="N",
-        help="updates of each model, those of a start not counted (default: the recipe's)",
+        help="machines that train together: the same command on each, but for --node-rank; all see DIR (default: 1)",
     )
     parser.add_argument(
-        "--processes", type=int, default=1, metavar="N", help="GPUs, or processes on CPUs, that share each batch"
+        "--node-rank",
+        type=int,
+        metavar="R",
+        help="this machine, from 0; others only train with the first",
     )
-    parser.add_argument("--cpu", action="store_true", help="no GPU (default where there is none)")
-    parser.add_argument(
-        "--train-options",
-        default="",
-        metavar="TEXT",
-        help="more options of fairseq-train, e.g. --train-options=--fp16",
-    )
+    parser.add_argument("--rendezvous", metavar="HOST:PORT", help="where they meet: the first machine, and a free port")
     parser.add_argument("--until", choices=STEPS, default=STEPS[-1], help="last step to do (default: all)")
     parser.add_argument(
         "--smoke",
@@ -67,55 +69,59 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--words", action="store_true", help="post-editing: models write the post-edited words, not edit operations"
     )
-    parser.add_argument("--workers", type=int, metavar="N", help="processes of preparation (default: all available)")
 
 
 def run(args: argparse.Namespace) -> None:
     """Runs it, and prints the table."""
-    if args.updates is not None and args.updates < 1:
-        raise InputError(f"--updates {args.updates}: at least 1")
-    path = recipe_path(args.recipe)
-    dataset = read_dataset_config(path)
-    kinds = [kind for kind, chosen in (("words", args.words), ("smoke", args.smoke)) if chosen]
-    options = Options(
-        output=args.output or Path("work") / "-".join([path.stem, *kinds]),
-        raw=args.raw,
-        models=tuple(args.models.split()),
-        seeds=tuple(_numbers(args.seeds)),
-        machine=_machine(args),
-        size=args.size,
-        updates=args.updates,
-        train_options=tuple(shlex.split(args.train_options)),
-        until=args.until,
-        smoke=args.smoke,
-        workers=args.workers or _processors(),
-        words=args.words,
-    )
-    recipe = Recipe(dataset, options)
-    with alone_in(options.output), ending_on_signals():
+    check_updates(args)
+    cpu = without_gpu(args)
+    meeting = _meeting(args, cpu)
+    with ending_on_signals(), contextlib.ExitStack() as stack:
+        if meeting and args.node_rank:
+            take_part(meeting, args.node_rank)
+            return
+        crew = stack.enter_context(Crew(meeting)) if meeting else None
+        options = _options(args, Machine(args.processes, cpu, crew))
+        recipe = Recipe(read_dataset_config(recipe_path(args.recipe)), options)
+        stack.enter_context(alone_in(options.output))
         table = recipe.run()
     if table:
         print(table)
         print(f"\n{options.output / 'table.md'}")
 
 
-def _machine(args: argparse.Namespace) -> Machine:
-    import torch
+def _options(args: argparse.Namespace, machine: Machine) -> Options:
+    kinds = [kind for kind, chosen in (("words", args.words), ("smoke", args.smoke)) if chosen]
+    return Options(
+        output=args.output or Path("work") / "-".join([recipe_path(args.recipe).stem, *kinds]),
+        raw=args.raw,
+        models=tuple(args.models.split()),
+        seeds=seeds(args),
+        machine=machine,
+        size=args.size,
+        updates=args.updates,
+        train_options=train_options(args),
+        until=args.until,
+        smoke=args.smoke,
+        workers=workers(args),
+        words=args.words,
+    )
 
-    if args.processes < 1:
-        raise InputError(f"--processes {args.processes}: at least 1")
-    cpu = args.cpu or args.smoke or not torch.cuda.is_available()
-    if not cpu and args.processes > torch.cuda.device_count():
-        raise InputError(f"--processes {args.processes}: there are {torch.cuda.device_count()} GPUs (or give --cpu)")
-    return Machine(args.processes, cpu)
 
-
-def _numbers(text: str) -> List[int]:
-    try:
-        return [int(number) for number in text.split()]
-    except ValueError:
-        raise InputError(f"--seeds {text}: expected numbers with spaces between") from None
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _meeting(args: argparse.Namespace, cpu: bool) -> Optional[Meeting]:
+    """Where several machines meet; None: there is one."""
+    if args.nodes < 1:
+        raise InputError(f"--nodes {args.nodes}: at least 1")
+    if args.nodes == 1:
+        for option, given in (("--node-rank", args.node_rank), ("--rendezvous", args.rendezvous)):
+            if given is not None:
+                raise InputError(f"{option} {given}: needs --nodes, the number of machines, from 2")
+        return None
+    if args.node_rank is None or not 0 <= args.node_rank < args.nodes:
+        raise InputError(f"--nodes {args.nodes}: needs --node-rank, from 0 (the first machine) to {args.nodes - 1}")
+    host, _, port = (args.rendezvous or "").rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise InputError(
+            f"--nodes {args.nodes}: needs --rendezvous HOST:PORT, the name of the first machine and a free port of it"
+        )
+    return Meeting(host, int(port), args.nodes, args.processes, cpu)

@@ -8,16 +8,16 @@ baseline of tests, whose p-values are not corrected for the number of comparison
 
 import argparse
 from dataclasses import fields
-from pathlib import Path
-from typing import Callable, Dict, Tuple
+from typing import Dict
 
 from docnmt_fairseq.cli import split_pairs
 from docnmt_fairseq.cli._options import add_options_of, add_output_arguments, write_report
+from docnmt_fairseq.cli._systems import TEXTS, add_text_arguments, read_systems
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS, MetricOptions
 from docnmt_fairseq.evaluation.score_report import DEFAULT_METRICS, ScoreOptions, build_report
 from docnmt_fairseq.evaluation.significance import SEED, TESTS
-from docnmt_fairseq.evaluation.texts import LEVELS, ON_EMPTY, read_log, read_references, read_text
+from docnmt_fairseq.evaluation.texts import LEVELS, read_references
 from docnmt_fairseq.options import default_of, flag_of, options_of
 
 HELP = "BLEU, chrF, TER, COMET over sentences and documents; register, terms, ...; significance"
@@ -26,34 +26,11 @@ QUIET = ("sacrebleu", "eflomal")  # a line for each test of each system, or each
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the test set, the systems, the metrics, the tests and the output."""
-    _add_texts(parser.add_argument_group("texts", "delimited text: a sentence a line, an empty line ends a document"))
+    add_text_arguments(parser.add_argument_group("texts", TEXTS))
     _add_metrics(parser.add_argument_group("metrics"))
     add_options_of(parser.add_argument_group("options of metrics"), METRICS)
     _add_tests(parser.add_argument_group("significance of differences from the first system"))
     add_output_arguments(parser)
-
-
-def _add_texts(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--reference", required=True, nargs="+", type=Path, metavar="FILE", help="references, marks on the same lines"
-    )
-    for option, what in (
-        ("--system", "name to show and a translation with the reference's marks; once for each system"),
-        ("--log", "the same, but the output of fairseq-generate; ids are line numbers of the reference, from 0"),
-    ):
-        group.add_argument(option, dest="systems", action="append", type=_named(option), metavar="NAME=FILE", help=what)
-    group.add_argument("--source", type=Path, metavar="FILE", help="source, for metrics that read it")
-    group.add_argument(
-        "--on-empty",
-        choices=ON_EMPTY,
-        default=ON_EMPTY[0],
-        help="an empty line of a translation where the reference has a sentence: an error (default), or an empty "
-        "translation to score; logs may always hold such",
-    )
-
-
-def _named(option: str) -> Callable[[str], Tuple[str, str]]:
-    return lambda pair: (option, pair)
 
 
 def _add_metrics(group: argparse._ArgumentGroup) -> None:
@@ -100,11 +77,8 @@ def run(args: argparse.Namespace) -> None:
         seed=args.seed,
     )
     references = read_references(args.reference, args.source)
-    streams = {
-        name: read_log(Path(file), references) if kind == "--log" else read_text(Path(file), references, args.on_empty)
-        for (kind, _), (name, file) in zip(args.systems, names.items())
-    }
-    write_report(args, build_report(references, streams, options), as_text, as_markdown)
+    report = build_report(references, read_systems(args, references), options)
+    write_report(args, report, as_text, as_markdown)
 
 
 def _chosen_metrics(args: argparse.Namespace) -> Dict[str, MetricOptions]:

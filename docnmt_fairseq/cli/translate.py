@@ -10,15 +10,18 @@ document_translation, concatenated_translation and fairseq's own translation.
 
 import argparse
 import logging
-from dataclasses import fields
-from pathlib import Path
-from typing import Any, Dict, Optional, Sequence
+from typing import List, Optional, Sequence
 
-from docnmt_fairseq.cli._texts import add_text_arguments, request_of, settings_of
+from docnmt_fairseq.cli._jobs import add_engine_arguments, arguments_without, engine_of, refuse_engine_options
+from docnmt_fairseq.cli._texts import add_text_arguments, add_work_arguments, request_of, settings_of
+from docnmt_fairseq.cli._translator import add_translator_arguments, search_of, translator_of
+from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.translate.alone import holding_output
 from docnmt_fairseq.translate.files import ALL, Translator, translate_files
-from docnmt_fairseq.translate.jobs import Job, jobs_of
+from docnmt_fairseq.translate.sharded import translate_in_shards
+from docnmt_fairseq.translate.texts import Text, texts_of
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +33,8 @@ EXAMPLES = """examples:
   docnmt translate --path work/document/checkpoint_best.pt --data work --input talk.en --output talk.de
   docnmt translate --path work/document/checkpoint_best.pt --data work --input books/ --output translated/ --resume
   docnmt translate --path work/document/checkpoint_best.pt --data work --input film.en.srt --output film.de.srt
+  docnmt translate --path work/document/checkpoint_best.pt --data work --input books/ --output translated/ \\
+      --shards 8 --engine processes --workers 4
   cat talk.en | docnmt translate --path work/document/checkpoint_best.pt --data work > talk.de"""
 
 
@@ -38,126 +43,73 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
     add_text_arguments(parser)
+    add_engine_arguments(parser)
 
-    model = parser.add_argument_group("model")
-    model.add_argument(
-        "--path", required=True, metavar="FILE", help="checkpoint; several with colons between: an ensemble"
-    )
-    model.add_argument(
-        "--data", type=Path, metavar="DIR", help="folder that docnmt prepare wrote (default: the model's own)"
-    )
-
-    search = parser.add_argument_group("search", "as of fairseq-generate")
-    search.add_argument("--beam", type=int, metavar="N", help="hypotheses (default: 5)")
-    search.add_argument("--lenpen", type=float, metavar="X", help="below 1 shorter, above longer (default: 1)")
-    search.add_argument(
-        "--max-len-a", type=float, metavar="A", help="a translation has at most A x + B tokens (default: 0) ..."
-    )
-    search.add_argument("--max-len-b", type=int, metavar="B", help="... for x of the source (default: 200)")
-    search.add_argument("--min-len", type=int, metavar="N", help="a translation has at least N tokens (default: 1)")
-    search.add_argument("--unkpen", type=float, metavar="X", help="above 0: fewer unknown words (default: 0)")
-    search.add_argument("--no-repeat-ngram-size", type=int, metavar="N", help="no N-gram comes twice in a sentence")
-    search.add_argument("--unnormalized", action="store_true", default=None, help="scores are sums, not means")
-    search.add_argument("--sampling", action="store_true", default=None, help="draw translations, by --seed")
-    search.add_argument("--sampling-topk", type=int, metavar="N", help="draw among the N most probable tokens")
-    search.add_argument(
-        "--sampling-topp", type=float, metavar="P", help="draw among the tokens that are most probable, P together"
-    )
-    search.add_argument("--temperature", type=float, metavar="X", help="above 1: flatter probabilities (default: 1)")
-    search.add_argument(
+    groups = add_translator_arguments(parser, max_tokens=12000)
+    groups.search.add_argument(
         "--nbest", type=int, metavar="N", help="translations of every sentence, written as by --scores (default: 1)"
     )
-    search.add_argument(
+    groups.search.add_argument(
         "--scores",
         action="store_true",
         help="beside OUTPUT write OUTPUT.scores.tsv: line, rank, score and text of every translation",
     )
-
-    view = parser.add_argument_group("documents", "default: as the model was trained")
-    view.add_argument(
+    groups.view.add_argument(
         "--context",
         choices=("document", "none", SHUFFLED),
         help="none: every sentence by itself; shuffled: among sentences of other documents, to see what context is "
         "worth to a model",
     )
-    view.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="of --context shuffled and --sampling (default: 1)"
-    )
-    view.add_argument("--max-document-sentences", type=int, metavar="N", help="longer documents go in pieces; 0: never")
-    view.add_argument("--max-document-tokens", type=int, metavar="N", help="the same, in tokens")
-    view.add_argument("--context-overlap", type=int, metavar="K", help="sentences that a piece sees of the one before")
-    view.add_argument("--context-overlap-after", type=int, metavar="K", help="the same, of the one after")
-
-    machine = parser.add_argument_group("machine")
-    machine.add_argument(
-        "--max-tokens", type=int, default=12000, metavar="N", help="source tokens of a batch (default: 12000)"
-    )
-    machine.add_argument("--cpu", action="store_true", help="use no GPU")
-    precision = machine.add_mutually_exclusive_group()
-    precision.add_argument(
-        "--precision",
-        choices=("float32", "bf16", "fp16", "int8"),
-        default="float32",
-        help="of matrix products: bf16 and int8 on a CPU, bf16 and fp16 on a GPU (default: float32)",
-    )
-    precision.add_argument("--fp16", dest="precision", action="store_const", const="fp16", help="--precision fp16")
 
 
 def run(args: argparse.Namespace) -> Optional[int]:
-    """Translates, then logs how fast it was."""
-    if args.max_tokens < 1:
-        raise InputError(f"--max-tokens {args.max_tokens}: at least 1")
-    search = SearchOptions(**_given(args, SearchOptions))
-    search.check()
+    """Translates, then logs how fast it was; or lets an engine do it."""
+    search = search_of(args)
     scores = args.scores or search.nbest > 1
     if scores and args.output is None:
         raise InputError("--scores, --nbest: need --output, beside which they are written")
-    jobs = jobs_of(request_of(args))
-    if not jobs:
+    if args.shards > 1 and args.context == SHUFFLED:
+        raise InputError("--context shuffled: needs all documents together; leave --shards out")
+    request = request_of(args)
+    if args.engine is not None:
+        arguments = arguments_without(args, add_work_arguments)
+        translate_in_shards(request, args.shards, arguments, engine_of(args), tries=args.tries)
+        return None
+    refuse_engine_options(args)
+    with holding_output(request):
+        status = _translate(args, texts_of(request), search, scores)
+        if args.done is not None and not status:
+            atomic_write_bytes(args.done, b"")
+    return status
+
+
+def _translate(args: argparse.Namespace, texts: List[Text], search: SearchOptions, scores: bool) -> Optional[int]:
+    if not texts:
         return None
     from tqdm import tqdm
 
     from docnmt_fairseq.translate.false_context import ShuffledContext
-    from docnmt_fairseq.translate.task import DocumentView
-    from docnmt_fairseq.translate.translator import DocumentTranslator
 
-    view = _given(args, DocumentView)
-    false = view.get("context") == SHUFFLED
-    if false:
-        del view["context"]
-    translator = DocumentTranslator.from_checkpoint(
-        *args.path.split(":"),
-        data=args.data,
-        view=DocumentView(**view),
-        search=search,
-        max_tokens=args.max_tokens,
-        cpu=args.cpu,
-        precision=args.precision,
-    )
-    total = sum(job.sentences for job in jobs) or None  # that of standard input is not known
+    false = args.context == SHUFFLED
+    translator = translator_of(args, search, **({"context": None} if false else {}))
+    total = sum(text.sentences for text in texts) or None  # that of standard input is not known
     with tqdm(total=total, desc="translate", unit=" sentences", disable=None) as progress:
         shown: Translator = ShuffledContext(translator, args.seed) if false else translator
         together = ALL if false else None
         try:
             translate_files(
-                jobs, shown, args.empty_lines, progress.update, scores,
+                texts, shown, args.empty_lines, progress.update, scores,
                 resume=args.resume, settings=settings_of(args), together=together,
             )  # fmt: skip
         except KeyboardInterrupt:
             progress.close()
-            logger.info(_interrupted(jobs))
+            logger.info(_interrupted(texts))
             return INTERRUPTED
     logger.info(str(translator.throughput))
     return None
 
 
-def _interrupted(jobs: Sequence[Job]) -> str:
-    if any(job.target is None for job in jobs):
+def _interrupted(texts: Sequence[Text]) -> str:
+    if any(text.target is None for text in texts):
         return "interrupted; what was written to standard output is whole documents"
     return "interrupted; the same command with --resume goes on after the last document that was written"
-
-
-def _given(args: argparse.Namespace, options: type) -> Dict[str, Any]:
-    """The fields of a dataclass that were given on the command line."""
-    values = {field.name: getattr(args, field.name) for field in fields(options)}
-    return {name: value for name, value in values.items() if value is not None}

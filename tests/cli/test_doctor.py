@@ -7,9 +7,11 @@ import sys
 import pytest
 import torch
 
+from docnmt_fairseq.cli import _arithmetic, command_modules, main
 from docnmt_fairseq.cli import _installation as installation
-from docnmt_fairseq.cli import command_modules, main
-from docnmt_fairseq.context.conditional.kernels.cpu import library
+from docnmt_fairseq.cli._arithmetic import PRECISIONS, products_a_second
+from docnmt_fairseq.layers.packed_linear import PackedLinear
+from docnmt_fairseq.native import library
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def hidden_compiler(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(library, "SOURCES", tmp_path)
+    monkeypatch.setattr(library, "HERE", tmp_path)
     for cached in (library.library, library.missing):
         cached.cache_clear()
     yield
@@ -54,6 +56,26 @@ def test_without_a_compiler_attention_is_slower_not_broken(doctor, hidden_compil
     assert "no C++ compiler" in findings["compiled on cpu"]["detail"]
     assert "g++" in findings["compiled on cpu"]["remedy"]
     assert findings["auto on cpu"]["detail"] == "takes torch"
+
+
+def test_precisions_that_are_slower_here_are_told(doctor, monkeypatch):
+    speeds = {"float32": 100e9, "bf16": 50e9, "int8": 250e9}
+    monkeypatch.setattr(_arithmetic, "products_a_second", speeds.get)
+    _, findings = doctor()
+    assert findings["float32"]["state"] == "ok"
+    assert findings["bf16"]["state"] == "off" and findings["bf16"]["remedy"] == "use float32 here"
+    assert findings["int8"]["state"] == "ok" and "2.5 times" in findings["int8"]["detail"]
+    monkeypatch.setattr(_arithmetic, "products_a_second", lambda precision: 0.0)
+    status, findings = doctor()
+    assert status == 0 and findings["int8"]["state"] == "off"
+
+
+def test_the_speed_of_products_is_that_of_real_ones(monkeypatch):
+    made, pack = [], PackedLinear.pack
+    monkeypatch.setattr(PackedLinear, "pack", lambda self, precision: (made.append(precision), pack(self, precision)))
+    monkeypatch.setattr(_arithmetic, "LONG_ENOUGH", 0.002)
+    assert all(products_a_second(precision) > 1e8 for precision in PRECISIONS)
+    assert made == list(PRECISIONS)
 
 
 def test_a_library_that_cannot_be_imported_is_broken(doctor, monkeypatch):

@@ -34,6 +34,11 @@ def made(tmp_path_factory):
     write_lines(folder / "sts", [f"{score}\t{a}\t{b}" for a, b, score in pairs])
     header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
     write_lines(folder / "sick", [header, *(f"{n}\t{a}\t{b}\t{score}\tX" for n, (a, b, score) in enumerate(pairs))])
+    years = ["2012test", "2015"]
+    rows = [f"genre\tfile\t{years[n % 2]}\t{n}\t{score}\t{a}\t{b}" for n, (a, b, score) in enumerate(pairs)]
+    write_lines(folder / "benchmark", rows)
+    for n, year in enumerate(years):
+        write_lines(folder / f"sts-{year[:4]}", [f"{score}\t{a}\t{b}" for a, b, score in pairs[n::2]])
     for method in METHODS:
         options = ["--vectors", folder / "vec", "--corpus", folder / "corpus", "--output", folder / f"{method}.npz"]
         assert run("fit", *options, "--method", method) == 0
@@ -68,6 +73,22 @@ def test_similarity_of_all_methods_in_both_formats(made, capsys):
     assert correlations(capsys) == of_sts
     assert min(of_sts["ca-sem-sensitive"], of_sts["sif"]) > of_sts["average"] + 5
     assert of_sts["ca-sem"] == pytest.approx(of_sts["average"], abs=3)  # it approximates the sum of the word vectors
+
+
+def test_similarity_by_year(made, capsys):
+    capsys.readouterr()
+    model = ["--model", made / "sif.npz"]
+    assert run("similarity", *model, "--set", made / "benchmark", "--format", "sts-benchmark") == 0
+    header = capsys.readouterr().out.splitlines()[0]
+    found = dict(zip(header.split()[-2:], last_row(made, model, "benchmark", "sts-benchmark", capsys)[-2:]))
+    for year in ("2012", "2015"):
+        assert found[year] == last_row(made, model, f"sts-{year}", "sts", capsys)[-1]
+    assert found["2012"] != found["2015"]
+
+
+def last_row(made, model, name, form, capsys):
+    assert run("similarity", *model, "--set", made / name, "--format", form) == 0
+    return capsys.readouterr().out.splitlines()[-1].split()
 
 
 @pytest.mark.parametrize(

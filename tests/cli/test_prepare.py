@@ -1,4 +1,5 @@
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -49,9 +50,15 @@ def test_help_lists_formats(capsys):
     assert "\n  wmt-xml\n    WMT XML with" in text and "\n    takes one file a side\n" in text
 
 
+class Made:
+    paths = [Path("/anywhere/out/data-bin")]
+
+
 def test_run_prints_data_bin_and_training_command(monkeypatch, capsys):
     counts = {"documents": 1, "sentences": 2, "words": {"en": 3, "de": 4}}
-    monkeypatch.setattr(command, "prepare", lambda config: {"counts": {"train": counts}})
+    monkeypatch.setattr(command, "fit", lambda config: (Made(), {}))
+    monkeypatch.setattr(command, "make_data_bin", lambda bins, number: None)
+    monkeypatch.setattr(command, "finish", lambda bins, inputs: {"counts": {"train": counts}})
     assert cli.main(["prepare", *REQUIRED, "--train", "t"]) == 0
     train, data_bin, line = capsys.readouterr().out.splitlines()
     assert (train, data_bin) == ("train: 1 documents, 2 sentences, 3 en + 4 de words", "out/data-bin")
@@ -62,10 +69,12 @@ def test_loggers_tell_afterwards_what_they_told_before(monkeypatch):
     levels = []
     loggers = [logging.getLogger(name) for name in ("fairseq", "fairseq.tasks.text_to_speech")]
     before = [logger.level for logger in loggers]
-    monkeypatch.setattr(command, "prepare", lambda _: levels.extend(one.level for one in loggers) or {"counts": {}})
+    monkeypatch.setattr(command, "fit", lambda _: levels.extend(one.level for one in loggers) or (Made(), {}))
+    monkeypatch.setattr(command, "make_data_bin", lambda bins, number: None)
+    monkeypatch.setattr(command, "finish", lambda *_: {"counts": {}})
     assert cli.main(["prepare", *REQUIRED, "--train", "t"]) == 0
     assert levels == [logging.WARNING] * 2 and [logger.level for logger in loggers] == before
-    monkeypatch.setattr(command, "prepare", lambda _: config_of({"nonsense": 1}))
+    monkeypatch.setattr(command, "fit", lambda _: config_of({"nonsense": 1}))
     assert cli.main(["prepare", *REQUIRED, "--train", "t"]) == 2
     assert [logger.level for logger in loggers] == before
 
