@@ -24,10 +24,11 @@ from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import partial_path
 from docnmt_fairseq.evaluation.synth_report import build_report
 from docnmt_fairseq.recipes.dataset import DatasetConfig, named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import Model, model
-from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals, fairseq, run
+from docnmt_fairseq.recipes.processes import PLUGIN, alone_in, ending_on_signals, fairseq, run
 from docnmt_fairseq.recipes.run import Options, Recipe
-from docnmt_fairseq.recipes.training import BEST, PLUGIN, Machine
+from docnmt_fairseq.recipes.training import BEST
 
 CORPUS = shlex.split(
     "--nouns 9 --places 10 --verbs 6 --fillers 10 --names 4 --topics 6 --ambiguous-words 2 --words-per-sentence 4 4 "

@@ -1,13 +1,14 @@
 """Sanity tasks of context-aware layers printed in [Z] sec. 4.5.1: XOR and a smooth surface; and CA-RES as a ResNet.
 
-    python -m benchmarks.experiments.context_aware_sanity [--seeds 10]
+    python -m benchmarks.experiments.context_aware_sanity [--seeds 10] [--results DIR]
 
-Writes ``context_aware_sanity.{json,md,png}`` into ``results``.
+Writes ``context_aware_sanity.{json,md,png}`` into ``results``, or DIR.
 """
 
 import argparse
 import json
 import statistics
+from pathlib import Path
 from typing import Callable, Dict, List, Tuple
 
 import torch
@@ -54,15 +55,15 @@ def square(least: float, most: float, points: int) -> Tensor:
     return torch.cartesian_prod(side, side)
 
 
-def fit(make: Callable[[], nn.Module], x: Tensor, y: Tensor, optimiser: str, seed: int) -> nn.Module:
+def fit(make: Callable[[], nn.Module], x: Tensor, y: Tensor, optimiser: str, seed: int, steps: int) -> nn.Module:
     """Returns the model after training on all points at once with the squared error."""
     torch.manual_seed(seed)
     model = make()
-    steps = OPTIMISERS[optimiser](model.parameters(), lr=RATE)
-    for _ in range(STEPS):
-        steps.zero_grad()
+    updates = OPTIMISERS[optimiser](model.parameters(), lr=RATE)
+    for _ in range(steps):
+        updates.zero_grad()
         (model(x).squeeze(1) - y).square().mean().backward()
-        steps.step()
+        updates.step()
     return model.eval().requires_grad_(False)
 
 
@@ -81,26 +82,27 @@ def parameters(make: Callable[[], nn.Module]) -> int:
     return sum(parameter.numel() for parameter in make().parameters())
 
 
-def run_xor(seeds: int) -> List[dict]:
+def run_xor(seeds: int, steps: int) -> List[dict]:
     x, y = xor()
     rows = []
     for name, make in XOR_MODELS.items():
         for optimiser in OPTIMISERS:
-            models = [fit(make, x, y, optimiser, seed) for seed in range(seeds)]
+            models = [fit(make, x, y, optimiser, seed, steps) for seed in range(seeds)]
             errors = [float((model(x).squeeze(1) - y).square().mean()) for model in models]
             row = {"model": name, "parameters": parameters(make), "optimiser": optimiser, "errors": errors}
             rows.append({**row, "solved": sum(error < SOLVED for error in errors)})
     return rows
 
 
-def run_surface(seeds: int) -> List[dict]:
+def run_surface(seeds: int, steps: int) -> List[dict]:
     rows = []
     for name, make in SURFACE_MODELS.items():
         for optimiser in OPTIMISERS:
             absolute, squared = [], []
             for seed in range(seeds):
                 x, y, trained = surface(seed)
-                wrong = (fit(make, x[trained], y[trained], optimiser, seed)(x).squeeze(1) - y)[~trained]
+                model = fit(make, x[trained], y[trained], optimiser, seed, steps)
+                wrong = (model(x).squeeze(1) - y)[~trained]
                 absolute.append(float(wrong.abs().mean()))
                 squared.append(float(wrong.square().mean()))
             row = {"model": name, "parameters": parameters(make), "optimiser": optimiser}
@@ -128,7 +130,7 @@ class Residual(nn.Module):
         return x + self.function(x)
 
 
-def residual_difference() -> float:
+def residual_difference(steps: int) -> float:
     """Returns how far two networks of two blocks are apart after training: CA-RES (2, 1, –, 1), and x + F(x)."""
     block = ResidualBlock.parse("2,1,-,1")
     x, y, trained = surface(0)
@@ -137,14 +139,14 @@ def residual_difference() -> float:
         return lambda: nn.Sequential(*[wrap(dense(2, 2)) for _ in range(2)], nn.Linear(2, 1))
 
     ours, theirs = (
-        fit(make(wrap), x[trained], y[trained], "Adam", 0)(x)
+        fit(make(wrap), x[trained], y[trained], "Adam", 0, steps)(x)
         for wrap in (lambda f: ContextAwareResidual(block, [f, Sum()], [2, 2, 2]), Residual)
     )
     return float((ours - theirs).abs().max())
 
 
-def draw(seed: int) -> None:
-    """Draws surfaces and χ of one training each, with Adam."""
+def draw(seed: int, steps: int, results: Path) -> None:
+    """Draws surfaces and χ of one training each, with Adam, into the folder of results."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -154,11 +156,11 @@ def draw(seed: int) -> None:
     extended = square(-0.5, 1.5, GRID)
     pictures: List[Tuple[str, Tensor, Tuple[float, float]]] = []
     for name in ("CA-NN", "NN, 2 hidden"):
-        pictures += pictures_of(name, fit(XOR_MODELS[name], x, y, "Adam", seed), extended, (-0.5, 1.5))
+        pictures += pictures_of(name, fit(XOR_MODELS[name], x, y, "Adam", seed, steps), extended, (-0.5, 1.5))
     places, heights, trained = surface(seed)
     of_surface = [("x·exp(−x² − y²)", heights.view(SURFACE, SURFACE), (-0.45, 0.45))]
     for name in PUBLISHED:
-        model = fit(SURFACE_MODELS[name], places[trained], heights[trained], "Adam", seed)
+        model = fit(SURFACE_MODELS[name], places[trained], heights[trained], "Adam", seed, steps)
         of_surface += pictures_of(name, model, places, (-0.45, 0.45))
     panels = figure.subplots(2, max(len(pictures), len(of_surface)), squeeze=False)
     for row, (found, (least, most)) in zip(panels, ((pictures, (-0.5, 1.5)), (of_surface, (-2.0, 2.0)))):
@@ -172,7 +174,7 @@ def draw(seed: int) -> None:
     panels[0][0].scatter(*x.t(), c=["white" if value else "black" for value in y], edgecolors="red")
     panels[1][0].scatter(*places[trained].t(), s=4, c="red")
     figure.suptitle("Above XOR (white 1, black 0), below the smooth surface (red: points of the training)")
-    figure.savefig(RESULTS / "context_aware_sanity.png")
+    figure.savefig(results / "context_aware_sanity.png")
 
 
 def pictures_of(
@@ -211,10 +213,11 @@ def report(results: dict) -> str:
         for row in results["surface"]
     ]
     errors = [f"{name} error: mean; median (quartiles)" for name in ("absolute", "squared")]
+    seeds = len(results["xor"][0]["errors"])
     return (
         "# Context-aware layers: the sanity tasks of [Z] sec. 4.5.1\n\n"
         f"`{results['command']}`  \n{results['machine']}\n\n"
-        f"{STEPS:,} steps, learning rate {RATE}, squared error, {len(results['xor'][0]['errors'])} seeds. {OPEN}\n\n"
+        f"{results['steps']:,} steps, learning rate {RATE}, squared error, {seeds} seeds. {OPEN}\n\n"
         f"## XOR\n\nSolved: squared error below {SOLVED}. CA-NN is one layer of one output.\n\n"
         f"{table(['model', 'parameters', 'optimiser', 'solved'], of_xor)}\n\n"
         f"## x·exp(−x² − y²): {TRAINED} of {SURFACE**2:,} points trained on, error on the others\n\n"
@@ -229,12 +232,16 @@ def report(results: dict) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=STEPS, help="of a training (default: as in the text)")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write to")
     args = parser.parse_args()
-    results = {"command": command(), "machine": machine(), "xor": run_xor(args.seeds)}
-    results |= {"surface": run_surface(args.seeds), "residual": residual_difference()}
-    write("context_aware_sanity.md", report(results))
-    (RESULTS / "context_aware_sanity.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    draw(seed=0)
+    results = {"command": command(), "machine": machine(), "steps": args.steps}
+    results |= {"xor": run_xor(args.seeds, args.steps), "surface": run_surface(args.seeds, args.steps)}
+    results |= {"residual": residual_difference(args.steps)}
+    write("context_aware_sanity.md", report(results), args.results)
+    figures = json.dumps(results, indent=1) + "\n"
+    (args.results / "context_aware_sanity.json").write_text(figures, encoding="utf-8")
+    draw(0, args.steps, args.results)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,10 @@ from typing import Dict, List, Optional, Sequence
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import partial_path
+from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import Model
-from docnmt_fairseq.recipes.processes import fairseq, run
-from docnmt_fairseq.recipes.training import LAST, PLUGIN, Budget, Machine, train, updates_of
+from docnmt_fairseq.recipes.processes import PLUGIN, fairseq, run
+from docnmt_fairseq.recipes.training import LAST, Budget, train, updates_of
 
 # Few word types and short sentences: the question is how far back models look, not how many words they know.
 LANGUAGES = shlex.split(

@@ -1,6 +1,6 @@
 """The validation task of recurrent cells in [Z] sec. 4.4.1: LSTM, GRU and CA-RNN, beside what is printed there.
 
-    python -m benchmarks.experiments.recurrent_sanity [--seeds 10]
+    python -m benchmarks.experiments.recurrent_sanity [--seeds 10] [--settings 32,Adam,0.01 ...] [--results DIR]
 
 Two sentences are learnt, "I am happy" → 1 and "You are very angry" → 0; tested is "I am very happy" → 1 and "You look
 angry" → 0. Writes benchmarks/results/recurrent_sanity.md and .json.
@@ -9,6 +9,7 @@ angry" → 0. Writes benchmarks/results/recurrent_sanity.md and .json.
 import argparse
 import json
 import statistics
+from pathlib import Path
 from typing import Dict, List, Tuple
 
 import torch
@@ -60,13 +61,13 @@ class Classifier(nn.Module):
         return self.output(state[-1]).squeeze()
 
 
-def run(cell: str, width: int, optimiser: str, rate: float, seed: int) -> Tuple[float, float, float]:
+def run(cell: str, width: int, optimiser: str, rate: float, seed: int, iterations: int) -> Tuple[float, float, float]:
     """Returns the training loss at the end, the mean of |p − y| and the share of wrong answers in the test."""
     torch.manual_seed(seed)
     model = Classifier(cell, width)
     steps = getattr(torch.optim, optimiser)(model.parameters(), lr=rate)
     wanted = torch.tensor([float(label) for _, label in TRAIN])
-    for _ in range(ITERATIONS):
+    for _ in range(iterations):
         loss = F.binary_cross_entropy_with_logits(torch.stack([model(text) for text, _ in TRAIN]), wanted)
         steps.zero_grad()
         loss.backward()
@@ -76,12 +77,12 @@ def run(cell: str, width: int, optimiser: str, rate: float, seed: int) -> Tuple[
     return loss.item(), statistics.mean(errors), statistics.mean(error >= 0.5 for error in errors)
 
 
-def measure(width: int, optimiser: str, rate: float, seeds: int) -> Dict[str, Dict[str, List[float]]]:
+def measure(width: int, optimiser: str, rate: float, seeds: int, iterations: int) -> Dict[str, Dict[str, List[float]]]:
     """Returns what every run gave, by cell."""
     result = {}
     for cell in PUBLISHED:
         numbers = tqdm(range(1, seeds + 1), desc=f"{cell} {width} {optimiser} {rate}")
-        runs = [run(cell, width, optimiser, rate, seed) for seed in numbers]
+        runs = [run(cell, width, optimiser, rate, seed, iterations) for seed in numbers]
         result[cell] = dict(zip(("loss", "error", "wrong"), map(list, zip(*runs))))
     return result
 
@@ -104,18 +105,29 @@ def rows(results: List[Dict]) -> list:
     return lines
 
 
+def setting(text: str) -> Tuple[int, str, float]:
+    """Returns width, optimiser and rate, which stand with commas between."""
+    width, optimiser, rate = text.split(",")
+    return int(width), optimiser, float(rate)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10, help="runs of every cell, as in the text (default: 10)")
+    parser.add_argument("--settings", nargs="+", type=setting, default=SETTINGS, metavar="WIDTH,OPTIMISER,RATE")
+    parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of a run (default: as in the text)")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write to")
     args = parser.parse_args()
     torch.set_num_threads(1)
     names = ("width", "optimiser", "rate")
-    results = [{**dict(zip(names, one)), "cells": measure(*one, args.seeds)} for one in SETTINGS]
+    runs = args.seeds, args.iterations
+    results = [{**dict(zip(names, one)), "cells": measure(*one, *runs)} for one in args.settings]
     header = ["cell", "width", "optimiser", "parameters", "error", "wrong answers", "training loss", "published error"]
     lines = ["# Validation task of recurrent cells ([Z] sec. 4.4.1)", "", f"`{command()}`; {machine()}.", "", READING]
     lines += ["", f"{args.seeds} runs each, mean ± standard error:", "", table(header, rows(results))]
-    write("recurrent_sanity.md", "\n".join(lines))
-    (RESULTS / "recurrent_sanity.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    write("recurrent_sanity.md", "\n".join(lines), args.results)
+    figures = json.dumps(results, indent=1) + "\n"
+    (args.results / "recurrent_sanity.json").write_text(figures, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ from benchmarks.experiments.selection_shares import shares_found
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine
 from benchmarks.lib.store import Store
 from docnmt_fairseq.evaluation.synth_report import build_report
-from docnmt_fairseq.recipes.processes import fairseq, run
-from docnmt_fairseq.recipes.training import LAST, PLUGIN, updates_of
+from docnmt_fairseq.recipes.processes import PLUGIN, fairseq, run
+from docnmt_fairseq.recipes.training import LAST, updates_of
 
 SHORT, DENSE, JUMP, END = 1500, 150, 300, 400  # updates: on short documents; on long ones, when what begins or ends
 COMMON = [

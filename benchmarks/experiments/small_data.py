@@ -22,9 +22,10 @@ from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table, write
 from docnmt_fairseq import cli
 from docnmt_fairseq.evaluation.plots import COLOURS
 from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import model
 from docnmt_fairseq.recipes.result_files import read_json, write_json
-from docnmt_fairseq.recipes.training import LAST, Budget, Machine, train, updates_of
+from docnmt_fairseq.recipes.training import LAST, Budget, train, updates_of
 
 RECIPE = named_recipes()["en_de_manuals"]
 BASE = "as the recipe"

@@ -23,10 +23,11 @@ from benchmarks.lib.machine import RESULTS, ROOT, call, machine
 from benchmarks.lib.store import Store
 from docnmt_fairseq import cli
 from docnmt_fairseq.recipes.dataset import DatasetConfig
+from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import Model
 from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
 from docnmt_fairseq.recipes.run import Options, Recipe
-from docnmt_fairseq.recipes.training import BEST, Machine
+from docnmt_fairseq.recipes.training import BEST
 
 FOLDER = Path(__file__).parent / "variants"
 _VALIDATED = re.compile(r'"valid_nll_loss": "([\d.]+)".*"valid_num_updates": "(\d+)"')

@@ -97,17 +97,19 @@ def table(header: list, rows: list, numbers: bool = True) -> str:
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
-def write(name: str, text: str) -> None:
-    """Prints a report and writes it to the folder of results."""
+def write(name: str, text: str, results: Optional[Path] = None) -> None:
+    """Prints a report and writes it to the folder of results, or another."""
     print(text)
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / name).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    folder = results or RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
 
 
-def write_figures(name: str, figures: dict) -> None:
-    """Writes what a report is made from to the folder of results, as JSON."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / name).write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+def write_figures(name: str, figures: dict, results: Optional[Path] = None) -> None:
+    """Writes what a report is made from to the folder of results, or another, as JSON."""
+    folder = results or RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def begin(threads: Optional[int] = None) -> None:

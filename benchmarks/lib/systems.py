@@ -1,7 +1,7 @@
 """Systems to train: fairseq's own task and model beside this package's, built from command lines."""
 
 import argparse
-from typing import Iterator, List
+from typing import Iterator, List, Optional
 
 import numpy as np
 import torch
@@ -90,10 +90,13 @@ def first_linear(layer: torch.nn.Module) -> torch.nn.Module:
 
 
 class System:
-    """A task with its train set, a model, a criterion and an optimiser; arguments as of :func:`configuration`."""
+    """A task with its train set, a model, a criterion and an optimiser; arguments as of :func:`configuration`.
 
-    def __init__(self, name: str, args: object, tiny: bool = False):
-        cfg = configuration(name, args, tiny)
+    ``cfg`` is what that returned before, where many systems are alike: to make it takes long.
+    """
+
+    def __init__(self, name: str, args: object, tiny: bool = False, cfg: Optional[object] = None):
+        cfg = configuration(name, args, tiny) if cfg is None else cfg
         torch.manual_seed(args.seed)
         self.device = args.device
         self.task = tasks.setup_task(cfg.task)
@@ -101,7 +104,7 @@ class System:
         concatenated = isinstance(self.task, ConcatenatedTranslationTask)
         self.break_index = self.task.target_dictionary.index(self.task.view("break_symbol")) if concatenated else -1
         self.criterion = self.task.build_criterion(cfg.criterion)
-        parameters = list(self.model.parameters())
+        parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         if cfg.common.bf16 or cfg.common.fp16:  # as fairseq's trainer does
             half = torch.bfloat16 if cfg.common.bf16 else torch.float16
             self.model, self.criterion = self.model.to(half), self.criterion.to(half)

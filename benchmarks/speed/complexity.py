@@ -5,11 +5,12 @@
 A step is forward and backward on one document. Time is CPU time on one thread, the least of some steps: other work on
 the machine can only add to it. Freed memory is kept, as GPUs' allocators do (Linux, glibc). Peak memory is measured in
 a process of its own for every point, beyond the inputs. Exponents are slopes of straight lines through the logarithms.
-Writes benchmarks/results/complexity.md, .json and .png.
+Writes complexity.md, .json and .png to benchmarks/results, or to --results.
 """
 
 import argparse
 import math
+from pathlib import Path
 
 import torch
 from tqdm import tqdm
@@ -33,6 +34,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--head-dim", type=int, default=64)
     parser.add_argument("--kernel", default="auto", help="of the selecting layers, see --context-kernel")
     parser.add_argument("--most-sentences", type=int, default=SENTENCES[-1], help="leave larger documents out")
+    parser.add_argument("--seconds", type=float, default=FIRST_SECONDS, help="that a point is measured at most")
+    parser.add_argument("--without-memory", action="store_true", help="measure no memory")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write to")
     parser.add_argument("--memory-of", nargs=3, metavar=("LAYER", "SENTENCES", "WORDS"), help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -41,7 +45,7 @@ def document(sentences: int, words: int, args: argparse.Namespace) -> Document:
     return Document(sentences, words, args.heads, args.head_dim, args.kernel)
 
 
-def seconds(call: object) -> float:
+def seconds(call: object, most: float) -> float:
     """Returns the CPU seconds of the fastest of some calls; the first, not counted, makes plans and buffers."""
     times, spent = [], 0.0
     for number in range(STEPS + 1):
@@ -51,7 +55,7 @@ def seconds(call: object) -> float:
         if number:
             times.append(taken)
         spent += taken
-        if times and spent > FIRST_SECONDS:
+        if times and spent > most:
             break
     return min(times)
 
@@ -84,9 +88,9 @@ def measure_point(name: str, sentences: int, words: int, args: argparse.Namespac
     return {
         "sentences": sentences,
         "words": words,
-        "core": seconds(step(name, d, False)),
-        "layer": None if whole is None else seconds(whole),
-        "memory": peak_memory(name, sentences, words, args),
+        "core": seconds(step(name, d, False), args.seconds),
+        "layer": None if whole is None else seconds(whole, args.seconds),
+        "memory": None if args.without_memory else peak_memory(name, sentences, words, args),
     }
 
 
@@ -118,9 +122,9 @@ def main() -> None:
     keep_freed_memory()
     result = measure(args)
     facts = {"command": command(), "machine": machine(), "heads": args.heads, "head_dim": args.head_dim}
-    write_figures("complexity.json", {**facts, "layers": result})
-    write("complexity.md", report(args, result))
-    plot(result, RESULTS / "complexity.png")
+    write_figures("complexity.json", {**facts, "layers": result}, args.results)
+    write("complexity.md", report(args, result), args.results)
+    plot(result, args.results / "complexity.png")
 
 
 if __name__ == "__main__":

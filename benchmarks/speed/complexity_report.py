@@ -87,10 +87,11 @@ def plot(result: dict, path: Path) -> None:
 
     figure = Figure(figsize=(13, 4.8), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(1, 3)
-    series = [("in_n", "sentences", "core"), ("in_m", "words", "core"), ("in_n", "sentences", "memory")]
-    titles = ["seconds of a step", "seconds of a step", "peak memory, bytes"]
-    for panel, (which, size, value), title in zip(panels, series, titles):
+    series = [("in_n", "sentences", "core", "seconds of a step"), ("in_m", "words", "core", "seconds of a step")]
+    if any(point["memory"] for one in result.values() for point in one["in_n"]):  # it may not have been measured
+        series.append(("in_n", "sentences", "memory", "peak memory, bytes"))
+    panels = figure.subplots(1, len(series))
+    for panel, (which, size, value, title) in zip(panels, series):
         for place, (name, one) in enumerate(result.items()):
             points = [(point[size], point[value]) for point in one[which] if point[value]]
             style = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)], "markersize": 4}

@@ -12,7 +12,7 @@ Writes benchmarks/results/generation_speed.md and .json.
 
 import argparse
 import statistics
-from typing import Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import numpy as np
 import torch
@@ -23,7 +23,8 @@ from tqdm import tqdm
 
 from benchmarks.lib.machine import begin, clock, command, machine, publish, table, threads
 from benchmarks.lib.systems import add_model_options, configuration, first_linear
-from docnmt_fairseq.data.index import DocumentIndex, read_index
+from docnmt_fairseq.data.index import DocumentIndex
+from docnmt_fairseq.data.kept_index import read_index
 from docnmt_fairseq.models.transformer.attention import SingleSourceAttention
 
 CONTEXT, BREAK = 3, "<p>"  # of a concatenation model: sentences before, the symbol between sentences
@@ -154,7 +155,7 @@ class Counter:
         attention = translator.model.decoder.layers[0].encoder_attn
         first_linear(layer).register_forward_pre_hook(self._encoder)
         if isinstance(attention, SingleSourceAttention):
-            attention.of_padded = self._counting(attention.of_padded)
+            attention.of_hypotheses = self._counting(attention.of_hypotheses)
         else:
             attention.register_forward_pre_hook(self._attention, with_kwargs=True)
 
@@ -164,10 +165,10 @@ class Counter:
     def _attention(self, _: object, _inputs: tuple, given: dict) -> None:
         self.pairs += given["query"].size(1) * given["key"].size(0)
 
-    def _counting(self, attend: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-        def counted(x: torch.Tensor, k: torch.Tensor, *others: object) -> torch.Tensor:
-            self.pairs += x.size(0) * x.size(1) * k.size(2)  # [rows, words, d], [rows, H, source words, d/H]
-            return attend(x, k, *others)
+    def _counting(self, attend: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(x: torch.Tensor, parts: List[torch.Tensor], *others: object) -> Any:
+            self.pairs += x.size(0) * x.size(1) * parts[0].size(2)  # [S, hypotheses, d], [S, H, source words, d/H]
+            return attend(x, parts, *others)
 
         return counted
 

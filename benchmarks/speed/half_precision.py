@@ -23,8 +23,7 @@ from benchmarks.lib.machine import RESULTS, begin, command, machine, table, thre
 from benchmarks.lib.store import Store
 from benchmarks.lib.systems import System, options_of, sizes
 from benchmarks.speed.training_speed import add_round_options, one_round
-from docnmt_fairseq.recipes.processes import fairseq, run
-from docnmt_fairseq.recipes.training import PLUGIN
+from docnmt_fairseq.recipes.processes import PLUGIN, fairseq, run
 
 OURS = ["--criterion", "document_label_smoothed_cross_entropy"]
 VARIANTS = {"float32": [], "bfloat16": ["--bf16"]}

@@ -10,24 +10,14 @@ Writes benchmarks/results/profile.md and .json.
 
 import argparse
 import json
-import re
 from collections import defaultdict
 from pathlib import Path
-from typing import Callable, Dict
+from typing import Dict
 
-from torch.profiler import ProfilerActivity, profile
-
+from benchmarks.lib.kinds import kinds
 from benchmarks.lib.machine import begin, clock, command, machine, publish, table, threads
 from benchmarks.lib.systems import DESCRIPTIONS, System, add_model_options
 from benchmarks.speed.generation_speed import Translator
-
-KINDS = {  # the first that fits an operation's name
-    "matrix products": r"aten::(addmm|mm|matmul|linear)$",
-    "attention cores": r"scaled_dot_product|aten::(bmm|baddbmm|_softmax|_softmax_backward_data|logsumexp)$",
-    "loss, search over the vocabulary": r"log_softmax|nll_loss|topk|aten::(ne|eq|masked_select|_unique2?)$",
-    "gathering, padding, copying": r"index|gather|scatter|cat$|copy_|clone|new_zeros|zero_|fill|embedding|slice|select",
-}
-REST = "layer norm, dropout, sums, Adam and the rest"
 
 
 def options() -> argparse.Namespace:
@@ -40,22 +30,6 @@ def options() -> argparse.Namespace:
     args, args.more = parser.parse_known_args()
     args.device = "cpu"
     return args
-
-
-def kinds(run: Callable[..., int], *args: object) -> Dict[str, float]:
-    """Returns milliseconds a target token by kind of operation, of what ``run`` does; it returns its tokens.
-
-    The profiler sees time on the wall: it gives the shares, :func:`clock` the whole.
-    """
-    start = clock()
-    with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiler:
-        tokens = run(*args)
-        milliseconds = 1000 * (clock() - start)
-    total: Dict[str, float] = defaultdict(float)
-    for event in profiler.key_averages():
-        kind = next((kind for kind, pattern in KINDS.items() if re.search(pattern, event.key)), REST)
-        total[kind] += event.self_cpu_time_total
-    return {kind: total[kind] / sum(total.values()) * milliseconds / tokens for kind in (*KINDS, REST)}
 
 
 def phases(system: System, steps: int) -> Dict[str, float]:

@@ -6,15 +6,13 @@ All translate the same documents of a made-up vocabulary, with models of random 
 stock fairseq, of CTranslate2 and of this package's sentence-level model are the same. Every translation gets as many
 tokens as --length says, so that all engines write the same number; speed is that of tokens whose probability was
 computed. Systems go by turns in every round; times are the processor's, ratios are within a round, of which the median
-is reported.
+is reported. One more round is profiled.
 CTranslate2 is of another environment, whose Python is named; without one its rows are left out.
 Writes benchmarks/results/translation_engines.md and .json.
 """
 
 import argparse
-import json
 import statistics
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
@@ -27,7 +25,9 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq_cli import preprocess
 from tqdm import tqdm
 
-from benchmarks.lib.machine import ROOT, begin, clock, machine, publish, table, threads
+from benchmarks.lib.ctranslate2_engine import CTranslate2
+from benchmarks.lib.kinds import kinds
+from benchmarks.lib.machine import begin, clock, machine, publish, table, threads
 from benchmarks.lib.systems import configuration
 from docnmt_fairseq.search.engines import search_engine
 from docnmt_fairseq.search.options import SearchOptions
@@ -170,48 +170,6 @@ class Own(Fairseq):
         return [found[number] for number in sorted(found)]
 
 
-class CTranslate2:
-    """CTranslate2 in a process of its own.
-
-    Args:
-        python: of its environment.
-        folder: for the model.
-        sentences: what is translated.
-        stock: the stock model.
-        args: the benchmark's options.
-    """
-
-    def __init__(self, python: str, folder: Path, sentences: List[List[str]], stock: Fairseq, args: argparse.Namespace):
-        state = {name: weight.numpy() for name, weight in stock.model.state_dict().items()}
-        np.savez(folder / "weights.npz", **state)
-        (folder / "source.json").write_text(json.dumps(sentences))
-        sizes = {name: getattr(args, name) for name in ("layers", "heads", "beam", "length", "batch")}
-        (folder / "model.json").write_text(json.dumps({**sizes, "vocabulary": stock.task.source_dictionary.symbols}))
-        script = str(ROOT / "benchmarks" / "lib" / "ctranslate2_worker.py")
-        self.process = subprocess.Popen(
-            [python, script, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self.version = self._answer()["version"]
-
-    def _answer(self) -> Dict[str, Any]:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError("--ctranslate2-python: the process has ended; see its message above")
-        return json.loads(line)
-
-    def translate(self, kind: str) -> Dict[str, Any]:
-        """Returns the seconds that all sentences take, and their translations in words."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{kind}\n")
-        self.process.stdin.flush()
-        return self._answer()
-
-    def close(self) -> None:
-        """Ends the process."""
-        self.process.communicate()
-
-
 def measure(args: argparse.Namespace) -> Dict[str, Any]:
     """Returns the seconds of every system in every round, and which share of translations is the stock system's."""
     with tempfile.TemporaryDirectory() as name:
@@ -222,7 +180,10 @@ def measure(args: argparse.Namespace) -> Dict[str, Any]:
         ours = {name: Own(name, args, stock) for name in args.systems if name != "stock" and not name.startswith("ctr")}
         other = None
         if args.ctranslate2_python and any(name.startswith("ctranslate2") for name in args.systems):
-            other = CTranslate2(args.ctranslate2_python, folder, sentences, stock, args)
+            weights = {name: weight.numpy() for name, weight in stock.model.state_dict().items()}
+            sizes = {name: getattr(args, name) for name in ("layers", "heads", "beam", "length", "batch")}
+            settings = {**sizes, "vocabulary": stock.task.source_dictionary.symbols}
+            other = CTranslate2(args.ctranslate2_python, folder, sentences, weights, settings)
         systems = [name for name in args.systems if other is not None or not name.startswith("ctranslate2")]
         seconds: Dict[str, List[float]] = {name: [] for name in systems}
         translations: Dict[str, List[List[str]]] = {}
@@ -239,6 +200,8 @@ def measure(args: argparse.Namespace) -> Dict[str, Any]:
                     seconds[system].append(took)
         if other is not None:
             other.close()
+        profiled = [name for name in systems if other is None or not name.startswith("ctranslate2")]
+        parts = {name: kinds(translated_tokens, ours.get(name, stock), outside=True) for name in profiled}
     # Ends of sentences are scored as any token, but for CTranslate2's, which stops before them at the limit.
     tokens = {
         name: sum(len(one) + (not name.startswith("ctranslate2")) for one in found)
@@ -249,7 +212,12 @@ def measure(args: argparse.Namespace) -> Dict[str, Any]:
         if "stock" in translations:
             same[name] = float(np.mean([one == first for one, first in zip(found, translations["stock"])]))
     version = None if other is None else other.version
-    return {"seconds": seconds, "tokens": tokens, "same": same, "ctranslate2": version}
+    return {"seconds": seconds, "tokens": tokens, "same": same, "ctranslate2": version, "kinds": parts}
+
+
+def translated_tokens(translator: Fairseq) -> int:
+    """Translates, and returns how many tokens."""
+    return sum(map(len, translator.translate()))
 
 
 def report(args: argparse.Namespace, found: Dict[str, Any]) -> str:
@@ -278,6 +246,9 @@ def report(args: argparse.Namespace, found: Dict[str, Any]) -> str:
         lines.append("- CTranslate2: left out, no environment with it was given (`--ctranslate2-python`)")
     else:
         lines.append(f"- CTranslate2 {found['ctranslate2']}, batches of {args.batch} sentences by length")
+    lines += ["", "Where the time goes: milliseconds a target token, one more round under torch.profiler", ""]
+    of_kinds = [[name, *(f"{value:.2f}" for value in parts.values())] for name, parts in found["kinds"].items()]
+    lines.append(table(["system", *next(iter(found["kinds"].values()))], of_kinds))
     size = f"{args.layers}+{args.layers} layers of width {args.width}, vocabulary {args.vocabulary:,}"
     work = f"{args.sentences} sentences in documents of {args.document}, beam {args.beam}"
     work += f", {args.length} target tokens each and an end of sentence"

@@ -23,12 +23,17 @@ RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corp
         ["--items", "{work}/test.phenomena.tsv", "--data", "{work}/bin", "--path", "{work}/model/checkpoint_last.pt"],
         ["contrast_speed.md"],
     ),
+    "speed.finetuning": (
+        ["{bin}", "--rounds", "1", "--steps", "1", "--warmup", "1", *SIZES],
+        ["finetuning.md", "finetuning.json"],
+    ),
     "speed.generation_speed": (["{bin}", "--every", "1", "--rounds", "1", *SIZES], ["generation_speed.md"]),
     "speed.half_precision": (
         ["{bin}", "--rounds", "1", "--steps", "1", "--warmup", "1", *SIZES],
         ["half_precision.md", "half_precision.json"],
     ),
     "speed.indexing": (["--lines", "2000"], ["indexing.md"]),
+    "speed.scaling": (["--lines", "2000", "4000", "--max-tokens", "700", "1400"], ["scaling.md", "scaling.json"]),
     "speed.mechanism_speed": (
         [
             "{bin}",
@@ -67,6 +72,46 @@ RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corp
             *SIZES,
         ],
         ["translation_engines.md", "translation_engines.json"],
+    ),
+    "speed.precision_on_text": (
+        [
+            "--data",
+            "{work}/prepared",
+            "--source",
+            "{work}/test.src",
+            "--reference",
+            "{work}/test.tgt",
+            "--parts",
+            "1",
+            "--models",
+            "one={work}/model/checkpoint_last.pt",
+            "--rounds",
+            "1",
+            "--sentences",
+            "3",
+            "--beam",
+            "2",
+        ],
+        ["precision_on_text.md", "precision_on_text.json"],
+    ),
+    "speed.prepare_scale": (
+        [
+            "--pairs",
+            "300",
+            "--shards",
+            "1",
+            "--workers",
+            "1",
+            "--vocab-size",
+            "400",
+            "--sample-documents",
+            "20",
+            "--pool",
+            "2000",
+            "--binarise-lines",
+            "2000",
+        ],
+        ["prepare_scale.md", "prepare_scale.json"],
     ),
     "speed.profile_steps": (["{bin}", "--steps", "1", "--every", "1", *SIZES], ["profile.md"]),
     "speed.recurrent_speed": (["--width", "4", "--rows", "3", "--rounds", "1"], ["recurrent_speed.md"]),
@@ -107,10 +152,14 @@ SMALLER = {  # constants of the modules
         "WORDS": 3,
         **NO_PROCESSES,
     },
+    "speed.finetuning": NO_PROCESSES,
+    "speed.scaling": {"WIDTH": 8, "PARAMETERS_OF_A_TENSOR": 4},
+    "speed.precision_on_text": NO_PROCESSES,
     "experiments.context_aware_sanity": {"STEPS": 2},
     "experiments.recurrent_sanity": {"ITERATIONS": 2, "SETTINGS": [(4, "Adam", 0.01)]},
 }
 TOLD_ELSEWHERE = {
+    "speed.serving": "tests/serve/test_load.py",
     "speed.sentence_vectors": "its parts are those of docnmt embed",
     "experiments.comparison": "test_comparison.py; it trains by recipes",
     "experiments.manuals": "test_manuals.py",
@@ -120,6 +169,9 @@ TOLD_ELSEWHERE = {
     "experiments.long_range": "test_long_range.py runs it",
     "experiments.long_range_diagnosis": "test_long_range.py",
     "gpu.__main__": "test_run_book.py",
+    "robustness.corpora": "tests/robustness/test_random_corpora.py",
+    "robustness.fuzz": "tests/robustness/test_damaged_files.py",
+    "robustness.kills": "tests/robustness/test_kills.py",
 }
 
 
@@ -143,6 +195,7 @@ def work(tmp_path_factory):
     preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
     context = ["--context-attention", "conditional", "--context-init", "xavier", "--max-update", "1"]
     toy.train(folder / "bin", folder / "model", *context)
+    toy.as_prepared(folder / "bin", folder / "prepared")
     return folder
 
 

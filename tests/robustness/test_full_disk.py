@@ -1,0 +1,117 @@
+"""A disk without room: one line that says so, nothing half-written under a final name; with more room it goes on."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from benchmarks.robustness import kills
+from docnmt_fairseq.cli import main
+from docnmt_fairseq.errors import InputError
+from tests.support import toy
+
+SIZE = 3 << 20
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A folder on a disk of its own, of 3 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no disk can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(disk, left):
+    """Leaves so many bytes."""
+    with open(disk / "filler", "wb") as stream:
+        stream.write(bytes(shutil.disk_usage(disk).free - left))
+
+
+def said(capsys):
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err
+    return captured.err.strip().splitlines()[-1]
+
+
+def unfinished(folder):
+    return [path for path in folder.rglob("*") if path.name.endswith((".partial", ".tmp"))]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    kills.corpus(folder)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("left", [4 << 10, 24 << 10, 80 << 10, 180 << 10, 260 << 10, 330 << 10])
+def test_prepare(disk, text, tmp_path, capsys, left):
+    splits = [word for split in ("train", "valid", "test") for word in (f"--{split}", str(text / split))]
+    command = [
+        "prepare",
+        "-s",
+        "src",
+        "-t",
+        "tgt",
+        *splits,
+        "--tokenizer",
+        "moses",
+        "--truecase",
+        "--vocab-size",
+        "150",
+    ]
+    fill(disk, left)
+    capsys.readouterr()
+    status = main([*command, "--output", str(disk / "data")])
+    assert status or left > 100 << 10
+    if status:
+        assert "No space left on device" in (line := said(capsys)) and str(disk) in line
+        assert not (disk / "data" / "manifest.json").exists()
+    (disk / "filler").unlink()
+    assert not main([*command, "--output", str(disk / "data")])
+    assert not main([*command, "--output", str(tmp_path / "whole")])
+    digests = [kills.digest_of_files(folder) for folder in (disk / "data", tmp_path / "whole")]
+    assert digests[0] == digests[1]
+
+
+def test_train(disk, data_bin, monkeypatch):
+    from docnmt_fairseq import checkpoint_files
+
+    monkeypatch.setattr(checkpoint_files, "PAUSE", 0)
+    toy.train(data_bin, disk / "model", "--max-update", "2")
+    before = (disk / "model" / "checkpoint_last.pt").read_bytes()
+    fill(disk, len(before) // 2)
+    with pytest.raises(InputError, match=r"model/checkpoint.*\.pt: cannot be written: .*MB are free.*make room"):
+        toy.train(data_bin, disk / "model", "--max-update", "4")
+    assert (disk / "model" / "checkpoint_last.pt").read_bytes() == before and not unfinished(disk)
+    (disk / "filler").unlink()
+    toy.train(data_bin, disk / "model", "--max-update", "4")
+
+
+def test_translate_and_score(disk, data_bin, tmp_path, capsys):
+    data = toy.as_prepared(data_bin, tmp_path / "prepared")
+    model = toy.train(data_bin, tmp_path / "model", "--max-update", "2")
+    source = tmp_path / "in.src"
+    source.write_text("a b c d\n\n" * 300)
+    fill(disk, 4 << 10)
+    command = ["translate", "--path", str(model), "--data", str(data), "--input", str(source), "--cpu", "--beam", "1"]
+    command += ["--min-len", "20", "--max-len-b", "20", "--resume"]
+    output = disk / "out.tgt"
+    assert main([*command, "--output", str(output)])
+    assert "No space left on device" in (line := said(capsys)) and str(disk) in line
+    assert not output.exists()
+    (disk / "filler").unlink()
+    assert not main([*command, "--output", str(output)])
+    assert not main([*command, "--output", str(tmp_path / "whole.tgt")])
+    assert output.read_bytes() == (tmp_path / "whole.tgt").read_bytes()
+    fill(disk, 0)
+    capsys.readouterr()
+    score = ["score", "--reference", str(output), "--system", f"a={output}"]
+    assert main([*score, "--output", str(disk / "scores.txt")])
+    assert "No space left on device" in said(capsys)
+    assert not (disk / "scores.txt").exists()

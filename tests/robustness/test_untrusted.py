@@ -1,0 +1,198 @@
+"""Files from strangers: nothing in them is executed, written elsewhere, fetched, or blown up."""
+
+import io
+import pickle
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+
+from docnmt_fairseq.corpus import readers
+from docnmt_fairseq.corpus.readers import Reading
+from docnmt_fairseq.data.features import FeatureFile
+from docnmt_fairseq.data.similar import read_similar, similar_file
+from docnmt_fairseq.embedding.model import SentenceEmbedding
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes.dataset import read_dataset_config
+from docnmt_fairseq.recipes.fetch import unpack
+from tests.support.reading import EN_DE
+
+HEADER = b"\x93NUMPY\x01\x00"
+
+
+class Touching:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def tar_of(path, *members):
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content, link in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            if link:
+                member.type, member.linkname, member.size = link[0], link[1], 0
+            archive.addfile(member, io.BytesIO(content))
+
+
+@pytest.mark.parametrize("name", ["../train.en", "/tmp/../../train.en", "a/../../../train.en", "..\\train.en"])
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_archives_write_nowhere_else(tmp_path, name, kind):
+    archive, folder = tmp_path / f"x.{kind}", tmp_path / "deep" / "unpacked"
+    if kind == "tar":
+        tar_of(archive, (name, b"text", None))
+    else:
+        with zipfile.ZipFile(archive, "w") as zipped:
+            zipped.writestr(name, "text")
+    try:
+        unpack(archive, ["train.en"], folder)
+        assert (folder / "train.en").read_bytes() == b"text"
+    except InputError as error:  # a name that has no folders on this system
+        assert "does not hold train.en" in str(error)
+    assert {path.name for path in tmp_path.iterdir()} == {archive.name, "deep"}
+    assert {path.name for path in (tmp_path / "deep").iterdir()} == {"unpacked"}
+
+
+@pytest.mark.parametrize("link", [(tarfile.SYMTYPE, "/etc/passwd"), (tarfile.LNKTYPE, "../../secret")])
+def test_links_in_archives_lead_nowhere(tmp_path, link):
+    tar_of(tmp_path / "x.tar", ("train.en", b"", link))
+    with pytest.raises(InputError, match=r"does not hold train\.en"):
+        unpack(tmp_path / "x.tar", ["train.en"], tmp_path / "unpacked")
+
+
+BOMB = "".join(f'<!ENTITY {new} "{f"&{old};" * 10}">' for old, new in zip("bcdefghij", "abcdefghi"))
+DECLARED = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">{}]>'
+TALK = f'{DECLARED}<mteval><srcset><doc docid="1"><talkid>1</talkid>{{}}</doc></srcset></mteval>'
+NEWS = f'{DECLARED}<dataset><doc id="1"><src lang="en">{{}}</src></doc></dataset>'
+
+
+@pytest.mark.parametrize("kind, text", [("ted-xml", TALK), ("wmt-xml", NEWS)])
+@pytest.mark.parametrize("entity", ["bomb", "file", "network", "parameter"])
+def test_entities_are_neither_expanded_nor_fetched(tmp_path, kind, text, entity):
+    secret = tmp_path / "secret"
+    secret.write_text("SECRET")
+    declared = {
+        "bomb": BOMB,
+        "file": f'<!ENTITY j SYSTEM "file://{secret}">',
+        "network": '<!ENTITY j SYSTEM "http://127.0.0.1:9/x">',
+        "parameter": f'<!ENTITY % p SYSTEM "file://{secret}"> %p; <!ENTITY j "&#37;p;">',
+    }[entity]
+    path = tmp_path / "x.xml"
+    path.write_text(text.format(declared, '<seg id="1">one &j; two</seg>'))
+    reading = Reading("en")
+    try:
+        documents = list(readers.read(kind, readers.resolve(kind, [str(path)], reading), reading))
+    except InputError:
+        return
+    (((sentence,),),) = (document.paragraphs for document in documents)
+    assert len(sentence[0]) < 50 and "SECRET" not in sentence[0]
+
+
+@pytest.mark.parametrize(
+    "tag", ["!!python/object/apply:os.system", "!!python/name:os.system", "!!python/object/new:io.open"]
+)
+def test_tags_of_yaml_make_nothing(tmp_path, tag):
+    path, made = tmp_path / "recipe.yaml", tmp_path / "made"
+    path.write_text(f"name: !!python/{tag} ['touch {made}']\n")
+    with pytest.raises(InputError, match="no recipe"):
+        read_dataset_config(path)
+    assert not made.exists()
+
+
+def test_deep_yaml_is_refused(tmp_path):
+    (tmp_path / "recipe.yaml").write_text("[" * 100_000)
+    with pytest.raises(InputError, match="no recipe"):
+        read_dataset_config(tmp_path / "recipe.yaml")
+
+
+def arrays(folder):
+    """The readers of arrays, each with the file that it reads."""
+    similar = similar_file(folder / "train.en-de.en")
+    return {
+        "features": (folder / "f.npy", lambda: FeatureFile(folder / "f.npy").rows(0)),
+        "features, .npz": (folder / "f.npz", lambda: FeatureFile(folder / "f.npz").rows(0)),
+        "similar": (similar, lambda: read_similar(folder, "train", ("en", "de"), range(3), 1)),
+        "vectors": (folder / "model.npz", lambda: SentenceEmbedding.load(folder / "model.npz")),
+    }
+
+
+def saved(path, array, allow_pickle=False):
+    """Writes an array as the file's form has it."""
+    stream = io.BytesIO()
+    if isinstance(array, bytes):
+        stream.write(array)
+    else:
+        np.save(stream, array, allow_pickle=allow_pickle)
+    if path.suffix == ".npy":
+        path.write_bytes(stream.getvalue())
+        return
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("values", "offsets", "settings", "words"):
+            archive.writestr(f"{name}.npy", stream.getvalue())
+
+
+READ = ["features", "features, .npz", "similar", "vectors"]
+
+
+@pytest.mark.parametrize("name", READ)
+def test_pickles_in_arrays_are_not_read(tmp_path, name):
+    path, read = arrays(tmp_path)[name]
+    made = tmp_path / "made"
+    content = np.empty(1, dtype=object)
+    content[0] = Touching(made)
+    saved(path, content, allow_pickle=True)
+    with pytest.raises(InputError, match=path.name):
+        read()
+    path.write_bytes(pickle.dumps(Touching(made)))
+    with pytest.raises(InputError, match=path.name):
+        read()
+    assert not made.exists()
+
+
+SHAPES = [
+    "(1 << 40, 1 << 40)",
+    "(4611686018427387904,)",
+    "(9" + "9" * 400 + ",)",
+    "(-1, 2)",
+    "(True, 2)",
+    "((2, 3), 1)",
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", READ)
+def test_oversized_headers_are_refused(tmp_path, name, shape):
+    path, read = arrays(tmp_path)[name]
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    saved(path, HEADER + len(header).to_bytes(2, "little") + header + bytes(64))
+    with pytest.raises(InputError, match=path.name):
+        read()
+
+
+def test_a_header_of_gigabytes_is_refused(tmp_path):
+    path, read = arrays(tmp_path)["features"]
+    saved(path, b"\x93NUMPY\x02\x00" + (1 << 31).to_bytes(4, "little") + b"{" * 1000)
+    with pytest.raises(InputError, match=path.name):
+        read()
+
+
+def test_alignments_do_not_leave_their_corpus(tmp_path):
+    outside = tmp_path / "outside.xml"
+    outside.write_text('<document><s id="1">SECRET</s></document>')
+    corpus = tmp_path / "corpus"
+    (corpus / "de").mkdir(parents=True)
+    (corpus / "de" / "1.xml").write_text('<document><s id="1">eins</s></document>')
+    links = corpus / "links.xml"
+    links.write_text(
+        '<cesAlign><linkGrp fromDoc="de/1.xml" toDoc="../outside.xml"><link xtargets="1;1"/></linkGrp></cesAlign>'
+    )
+    files = [str(links), str(corpus), str(corpus)]
+    with pytest.raises(InputError) as error:
+        list(readers.read("opus-xml", readers.resolve("opus-xml", files, EN_DE), EN_DE))
+    assert "SECRET" not in str(error.value)
