@@ -16,7 +16,10 @@ sys.path.insert(0, str(DOCS / "hooks"))
 LINK = re.compile(r"\]\(([^)#\s]+?)(#[^)\s]+)?\)")
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*[a-z0-9])")
 # Options of other programs that pages speak of.
-OTHERS = {"slow", "no-build-isolation", "no-deps", "strict", "nproc-per-node", "cpu", "config-dir", "config-name"}
+OTHERS = {"data-binary", "retry", "retry-delay", "retry-connrefused"}  # curl's
+OTHERS |= {"slow", "no-build-isolation", "no-deps", "strict", "nproc-per-node", "cpu", "config-dir", "config-name"}
+OTHERS |= {"nnodes", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "max-restarts"}  # of torchrun
+OTHERS |= {"gpus-per-node", "ntasks-per-node", "time", "signal", "batch"}  # of Slurm
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -102,7 +105,7 @@ def test_the_page_of_options_has_all_of_them():
     wanted = {known.name.replace("_", "-") for owner in owners for known in documented(owner)}
     wanted |= {known.name.replace("_", "-") for name in METRICS.names() for known in documented(METRICS[name].Options)}
     wanted |= {known.name.replace("_", "-") for name in READERS.names() for known in documented(READERS[name].Options)}
-    own = {"report-cxmi"}  # of a criterion that also has fairseq's
+    own = {"report-cxmi", "report-top-k", "report-forced-bleu"}  # of a criterion that also has fairseq's
     assert own <= {known.name.replace("_", "-") for known in documented(DocumentLabelSmoothedCrossEntropyConfig)}
     own |= {known.name.replace("_", "-") for known in documented(FusedAdamWConfig)}
     assert len(told) > 90 and set(told) == wanted | own
@@ -116,7 +119,10 @@ def test_a_table_says_type_default_names_and_owners():
     (top_t,) = (row for row in table if row.startswith("| `--context-top-t` |"))
     assert top_t.split(" | ")[1:3] == ["integer", "`4`"] and top_t.endswith("| `conditional`, `tree` |")
     (selection,) = (row for row in table if row.startswith("| `--context-selection` |"))
-    assert "`previous`, `next`, `random`, `similar`" in selection and "(formerly `--memory-selection`)" in selection
+    assert (
+        "`previous`, `next`, `random`, `random-each-epoch`, `similar`" in selection
+        and "(formerly `--memory-selection`)" in selection
+    )
 
 
 @pytest.mark.slow
