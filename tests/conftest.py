@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,26 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from docnmt_fairseq.batch import grouping
-from tests.support.documents import DOCUMENTS, write_lines
+from tests.support.documents import DOCUMENTS, write_data_bin
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile("repeatable")
 PRODUCTION_PRICE = grouping.LEAST_PRICE
 grouping.LEAST_PRICE = 4.0  # the tests' small batches fall into several groups, too, as real ones do
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of a test that is ``sampled(n)``, one case of n is quick; the others are slow."""
+    seen = Counter()
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        if mark is not None and hasattr(item, "callspec"):
+            test = item.nodeid.split("[")[0]
+            if seen[test] % mark.args[0]:
+                item.add_marker(pytest.mark.slow)
+            seen[test] += 1
 
 
 @pytest.fixture
@@ -28,20 +42,5 @@ def production_price(monkeypatch):
 @pytest.fixture(scope="session")
 def data_bin(tmp_path_factory) -> Path:
     """Returns a data-bin src-tgt of three small splits with documents and paragraphs; targets are reversed sources."""
-    from fairseq import options
-    from fairseq_cli import preprocess
-
     logging.disable(logging.INFO)
-    folder = tmp_path_factory.mktemp("toy")
-    for split, documents in DOCUMENTS.items():
-        source = []
-        for document in documents:
-            for number, paragraph in enumerate(document):
-                source += (["<p>"] if number else []) + paragraph
-            source.append("")
-        write_lines(folder / f"{split}.src", source)
-        write_lines(folder / f"{split}.tgt", [" ".join(reversed(line.split())) for line in source])
-    prefixes = [f"--{split}pref={folder / split}" for split in DOCUMENTS]
-    arguments = ["-s", "src", "-t", "tgt", *prefixes, "--destdir", str(folder / "bin"), "--joined-dictionary"]
-    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
-    return folder / "bin"
+    return write_data_bin(tmp_path_factory.mktemp("toy"), DOCUMENTS)

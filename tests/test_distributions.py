@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from docnmt_fairseq.context.conditional.kernels.cpu.build import compiler, library_name, variants
+from docnmt_fairseq.native.build import compiler, library_name, variants
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
@@ -30,7 +30,7 @@ NOT_SOURCES = (
     "__pycache__",
     ".*_cache",
 )
-KERNEL = "docnmt_fairseq/context/conditional/kernels/cpu/"
+NATIVE = "docnmt_fairseq/native/"
 
 
 def run(command, **environment):
@@ -97,12 +97,12 @@ def test_both_hold_every_file_of_the_package(distributions):
     assert {"pyproject.toml", "setup.py", "constraints.txt", "tests/conftest.py", "scripts/test.sh"} <= in_archive
     assert not [file for file in in_archive if file.endswith(".so")]
     assert not [file for file in in_wheel if not file.startswith(("docnmt_fairseq/", "docnmt_fairseq-"))]
-    kernels = {KERNEL + library_name(variant) for variant in variants()}
+    kernels = {NATIVE + library_name(variant) for variant in variants()}
     assert {file for file in in_wheel if file.endswith(".so")} == kernels, f"compiled by {compiler()}"
     assert not wheel.stem.endswith("-any"), "it holds code of one platform"
 
 
-def test_the_wheel_brings_its_kernel_along(distributions, tmp_path):
+def test_the_wheel_brings_its_kernels_along(distributions, tmp_path):
     environment = Environment(tmp_path / "environment")
     environment.install(distributions[0])
     import docnmt_fairseq

@@ -7,6 +7,8 @@ import pytest
 
 from tests.support import frozen
 
+pytestmark = pytest.mark.sampled(3)
+
 FROZEN = [(version, family) for version in frozen.versions() for family in frozen.families(version)]
 
 

@@ -12,11 +12,15 @@ NAME = PACKAGE.name
 
 # Upper parts may import lower ones, never the reverse; parts of one line may import each other, without circles.
 ORDER = [
+    {"__main__"},
     {"cli"},
+    {"reproduce"},
     {"recipes"},
+    {"serve"},
     {"report"},
+    {"export"},
     {"evaluation"},
-    {"translate"},
+    {"translate", "pretrained"},
     {"tasks"},
     {"criterions", "optim"},
     {"search"},
@@ -24,19 +28,27 @@ ORDER = [
     {"embedding"},
     {"data"},
     {"context", "multisource", "ca_layers", "recurrent"},
+    {"checkpoints"},
     {"layers"},
     {"batch"},
-    {"checkpoints"},
-    {"corpus"},
+    {"corpus", "jobs"},
     {
         "aliases",
+        "arrays",
+        "checkpoint_files",
         "compat",
         "errors",
+        "exported",
         "half_precision",
         "lifetime",
+        "locks",
         "marks",
+        "native",
         "options",
         "registry",
+        "resuming",
+        "stopping",
+        "torchrun",
         "training_setup",
         "the package itself",
     },
@@ -49,6 +61,7 @@ FAIRSEQ = ("fairseq", "fairseq_cli", "omegaconf", "hydra")
 # Where argparse may be imported beside cli/, and why.
 ARGPARSE = {
     "models": "Namespace and ArgumentParser are what fairseq hands to its models: a configuration is such a Namespace",
+    "translate": "docnmt generate hands fairseq-generate its options as such a Namespace",
     "compat": "Namespace is among what fairseq's checkpoints hold, and the safe loader must be told",
 }
 

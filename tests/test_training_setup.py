@@ -1,5 +1,7 @@
 """What fairseq would ignore or fail at is refused before a training starts, or set right."""
 
+import logging
+
 import pytest
 import torch
 from fairseq.dataclass.configs import FairseqConfig
@@ -54,3 +56,24 @@ def test_a_gpu_takes_all_types():
         cfg.model, cfg.task = {"_name": "m"}, {"_name": "t"}
         setattr(cfg.common, name, True)
         training_setup.prepare(cfg)
+
+
+@pytest.mark.parametrize(
+    ("changed", "warned"),
+    [
+        ({}, True),
+        ({"TORCHELASTIC_USE_AGENT_STORE": "False"}, False),
+        ({"TORCHELASTIC_MAX_RESTARTS": "0"}, False),
+        ({"RANK": "1"}, False),
+    ],
+)
+def test_restarts_that_may_find_the_processes_before_are_warned_of(changed, warned, caplog, monkeypatch):
+    from fairseq.distributed import utils as distributed
+
+    environment = {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_MAX_RESTARTS": "3", "RANK": "0"}
+    environment |= {"MASTER_ADDR": "here", "MASTER_PORT": "1", "LOCAL_RANK": "0", "WORLD_SIZE": "2", **changed}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with caplog.at_level(logging.WARNING, "docnmt_fairseq"):
+        distributed.infer_init_method(OmegaConf.structured(FairseqConfig()).distributed_training)
+    assert ("python -m docnmt_fairseq.torchrun" in caplog.text) is warned

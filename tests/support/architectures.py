@@ -72,6 +72,9 @@ def architectures() -> Dict[str, Architecture]:
             "--word-positions", "learned", "--sentence-positions", "learned", "--paragraph-positions", "sinusoidal",
             "--decoder-learned-pos", "--layernorm-embedding", "--share-all-embeddings",
         ),
+        "as Marian": _transformer(
+            "--sinusoids", "marian", "--decoder-start", "pad", "--output-bias", "--activation-fn", "swish",
+        ),
         "concatenation": Architecture(
             ["--segment-embeddings", "--concatenate-source", "3", "--concatenate-target", "2"],
             "concatenation_transformer", "concatenated_translation",
@@ -105,6 +108,8 @@ def architectures() -> Dict[str, Architecture]:
         *memory, "--memory-combination", "parallel", "--memory-scope", "document", "--memory-without-rnn"
     )
     found["memory, batch, means"] = _transformer(*memory, "--memory-scope", "batch", "--memory-without-attention")
+    found["memory, attention's query"] = _transformer(*memory, "--memory-query", "attention")
+    found["embeddings ca-em"] = _transformer("--token-embedding", "ca-em", "--token-chi-dim", "3")
     for name in FEED_FORWARDS.names():
         found[f"feed-forward {name}"] = _transformer("--feed-forward", name)
     pairs = [(name, "dot-product") for name in ATTENTION_COMBINATIONS.names()]
@@ -117,6 +122,8 @@ def architectures() -> Dict[str, Architecture]:
         found[f"rnn {cell}"] = _recurrent("--encoder-cell", cell, "--encoder-layers", "2")
     for cell in DECODER_CELLS.names():
         found[f"rnn decoder {cell}"] = _recurrent("--decoder-cell", cell, "--decoder-layers", "2")
+    found["rnn updated state"] = _recurrent("--attend-with", "updated", "--attention-sentinel", "--decoder-layers", "2")
+    found["rnn chi of embeddings"] = _recurrent("--combination-attention", "ca-att", "--chi-embed-dim", "3")
     found["rnn maxout"] = _recurrent("--deep-output", "maxout", "--initial-state", "last-backward")
     found["sources rnn"] = _recurrent(
         "--extra-sources", SOURCES, "--attention-combination", "hierarchical", "--attention-sentinel"

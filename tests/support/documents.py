@@ -25,6 +25,31 @@ def write_lines(path: Path, lines) -> None:
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
 
+def write_data_bin(folder: Path, splits, *options_) -> Path:
+    """A data-bin of splits with documents and paragraphs; targets are reversed sources.
+
+    Args:
+        folder: of the text, and of the data-bin, ``bin``.
+        splits: documents by split.
+        options_: more of fairseq-preprocess.
+    """
+    from fairseq import options
+    from fairseq_cli import preprocess
+
+    for split, documents in splits.items():
+        source = []
+        for document in documents:
+            for number, paragraph in enumerate(document):
+                source += (["<p>"] if number else []) + paragraph
+            source.append("")
+        write_lines(folder / f"{split}.src", source)
+        write_lines(folder / f"{split}.tgt", [" ".join(reversed(line.split())) for line in source])
+    prefixes = [f"--{split}pref={folder / split}" for split in splits]
+    arguments = ["-s", "src", "-t", "tgt", *prefixes, "--destdir", str(folder / "bin"), "--joined-dictionary"]
+    preprocess.main(options.get_preprocessing_parser().parse_args([*arguments, *options_]))
+    return folder / "bin"
+
+
 DOCUMENTS = {
     "train": [[["a b c", "b c"], ["c a", "a"]], [["d", "e a b d"]], [["b b", "e d a", "a b c d e"], ["c"]]] * 6,
     "valid": [[["a b", "c d e"]], [["e"]]],

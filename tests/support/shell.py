@@ -1,9 +1,9 @@
 """The commands of documented blocks, run by bash as they are printed, small and without importing fairseq anew.
 
 A server imports the package and fairseq once. On the path stand files named ``docnmt``, ``fairseq-train``, …; each
-hands its arguments, folder and open files to the server, which forks and runs the command in the child; a command that
-starts ``python -m fairseq_cli.…`` comes back here, too. What makes a command small is put behind its arguments, where
-it wins.
+hands its arguments, folder and open files to the server, which forks and runs the command in the child, and the signal
+to end, too; a command that starts ``python -m fairseq_cli.…`` comes back here, too. What makes a command small is put
+behind its arguments, where it wins.
 """
 
 import importlib
@@ -18,12 +18,15 @@ from typing import Dict, List
 FAIRSEQ = {f"fairseq-{name}": name for name in ("train", "generate", "interactive", "validate", "preprocess")}
 FAIRSEQ["fairseq-hydra-train"] = "hydra_train"
 CLIENT = """#!{python} -SE
-import json, os, socket, sys
+import json, os, signal, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
     command = [os.path.basename(sys.argv[0]), sys.argv[1:], os.getcwd()]
     socket.send_fds(server, [json.dumps(command).encode()], [0, 1, 2])
-    sys.exit(int(server.recv(16) or 1))
+    answers = server.makefile()
+    process = int(answers.readline())
+    signal.signal(signal.SIGTERM, lambda number, frame: os.kill(process, number))
+    sys.exit(int(answers.readline() or 1))
 """
 SLOW_TO_IMPORT = ("torch._dynamo", "sacrebleu", "sacremoses", "matplotlib.pyplot", "scipy.stats")
 SEARCH = ["--cpu", "--max-len-b", "6"]
@@ -44,6 +47,7 @@ SMALL: Dict[str, List[str]] = {
     "docnmt synth": ["--train-documents", "6", "--valid-documents", "1", "--test-documents", "2"],
     "docnmt prepare": ["--workers", "1"],
     "docnmt translate": SEARCH,
+    "docnmt serve": SEARCH,
     "docnmt recipe": ["--smoke", "--workers", "1"],
     "docnmt contrast": ["--cpu"],
     "docnmt cxmi": ["--cpu"],
@@ -74,12 +78,14 @@ def serve(address: str) -> None:
             client, _ = server.accept()
             if os.fork() == 0:
                 answer(client)
+            client.close()  # or a child that dies would leave its command waiting
 
 
 def answer(client: socket.socket) -> None:
     """Runs one command in this process, and ends it."""
     message, files, _, _ = socket.recv_fds(client, 1 << 16, 3)
     command, arguments, folder = json.loads(message)
+    client.sendall(f"{os.getpid()}\n".encode())
     for number, file in enumerate(files):
         os.dup2(file, number)
     os.chdir(folder)
@@ -88,7 +94,9 @@ def answer(client: socket.socket) -> None:
         module = arguments[1].rpartition(".")[2] if arguments[:1] == ["-m"] and len(arguments) > 1 else ""
         command, arguments = f"fairseq-{module}", arguments[2:]
         if command not in FAIRSEQ:
-            os.execv(sys.executable, [sys.executable, *json.loads(message)[1]])
+            done = subprocess.run([sys.executable, *json.loads(message)[1]])
+            client.sendall(f"{done.returncode}\n".encode())
+            os._exit(0)
     sys.executable = str(Path(os.environ["PATH"].split(":")[0]) / "python")
     for place, option in enumerate(arguments[:-1]):
         arguments[place + 1] = INSTEAD.get(option, arguments[place + 1])
@@ -109,7 +117,7 @@ def answer(client: socket.socket) -> None:
         traceback.print_exc()
     sys.stdout.flush()
     sys.stderr.flush()
-    client.sendall(str(status).encode())
+    client.sendall(f"{status}\n".encode())
     os._exit(0)
 
 

@@ -72,5 +72,4 @@ def build_combination(name, config, dtype=torch.float64):
     combination = ATTENTION_COMBINATIONS[name](config).to(dtype)
     for parameter in combination.parameters():
         parameter.data.normal_(0, 0.5)
-    combination.output_dim = config.output_dim
     return combination

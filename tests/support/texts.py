@@ -3,6 +3,7 @@
 import io
 
 from docnmt_fairseq.translate.formats import FORMATS, Reading
+from docnmt_fairseq.translate.lines import TranslatedLine
 
 
 def same(sentence):
@@ -38,7 +39,14 @@ def nothing(sentence):
 WAYS = {way.__name__: way for way in (same, str.upper, backwards, shorter, longer, marks, nothing)}
 
 
-class Stub:
+class Plain:
+    """Gives every line one translation, that of ``translate``, and no scores."""
+
+    def translate_lines(self, *arguments):
+        return [[TranslatedLine(line, []) for line in lines] for lines in self.translate(*arguments)]
+
+
+class Stub(Plain):
     """Stands in for the translator: does to every sentence what it is told; remembers the lines."""
 
     def __init__(self, way=str.upper):

@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import re
+import shutil
 import subprocess
 import sys
 from argparse import Namespace
@@ -63,6 +64,14 @@ def assert_same_gradients_when_recomputed(build):
     assert plain.keys() == recomputed.keys()
     for name, gradient in plain.items():
         torch.testing.assert_close(recomputed[name], gradient, atol=1e-5, rtol=1e-5, msg=name)
+
+
+def as_prepared(data_bin, folder):
+    """Copies a data-bin to what docnmt prepare would have written around it; returns the folder."""
+    shutil.copytree(data_bin, folder / "data-bin")
+    options_ = {"source_lang": "src", "target_lang": "tgt", "tokenizer": "none", "truecase": False, "subwords": "none"}
+    (folder / "manifest.json").write_text(json.dumps({"options": options_}))
+    return folder
 
 
 def state(checkpoint):

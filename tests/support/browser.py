@@ -1,0 +1,130 @@
+"""Chromium without a window, driven by the system's chromedriver through the WebDriver protocol."""
+
+import base64
+import json
+import shutil
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+KEY = "element-6066-11e4-a52e-4f735466cecf"  # of the protocol: an element
+CONTROL, ENTER, TAB, RIGHT = "\ue009", "\ue007", "\ue004", "\ue014"
+
+
+def missing() -> Optional[str]:
+    """What is not installed, None: all is there."""
+    wanted = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "chromedriver": ("chromedriver",)}
+    lacking = [name for name, commands in wanted.items() if not any(map(shutil.which, commands))]
+    return f"{' and '.join(lacking)}: not installed" if lacking else None
+
+
+class Browser:
+    """A window.
+
+    Args:
+        size: its width and height.
+        dark: people prefer dark pages.
+        downloads: folder of what is downloaded.
+    """
+
+    def __init__(self, size=(1280, 900), dark: bool = False, downloads: Optional[Path] = None):
+        self.downloads = downloads
+        binary = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+        self.driver = subprocess.Popen(
+            ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert self.driver.stdout is not None
+        line = next(line for line in self.driver.stdout if "successfully on port" in line)
+        self.address = f"http://127.0.0.1:{line.rstrip().rstrip('.').rsplit(' ', 1)[1]}"
+        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        arguments += [f"--window-size={size[0]},{size[1]}", "--disable-background-networking"]
+        arguments += ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"] if dark else []
+        options = {"binary": binary, "args": arguments, "perfLoggingPrefs": {"enableNetwork": True}}
+        options["prefs"] = {"download.default_directory": str(downloads)} if downloads else {}
+        capabilities = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
+        self.session = ""
+        made = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": capabilities}})
+        self.session = f"/session/{made['sessionId']}"
+
+    def _ask(self, method: str, path: str, body: Optional[Dict[str, Any]] = None) -> Any:
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.address + self.session + path, content, method=method)
+        request.add_header("Content-Type", "application/json")
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(json.load(error)["value"]["message"]) from None
+
+    def open(self, address: str) -> None:
+        """Goes to a page."""
+        self._ask("POST", "/url", {"url": address})
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """What a function's body in JavaScript gives."""
+        return self._ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def find(self, selector: str) -> str:
+        """The first element that a CSS selector finds."""
+        return self._ask("POST", "/element", {"using": "css selector", "value": selector})[KEY]
+
+    def click(self, selector: str) -> None:
+        """Clicks an element."""
+        self._ask("POST", f"/element/{self.find(selector)}/click", {})
+
+    def type(self, selector: str, text: str) -> None:
+        """Types into an element; also a file's path."""
+        self._ask("POST", f"/element/{self.find(selector)}/value", {"text": text})
+
+    def fill(self, selector: str, text: str) -> None:
+        """Pastes into a field, whatever the characters are."""
+        self.run("const f = document.querySelector(arguments[0]); f.value = arguments[1]; f.focus()", selector, text)
+
+    def point(self, selector: str) -> None:
+        """Moves the mouse onto an element."""
+        move = {"type": "pointerMove", "duration": 0, "x": 0, "y": 0, "origin": {KEY: self.find(selector)}}
+        self._ask("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": [move]}]})
+
+    def press(self, *keys: str) -> None:
+        """Presses keys, one while the others before it are held."""
+        down = [{"type": "keyDown", "value": key} for key in keys]
+        up = [{"type": "keyUp", "value": key} for key in reversed(keys)]
+        self._ask("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": [*down, *up]}]})
+
+    def text(self, selector: str) -> str:
+        """The text of an element as people see it."""
+        return self._ask("GET", f"/element/{self.find(selector)}/text")
+
+    def wait(self, condition: str, seconds: float = 30) -> Any:
+        """What an expression in JavaScript gives, as soon as it holds."""
+        end = time.monotonic() + seconds
+        while True:
+            found = self.run(f"return {condition}")
+            if found:
+                return found
+            assert time.monotonic() < end, f"{condition} does not hold: {self.run('return document.body.innerText')}"
+            time.sleep(0.05)
+
+    def picture(self, path: Path) -> None:
+        """Writes what the window shows as PNG."""
+        path.write_bytes(base64.b64decode(self._ask("GET", "/screenshot")))
+
+    def complaints(self) -> List[str]:
+        """What the console was told since the last time."""
+        return [one["message"] for one in self._ask("POST", "/se/log", {"type": "browser"})]
+
+    def requested(self) -> List[str]:
+        """The addresses that pages asked for since the last time."""
+        entries = self._ask("POST", "/se/log", {"type": "performance"})
+        events = (json.loads(one["message"])["message"] for one in entries)
+        return [one["params"]["request"]["url"] for one in events if one["method"] == "Network.requestWillBeSent"]
+
+    def close(self) -> None:
+        """Ends the browser."""
+        try:
+            self._ask("DELETE", "")
+        finally:
+            self.driver.terminate()
+            self.driver.wait()

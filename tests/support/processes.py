@@ -1,0 +1,34 @@
+"""Processes that tests start and kill."""
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def forked(action):
+    """Runs it in a process of its own, which is killed in the end; gives its number."""
+    pid = os.fork()
+    if not pid:
+        try:
+            action()
+        finally:
+            os._exit(0)
+    try:
+        yield pid
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def children(pid):
+    """Returns the processes that a process has started."""
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+def alive(pid):
+    """Returns whether a process is there and has not ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False

@@ -1,0 +1,212 @@
+"""Places that one process has for itself: two at once are refused, a killed one is in nobody's way."""
+
+import contextlib
+import errno
+import fcntl
+import logging
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from docnmt_fairseq import cli, locks
+from docnmt_fairseq.corpus.prepare import alone_in
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.locks import beside, holding, in_folder
+from docnmt_fairseq.translate.alone import holding_output, side_by_side
+from docnmt_fairseq.translate.shards import Shard
+from docnmt_fairseq.translate.texts import Request
+from tests.support import toy
+from tests.support.documents import write_lines
+from tests.support.jobs import wait_for
+from tests.support.processes import alive, children, forked
+
+REFUSED = r"process \d+ on \S+ \(since [\d :-]+\) is at work there; wait for its end, or end it, and start again$"
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch):
+    monkeypatch.setattr(locks, "PATIENCE", 0.3)
+
+
+def keeping(lock, **options):
+    """Holds a lock for long."""
+    with holding(lock, "x", **options):
+        lock.with_name("held").touch()
+        time.sleep(60)
+
+
+def test_a_killed_process_is_named_and_leaves_the_place_at_once(tmp_path):
+    lock = in_folder(tmp_path / "place")
+    with forked(lambda: keeping(lock)) as pid:
+        wait_for((tmp_path / "place" / "held").exists)
+        with pytest.raises(InputError, match=rf"^--output x: {REFUSED}") as refused, holding(lock, "--output x"):
+            pass
+        assert f"process {pid} on" in str(refused.value)
+    assert lock.exists()
+    with holding(lock, "x", patience=0):
+        assert f'"process": {os.getpid()},' in lock.read_text() and str(pid) not in lock.read_text()
+    assert not lock.exists()
+
+
+def test_what_was_not_there_before_is_not_there_afterwards(tmp_path):
+    with holding(in_folder(tmp_path / "new"), "x"):
+        pass
+    assert not (tmp_path / "new").exists()
+    with holding(in_folder(tmp_path / "new"), "x"):
+        (tmp_path / "new" / "result").touch()
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["result"]
+
+
+@pytest.mark.parametrize("heirs", [True, False])
+def test_who_was_forked_holds_it_if_that_is_wanted(tmp_path, heirs):
+    lock = beside(tmp_path / "file")
+
+    def parent():
+        with holding(lock, "x", heirs=heirs), forked(lambda: time.sleep(60)) as child:
+            (tmp_path / "child").write_text(str(child))
+            time.sleep(60)
+
+    with forked(parent):
+        wait_for(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text())
+    child = int((tmp_path / "child").read_text())
+    try:
+        with pytest.raises(InputError, match=REFUSED) if heirs else contextlib.nullcontext(), holding(lock, "x"):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+    wait_for(lambda: not alive(child))
+    with holding(lock, "x"):
+        pass
+
+
+def test_some_are_at_work_together(tmp_path):
+    lock = beside(tmp_path / "file")
+    with holding(lock, "x", together="2 shards"):
+        for other in ("", "3 shards"):
+            with pytest.raises(InputError, match=REFUSED), holding(lock, "x", together=other):
+                pass
+        with holding(lock, "x", together="2 shards"):
+            pass
+        assert lock.exists(), "one of two took the lock of both away"
+    assert not lock.exists()
+    with holding(lock, "x"), pytest.raises(InputError, match=REFUSED), holding(lock, "x", together="2 shards"):
+        pass
+
+
+def test_never_two_at_once_though_locks_come_and_go(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "PATIENCE", 30.0)
+    monkeypatch.setattr(locks, "PAUSE", 0.0005)
+    count, processes = tmp_path / "count", []
+    count.write_text("0")
+
+    def add():
+        for _ in range(60):
+            with holding(beside(count), "x"):
+                before = int(count.read_text())
+                time.sleep(0.0005)
+                count.write_text(str(before + 1))
+
+    for _ in range(4):
+        processes.append(os.fork())
+        if not processes[-1]:
+            add()
+            os._exit(0)
+    assert [os.waitpid(pid, 0)[1] for pid in processes] == [0] * 4
+    assert count.read_text() == "240"
+
+
+def test_a_file_system_without_locks_is_warned_of(tmp_path, monkeypatch, caplog):
+    def refusing(stream, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refusing)
+    with caplog.at_level(logging.WARNING), holding(in_folder(tmp_path), "x"):
+        pass
+    assert re.search(r"\.lock: cannot be locked .*No locks available.*; see to it that no two", caplog.text)
+
+
+def test_two_preparations_of_one_folder(tmp_path, capsys):
+    lines = ["a b", "c", ""] * 3
+    for split in ("train", "valid"):
+        for side in ("en", "de"):
+            write_lines(tmp_path / f"{split}.{side}", lines)
+    files = ["--train", str(tmp_path / "train"), "--valid", str(tmp_path / "valid"), "--subwords", "none"]
+    command = ["prepare", "-s", "en", "-t", "de", *files, "--workers", "1", "--output", str(tmp_path / "out")]
+    with alone_in(tmp_path / "out"):
+        assert cli.main(command) == 2
+    assert re.search(rf"--output {tmp_path / 'out'}: {REFUSED}", capsys.readouterr().err, re.MULTILINE)
+    assert not (tmp_path / "out").exists()
+    assert cli.main([*command, "--shards", "2", "--fit-only"]) == 0
+    shard = ["prepare-shard", "--output", str(tmp_path / "out"), "--shard"]
+    with holding(beside(tmp_path / "out" / "data-bin"), "x"):
+        assert cli.main([*shard, "0"]) == 2 and "data-bin: process" in capsys.readouterr().err
+        assert cli.main([*shard, "1"]) == 0
+    assert cli.main([*shard, "0"]) == 0
+
+
+def request(folder, number=1, of=1, output="out"):
+    (folder / "in").mkdir(exist_ok=True)
+    (folder / "in" / "text").touch()
+    return Request([folder / "in"], folder / output, shard=Shard(number, of))
+
+
+def test_two_translations_to_one_place(tmp_path):
+    def refused(*shard):
+        with pytest.raises(InputError, match=REFUSED) as error, holding_output(request(tmp_path, *shard)):
+            pass
+        return str(error.value)
+
+    with holding_output(request(tmp_path)):
+        assert refused().startswith(f"--output {tmp_path / 'out'}: process")
+        refused(1, 2)
+        with holding_output(request(tmp_path, output="other")):
+            pass
+    with holding_output(request(tmp_path, 1, 2)):
+        refused()
+        refused(2, 3)
+        assert refused(1, 2).startswith(f"--shard 1: {tmp_path / 'out'}: process")
+        with holding_output(request(tmp_path, 2, 2)), side_by_side(request(tmp_path), 2):
+            refused(2, 2)
+    with side_by_side(request(tmp_path), 2), holding_output(request(tmp_path, 1, 2)):
+        refused()
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_commands_that_translate_hold_their_output(data_bin, tmp_path, capsys, several):
+    trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")
+    (tmp_path / "text").write_text("a b\n")
+    data = toy.as_prepared(data_bin, tmp_path / "data")
+    command = ["translate", "--path", str(trained), "--data", str(data), "--input", str(tmp_path / "text"), "--cpu"]
+    command += ["--output", str(tmp_path / "out")]
+    more = ["--shards", "2", "--shard", "1"] if several else []
+    with holding_output(Request([tmp_path / "text"], tmp_path / "out", shard=Shard(1, 2 if several else 1))):
+        assert cli.main([*command, *more]) == 2
+        assert re.search(REFUSED, capsys.readouterr().err, re.MULTILINE)
+        assert cli.main([*command, "--shards", "2", "--engine", "processes", "--force"]) == 2
+        assert re.search(REFUSED, capsys.readouterr().err, re.MULTILINE)
+    assert cli.main([*command, *more]) == 0
+    with holding(beside(tmp_path / "generate-test.txt"), "x"):
+        given = toy.translating(data_bin, trained, "document_translation")
+        assert cli.main(["generate", "--shards", "2", *given, "--results-path", str(tmp_path)]) == 2
+        assert re.search(REFUSED, capsys.readouterr().err, re.MULTILINE)
+
+
+def test_two_trainings_in_one_folder(data_bin, tmp_path):
+    def endless():
+        toy.train(data_bin, tmp_path, "--max-update", "100000", "--num-workers", "2", "--no-epoch-checkpoints")
+
+    with forked(endless) as pid:
+        wait_for((tmp_path / ".lock").exists)
+        with pytest.raises(InputError, match=rf"^--save-dir {tmp_path}: process {pid} on .* is at work there"):
+            toy.train(data_bin, tmp_path, "--max-update", "1")
+        toy.train(data_bin, tmp_path, "--max-update", "1", "--no-save")
+        loaders = children(pid)
+    assert loaders and any(map(alive, loaders)), "what held the lock with the training has ended: nothing is tested"
+    began = time.monotonic()
+    toy.train(data_bin, tmp_path, "--max-update", "1")
+    toy.train(data_bin, tmp_path, "--max-update", "2")
+    assert time.monotonic() - began < 60 and not (tmp_path / ".lock").exists()

@@ -1,0 +1,97 @@
+"""Where trainings go on in their data."""
+
+import torch
+from fairseq.data import iterators
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docnmt_fairseq import compat
+from docnmt_fairseq.resuming import ResumableBatchIterator
+
+assert compat  # which lets fairseq use what is tested here
+
+
+class Numbers(torch.utils.data.Dataset):
+    def __getitem__(self, number):
+        return number
+
+    def __len__(self):
+        return 100
+
+
+def processes(number, batches, state=None, **options):
+    """The iterators of some processes, which go on where others were."""
+    own = [
+        iterators.EpochBatchIterator(
+            Numbers(), list, [[one] for one in range(batches)], num_shards=number, shard_id=shard, **options
+        )
+        for shard in range(number)
+    ]
+    for one in own:
+        if state is not None:
+            one.load_state_dict(state)
+    return own
+
+
+def train(own, steps):
+    """All numbers that processes see in steps of an epoch, step by step; fewer if it ends before."""
+    epoch = [one.next_epoch_itr() for one in own]
+    seen = []
+    while steps and epoch[0].has_next():
+        seen.append(sorted(number for one in epoch for number in next(one)))
+        steps -= 1
+    return seen
+
+
+def flat(seen):
+    return [number for step in seen for number in step]
+
+
+COUNTS = st.integers(1, 5)
+
+
+@given(
+    batches=st.integers(1, 23),
+    runs=st.lists(st.tuples(COUNTS, st.integers(0, 7)), min_size=1, max_size=4),
+    grouped=st.booleans(),
+)
+def test_every_batch_is_seen_once_however_processes_change(batches, runs, grouped):
+    seen, state = [], None
+    for number, steps in [*runs, (2, 99)]:
+        own = processes(number, batches, state, grouped_shuffling=grouped)
+        seen += flat(train(own, steps))
+        state = own[0].state_dict()
+        assert all(one.state_dict() == state for one in own)
+        if state["epoch"] > 1:
+            break
+    assert len(seen) == len(set(seen))
+    if not grouped:  # which leaves out what makes no whole group
+        assert sorted(seen) == list(range(batches))
+    assert state["epoch"] == 2 and state["iterations_in_epoch"] == 0
+    later = processes(3, batches, state)
+    assert later[0].next_epoch_idx == 2 and sorted(flat(train(later, 99))) == list(range(batches))
+
+
+def test_the_same_processes_go_on_as_fairseq_lets_them():
+    (whole,) = (train(processes(3, 20), 99),)
+    first = processes(3, 20)
+    before = train(first, 4)
+    state = first[0].state_dict()
+    assert before + train(processes(3, 20, state), 99) == whole
+    old = {
+        name: value for name, value in state.items() if name in ("version", "epoch", "iterations_in_epoch", "shuffle")
+    }
+    assert before + train(processes(3, 20, old), 99) == whole, "a checkpoint of fairseq's"
+
+
+def test_the_order_is_that_of_one_process():
+    one = flat(train(processes(1, 20), 99))
+    four = processes(4, 20)
+    begun = train(four, 2)
+    rest = train(processes(2, 20, four[0].state_dict()), 99)
+    assert [set(step) for step in begun] == [set(one[:4]), set(one[4:8])]
+    assert [set(step) for step in rest] == [set(one[place : place + 2]) for place in range(8, 20, 2)]
+
+
+def test_fairseq_uses_it():
+    assert iterators.EpochBatchIterator is ResumableBatchIterator
