@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 import torch
 
-from docnmt_fairseq import checkpoint_files, exported, half_precision, resuming, stopping, training_setup
+from docnmt_fairseq import changed_options, checkpoint_files, exported, half_precision, resuming, stopping, training_setup
 
 
 def _version(module: ModuleType) -> typing.Tuple[int, ...]:
@@ -126,3 +126,4 @@ resuming.mend()
 stopping.mend()
 exported.mend()
 checkpoint_files.mend()
+changed_options.mend()

@@ -47,6 +47,7 @@ ORDER = [
         "options",
         "registry",
         "resuming",
+        "changed_options",
         "stopping",
         "torchrun",
         "training_setup",

@@ -112,6 +112,17 @@ class ManyFiles:
 
 
 @contextmanager
+def written_by_others(path: PathLike) -> Iterator[Path]:
+    """Gives where somebody else's function is to write a file that appears when the block ends without an error.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    with _appearing([path]) as (partial,):
+        yield partial
+
+
+@contextmanager
 def many_atomic_files(paths: Sequence[PathLike]) -> Iterator[ManyFiles]:
     """As :func:`atomic_files`, for more files than a process may have open.
 
@@ -170,10 +181,13 @@ class FilesByTurns:
 
 
 def copy_file(original: PathLike, path: PathLike) -> None:
-    """Copies a whole file, or nothing."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(original, partial_path(path))
-    os.replace(partial_path(path), path)
+    """Copies a whole file, or nothing.
+
+    Raises:
+        InputError: it cannot be read or written.
+    """
+    with written_by_others(path) as partial:
+        shutil.copyfile(original, partial)
 
 
 def atomic_write_bytes(path: PathLike, content: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Callable
 
-from docnmt_fairseq.corpus.files import PathLike, partial_path, read_lines
+from docnmt_fairseq.corpus.files import PathLike, read_lines, written_by_others
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
 
@@ -20,14 +20,16 @@ def has_case(tokenizer: str) -> bool:
 
 
 def train_truecaser(text: PathLike, model: PathLike) -> None:
-    """Writes the Moses truecaser model learnt from a delimited, tokenised file; memory grows with its words only."""
+    """Writes the Moses truecaser model learnt from a delimited, tokenised file; memory grows with its words only.
+
+    Raises:
+        InputError: the text cannot be read, or the model cannot be written.
+    """
     from sacremoses import MosesTruecaser
 
     sentences = (line.split() for line in read_lines(text) if not is_mark(line))
-    partial = partial_path(model)
-    partial.parent.mkdir(parents=True, exist_ok=True)
-    MosesTruecaser().train(sentences, save_to=str(partial))
-    partial.replace(model)
+    with written_by_others(model) as partial:
+        MosesTruecaser().train(sentences, save_to=str(partial))
 
 
 def truecaser(model: PathLike) -> Callable[[str], str]:

@@ -13,6 +13,7 @@ TINY = [  # the size of all architectures of documents
     if model.__module__.startswith("docnmt_fairseq") and name.endswith("_tiny") and not name.startswith("concatenation")
 ]  # fmt: skip
 VARIANTS = {name: ["--arch", name] for name in TINY}
+VARIANTS["document_rnn_zeng_tiny"] += ["--decoder-out-embed-dim", "4"]  # as its decoder's state
 for _name in CONTEXT_MECHANISMS.names():
     for _placement in CONTEXT_MECHANISMS[_name].placements:
         VARIANTS[f"{_name} {_placement}"] = ["--context-attention", _name, "--context-placement", _placement]

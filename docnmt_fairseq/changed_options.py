@@ -1,0 +1,72 @@
+"""Trainings that go on with other options of the model than they began with: told in the log.
+
+fairseq takes up a checkpoint's parameters and builds the model from the command line. Where parameters fit all the same
+-- another cell, another score, a preset that a later version reads differently -- nothing would be said.
+"""
+
+import logging
+from typing import Any, Dict, List, Mapping
+from unittest import mock
+
+from omegaconf import DictConfig, OmegaConf
+
+logger = logging.getLogger(__name__)
+
+
+def mend() -> None:
+    """Lets fairseq's trainer tell so in this process; once is enough."""
+    from fairseq import checkpoint_utils
+    from fairseq.trainer import Trainer
+
+    resume = Trainer.load_checkpoint
+    if getattr(resume, "docnmt", False):
+        return
+
+    def compared(self: Any, filename: str, reset_optimizer: bool = False, *args: Any, **kwargs: Any) -> Any:
+        load = checkpoint_utils.load_checkpoint_to_cpu
+
+        def load_and_compare(*arguments: Any, **named: Any) -> Dict[str, Any]:
+            state: Dict[str, Any] = load(*arguments, **named)
+            changed = changed_options((state.get("cfg") or {}).get("model"), self.cfg.model)
+            if changed:
+                logger.warning(
+                    f"{filename}: goes on with other options than it was trained with: {'; '.join(changed)}; if that is "
+                    "not meant, give them as they were"
+                )
+            return state
+
+        if reset_optimizer:  # another training, which begins from this one
+            return resume(self, filename, reset_optimizer, *args, **kwargs)
+        with mock.patch.object(checkpoint_utils, "load_checkpoint_to_cpu", load_and_compare):
+            return resume(self, filename, reset_optimizer, *args, **kwargs)
+
+    setattr(compared, "docnmt", True)  # noqa: B010  (functions of no declared type take it)
+    Trainer.load_checkpoint = compared
+
+
+def changed_options(before: Any, now: Any) -> List[str]:
+    """Tells which options of a model changed.
+
+    Args:
+        before: the model's configuration in a checkpoint.
+        now: that of the training that takes it up.
+
+    Returns:
+        A text for each option that both have with different values; none for models without declared options.
+    """
+    if not isinstance(now, DictConfig):
+        return []
+    old, new = _values(before), _values(now)
+    return [
+        f"--{name.replace('_', '-')} was {old[name]}, is {value}"
+        for name, value in new.items()
+        if name in old and old[name] != value and name not in ("_name", "seed")
+    ]
+
+
+def _values(config: Any) -> Mapping[str, Any]:
+    """Options by name, as plain values."""
+    if isinstance(config, DictConfig):
+        config = OmegaConf.to_container(config, resolve=True, enum_to_str=True)
+    values = config if isinstance(config, Mapping) else vars(config) if hasattr(config, "__dict__") else {}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
