@@ -30,8 +30,8 @@ def mend() -> None:
             changed = changed_options((state.get("cfg") or {}).get("model"), self.cfg.model)
             if changed:
                 logger.warning(
-                    f"{filename}: goes on with other options than it was trained with: {'; '.join(changed)}; if that is "
-                    "not meant, give them as they were"
+                    f"{filename}: goes on with other options than it was trained with: {'; '.join(changed)}; "
+                    "if that is not meant, give them as they were"
                 )
             return state
 

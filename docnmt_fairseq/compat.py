@@ -11,7 +11,15 @@ from types import ModuleType
 import numpy as np
 import torch
 
-from docnmt_fairseq import changed_options, checkpoint_files, exported, half_precision, resuming, stopping, training_setup
+from docnmt_fairseq import (
+    changed_options,
+    checkpoint_files,
+    exported,
+    half_precision,
+    resuming,
+    stopping,
+    training_setup,
+)
 
 
 def _version(module: ModuleType) -> typing.Tuple[int, ...]:

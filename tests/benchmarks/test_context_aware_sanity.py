@@ -2,7 +2,6 @@
 
 import pytest
 
-
 from benchmarks.experiments import context_aware_sanity as sanity
 
 STEPS = 3
