@@ -55,8 +55,9 @@ class DocumentLayout:
         sentences: sentences in documents.
         document_tokens: tokens in documents.
         sentence_position: [R] place of the sentence in its document, from 0.
-        paragraph_position: [R] place of its paragraph in the document, from 0.
-        last_sentence, last_paragraph: the highest of these.
+        unit_position: [levels, R] place of its paragraph in the document, from 0, of its section, ..., as many levels
+            as the corpus has.
+        last_sentence, last_unit: the highest of these, of units on each level.
         decoded_tokens: tokens in the sentences that are translated; the others are context only.
         decoded: [S] rows of these; None: all.
         targets: target tokens of each decoded sentence; None without targets.
@@ -72,9 +73,9 @@ class DocumentLayout:
     sentences: Ragged
     document_tokens: Ragged
     sentence_position: Tensor
-    paragraph_position: Tensor
+    unit_position: Tensor
     last_sentence: int
-    last_paragraph: int
+    last_unit: Tuple[int, ...]
     decoded_tokens: Ragged
     decoded: Optional[np.ndarray] = None
     targets: Optional[Ragged] = None
@@ -91,7 +92,7 @@ class DocumentLayout:
         source_lengths: np.ndarray,
         document_lengths: np.ndarray,
         sentence_position: np.ndarray,
-        paragraph_position: np.ndarray,
+        unit_position: np.ndarray,
         target_lengths: Optional[np.ndarray] = None,
         decoded: Optional[np.ndarray] = None,
         context_tokens: Optional[Tensor] = None,
@@ -106,7 +107,8 @@ class DocumentLayout:
         Args:
             source_lengths: [R] tokens of each sentence, end of sentence included.
             document_lengths: [D] sentences of each document (or piece of one).
-            sentence_position, paragraph_position: [R], see above.
+            sentence_position: see above.
+            unit_position: see above; [R]: of paragraphs alone.
             target_lengths: [S] target tokens of each decoded sentence, None without targets.
             decoded, context_tokens, lines, similar, epoch, drawn: see above.
             device: of the tensors.
@@ -114,6 +116,7 @@ class DocumentLayout:
         Raises:
             ValueError: the documents do not have as many sentences as there are.
         """
+        units = np.atleast_2d(unit_position)
         tokens, sentences = Ragged(source_lengths, device), Ragged(document_lengths, device)
         if sentences.total != tokens.rows:
             raise ValueError(f"documents of {sentences.total} sentences in all, but {tokens.rows} sentences")
@@ -122,9 +125,9 @@ class DocumentLayout:
             sentences=sentences,
             document_tokens=Ragged(np.add.reduceat(tokens.lengths, sentences.offsets[:-1]), device),
             sentence_position=index_tensor(np.asarray(sentence_position), device),
-            paragraph_position=index_tensor(np.asarray(paragraph_position), device),
+            unit_position=index_tensor(units, device),
             last_sentence=int(np.max(sentence_position, initial=0)),
-            last_paragraph=int(np.max(paragraph_position, initial=0)),
+            last_unit=tuple(units.max(axis=1, initial=0).tolist()),
             decoded_tokens=tokens if decoded is None else Ragged(tokens.lengths[decoded], device),
             decoded=decoded,
             targets=None if target_lengths is None else Ragged(target_lengths, device),
@@ -210,6 +213,16 @@ class DocumentLayout:
         if self.targets is None:
             raise ValueError("a batch without targets")
         return self.targets
+
+    def places(self, level: int) -> Tuple[Tensor, int]:
+        """The places of the units of a level that sentences are in, [R], and the highest.
+
+        Args:
+            level: 0 of paragraphs; from the corpus' last on all are in the first.
+        """
+        if level < len(self.last_unit):
+            return self.unit_position[level], self.last_unit[level]
+        return torch.zeros_like(self.sentence_position), 0
 
     def line_lengths(self, number: int) -> np.ndarray:
         """How many items of the source of that number each decoded sentence has, [S]; ``ValueError`` without it."""

@@ -1,6 +1,7 @@
 """Delimited text, the format between all parts: a sentence a line, an empty line ends a document, ``<p>`` a paragraph.
 
-The sides of a parallel corpus are files whose marks stand on the same lines.
+``<p> <p>`` ends a section with its last paragraph, and so on, see ``marks.py``. The sides of a parallel corpus are
+files whose marks stand on the same lines.
 """
 
 import logging
@@ -10,7 +11,7 @@ from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.files import PathLike, atomic_files, read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
+from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH, boundary, is_mark, levels_ended
 
 logger = logging.getLogger(__name__)
 
@@ -50,18 +51,15 @@ def read_documents(
     builder = DocumentBuilder(tuple(str(path) for path in paths))
     documents = collapsed = marks = 0
     for number, texts in parallel_lines(paths):
-        if DOCUMENT not in texts and PARAGRAPH not in texts:
-            mark = None
-        else:
-            mark = _common_mark(paths, number, texts, empty_sides)
+        mark = _common_mark(paths, number, texts, empty_sides) if any(map(is_mark, texts)) else None
         if mark is None:
             builder.add(texts, (number,) * len(texts))
             if not one_document_a_line:
                 continue
-        elif mark == PARAGRAPH:
+        elif mark != DOCUMENT:
             marks += 1
-            if not builder.end_paragraph():
-                raise _misplaced(paths, number, builder.empty)
+            if not builder.end_paragraph(levels_ended(mark)):
+                raise _misplaced(paths, number, mark, builder.empty)
             continue
         else:
             marks += 1
@@ -84,13 +82,14 @@ def _common_mark(paths: Sequence[PathLike], number: int, texts: Tuple[str, ...],
     """Returns the mark that all sides of a line hold, or None for a sentence (with an empty side, if allowed)."""
     if all(text == texts[0] for text in texts):
         return texts[0]
-    if empty_sides and PARAGRAPH not in texts:
+    boundaries = [text for text in texts if levels_ended(text)]
+    if empty_sides and not boundaries:
         return None
-    marked = next(text for text in (PARAGRAPH, DOCUMENT) if text in texts)
+    marked = max(boundaries, key=levels_ended, default=DOCUMENT)
     having = [str(path) for path, text in zip(paths, texts) if text == marked]
     lacking = [str(path) for path, text in zip(paths, texts) if text != marked]
-    if marked == PARAGRAPH:
-        message = f"{PARAGRAPH} here, but not in {', '.join(lacking)}; marks must be on the same lines"
+    if boundaries:
+        message = f"{marked} here, but not in {', '.join(lacking)}; marks must be on the same lines"
     else:
         message = (
             f"empty line here, but text in {', '.join(lacking)}: either a document boundary on one side only, "
@@ -99,11 +98,9 @@ def _common_mark(paths: Sequence[PathLike], number: int, texts: Tuple[str, ...],
     raise InputError.at(having[0], number, message)
 
 
-def _misplaced(paths: Sequence[PathLike], number: int, at_start: bool) -> InputError:
+def _misplaced(paths: Sequence[PathLike], number: int, mark: str, at_start: bool) -> InputError:
     where = "at the start of a document" if at_start else "after another one"
-    return InputError.at(
-        paths[0], number, f"misplaced {PARAGRAPH}, {where}: it ends a paragraph, which needs a sentence"
-    )
+    return InputError.at(paths[0], number, f"misplaced {mark}, {where}: it ends a paragraph, which needs a sentence")
 
 
 def write_documents(documents: Iterable[Document], paths: Sequence[PathLike]) -> int:
@@ -135,7 +132,7 @@ def document_lines(document: Document, side: int = 0, sides: Optional[int] = Non
         if not paragraph:
             raise InputError("a paragraph without sentences cannot be written")
         if p > 0:
-            lines.append(PARAGRAPH)
+            lines.append(boundary(document.levels_before(p)))
         for s, texts in enumerate(paragraph):
             problem = _problem(texts[side]) if sides in (None, len(texts)) else f"{len(texts)} sides instead of {sides}"
             if problem:
@@ -149,8 +146,8 @@ def _problem(text: str) -> Optional[str]:
     stripped = text.strip()
     if stripped == DOCUMENT:
         return "an empty sentence would read as the end of a document"
-    if stripped == PARAGRAPH:
-        return f"a sentence that is exactly {PARAGRAPH} would read as a paragraph boundary"
+    if levels_ended(stripped):
+        return f"a sentence that is exactly {stripped} would read as a paragraph boundary"
     if "\n" in text or "\r" in text:
         return "a sentence must be one line"
     return None

@@ -18,11 +18,22 @@ class Document:
         paragraphs: the text.
         files: the file of each side, for error messages; empty for documents that were not read from files.
         lines: for each sentence of ``paragraphs`` the line it stands on, one number a side.
+        ended: for each paragraph but the last how many levels of structure end with it: 1, itself; 2, its section;
+            and so on. Empty: nowhere more than one.
     """
 
     paragraphs: List[List[Sentence]]
     files: Tuple[str, ...] = field(default=(), compare=False)
     lines: List[List[Tuple[int, ...]]] = field(default_factory=list, compare=False)
+    ended: List[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.ended and max(self.ended) < 2:
+            self.ended = []  # so that the same text is the same document
+
+    def levels_before(self, paragraph: int) -> int:
+        """How many levels end right before a paragraph, 0 for the first."""
+        return min(paragraph, 1) if not (paragraph and self.ended) else self.ended[paragraph - 1]
 
     def sentences(self) -> Iterator[Sentence]:
         """Returns the sentences in order, without paragraphs."""
@@ -46,6 +57,7 @@ class DocumentBuilder:
         self.files = files
         self._paragraphs: List[List[Sentence]] = [[]]
         self._lines: List[List[Tuple[int, ...]]] = [[]]
+        self._ended: List[int] = []
 
     def add(self, texts: Sentence, lines: Tuple[int, ...]) -> None:
         """Adds one sentence that stands on these lines."""
@@ -57,12 +69,22 @@ class DocumentBuilder:
         """Whether nothing was added since the last document."""
         return not self._paragraphs[0]
 
-    def end_paragraph(self) -> bool:
-        """Ends a paragraph; returns False, and does nothing, if there is none to end."""
+    def end_paragraph(self, levels: int = 1) -> bool:
+        """Ends a paragraph, and further levels of structure with it.
+
+        Args:
+            levels: how many end: 1, the paragraph alone; 2, its section, too; and so on.
+
+        Returns:
+            False if there is no paragraph to end; then the one before ends that many, if there is one.
+        """
         if not self._paragraphs[-1]:
+            if self._ended:
+                self._ended[-1] = max(self._ended[-1], levels)
             return False
         self._paragraphs.append([])
         self._lines.append([])
+        self._ended.append(levels)
         return True
 
     def end_document(self) -> Document:
@@ -70,6 +92,6 @@ class DocumentBuilder:
         if not self._paragraphs[-1]:
             self._paragraphs.pop()
             self._lines.pop()
-        document = Document(self._paragraphs, self.files, self._lines)
-        self._paragraphs, self._lines = [[]], [[]]
+        document = Document(self._paragraphs, self.files, self._lines, self._ended[: len(self._paragraphs) - 1])
+        self._paragraphs, self._lines, self._ended = [[]], [[]], []
         return document

@@ -9,7 +9,7 @@ from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.items import Items, Numbering, with_ends
 from docnmt_fairseq.corpus.subwords import load_subword_model
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
+from docnmt_fairseq.marks import BOUNDARIES, DOCUMENT, PARAGRAPH
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
@@ -37,7 +37,8 @@ class PieceNumbering:
         known = [dictionary.index(piece) for piece in (*pieces, PARAGRAPH, token or "")]
         self._own = len(known)
         self._table = np.concatenate([known, np.arange(len(dictionary))])
-        self._marks: Dict[str, List[int]] = {DOCUMENT: [], PARAGRAPH: [len(pieces)]}
+        self._marks: Dict[str, List[int]] = {DOCUMENT: []}
+        self._marks |= {mark: [len(pieces)] * levels for mark, levels in BOUNDARIES.items()}
         self._begin = [] if token is None else [len(pieces) + 1]
         self._asked = np.array([piece.split() != [piece] for piece in pieces])
         self._asked[self._processor.unk_id()] = True

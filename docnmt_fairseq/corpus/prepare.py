@@ -149,8 +149,9 @@ def _manifest(bins: DataBins, inputs: Dict[str, Any]) -> Dict[str, Any]:
     counts = {}
     for split, text in stages.counts.items():
         of_bins = [step.values["tokens"][split] for step in made if step and split in step.values["tokens"]]
-        # One token ends every line, and every mark between paragraphs is one.
-        marks = sum(stages.held[part].lines for part in stages.config.parts(split)) + text.paragraphs - text.documents
+        # One token ends every line, and every mark between paragraphs is one, or as many as levels end there.
+        marks = sum(stages.held[part].lines for part in stages.config.parts(split))
+        marks += text.paragraphs - text.documents + text.further_levels
         counts[split] = {
             "documents": text.documents,
             "paragraphs": text.paragraphs,

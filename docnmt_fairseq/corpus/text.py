@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Iterable, Iterator, List, Tuple
 
 from docnmt_fairseq.corpus.document import Document
-from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
+from docnmt_fairseq.marks import MOST_LEVELS, PARAGRAPH, levels_ended
 
 ON_EMPTY = ("error", "drop")
 
@@ -42,11 +42,13 @@ class TextCounts:
     longest_document: int = 0
     dropped_pairs: int = 0
     words: List[int] = field(default_factory=list)
+    further_levels: int = 0  # that end with paragraphs
 
     def add(self, document: Document) -> None:
         """Counts one document."""
         self.documents += 1
         self.paragraphs += len(document.paragraphs)
+        self.further_levels += sum(levels - 1 for levels in document.ended)
         self.sentences += len(document)
         self.longest_document = max(self.longest_document, len(document))
         for texts in document.sentences():
@@ -75,12 +77,15 @@ def normalise_documents(documents: Iterable[Document], on_empty: str, counts: Te
 
 def _normalise_document(document: Document, on_empty: str, counts: TextCounts) -> Document:
     """Returns the document normalised; paragraphs of which nothing is left are left out."""
-    kept = Document([], document.files)
+    kept: List[List[Tuple[str, ...]]] = []
+    ended: List[int] = []
+    levels = 0  # that ended since what was kept last
     for p, paragraph in enumerate(document.paragraphs):
         sentences: List[Tuple[str, ...]] = []
+        levels = max(levels, document.levels_before(p))
         for s, raw in enumerate(paragraph):
             texts = tuple(map(normalise, raw))
-            if DOCUMENT in texts or PARAGRAPH in texts:
+            if any(map(_is_none, texts)):
                 _refuse_mark(document, p, s, texts)
                 if on_empty != "drop":
                     side = texts.index("")
@@ -91,11 +96,21 @@ def _normalise_document(document: Document, on_empty: str, counts: TextCounts) -
                 continue
             sentences.append(texts)
         if sentences:
-            kept.paragraphs.append(sentences)
-    return kept
+            ended += [levels] if kept else []
+            kept.append(sentences)
+            levels = 0
+    return Document(kept, document.files, ended=ended)
+
+
+def _is_none(text: str) -> bool:
+    """Whether a normalised text is no sentence: empty, a mark, or meant as one."""
+    return not text or (text.startswith(PARAGRAPH) and not text.replace(PARAGRAPH, "").strip())
 
 
 def _refuse_mark(document: Document, paragraph: int, sentence: int, texts: Tuple[str, ...]) -> None:
-    if PARAGRAPH in texts:
-        message = f"a sentence that is exactly {PARAGRAPH} would read as a paragraph boundary; change or remove it"
-        raise document.error(paragraph, sentence, texts.index(PARAGRAPH), message)
+    for side, text in enumerate(texts):
+        if text and _is_none(text):
+            message = f"a sentence that is exactly {text} would read as a paragraph boundary; change or remove it"
+            if not levels_ended(text):
+                message = f"{text}: no mark: as many {PARAGRAPH} as levels end, at most {MOST_LEVELS}, a space between"
+            raise document.error(paragraph, sentence, side, message)

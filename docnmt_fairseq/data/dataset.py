@@ -125,7 +125,7 @@ class DocumentDataset(FairseqDataset):
                 for lines in self.extra_sources
             ],
             "sentence_position": rows - index.documents[document],
-            "paragraph_position": index.paragraph_positions(document, first, last)[rows - first],
+            "unit_position": index.unit_positions(document, first, last)[:, rows - first],
             "similar": None if self.similar is None else within_piece(self.similar[index.items[rows]], rows),
         }
 
@@ -191,19 +191,19 @@ class DocumentDataset(FairseqDataset):
         drawn: Optional[np.ndarray],
     ) -> DocumentLayout:
         """The layout; a piece without context falls into documents of one sentence."""
-        documents, sentence, paragraph = [], [], []
+        documents, sentence, units = [], [], []
         for sample in samples:
             rows = len(sample["source"])
             documents.append(np.ones(rows, dtype=np.int64) if sample["hidden"] else np.array([rows]))
             seen = 0 if sample["hidden"] else 1
             sentence.append(sample["sentence_position"] * seen)
-            paragraph.append(sample["paragraph_position"] * seen)
+            units.append(sample["unit_position"] * seen)
         context = [tokens for row, tokens in enumerate(source) if not decoded[row]]
         return DocumentLayout.of(
             np.array([len(tokens) for tokens in source]),
             np.concatenate(documents),
             np.concatenate(sentence),
-            np.concatenate(paragraph),
+            np.concatenate(units, axis=1),
             None if targets is None else np.array([len(tokens) for tokens in targets]),
             None if decoded.all() else np.flatnonzero(decoded),
             torch.cat(context) if context else None,

@@ -119,7 +119,7 @@ class FeatureLines:
     """
 
     def __init__(self, file: FeatureFile, marks: Marks):
-        is_sentence = ~(marks.document_end | marks.paragraph_end)
+        is_sentence = ~(marks.document_end | (marks.levels_ended > 0))
         lines, sentences = len(is_sentence), int(is_sentence.sum())
         if file.lines not in (lines, sentences):
             raise InputError(

@@ -2,7 +2,8 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+from itertools import takewhile
+from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 from torch import Tensor
@@ -12,6 +13,7 @@ from docnmt_fairseq.data.dataset import DocumentDataset, Sample
 from docnmt_fairseq.data.index import DocumentIndex, Marks
 from docnmt_fairseq.data.training_sentences import TrainingSentences
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.marks import MOST_LEVELS
 
 History = List[List[Tensor]]  # of the translations of a document: of each sentence [m_t, w] a model
 
@@ -33,10 +35,10 @@ class LinesInMemory:
 def index_of(lines: LinesInMemory, paragraph_symbol: Optional[int]) -> DocumentIndex:
     """The documents among typed lines, of which the last may be unfinished; none if there are only marks."""
     marks = Marks.read(lines, paragraph_symbol)
-    if (marks.document_end | marks.paragraph_end).all():
+    if (marks.document_end | (marks.levels_ended > 0)).all():
         empty = np.zeros(0, dtype=np.int32)
         return DocumentIndex(empty, np.zeros(1, dtype=np.int32), empty)
-    marked = Marks(np.append(marks.document_end, True), np.append(marks.paragraph_end, False))
+    marked = Marks(np.append(marks.document_end, True), np.append(marks.levels_ended, 0))
     return DocumentIndex.build(marked, "input", strict=False)
 
 
@@ -55,13 +57,38 @@ class OpenBatch:
     stays_open: Optional[int] = None
 
 
+class Before(NamedTuple):
+    """What is no longer among the lines of an open document.
+
+    Attributes:
+        sentences: how many.
+        units: ended paragraphs, sections, ....
+        levels: that the last of these lines ended; a mark behind it ends only those above, there being no sentence in
+            the others; likewise at the beginning.
+    """
+
+    sentences: int = 0
+    units: Tuple[int, ...] = (0,) * MOST_LEVELS
+    levels: int = MOST_LEVELS
+
+    def and_line(self, levels: int) -> "Before":
+        """With one line more, which ends so many levels; 0: a sentence."""
+        if not levels:
+            return self._replace(sentences=self.sentences + 1, levels=0)
+        units = tuple(ended + (self.levels <= level < levels) for level, ended in enumerate(self.units))
+        return self._replace(units=units, levels=max(self.levels, levels))
+
+
+NOTHING = Before()
+
+
 class InteractiveDataset(DocumentDataset):
     """Remembers the documents of its batches, since fairseq-interactive keeps the tokens only.
 
     Args:
         batches: where they are put, in the order of the batches.
         carried: lines at the front that were translated before: context only.
-        before: sentences and paragraphs of the first document that stood before the carried lines.
+        before: what of the first document stood before the carried lines.
         history: of the translations of the carried lines.
         stays_open: whether the last document does.
     """
@@ -71,7 +98,7 @@ class InteractiveDataset(DocumentDataset):
         *args: Any,
         batches: Deque[OpenBatch],
         carried: int,
-        before: Tuple[int, int],
+        before: Before,
         history: History,
         stays_open: bool,
         **kwargs: Any,
@@ -88,14 +115,16 @@ class InteractiveDataset(DocumentDataset):
         old = sample["ids"] < self.carried
         decoded = sample["decoded"].copy()
         decoded[np.flatnonzero(decoded)[old]] = False
-        sentences, paragraphs = self.before if self.pieces.document[number] == 0 else (0, 0)
+        before = self.before if self.pieces.document[number] == 0 else NOTHING
+        units = np.zeros((MOST_LEVELS, len(decoded)), dtype=np.int64)  # as levels come and go with the lines
+        units[: len(sample["unit_position"])] = sample["unit_position"]
         return {
             **sample,
             "number": number,
             "decoded": decoded,
             "ids": sample["ids"][~old] - self.carried,
-            "sentence_position": sample["sentence_position"] + sentences,
-            "paragraph_position": sample["paragraph_position"] + paragraphs,
+            "sentence_position": sample["sentence_position"] + before.sentences,
+            "unit_position": units + np.array(before.units)[:, None],
         }
 
     def decoded_sentences(self) -> np.ndarray:
@@ -144,7 +173,7 @@ class OpenDocument:
         self.pad, self.eos, self.paragraph_symbol = pad, eos, paragraph_symbol
         self.similar, self.training_sentences = similar, training_sentences
         self.lines: List[Tensor] = []  # of the open document, marks included
-        self.before = (0, 0)  # its sentences and paragraphs that are no longer among the lines
+        self.before = NOTHING
         self.batches: Deque[OpenBatch] = deque()
         self.history: History = []  # of the translations of its sentences, at the end of the last batch
 
@@ -156,7 +185,7 @@ class OpenDocument:
         max_tokens: int,
         overlap: Tuple[int, int] = (0, 0),
     ) -> InteractiveDataset:
-        """The new lines as documents; an empty line (one token) ends one, ``<p>`` ends a paragraph.
+        """The new lines as documents; an empty line (one token) ends one, marks end paragraphs and more.
 
         Args:
             lines: token tensors, each ending in end of sentence.
@@ -165,44 +194,50 @@ class OpenDocument:
             overlap: context before and after a piece, where the new lines alone need several.
         """
         if not context:
-            self.lines, self.before, self.history = [], (0, 0), []
+            self.lines, self.before, self.history = [], NOTHING, []
         self._forget(lines, max_sentences, max_tokens)
         together = LinesInMemory([*self.lines, *lines])
         self.batches.clear()
-        carried = sum(not self._is_paragraph(line) for line in self.lines)
+        carried = sum(not self._levels_ended(line) for line in self.lines)
         ends = [number for number, line in enumerate(together.lines) if len(line) == 1]
         index = index_of(together, self.paragraph_symbol)
         still_open = together.lines[ends[-1] + 1 :] if ends else together.lines
         dataset = InteractiveDataset(
             together, None, index, self.pad, self.eos, max_sentences=max_sentences,
             max_tokens=max_tokens, overlap=overlap, with_context=context, name="input",
-            batches=self.batches, carried=len(self.lines), before=self.before,
+            batches=self.batches, carried=len(self.lines), before=self._before_first(together.lines),
             history=self.history[-carried:] if carried else [],
-            stays_open=context and any(not self._is_paragraph(line) for line in still_open),
+            stays_open=context and any(not self._levels_ended(line) for line in still_open),
             similar=self.similar(together, index), training_sentences=self.training_sentences(),
         )  # fmt: skip
         self.lines = still_open
         if ends:
-            self.before, self.history = (0, 0), []
+            self.before, self.history = NOTHING, []
         return dataset
 
     def _forget(self, new: List[Tensor], max_sentences: int, max_tokens: int) -> None:
         """Drops the oldest lines until those of the open document and the new ones that continue it fit one piece."""
         ends = [number for number, line in enumerate(new) if len(line) == 1]
         continued = new[: ends[0]] if ends else new
-        sentences = sum(not self._is_paragraph(line) for line in [*self.lines, *continued])
+        sentences = sum(not self._levels_ended(line) for line in [*self.lines, *continued])
         tokens = sum(len(line) for line in [*self.lines, *continued])
         while self.lines and (0 < max_sentences < sentences or 0 < max_tokens < tokens):
             line, *self.lines = self.lines
             tokens -= len(line)
-            if self._is_paragraph(line):
-                self.before = (self.before[0], self.before[1] + 1)
-            else:
-                sentences -= 1
-                self.before = (self.before[0] + 1, self.before[1])
+            levels = self._levels_ended(line)
+            sentences -= levels == 0
+            self.before = self.before.and_line(levels)
 
-    def _is_paragraph(self, line: Tensor) -> bool:
-        return len(line) == 2 and int(line[0]) == self.paragraph_symbol
+    def _before_first(self, lines: List[Tensor]) -> Before:
+        """What stood before the first sentence of lines: marks there end units of which only the count is left."""
+        before = self.before
+        for levels in takewhile(bool, map(self._levels_ended, lines)):
+            before = before.and_line(levels)
+        return before
+
+    def _levels_ended(self, line: Tensor) -> int:
+        """How many levels a line ends, 0 for a sentence."""
+        return int(Marks.read(LinesInMemory([line]), self.paragraph_symbol).levels_ended[0])
 
     def batch_of(self, src_lengths: Tensor) -> OpenBatch:
         """The documents of the batch in hand, which must have the given lengths of sentences."""

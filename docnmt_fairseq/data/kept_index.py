@@ -113,17 +113,18 @@ def _load(path: Path, about: np.ndarray, names: Sequence[str]) -> Optional[Docum
     if table.dtype != np.int32 or table.ndim != 1 or len(table) < HEADER or (table[: len(about)] != about).any():
         return None
     lengths = table[len(about) + 1 : HEADER]
-    ends = HEADER + np.cumsum(lengths[: len(ARRAYS) + len(names)], dtype=np.int64)
+    ends = HEADER + np.cumsum(lengths[: len(ARRAYS) + len(names) + 1], dtype=np.int64)
     if ends[-1] != len(table) or _sum(table) != table[len(about)]:
         return None
     arrays = [table[start:end] for start, end in pairwise([HEADER, *ends.tolist()])]
     named: Dict[str, np.ndarray] = dict(zip(ARRAYS, arrays))
-    return DocumentIndex(**named, sizes=dict(zip(names, arrays[len(ARRAYS) :])))
+    return DocumentIndex(**named, levels=arrays[-1], sizes=dict(zip(names, arrays[len(ARRAYS) :])))
 
 
 def _save(path: Path, about: np.ndarray, index: DocumentIndex, sides: Sequence[Lines]) -> None:
     """Writes an index aside, and puts it into its place."""
     lengths = [len(getattr(index, name)) for name in ARRAYS] + [len(index.items)] * len(sides)
+    lengths.append(len(index.levels))  # last, so that older files, which lack it, are read as they are
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         written = Path(folder) / path.name
         table = np.lib.format.open_memmap(written, "w+", np.dtype(np.int32), (HEADER + sum(lengths),))
@@ -135,6 +136,7 @@ def _save(path: Path, about: np.ndarray, index: DocumentIndex, sides: Sequence[L
         for lines in sides:
             table[begin : begin + len(index.items)] = np.asarray(lines.sizes)[index.items]
             begin += len(index.items)
+        table[begin:] = index.levels
         table[: len(about)] = about
         table[len(about) + 1 : len(about) + 1 + len(lengths)] = lengths
         table[len(about)] = _sum(table)

@@ -89,7 +89,7 @@ def drawn_piece(pieces: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
         "target": [],
         "extra": [None if lines is None else [] for lines in pieces[0]["extra"]],
         "sentence_position": nothing,
-        "paragraph_position": nothing,
+        "unit_position": np.zeros((len(pieces[0]["unit_position"]), len(found)), dtype=np.int64),
         "similar": None if similar is None else np.zeros((len(found), similar.shape[1]), dtype=similar.dtype),
     }
 

@@ -7,7 +7,7 @@ from typing import List, Optional, Sequence, Tuple
 from docnmt_fairseq.corpus.delimited import parallel_lines, read_documents
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import restore_document_order, subword_mark
-from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH, is_mark
+from docnmt_fairseq.marks import DOCUMENT, is_mark, levels_ended
 
 ON_EMPTY = ("error", "score")
 LEVELS = ("sentence", "document")
@@ -116,8 +116,8 @@ def read_text(path: Path, references: References, on_empty: str = "error") -> St
         if text != reference and is_mark(reference):
             found = _called(text)
             raise InputError.at(path, number, f"{found} here, but {_called(reference)} in {reference_file}; {_REMEDY}")
-        if text == PARAGRAPH and not is_mark(reference):
-            raise InputError.at(path, number, f"{PARAGRAPH} here, but a sentence in {reference_file}; {_REMEDY}")
+        if levels_ended(text) and not is_mark(reference):
+            raise InputError.at(path, number, f"{text} here, but a sentence in {reference_file}; {_REMEDY}")
         if text == DOCUMENT and not is_mark(reference) and on_empty == "error":
             message = (
                 f"empty line here, but a sentence in {reference_file}: a document boundary in the wrong place, or an "
@@ -133,7 +133,7 @@ _REMEDY = "a translation needs the documents and paragraphs of its reference, on
 
 
 def _called(line: str) -> str:
-    return {DOCUMENT: "the end of a document", PARAGRAPH: PARAGRAPH}.get(line, "a sentence")
+    return "the end of a document" if line == DOCUMENT else line if levels_ended(line) else "a sentence"
 
 
 def _refuse_subwords(path: Path, lines: Sequence[str], references: References) -> None:

@@ -1,4 +1,4 @@
-"""Structural positions: one embedding a level (token, sentence, paragraph), summed ([T] sec. 1.2)."""
+"""Structural positions: one embedding a level (token, sentence, paragraph, section, ...), summed ([T] sec. 1.2)."""
 
 import logging
 import math
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.layers.summation import Embedding, rows_of
+from docnmt_fairseq.marks import LEVELS
 
 logger = logging.getLogger(__name__)
 
@@ -109,21 +110,23 @@ def build_level(
 
 
 class StructuralPositions(nn.Module):
-    """E_word[p_w] + E_sentence[p_s] + E_paragraph[p_p] for every packed token.
+    """E_word[p_w] + E_sentence[p_s] + E_paragraph[p_p] + E_section[p_c] + ... for every packed token.
 
-    Sentences and paragraphs are counted from the start of the document, from 0. Tokens, which [T] calls words, are
+    Sentences, paragraphs, sections, chapters and parts are counted from the start of the document, from 0; in documents
+    that are not divided so, all are in the first. Tokens, which [T] calls words, are
     counted from the start of the sentence, or of the document ("the 135th word of the text"): a learned table then
     sees few examples of high positions, which is why ``sentence`` is the default. In a later piece of a long document,
     they count from where the piece begins.
 
     Args:
         embed_dim: d.
-        word, sentence, paragraph: the kind of each level, of ``KINDS``.
+        word, sentence, paragraph, section, chapter, part: the kind of each level, of ``KINDS``.
         word_scope: where tokens are counted from, of ``WORD_SCOPES``.
         max_words, max_sentences, max_paragraphs: sizes of learned tables.
+        max_sections: likewise, of sections, of chapters and of parts.
         word_offset: fairseq's padding index + 1, so that tokens get exactly fairseq's own embeddings.
         sinusoids: formula of sinusoidal positions of words, of ``SINUSOIDS``.
-        zero: learned sentence and paragraph positions begin at zero, so that a sentence-level model goes on as itself;
+        zero: learned positions but those of words begin at zero, so that a sentence-level model goes on as itself;
             else as large as sinusoids. From zero they are learnt late: where a token has to find what has its own
             paragraph, both sides of the product are zero.
     """
@@ -134,10 +137,14 @@ class StructuralPositions(nn.Module):
         word: str = "sinusoidal",
         sentence: str = "none",
         paragraph: str = "none",
+        section: str = "none",
+        chapter: str = "none",
+        part: str = "none",
         word_scope: str = "sentence",
         max_words: int = 1024,
         max_sentences: int = 256,
         max_paragraphs: int = 64,
+        max_sections: int = 64,
         word_offset: int = 0,
         zero: bool = True,
         sinusoids: str = FAIRSEQ,
@@ -149,7 +156,11 @@ class StructuralPositions(nn.Module):
         self.word = build_level(word, max_words, embed_dim, "word", word_offset, embed_dim**-0.5, sinusoids)
         added = 0.0 if zero else 2**-0.5
         self.sentence = build_level(sentence, max_sentences, embed_dim, "sentence", std=added)
-        self.paragraph = build_level(paragraph, max_paragraphs, embed_dim, "paragraph", std=added)
+        self.paragraph = build_level(paragraph, max_paragraphs, embed_dim, LEVELS[0], std=added)
+        self.section, self.chapter, self.part = (
+            build_level(kind, max_sections, embed_dim, name, std=added)
+            for name, kind in zip(LEVELS[1:], (section, chapter, part))
+        )
 
     def forward(self, layout: DocumentLayout) -> Tensor:
         """[N, d], or a scalar zero where no level is on."""
@@ -160,9 +171,11 @@ class StructuralPositions(nn.Module):
         if self.sentence is not None:
             of_sentences = self.sentence(layout.sentence_position, layout.last_sentence)
             total = total + rows_of(of_sentences, layout.token_sentence)
-        if self.paragraph is not None:
-            of_sentences = self.paragraph(layout.paragraph_position, layout.last_paragraph)
-            total = total + rows_of(of_sentences, layout.token_sentence)
+        for level, name in enumerate(LEVELS):
+            embedding = getattr(self, name)
+            if embedding is not None:
+                of_sentences = embedding(*layout.places(level))
+                total = total + rows_of(of_sentences, layout.token_sentence)
         return total
 
 

@@ -32,7 +32,7 @@ def shortened(document: Document, sentences: int) -> Document:
         if left > 0:
             paragraphs.append(paragraph[:left])
             left -= len(paragraph)
-    return Document(paragraphs)
+    return Document(paragraphs, ended=document.ended[: max(len(paragraphs) - 1, 0)])
 
 
 def held_out_runs(sizes: Sequence[int], hold_out: HoldOut) -> Dict[str, range]:

@@ -154,7 +154,7 @@ def _run(
     batch: Dict[str, Any] = dataset.collater([item])
     translations = [tokens.long() for tokens in translate(batch)]
     source, target = task.source_dictionary, task.target_dictionary
-    paragraphs = dataset.index.paragraph_positions(int(pieces.document[number]), first, first + int(rows[-1]) + 1)
+    paragraphs = dataset.index.unit_positions(int(pieces.document[number]), first, first + int(rows[-1]) + 1)[0]
     for place, row in enumerate(np.flatnonzero(item["decoded"])):
         tokens = item["source"][row]
         reference = None if item["target"] is None else _symbols(item["target"][place], target)

@@ -12,7 +12,7 @@ import numpy as np
 
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import PARAGRAPH, is_mark
+from docnmt_fairseq.marks import is_mark, levels_ended
 from docnmt_fairseq.translate.files import Translator
 from docnmt_fairseq.translate.lines import TranslatedLine
 
@@ -76,7 +76,7 @@ def owners_of(texts: Sequence[Sequence[str]], empty_lines: str) -> np.ndarray:
         for line in lines:
             if _is_sentence(line):
                 owners.append(document)
-            elif normalise(line) != PARAGRAPH and empty_lines == "document":
+            elif not levels_ended(normalise(line)) and empty_lines == "document":
                 document += 1
         document += 1
     return np.array(owners, dtype=np.int64)

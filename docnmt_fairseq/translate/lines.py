@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import List
 
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
+from docnmt_fairseq.marks import DOCUMENT, levels_ended
 
 
 @dataclass(frozen=True)
@@ -37,4 +37,5 @@ def translated_line(line: str, translations: List[Translation]) -> TranslatedLin
     """What becomes of a line; one without translations is no sentence, and stays."""
     if translations:
         return TranslatedLine(translations[0].text, translations)
-    return TranslatedLine(PARAGRAPH if normalise(line) == PARAGRAPH else DOCUMENT, [])
+    mark = normalise(line)
+    return TranslatedLine(mark if levels_ended(mark) else DOCUMENT, [])

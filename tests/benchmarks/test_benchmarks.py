@@ -15,8 +15,8 @@ def test_synthetic_side_is_what_fairseq_reads(tmp_path, monkeypatch):
     assert all(line[-1] == indexing.EOS and (line[:-1] > 3).all() for line in lines)
     marks = Marks.read(side, indexing.PARAGRAPH)
     assert marks.document_end.tolist() == [len(line) == 1 for line in lines]
-    assert marks.paragraph_end.tolist() == [line.tolist() == [indexing.PARAGRAPH, indexing.EOS] for line in lines]
-    assert 0 < marks.paragraph_end.sum() < (np.asarray(side.sizes) == 2).sum()  # one-word sentences, too
+    assert (marks.levels_ended > 0).tolist() == [line.tolist() == [indexing.PARAGRAPH, indexing.EOS] for line in lines]
+    assert 0 < marks.levels_ended.sum() < (np.asarray(side.sizes) == 2).sum()  # one-word sentences, too
     index = DocumentIndex.build(marks, "side")
     assert len(index) == marks.document_end.sum()
     assert marks.document_end[-1]

@@ -30,7 +30,7 @@ def refused(paths, line, *parts, side=0, **options):
 
 
 sentences = st.text(st.characters(exclude_characters="\n\r", codec="utf-8"), min_size=1).filter(
-    lambda text: text == text.strip() and text != "<p>" and not text.startswith("\ufeff")
+    lambda text: text == text.strip() and set(text.split()) != {"<p>"} and not text.startswith("\ufeff")
 )
 
 
@@ -48,10 +48,31 @@ def test_what_is_written_is_read_back(tmp_path_factory, documents):
     assert all(path.read_bytes().count(b"\n") == lines for path in paths)
 
 
+@given(st.lists(st.lists(st.tuples(st.integers(1, 4), sentences), min_size=1), min_size=1))
+def test_sections_are_read_back(tmp_path_factory, documents):
+    """documents > (levels that end behind it, the one sentence) of paragraphs"""
+    path = tmp_path_factory.mktemp("sections") / "text"
+    written = [
+        Document([[(text,)] for _, text in document], ended=[levels for levels, _ in document][:-1])
+        for document in documents
+    ]
+    write_documents(written, [path])
+    assert list(read_documents([path])) == written
+    marks = [line.count("<p>") for line in path.read_text(encoding="utf-8").split("\n") if set(line.split()) == {"<p>"}]
+    assert marks == [levels for document in documents for levels, _ in document[:-1]]
+
+
+def test_other_levels_on_one_side(tmp_path):
+    refused(files(tmp_path, "a\n<p>\nc\n", "A\n<p> <p>\nC\n"), 2, "<p> <p> here", "corpus.en", side=1)
+    refused(files(tmp_path, "a\n<p> <p>\nc\n", "A\nB\nC\n"), 2, "<p> <p> here, but not in", "corpus.de")
+
+
 def test_paragraphs_are_marked_between_only():
     document = Document([[("a",), ("b",)], [("c",)]])
     assert document_lines(document) == ["a", "b", "<p>", "c", ""]
     assert document_lines(Document([[("a",)]])) == ["a", ""]
+    sections = Document([[("a",)], [("b",)], [("c",)]], ended=[2, 1])
+    assert document_lines(sections) == ["a", "<p> <p>", "b", "<p>", "c", ""]
 
 
 def test_lines_are_remembered(tmp_path):
@@ -117,7 +138,13 @@ def test_bad_utf8(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text, line, where", [("<p>\na\n", 1, "start"), ("a\n\n<p>\nb", 3, "start"), ("a\n<p>\n<p>\nb", 3, "after")]
+    "text, line, where",
+    [
+        ("<p>\na\n", 1, "start"),
+        ("a\n\n<p>\nb", 3, "start"),
+        ("a\n<p>\n<p>\nb", 3, "after"),
+        ("a\n<p>\n<p> <p>\nb", 3, "after"),
+    ],
 )
 def test_misplaced_paragraph_mark(tmp_path, text, line, where):
     refused(files(tmp_path, text), line, "misplaced <p>", where)
@@ -133,6 +160,7 @@ def test_missing_file(tmp_path):
     [
         ([[("a", " ")]], "empty sentence"),
         ([[("a", "<p>")]], "exactly <p>"),
+        ([[("a", "<p> <p>")]], "exactly <p> <p>"),
         ([[("a", "b\nc")]], "one line"),
         ([[("a",)]], "1 sides instead of 2"),
         ([[("a", "b")], []], "paragraph without sentences"),

@@ -58,6 +58,28 @@ def test_kinds_of_values(tmp_path, name, values):
 
 
 @pytest.mark.parametrize("name", WRITE)
+def test_lists_of_sections(tmp_path, name):
+    """A list of sections of paragraphs of sentences; chapters likewise."""
+    rows = [{"en": [[["a", "b"], ["c"]], [["d"]]], "de": [[["A", "B"], ["C"]], [["D"]]]}]
+    (document,) = read(name, [WRITE[name](tmp_path, rows)])
+    assert text([document]) == [[[("a", "A"), ("b", "B")], [("c", "C")], [("d", "D")]]] and document.ended == [1, 2]
+    chapters = [{side: [value, value] for side, value in rows[0].items()}]
+    (document,) = read(name, [WRITE[name](tmp_path, chapters, f"chapters.{name}")])
+    assert document.ended == [1, 2, 3, 1, 2]
+    deep = [{"en": [[[[[["a"]]]]]], "de": [[[[[["A"]]]]]]}]
+    refused(name, [WRITE[name](tmp_path, deep, f"deep.{name}")], "en: lists in lists, 5 levels of them; 4 are known")
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_marks_in_text(tmp_path, name):
+    path = WRITE[name](tmp_path, [{"en": "a\n<p> <p>\nb", "de": "A\n<p> <p>\nB"}])
+    (document,) = read(name, [path])
+    assert text([document]) == [[[("a", "A")], [("b", "B")]]] and document.ended == [2]
+    unequal = WRITE[name](tmp_path, [{"en": "a\n<p> <p>\nb", "de": "A\n<p>\nB"}], f"unequal.{name}")
+    refused(name, [unequal], str(unequal), ":1: <p> <p> on one side only")
+
+
+@pytest.mark.parametrize("name", WRITE)
 def test_fields_by_name(tmp_path, name):
     rows = [{"translation": {"en": ["a"], "de": ["A"]}, "pairs": [{"s": "b", "t": "B"}, {"s": "c", "t": "C"}]}]
     path = WRITE[name](tmp_path, rows)

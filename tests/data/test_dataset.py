@@ -19,7 +19,7 @@ def test_ids_are_line_numbers_and_rows_are_in_document_order(data_bin):
     assert batch["id"].tolist() == [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
     layout = batch["net_input"]["layout"]
     assert layout.sentences.lengths.tolist() == [4, 1, 6]
-    assert layout.paragraph_position.tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]
+    assert layout.unit_position.tolist() == [[0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]]
     assert layout.sentence_position.tolist() == [0, 1, 2, 3, 0, 0, 1, 2, 3, 4, 5]
     sentences = [s for document in DOCUMENTS["test"] for paragraph in document for s in paragraph]
     assert layout.tokens.lengths.tolist() == [len(s.split()) + 1 for s in sentences]

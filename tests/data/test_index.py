@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docnmt_fairseq.data.index import DocumentIndex, Marks, check_parallel, first_tokens, part_starts
+from docnmt_fairseq.data.index import DocumentIndex, Marks, check_parallel, part_starts, tokens_at
 from docnmt_fairseq.data.kept_index import read_index
 from docnmt_fairseq.errors import InputError
 
@@ -14,11 +14,11 @@ EOS, P = 2, 4
 
 
 class Lines:
-    """A data-bin in memory: empty lines, <p> and sentences of the given lengths."""
+    """A data-bin in memory: empty lines, marks and sentences of the given lengths."""
 
     def __init__(self, lines):
-        tokens = {"": [EOS], "<p>": [P, EOS]}
-        self.items = [torch.tensor(tokens.get(line, [9] * len(line.split()) + [EOS])) for line in lines]
+        words = [[P if word == "<p>" else 9 for word in line.split()] for line in lines]
+        self.items = [torch.tensor([*numbers, EOS]) for numbers in words]
         self.sizes = np.array([len(item) for item in self.items])
 
     def __getitem__(self, number):
@@ -33,9 +33,9 @@ def test_documents_and_paragraphs():
     index = index_of(["a b", "c", "<p>", "d", "", "e", "<p>", "f", "g", "<p>", "h", ""])
     assert index.items.tolist() == [0, 1, 3, 5, 7, 8, 10]
     assert index.documents.tolist() == [0, 3, 7]
-    assert index.paragraph_positions(0, 0, 3).tolist() == [0, 0, 1]
-    assert index.paragraph_positions(1, 3, 7).tolist() == [0, 1, 1, 2]
-    assert index.paragraph_positions(1, 5, 7).tolist() == [1, 2]
+    assert index.unit_positions(0, 0, 3).tolist() == [[0, 0, 1]]
+    assert index.unit_positions(1, 3, 7).tolist() == [[0, 1, 1, 2]]
+    assert index.unit_positions(1, 5, 7).tolist() == [[1, 2]]
     assert index.items.dtype == index.documents.dtype == index.paragraphs.dtype == np.int32
 
 
@@ -47,21 +47,29 @@ def test_empty_lines_may_repeat_and_the_last_may_lack(lines):
 def test_a_paragraph_may_end_with_its_document():
     index = index_of(["a", "<p>", "", "b", ""])
     assert index.documents.tolist() == [0, 1, 2]
-    assert index.paragraph_positions(1, 1, 2).tolist() == [0]
+    assert index.unit_positions(1, 1, 2).tolist() == [[0]]
 
 
 def test_one_word_sentences_are_not_paragraph_marks():
     assert index_of(["a", "b", "<p>", "c", ""]).items.tolist() == [0, 1, 3]
 
 
-@given(st.lists(st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=1, max_size=3), max_size=6))
+paragraphs = st.lists(st.tuples(st.integers(0, 4), st.lists(st.integers(1, 4), min_size=1, max_size=4)), min_size=1)
+
+
+@given(st.lists(paragraphs, max_size=5))
 def test_any_documents_come_back(documents):
-    """documents > paragraphs > sentence lengths"""
+    """documents > (levels that end before, sentence lengths) of paragraphs; 0: one, as for most"""
     lines, expected = [], []
     for document in documents:
-        for number, paragraph in enumerate(document):
-            lines += (["<p>"] if number else []) + ["w " * length for length in paragraph]
-            expected += [number] * len(paragraph)
+        at = [0, 0, 0, 0]
+        for number, (levels, sentences) in enumerate(document):
+            if number:
+                levels = max(levels, 1)
+                lines.append(" ".join(["<p>"] * levels))
+                at = [place + (level < levels) for level, place in enumerate(at)]
+            lines += ["w " * length for length in sentences]
+            expected += [at] * len(sentences)
         lines.append("")
     if not documents:
         with pytest.raises(InputError, match="no sentences"):
@@ -69,12 +77,28 @@ def test_any_documents_come_back(documents):
         return
     index = index_of(lines)
     assert len(index) == len(documents)
-    found = [index.paragraph_positions(d, *index.documents[d : d + 2]).tolist() for d in range(len(index))]
-    assert [position for positions in found for position in positions] == expected
+    deepest = max((levels for document in documents for levels, _ in document[1:]), default=1)
+    assert index.depth == max(deepest, 1)
+    rows = [list(column) for column in zip(*expected)][: index.depth]
+    found = [index.unit_positions(d, *index.documents[d : d + 2]) for d in range(len(index))]
+    assert np.concatenate(found, axis=1).tolist() == rows
+    start, end = index.documents[len(index) - 1 :].tolist()  # a piece of a document is as in the whole
+    whole = index.unit_positions(len(index) - 1, start, end)
+    for first in range(start, end):
+        assert index.unit_positions(len(index) - 1, first, end).tolist() == whole[:, first - start :].tolist()
+
+
+def test_a_section_ends_with_its_last_paragraph():
+    index = index_of(["a", "<p>", "b", "<p> <p>", "c", "<p>", "d", "", "e", "<p> <p>", "f", ""])
+    assert index.items.tolist() == [0, 2, 4, 6, 8, 10]
+    assert index.unit_positions(0, 0, 4).tolist() == [[0, 1, 2, 3], [0, 0, 1, 1]]
+    assert index.unit_positions(0, 2, 4).tolist() == [[2, 3], [1, 1]]
+    assert index.unit_positions(1, 4, 6).tolist() == [[0, 1], [0, 1]]
 
 
 @pytest.mark.parametrize(
-    ("lines", "line"), [(["<p>", "a", ""], 1), (["a", "", "<p>", "b"], 3), (["a", "<p>", "<p>"], 3)]
+    ("lines", "line"),
+    [(["<p>", "a", ""], 1), (["a", "", "<p>", "b"], 3), (["a", "<p>", "<p>"], 3), (["a", "<p>", "<p> <p>"], 3)],
 )
 def test_a_misplaced_paragraph_mark_is_named(lines, line):
     with pytest.raises(InputError, match=f"corpus: line {line}: <p>"):
@@ -87,6 +111,7 @@ def test_a_misplaced_paragraph_mark_is_named(lines, line):
         (["x", "", "z", ""], "line 2: an empty line on the target side only"),
         (["x", "y", "z", "v"], "line 4: an empty line on the source side only"),
         (["x", "<p>", "z", ""], "line 2: <p> on the target side only"),
+        (["x", "<p> <p>", "z", ""], "line 2: <p> <p> on the target side only"),
         (["x", "y"], "4 source lines, 2 target lines"),
     ],
 )
@@ -114,13 +139,15 @@ def test_more_lines_than_there_are_numbers_are_refused(monkeypatch):
         index_of(["a", "b", "", "c"])
 
 
-def test_first_tokens_are_read_from_the_memory_map(data_bin):
+def test_tokens_are_read_from_the_memory_map(data_bin):
     from fairseq.data import data_utils
 
     dataset = data_utils.load_indexed_dataset(str(data_bin / "train.src-tgt.src"), None, "mmap")
     numbers = np.flatnonzero(dataset.sizes == 2)
     expected = [int(dataset[int(number)][0]) for number in numbers]
-    assert len(expected) > 3 and first_tokens(dataset, numbers).tolist() == expected
+    assert len(expected) > 3 and tokens_at(dataset, numbers).tolist() == expected
+    numbers = np.flatnonzero(dataset.sizes == 3)
+    assert tokens_at(dataset, numbers, 1).tolist() == [int(dataset[int(number)][1]) for number in numbers]
 
 
 def test_no_document_goes_on_into_another_file():

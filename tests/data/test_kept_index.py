@@ -63,6 +63,25 @@ def test_it_is_built_once_and_mapped(tmp_path, builds):
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".npy") == [FILE]
 
 
+def test_levels_of_structure_are_kept(tmp_path, builds):
+    text = ["<p> <p>" if number == 2 else line for number, line in enumerate(TEXT)]
+    write(tmp_path, text, text)
+    for index, source, target in (read(tmp_path), read(tmp_path)):
+        assert values(index) == WANTED and index.levels.tolist() == [2, 2, 2, 1] and index.depth == 2
+        assert source == target == [3, 2, 2, 2, 2, 2]
+    assert len(builds) == 1
+
+
+def test_one_from_before_there_were_levels(tmp_path, builds):
+    """Such a file ends with the sizes, and has no length behind theirs."""
+    write(tmp_path)
+    read(tmp_path)
+    table = np.load(tmp_path / FILE)
+    assert table[9:16].tolist() == [3, 4, 6, 6, 6, 0, 0] and len(table) == 16 + 3 + 4 + 6 + 6 + 6
+    index, *_ = read(tmp_path)
+    assert not len(index.levels) and index.depth == 1 and len(builds) == 1
+
+
 @pytest.mark.parametrize("damage", [lambda b: b[:-3], lambda b: b"", lambda b: b[:-1] + b"\x01", lambda b: b[:100]])
 def test_a_damaged_one_is_written_anew(tmp_path, builds, damage):
     write(tmp_path)

@@ -55,7 +55,7 @@ def test_set(data_bin, files, loaded):
 
 
 def test_the_test_set_keeps_lines_documents_and_paragraphs(test_set):
-    assert test_set.documents == [[0, 1, 2, None, 3], [4], [5, 6, 7, 8, 9, 10]]
+    assert test_set.documents == [[0, 1, 2, -1, 3], [4], [5, 6, 7, 8, 9, 10]]
     assert [sentence.line for sentence in test_set.sentences] == [1, 2, 3, 5, 7, 9, 10, 11, 12, 13, 14]
     assert test_set.sentences[3].document == 0 and test_set.sentences[4].texts == ("c d", "d c")
 
@@ -71,14 +71,14 @@ def test_probes_show_what_they_say(test_set, number):
         for probe in ("shuffled", "random-document"):
             rows, place = PROBES[probe](test_set, number, np.random.default_rng(seed))
             assert place == true.index(number) and rows[place] == number and len(rows) == len(true)
-            assert [row is None for row in rows] == [row is None for row in true]
-            others = [row for at, row in enumerate(rows) if at != place and row is not None]
+            assert [row < 0 for row in rows] == [row < 0 for row in true]
+            others = [row for at, row in enumerate(rows) if at != place and row >= 0]
             owners = [test_set.sentences[row].document for row in others]
             assert document not in owners
             if probe == "random-document":  # whole documents from their first sentence on, one after another
                 at = 0
                 while at < len(others):
-                    whole = [row for row in test_set.documents[owners[at]] if row is not None]
+                    whole = [row for row in test_set.documents[owners[at]] if row >= 0]
                     assert others[at : at + len(whole)] == whole[: len(others) - at]
                     at += len(whole)
             else:
@@ -100,11 +100,11 @@ def test_scores_are_those_of_the_documents_shown(data_bin, files, arguments):
             rows, place = show(test_set, number, np.random.default_rng((3, kind, number)))
             text = [
                 dictionary.encode_line("<p>", add_if_not_exist=False).long()
-                if row is None
+                if row < 0
                 else test_set.sentences[row].source
                 for row in rows
             ]
-            before = tuple(test_set.sentences[row].target for row in rows[:place] if row is not None)
+            before = tuple(test_set.sentences[row].target for row in rows[:place] if row >= 0)
             (expected,) = decoder.score(text, [Request(place, test_set.sentences[number].target, before)])
             np.testing.assert_allclose(measured.scores[probe][number], expected, atol=2e-5)
     changed = [np.abs(values).max() for values in measured.pointwise("true")]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from fairseq.modules import SinusoidalPositionalEmbedding
@@ -5,7 +7,7 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from docnmt_fairseq.layers.positions import KINDS, StructuralPositions, sinusoid
 from tests.support.documents import make_layout
 
-LAYOUT = make_layout([3, 1, 2, 2], [3, 1])  # paragraph_position = sentence_position // 2
+LAYOUT = make_layout([3, 1, 2, 2], [3, 1])  # unit_position = sentence_position // 2
 
 
 def levels(**kinds):
@@ -44,8 +46,31 @@ def test_levels_add_up():
     together = levels(word="learned", sentence="learned", paragraph="sinusoidal")
     parts = together.word(LAYOUT.tokens.item_column)
     parts = parts + together.sentence(LAYOUT.sentence_position[LAYOUT.token_sentence])
-    parts = parts + together.paragraph(LAYOUT.paragraph_position[LAYOUT.token_sentence])
+    parts = parts + together.paragraph(LAYOUT.unit_position[0, LAYOUT.token_sentence])
     torch.testing.assert_close(together(LAYOUT), parts)
+
+
+DIVIDED = replace(
+    LAYOUT, unit_position=torch.tensor([[0, 1, 2, 0], [0, 0, 1, 0], [0, 0, 1, 0]]), last_unit=(2, 1, 1)
+)  # paragraphs, sections, chapters of its sentences
+
+
+@pytest.mark.parametrize("kind", ["learned", "sinusoidal"])
+def test_levels_above_the_paragraph_add_up_token_by_token(kind):
+    names = ("paragraph", "section", "chapter", "part")
+    together = levels(**{name: kind for name in names})
+    tables = [getattr(together, name) for name in names]
+    expected = []
+    for sentence, length in enumerate((3, 1, 2, 2)):
+        at = [*DIVIDED.unit_position[:, sentence].tolist(), 0]  # the corpus has no parts: all are in the first
+        vector = sum(table(torch.tensor([place]))[0] for table, place in zip(tables, at))
+        expected += [vector] * length
+    found = together(DIVIDED)
+    torch.testing.assert_close(found, torch.stack(expected))
+    assert not torch.equal(found[0], found[3]) and not torch.equal(found[3], found[4])
+    if kind == "learned":
+        found.sum().backward()
+        assert together.section.weight.grad[:3, 0].tolist() == [6, 2, 0]  # tokens of the first, of the second
 
 
 def test_words_count_from_the_document_if_asked():

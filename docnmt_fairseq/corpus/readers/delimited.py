@@ -1,4 +1,4 @@
-"""Delimited text: a sentence a line, an empty line ends a document, a line ``<p>`` ends a paragraph."""
+"""Delimited text: a sentence a line, an empty line ends a document, ``<p>`` a paragraph, ``<p> <p>`` a section."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ class DelimitedOptions(ReaderOptions):
 class DelimitedReader(Reader):
     """Delimited text."""
 
-    help = "a sentence a line, an empty line ends a document, a line <p> ends a paragraph"
+    help = "a sentence a line, an empty line ends a document, a line <p> ends a paragraph, <p> <p> a section"
     files = "PREFIX (files PREFIX.SOURCE and PREFIX.TARGET), or one file a side"
     Options = DelimitedOptions
     line_aligned = True

@@ -7,6 +7,7 @@ from typing import Any, Iterable, Iterator, List, Sequence, Tuple
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.readers.base import Reader, ReaderOptions
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.marks import MOST_LEVELS, boundary, levels_ended
 from docnmt_fairseq.options import option
 
 
@@ -16,8 +17,8 @@ class RowOptions(ReaderOptions):
 
     fields: Sequence[str] = option(
         (),
-        "SOURCE TARGET, which hold the sides of a document: lists of sentences, of paragraphs, or text with a sentence "
-        "a line; a.b is b in a, of each entry where a is a list (default: the languages)",
+        "SOURCE TARGET, which hold the sides of a document: lists of sentences, of paragraphs, of sections, ..., or "
+        "text with a sentence a line; a.b is b in a, of each entry where a is a list (default: the languages)",
         metavar="FIELD",
     )
 
@@ -62,10 +63,16 @@ class RowReader(Reader):
                     raise InputError.at(path, number, message + "needed, each the translation of the other")
             builder = DocumentBuilder((str(path),) * self.sides)
             for texts in zip(*sides):
-                if any(texts):
-                    builder.add(texts, (number,) * self.sides)
+                levels = [levels_ended(text) for text in texts]
+                if min(levels) < max(levels):
+                    message = (
+                        f"{boundary(max(levels))} on one side only; both sides end paragraphs and sections together"
+                    )
+                    raise InputError.at(path, number, message)
+                if levels[0] or not any(texts):
+                    builder.end_paragraph(max(levels[0], 1))
                 else:
-                    builder.end_paragraph()
+                    builder.add(texts, (number,) * self.sides)
             if not builder.empty:
                 yield builder.end_document()
 
@@ -85,11 +92,21 @@ def _value(path: Path, number: int, row: Any, field: str) -> Any:
 
 
 def _lines(path: Path, number: int, field: str, value: Any) -> List[str]:
-    """Returns a side's sentences, with an empty line between paragraphs."""
+    """Returns a side's sentences, with marks between paragraphs, sections, ...."""
     if isinstance(value, str):
         return [line.strip() for line in value.split("\n")]
     if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
         return [" ".join(entry.split()) for entry in value]
     if isinstance(value, list) and all(isinstance(entry, list) for entry in value):
-        return [line for paragraph in value for line in (*_lines(path, number, field, paragraph), "")]
+        levels = _depth(value) - 1
+        if levels > MOST_LEVELS:
+            raise InputError.at(
+                path, number, f"{field}: lists in lists, {levels} levels of them; {MOST_LEVELS} are known"
+            )
+        return [line for unit in value for line in (*_lines(path, number, field, unit), boundary(levels))]
     raise InputError.at(path, number, f"{field}: neither text nor a list of sentences; see --fields")
+
+
+def _depth(value: Any) -> int:
+    """How many lists are in one another."""
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List, Optional, Tuple
+from typing import List, Tuple
 
 from torch import Tensor
 
@@ -13,8 +13,13 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.forced_decoding import Tokens, as_tokens
 from docnmt_fairseq.evaluation.samples import longest_sentences
 
-# A document: the numbers of its sentences, None where a paragraph ends.
-Rows = List[Optional[int]]
+# A document: the numbers of its sentences; -k where k levels of structure end, -1 a paragraph.
+Rows = List[int]
+
+
+def sentences_of(rows: Rows) -> List[int]:
+    """The sentences among the rows of a document."""
+    return [row for row in rows if row >= 0]
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def read_test_set(source: Path, target: Path, ensemble: Ensemble, codec: TextCod
     for number, document in enumerate(read_documents([source, target])):
         rows: Rows = []
         for place, (paragraph, of_paragraph) in enumerate(zip(document.paragraphs, document.lines)):
-            rows += [None] if place else []
+            rows += [-document.levels_before(place)] if place else []
             rows += range(len(texts), len(texts) + len(paragraph))
             texts += paragraph
             lines += [line for line, _ in of_paragraph]

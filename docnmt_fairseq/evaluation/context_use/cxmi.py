@@ -7,14 +7,14 @@ seen sentences without context in training (first sentences, context dropout) fo
 """
 
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Sequence, Tuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.context_use.corpus import TestSet
+from docnmt_fairseq.evaluation.context_use.corpus import TestSet, sentences_of
 from docnmt_fairseq.evaluation.context_use.probes import PROBES, check_probes
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, Request, previous_of
 from docnmt_fairseq.marks import PARAGRAPH
@@ -75,26 +75,28 @@ def _portions(
     """Yields documents as text in portions, and what is asked about their sentences."""
     dictionary = decoder.ensemble.dictionaries[0]
     end = torch.tensor([dictionary.eos()])
-    marked = dictionary.index(PARAGRAPH) != dictionary.unk()
-    paragraph = torch.tensor([dictionary.index(PARAGRAPH), dictionary.eos()])
+    mark = dictionary.index(PARAGRAPH)
+    marked = mark != dictionary.unk()
     text: List[Tensor] = []
     requests: List[Request] = []
-    starts: Dict[Tuple[Optional[int], ...], int] = {}  # of documents in the text
+    starts: Dict[Tuple[int, ...], int] = {}  # of documents in the text
     tokens = 0
     for number in numbers:
         generator = np.random.default_rng((seed, list(PROBES).index(probe), number))
         rows, place = PROBES[probe](test_set, number, generator)
-        before = [test_set.sentences[row].target for row in rows[:place] if row is not None]
+        before = [test_set.sentences[row].target for row in sentences_of(rows[:place])]
         if not marked:
-            place -= sum(row is None for row in rows[:place])
-            rows = [row for row in rows if row is not None]
+            rows, place = sentences_of(rows), len(before)
         key = tuple(rows)
         if key not in starts:
             if tokens > PORTION:
                 yield text, requests
                 text, requests, starts, tokens = [], [], {}, 0
             starts[key] = len(text)
-            shown = [paragraph if row is None else test_set.sentences[row].source for row in rows]
+            shown = [
+                test_set.sentences[row].source if row >= 0 else torch.tensor([mark] * -row + [dictionary.eos()])
+                for row in rows
+            ]
             text += [*shown, end]
             tokens += sum(map(len, shown))
         target = test_set.sentences[number].target

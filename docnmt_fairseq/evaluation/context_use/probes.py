@@ -5,7 +5,7 @@ from typing import Callable, Dict, List, Tuple
 import numpy as np
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.context_use.corpus import Rows, TestSet
+from docnmt_fairseq.evaluation.context_use.corpus import Rows, TestSet, sentences_of
 
 # From a test set, the number of a sentence and a generator: a document, and the sentence's place in it.
 Probe = Callable[[TestSet, int, np.random.Generator], Tuple[Rows, int]]
@@ -27,7 +27,7 @@ def shuffled(test_set: TestSet, number: int, generator: np.random.Generator) -> 
 
     (To shuffle the document's own sentences would leave a model that finds words anywhere all it needs.)
     """
-    own = [row for row in test_set.documents[test_set.sentences[number].document] if row is not None]
+    own = sentences_of(test_set.documents[test_set.sentences[number].document])
     drawn = generator.integers(len(test_set.sentences) - len(own), size=len(own))
     drawn[drawn >= own[0]] += len(own)  # none of its own sentences, whose numbers follow one another
     return _replaced(test_set, number, drawn.tolist())
@@ -42,14 +42,14 @@ def random_document(test_set: TestSet, number: int, generator: np.random.Generat
     drawn: List[int] = []
     while len(drawn) < len(test_set.documents[own]):
         document = int(generator.integers(len(test_set.documents) - 1))
-        drawn += [row for row in test_set.documents[document + (document >= own)] if row is not None]
+        drawn += sentences_of(test_set.documents[document + (document >= own)])
     return _replaced(test_set, number, drawn)
 
 
 def _replaced(test_set: TestSet, number: int, drawn: List[int]) -> Tuple[Rows, int]:
     rows, place = true(test_set, number, np.random.default_rng(0))
     others = iter(drawn)
-    shown = [row if row is None or row == number else next(others) for row in rows]
+    shown = [row if row < 0 or row == number else next(others) for row in rows]
     return shown, place
 
 

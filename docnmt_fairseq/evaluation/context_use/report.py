@@ -9,7 +9,7 @@ from fairseq.data import Dictionary
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.bootstrap import check_bootstrap, interval_of_mean
-from docnmt_fairseq.evaluation.context_use.corpus import TestSet
+from docnmt_fairseq.evaluation.context_use.corpus import TestSet, sentences_of
 from docnmt_fairseq.evaluation.context_use.cxmi import Measured
 from docnmt_fairseq.evaluation.tables import aligned, markdown
 
@@ -140,7 +140,7 @@ def _tokens(test_set: TestSet, measured: Measured, dictionary: Dictionary, most:
     found = []
     for value, place, position in sorted(flat, key=lambda one: (-one[0], one[1], one[2]))[:most]:
         sentence = test_set.sentences[measured.numbers[place]]
-        rows = [row for row in test_set.documents[sentence.document] if row is not None]
+        rows = sentences_of(test_set.documents[sentence.document])
         before = [row for row in rows if row < measured.numbers[place]][-CONTEXT_SHOWN:]
         found.append(
             ContextToken(

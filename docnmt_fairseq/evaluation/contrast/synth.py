@@ -8,6 +8,7 @@ from docnmt_fairseq.corpus.synth.table import read_cases
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.contrast.fields import get, read_json
 from docnmt_fairseq.evaluation.contrast.items import Document, Fact, Item, check
+from docnmt_fairseq.marks import levels_ended
 
 TABLE = ".phenomena.tsv"
 
@@ -61,6 +62,6 @@ def _starts(lines: List[str]) -> Dict[int, int]:
     for number, line in enumerate(lines):
         if not line:
             start = number + 1
-        elif line != "<p>":
+        elif not levels_ended(line):
             starts[number] = start
     return starts

@@ -86,11 +86,17 @@ class TransformerOptions(TrainedView, SourceOptions, AlternatingOptions):
     output_bias: bool = option(False, "add a bias to the logits")
     sentence_positions: str = option("none", "positions of sentences in the document, from 0", names=Choices(KINDS))
     paragraph_positions: str = option("none", "positions of paragraphs in the document, from 0", names=Choices(KINDS))
+    section_positions: str = option("none", "positions of sections in the document, from 0", names=Choices(KINDS))
+    chapter_positions: str = option("none", "positions of chapters in the document, from 0", names=Choices(KINDS))
+    part_positions: str = option("none", "positions of parts in the document, from 0", names=Choices(KINDS))
     max_sentence_positions: int = option(
         256, "rows of a learned sentence table; later sentences share the last", minimum=1
     )
     max_paragraph_positions: int = option(
         64, "rows of a learned paragraph table; later paragraphs share the last", minimum=1
+    )
+    max_section_positions: int = option(
+        64, "rows of a learned table of sections, chapters or parts; later ones share the last", minimum=1
     )
 
     freeze_sentence_model: bool = option(False, "train only what the sentence-level model does not have")
