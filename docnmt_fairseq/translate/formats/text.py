@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 class Text(Format):
     """A sentence a line; the document ends at an empty line, or with the file."""
 
-    help = "a sentence a line, an empty line after each document, <p> after a paragraph, <p> <p> after a section; read bit by bit"
+    help = "a sentence a line, an empty line after each document, <p> after a paragraph (<p> <p>: section); bit by bit"
     warned = 0  # the last line that was warned of
 
     def documents(self, stream: BinaryIO, name: str) -> Iterator[Document]:
