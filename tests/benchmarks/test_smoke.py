@@ -17,6 +17,10 @@ from tests.support import toy
 pytestmark = pytest.mark.slow
 SIZES = ["--width", "8", "--ffn", "8", "--heads", "2", "--layers", "2", "--max-tokens", "60"]
 RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corpus with a model
+    "experiments.post_editing": (
+        ["--models", "mt-rnn-flat", "--seeds", "1", "--updates", "2", "--sentences", "40", "9", "9"],
+        ["post_editing.md", "post_editing.json"],
+    ),
     "speed.complexity": (["--heads", "2", "--head-dim", "4"], ["complexity.md", "complexity.png"]),
     "speed.conditional_attention": (["--t", "2", "--kernels", "torch"], ["conditional_attention.md"]),
     "speed.contrast_speed": (
