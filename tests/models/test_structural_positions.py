@@ -16,6 +16,11 @@ COMBINATIONS = [
 ]
 
 
+def places(layout, level):
+    """The places on a level, as a view of the layout's."""
+    return layout.unit_position[0] if level == "paragraph" else layout.sentence_position
+
+
 def options(*kinds):
     *kinds, scope = kinds
     levels = [word for level, kind in zip(LEVELS, kinds) for word in (f"--{level}-positions", kind)]
@@ -50,7 +55,7 @@ def test_the_place_in_the_document_matters(data_bin, level, kind):
     task, model = build(data_bin, f"--{level}-positions", kind)
     sample = toy.batch_of(task)
     layout = sample["net_input"]["layout"]
-    positions = getattr(layout, f"{level}_position")
+    positions = places(layout, level)
     before = logits(model, sample)
     positions += positions.gt(0)
     changed = ((logits(model, sample) - before).abs() > 1e-6).any(-1).any(-1)
@@ -77,7 +82,7 @@ def test_places_beyond_a_learned_table_share_its_last_row_with_one_warning(data_
     warnings = [record.message for record in caplog.records if "share the last row" in record.message]
     assert warnings == [f"{level} positions beyond 0 share the last row of the learned table"]
     layout = sample["net_input"]["layout"]
-    getattr(layout, f"{level}_position").zero_()
+    places(layout, level).zero_()
     torch.testing.assert_close(logits(model, sample), once)
 
 

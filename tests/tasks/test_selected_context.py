@@ -45,8 +45,8 @@ def test_context_from_the_training_set_is_the_same_in_whatever_batch_and_when_ty
     write_lines(tmp_path / "input", source)
     typed = toy.interactive(data_bin, trained, tmp_path / "input", *SEARCH).hypotheses
     assert [typed[number] for number in sorted(typed)] == [together[number] for number in IDS]
-    search = SearchOptions(beam=2, max_len_b=10)
-    translator = DocumentTranslator.from_checkpoint(trained, data=data_bin, cpu=True, search=search)
+    search, prepared = SearchOptions(beam=2, max_len_b=10), toy.as_prepared(data_bin, tmp_path / "prepared")
+    translator = DocumentTranslator.from_checkpoint(trained, data=prepared, cpu=True, search=search)
     found = translator.translate([source])[0]
     assert [found[number] for number in IDS] == [together[number][0] for number in IDS]
 
