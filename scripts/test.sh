@@ -19,4 +19,4 @@ mypy
 say "pytest"
 # One thread a worker: two test processes that use two threads each are slower than two with one.
 export OMP_NUM_THREADS=1
-exec pytest -n 2 --dist loadfile "${select[@]}" "$@"
+exec pytest -n 2 --dist loadfile --no-loadscope-reorder "${select[@]}" "$@"

@@ -30,6 +30,9 @@ def pytest_collection_modifyitems(items):
             if seen[test] % mark.args[0]:
                 item.add_marker(pytest.mark.slow)
             seen[test] += 1
+    # Files with slow tests begin first, so that at the end no process is left alone with one of them.
+    long = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in long)
 
 
 @pytest.fixture

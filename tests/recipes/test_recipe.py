@@ -149,10 +149,18 @@ def start(output, *more):
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The output of a run that nobody ended."""
+    folder = tmp_path_factory.mktemp("whole")
+    process = start(folder)
+    assert process.wait() == 0, process.communicate()
+    return folder
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_killed_anywhere_and_run_again_it_gives_the_same(tmp_path, number):
-    whole = start(tmp_path / "whole")
+def test_killed_anywhere_and_run_again_it_gives_the_same(whole, tmp_path, number):
     output = tmp_path / "killed"
     model = output / "models" / "conditional-1"
     moments = [output / "data" / "models", model / "checkpoint_last.pt", model / "generate.log.partial"]
@@ -166,8 +174,7 @@ def test_killed_anywhere_and_run_again_it_gives_the_same(tmp_path, number):
         assert not (output / "table.md").exists()
     process = start(output)
     assert process.wait() == 0, process.communicate()
-    assert whole.wait() == 0, whole.communicate()
     for name in ("table.md", "models/conditional-1/test.txt"):
-        assert (output / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        assert (output / name).read_bytes() == (whole / name).read_bytes()
     last = "models/conditional-1/checkpoint_last.pt"
-    toy.assert_same_state(output / last, tmp_path / "whole" / last, atol=0, rtol=0)
+    toy.assert_same_state(output / last, whole / last, atol=0, rtol=0)
