@@ -19,19 +19,27 @@ grouping.LEAST_PRICE = 4.0  # the tests' small batches fall into several groups,
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 
+TRAINING = ("export", "models", "pretrained", "report", "serve", "tasks", "translate")  # folders whose tests do
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of a test that is ``sampled(n)``, one case of n is quick; the others are slow."""
+    """Of a test that is ``sampled(n)``, one case of n is quick; the others are slow.
+
+    So are those, with n = 3, in files that have slow tests, and in folders whose tests train models.
+    """
     seen = Counter()
+    long = {item.path for item in items if item.get_closest_marker("slow")}
     for item in items:
         mark = item.get_closest_marker("sampled")
-        if mark is not None and hasattr(item, "callspec"):
+        dear = item.path in long or item.path.parent.name in TRAINING
+        each = mark.args[0] if mark is not None else 3 if dear else 1
+        if hasattr(item, "callspec"):
             test = item.nodeid.split("[")[0]
-            if seen[test] % mark.args[0]:
+            if seen[test] % each:
                 item.add_marker(pytest.mark.slow)
             seen[test] += 1
     # Files with slow tests begin first, so that at the end no process is left alone with one of them.
-    long = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in long)
 
 

@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import signal
+import sys
 import time
 
 import pytest
@@ -21,7 +22,7 @@ from docnmt_fairseq.translate.texts import Request
 from tests.support import toy
 from tests.support.documents import write_lines
 from tests.support.jobs import wait_for
-from tests.support.processes import alive, children, forked
+from tests.support.processes import alive, children, forked, started
 
 REFUSED = r"process \d+ on \S+ \(since [\d :-]+\) is at work there; wait for its end, or end it, and start again$"
 
@@ -195,16 +196,22 @@ def test_the_commands_that_translate_hold_their_output(data_bin, tmp_path, capsy
         assert re.search(REFUSED, capsys.readouterr().err, re.MULTILINE)
 
 
-def test_two_trainings_in_one_folder(data_bin, tmp_path):
-    def endless():
-        toy.train(data_bin, tmp_path, "--max-update", "100000", "--num-workers", "2", "--no-epoch-checkpoints")
+def seen(what):
+    """What is there, as soon as something is."""
+    found = []
+    wait_for(lambda: found.extend(what()) or found, 60)
+    return found
 
-    with forked(endless) as pid:
-        wait_for((tmp_path / ".lock").exists)
+
+def test_two_trainings_in_one_folder(data_bin, tmp_path):
+    options = ["--optimizer", "adam", "--lr", "0.01", "--save-dir", str(tmp_path), "--disable-validation"]
+    options += ["--max-update", "100000", "--num-workers", "2", "--no-epoch-checkpoints"]
+    with started(sys.executable, "-m", "fairseq_cli.train", *toy.arguments(data_bin, *options)) as pid:
+        wait_for((tmp_path / ".lock").exists, 120)
         with pytest.raises(InputError, match=rf"^--save-dir {tmp_path}: process {pid} on .* is at work there"):
             toy.train(data_bin, tmp_path, "--max-update", "1")
         toy.train(data_bin, tmp_path, "--max-update", "1", "--no-save")
-        loaders = children(pid)
+        loaders = seen(lambda: children(pid))
     assert loaders and any(map(alive, loaders)), "what held the lock with the training has ended: nothing is tested"
     began = time.monotonic()
     toy.train(data_bin, tmp_path, "--max-update", "1")

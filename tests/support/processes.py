@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 
@@ -20,6 +21,20 @@ def forked(action):
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
+
+
+@contextlib.contextmanager
+def started(*command):
+    """Runs a command, which is killed in the end; gives its number.
+
+    What has computed with PyTorch cannot be forked: threads that it has are not there, and what they held is held.
+    """
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
 
 
 def children(pid):
