@@ -45,6 +45,7 @@ def _todays(model):
     return {name for name in vars(model.cfg) if not name.startswith(("further_", "memory_", "share_further"))}
 
 
+@pytest.mark.slow
 def test_a_configuration_with_former_names_trains(data_bin, tmp_path):
     """And its checkpoint goes on under the names of today."""
     configuration = {

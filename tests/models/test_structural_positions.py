@@ -32,6 +32,7 @@ def build(data_bin, *extra):
     return task, stir(model)
 
 
+@pytest.mark.slow
 def test_kinds_in_any_combination_are_independent_of_the_batch_and_of_padding(data_bin):
     task, _ = build(data_bin)
     sample = toy.batch_of(task)

@@ -105,6 +105,7 @@ def test_one_source_has_nothing_to_divide(data_bin, arch, tmp_path):
         draw(tmp_path / "w.png", shares, inspection)
 
 
+@pytest.mark.slow
 def test_the_picture(data_bin, tmp_path):
     inspection, shares = found(data_bin, *HIERARCHICAL)
     draw(tmp_path / "new" / "three.png", shares, inspection)

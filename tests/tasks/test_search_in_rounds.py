@@ -180,6 +180,7 @@ def test_without_context_nothing_is_seen(data_bin, checkpoint):
     assert changed and 6 not in changed
 
 
+@pytest.mark.slow
 def test_lines_typed_see_the_translations_of_lines_before(data_bin, tmp_path):
     """A model with target-side context alone translates line by line what it translates at once."""
     arguments = [*VARIANTS["target"], "--context-init", "xavier", "--max-update", "60"]
@@ -209,6 +210,7 @@ def test_validation_translates_in_rounds_too(data_bin, tmp_path, caplog):
     assert "bleu" in caplog.text
 
 
+@pytest.mark.slow
 def test_the_joint_model_begins_as_the_one_with_context_in_its_encoder(data_bin, tmp_path):
     encoder = ["--context-attention", "han"]
     first = toy.train(data_bin, tmp_path / "first", *encoder, "--max-update", "20")

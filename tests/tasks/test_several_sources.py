@@ -88,6 +88,7 @@ def test_every_source_is_looked_at(extra_bin, all_sources, tmp_path):
     assert toy.generate(tmp_path / "text", all_sources, *SEARCH).hypotheses != expected
 
 
+@pytest.mark.slow
 def test_resumed_training_equals_uninterrupted(extra_bin, tmp_path):
     options = [*ALL, "--dropout", "0.1", "--save-interval-updates", "3"]
     whole = toy.train(extra_bin, tmp_path / "whole", *options, "--max-update", "6")
