@@ -9,7 +9,6 @@ model, with what there is of both parts.
 
 import argparse
 import json
-import logging
 import re
 import shlex
 from dataclasses import replace
@@ -19,6 +18,7 @@ from typing import Any, Dict, List, Optional
 from benchmarks.experiments import comparison_report as report
 from benchmarks.experiments.comparison_chains import chained
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine
+from benchmarks.lib.progress import steps_told
 from benchmarks.lib.store import Store
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import partial_path
@@ -130,6 +130,7 @@ def corpus_of(folder: Path) -> Path:
     return folder
 
 
+@steps_told()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="?", default="synthetic", choices=tuple(RECIPES))
@@ -141,8 +142,6 @@ def main() -> None:
     args = parser.parse_args()
     if args.part == "text" and not args.raw:
         parser.error("text needs --raw FOLDER")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s | %(message)s", datefmt="%H:%M:%S")
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
 
     dataset, corpus = dataset_of(args.part), corpus_of(args.work / "corpus")
     stored = Store(args.results / "comparison.json")

@@ -8,7 +8,6 @@ report is written after every model. Writes benchmarks/results/post_editing.md a
 
 import argparse
 import json
-import logging
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from statistics import mean
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table
+from benchmarks.lib.progress import steps_told
 from benchmarks.lib.store import Store
 from docnmt_fairseq.recipes.dataset import DatasetConfig, named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.machines import Machine
@@ -142,6 +142,7 @@ def report(stored: Store, updates: int) -> str:
     )
 
 
+@steps_told()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=ROOT / "work" / "post_editing", help="folder for data and models")
@@ -151,8 +152,6 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=1500)
     parser.add_argument("--sentences", nargs=3, type=int, default=SENTENCES, metavar=("TRAIN", "DEV", "TEST"))
     args = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s | %(message)s", datefmt="%H:%M:%S")
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
 
     dataset = dataset_of(args.updates)
     for seed in args.seeds:

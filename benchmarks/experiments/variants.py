@@ -9,7 +9,6 @@ variant, with what there is of both parts.
 
 import argparse
 import json
-import logging
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ import yaml
 from benchmarks.experiments import variants_report as report
 from benchmarks.experiments.comparison import corpus_of, dataset_of, phenomena, trained
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine
+from benchmarks.lib.progress import steps_told
 from benchmarks.lib.store import Store
 from docnmt_fairseq import cli
 from docnmt_fairseq.recipes.dataset import DatasetConfig
@@ -91,6 +91,7 @@ def curve(log: str) -> List[Tuple[int, float]]:
     return [(int(updates), float(loss)) for loss, updates in _VALIDATED.findall(log)]
 
 
+@steps_told()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suite", choices=sorted(path.stem for path in FOLDER.glob("*.yaml")))
@@ -103,8 +104,6 @@ def main() -> None:
     args = parser.parse_args()
     if args.part == "text" and not args.raw:
         parser.error("--part text needs --raw FOLDER")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s | %(message)s", datefmt="%H:%M:%S")
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
 
     suite = Suite.read(args.suite)
     models, dataset = suite.models(args.part), suite.dataset(args.part)

@@ -15,90 +15,24 @@ import hashlib
 import json
 import random
 import shutil
-import sys
 import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 import torch
 
-import docnmt_fairseq
 from benchmarks.lib import killed
-from benchmarks.lib.machine import RESULTS, ROOT, machine, publish, table
-from docnmt_fairseq import cli, compat
-from docnmt_fairseq.corpus.tokenizers import tokenizer
-from docnmt_fairseq.corpus.transform import in_processes, transform_file
+from benchmarks.lib.machine import RESULTS, machine, publish, table
+from benchmarks.robustness.commands import corpus, prepare, score, tokenise, train, translate
+from docnmt_fairseq import compat
 
-PLUGIN = str(ROOT / "docnmt_fairseq")
-TINY = [
-    word
-    for side in ("encoder", "decoder")
-    for word in f"--{side}-embed-dim 16 --{side}-ffn-embed-dim 24 --{side}-attention-heads 2 --{side}-layers 2".split()
-]
 COMMANDS = ("prepare", "workers", "train", "translate", "score")
 LIMIT = 300.0  # seconds of a run: more, and it hangs
 
 Digests = Dict[str, str]
-
-
-def corpus(folder: Path) -> None:
-    """Makes the text that everything works on."""
-    options = ["--train-documents", "40", "--valid-documents", "4", "--test-documents", "10"]
-    cli.main(["synth", "--output", str(folder), *options])
-
-
-def prepare(text: Path, folder: Path) -> None:
-    """Prepares it, with every kind of model."""
-    splits = [word for split in ("train", "valid", "test") for word in (f"--{split}", str(text / split))]
-    options = ["--tokenizer", "moses", "--truecase", "--subwords", "bpe", "--vocab-size", "150", "--workers", "2"]
-    code = cli.main(["prepare", "-s", "src", "-t", "tgt", *splits, *options, "--output", str(folder)])
-    if code:
-        raise SystemExit(code)
-
-
-def tokenise(text: Path, folder: Path) -> None:
-    """Does what docnmt prepare does with worker processes, file after file."""
-    for name in ("train.src", "train.tgt", "test.src", "test.tgt"):
-        with in_processes(partial(tokenizer, "moses", "en"), 2) as function:
-            transform_file(text / name, folder / name, function)
-
-
-def train(data: Path, folder: Path, updates: int = 16) -> None:
-    """Trains a tiny model, which is saved every third update, with fairseq's own command."""
-    from fairseq_cli.train import cli_main
-
-    docnmt_fairseq.register()  # the package is imported already, and fairseq does not look again
-    sys.argv = ["fairseq-train", str(data / "data-bin"), "--user-dir", PLUGIN, "--save-dir", str(folder), "--cpu"]
-    sys.argv += ["--task", "document_translation", "--arch", "document_transformer_conditional", *TINY]
-    sys.argv += ["--optimizer", "adam", "--lr", "0.01", "--max-tokens", "400", "--max-update", str(updates)]
-    sys.argv += ["--save-interval-updates", "3", "--keep-interval-updates", "2", "--num-workers", "0", "--seed", "3"]
-    cli_main()
-
-
-def translate(data: Path, checkpoint: Path, source: Path, folder: Path) -> Any:
-    """Translates the test set; what is there already is gone on with."""
-    command = [
-        "translate",
-        "--path",
-        str(checkpoint),
-        "--data",
-        str(data),
-        "--input",
-        str(source),
-        "--resume",
-        "--scores",
-    ]
-    return cli.main([*command, "--output", str(folder / "out.tgt"), "--max-tokens", "60", "--beam", "3", "--cpu"])
-
-
-def score(reference: Path, systems: Tuple[Path, Path], folder: Path) -> Any:
-    """Scores two texts."""
-    command = ["score", "--reference", str(reference), "--system", f"a={systems[0]}", "--system", f"b={systems[1]}"]
-    return cli.main([*command, "--output", str(folder / "scores.txt")])
 
 
 def digest_of_files(folder: Path) -> Digests:

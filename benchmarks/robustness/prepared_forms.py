@@ -9,7 +9,7 @@ import torch
 import yaml
 
 import docnmt_fairseq
-from benchmarks.robustness.kills import PLUGIN, TINY
+from benchmarks.robustness.commands import PLUGIN, TINY
 from benchmarks.robustness.subjects import LINES, Subject, small_text, written
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import partial_path

@@ -1,12 +1,11 @@
 """Makes a data-bin for fairseq from batches of items, and checks that nothing was lost on the way."""
 
-import shutil
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
-from docnmt_fairseq.corpus.files import partial_path, read_lines
+from docnmt_fairseq.corpus.files import read_lines, written_folder
 from docnmt_fairseq.corpus.items import Items, ItemWriter, Numbering
 from docnmt_fairseq.corpus.language_tokens import write_language_tokens
 from docnmt_fairseq.corpus.shares import Held
@@ -43,20 +42,11 @@ def binarise(
     Raises:
         InputError: the text is not what it was when it was written, or the folder cannot be written.
     """
-    partial = partial_path(target)
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir(parents=True)
+    with written_folder(target) as folder:
         for side, dictionary in dictionaries.items():
-            dictionary.save(str(partial / f"dict.{side}.txt"))
-        tokens = {split: _write_split(partial, split, text, dictionaries) for split, text in splits.items()}
-        write_language_tokens(partial, language_tokens)
-        shutil.rmtree(target, ignore_errors=True)
-        partial.rename(target)
-    except OSError as error:
-        raise InputError(f"{error.filename or target}: cannot be written: {error.strerror}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+            dictionary.save(str(folder / f"dict.{side}.txt"))
+        tokens = {split: _write_split(folder, split, text, dictionaries) for split, text in splits.items()}
+        write_language_tokens(folder, language_tokens)
     return tokens
 
 

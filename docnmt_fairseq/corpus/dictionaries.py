@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING, Sequence
 
-from docnmt_fairseq.corpus.files import PathLike, partial_path, read_lines
+from docnmt_fairseq.corpus.files import PathLike, read_lines, written_by_others
 from docnmt_fairseq.corpus.subwords import load_subword_model
 from docnmt_fairseq.marks import PARAGRAPH
 
@@ -68,8 +68,6 @@ def _save(dictionary: "Dictionary", path: PathLike, symbols: Sequence[str]) -> i
     for symbol in (PARAGRAPH, *symbols):
         if symbol not in dictionary:
             dictionary.add_symbol(symbol)
-    partial = partial_path(path)
-    partial.parent.mkdir(parents=True, exist_ok=True)
-    dictionary.save(str(partial))
-    partial.replace(path)
+    with written_by_others(path) as partial:
+        dictionary.save(str(partial))
     return len(dictionary)

@@ -123,6 +123,27 @@ def written_by_others(path: PathLike) -> Iterator[Path]:
 
 
 @contextmanager
+def written_folder(path: PathLike) -> Iterator[Path]:
+    """Gives an empty folder that stands in the place of ``path`` when the block ends without an error.
+
+    Raises:
+        InputError: it, or a file in it, cannot be written.
+    """
+    path, partial = Path(path), partial_path(path)
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        if path.is_dir():
+            shutil.rmtree(path)
+        partial.rename(path)
+    except OSError as error:
+        raise InputError(f"{error.filename or path}: cannot be written: {error.strerror}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
 def many_atomic_files(paths: Sequence[PathLike]) -> Iterator[ManyFiles]:
     """As :func:`atomic_files`, for more files than a process may have open.
 
@@ -142,14 +163,15 @@ def _appearing(paths: Sequence[PathLike]) -> Iterator[List[Path]]:
     try:
         for path in paths:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-        yield partials
-        for path, partial in zip(paths, partials):
-            os.replace(partial, path)
+        try:
+            yield partials
+            for path, partial in zip(paths, partials):
+                os.replace(partial, path)
+        finally:
+            for partial in partials:
+                partial.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{error.filename or paths[0]}: cannot be written: {error.strerror}") from error
-    finally:
-        for partial in partials:
-            partial.unlink(missing_ok=True)
 
 
 class FilesByTurns:

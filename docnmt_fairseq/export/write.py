@@ -1,11 +1,10 @@
 """Exporting from a checkpoint to a file or a folder that appears when it is complete."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Optional
 
-from docnmt_fairseq.corpus.files import PathLike, partial_path
+from docnmt_fairseq.corpus.files import PathLike, written_folder
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.export.formats import EXPORT_FORMATS, ExportFormat
 from docnmt_fairseq.export.trained import TrainedModel
@@ -46,20 +45,10 @@ def export(
     if not kind.folder:
         kind.write(trained, output, precision)
         return
-    partial = partial_path(output)
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir(parents=True)
-        kind.write(trained, partial, precision)
+    with written_folder(output) as folder:
+        kind.write(trained, folder, precision)
         facts = {"format": format_name, **Exported(precision, written_by=WRITTEN_BY).to_json()}
-        (partial / MARK).write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-        if output.is_dir():
-            shutil.rmtree(output)
-        partial.rename(output)
-    except OSError as error:
-        raise InputError(f"{error.filename or output}: cannot be written: {error.strerror}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        (folder / MARK).write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def size_of(output: Path) -> int:

@@ -5,7 +5,6 @@ takes its subwords and dictionaries. The manifest says what the model is and whe
 """
 
 import json
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Tuple
@@ -14,7 +13,7 @@ from docnmt_fairseq import __version__
 from docnmt_fairseq.corpus.binarise import DATA_BIN
 from docnmt_fairseq.corpus.bpe_codes import bpe_encoder
 from docnmt_fairseq.corpus.config import PrepareConfig
-from docnmt_fairseq.corpus.files import atomic_write_bytes, copy_file, partial_path
+from docnmt_fairseq.corpus.files import copy_file, written_folder
 from docnmt_fairseq.corpus.language_tokens import write_language_tokens
 from docnmt_fairseq.corpus.prepared import CHECKPOINT, IMPORTED
 from docnmt_fairseq.corpus.reusing import MANIFEST
@@ -57,20 +56,13 @@ def write_imported(
     """
     if output.exists():
         raise InputError(f"--output {output}: is there already; remove it, or give another place")
-    partial = partial_path(output)
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        _write_text_models(released, languages, partial)
-        write_language_tokens(partial / DATA_BIN, dict(zip(languages, released.text.language_tokens)))
-        save_checkpoint(released, languages, (output / DATA_BIN).absolute(), partial / CHECKPOINT, architecture)
-        manifest = _manifest(released, languages, partial, origin, architecture)
+    with written_folder(output) as folder:
+        _write_text_models(released, languages, folder)
+        write_language_tokens(folder / DATA_BIN, dict(zip(languages, released.text.language_tokens)))
+        save_checkpoint(released, languages, (output / DATA_BIN).absolute(), folder / CHECKPOINT, architecture)
+        manifest = _manifest(released, languages, folder, origin, architecture)
         content = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-        atomic_write_bytes(partial / MANIFEST, content.encode())
-        partial.rename(output)
-    except OSError as error:
-        raise InputError(f"--output {output}: cannot be written: {error.strerror}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        (folder / MANIFEST).write_text(content, encoding="utf-8")
     return manifest
 
 

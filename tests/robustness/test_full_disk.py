@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from benchmarks.robustness import kills
+from benchmarks.robustness import commands, kills
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
@@ -44,7 +44,7 @@ def unfinished(folder):
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text")
-    kills.corpus(folder)
+    commands.corpus(folder)
     return folder
 
 

@@ -2,12 +2,9 @@
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Callable, List, Optional
+from typing import List, Optional
 
-import torch.nn.functional as F
-from fairseq import utils
 from omegaconf import II
-from torch import Tensor
 
 from docnmt_fairseq import context  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.context.base import (
@@ -20,6 +17,7 @@ from docnmt_fairseq.context.base import (
     DecoderContextMechanism,
     TargetContextMechanism,
 )
+from docnmt_fairseq.layers.activations import ACTIVATIONS, activation_of
 from docnmt_fairseq.layers.config import LayerConfig
 from docnmt_fairseq.layers.feed_forward import FEED_FORWARDS
 from docnmt_fairseq.layers.positions import FAIRSEQ, KINDS, SINUSOIDS, WORD_SCOPES
@@ -35,7 +33,6 @@ from docnmt_fairseq.options import Choices, option, options_of, plain
 
 OF_SEVERAL = "hierarchical"  # the combination where the option leaves it open
 NONE = "none"
-SWISH = "swish"  # which fairseq lists nowhere and makes a class of
 EOS, PAD = DECODER_STARTS = ("eos", "pad")
 
 logger = logging.getLogger(__name__)
@@ -45,9 +42,7 @@ logger = logging.getLogger(__name__)
 class TransformerOptions(TrainedView, SourceOptions, AlternatingOptions):
     """Sizes and regularisation as in fairseq's Transformer, then what looks across sentences."""
 
-    activation_fn: str = option(
-        "relu", "activation of the feed-forward", names=Choices((*utils.get_available_activation_fns(), SWISH))
-    )
+    activation_fn: str = option("relu", "activation of the feed-forward", names=Choices(ACTIVATIONS))
     dropout: float = option(0.1, "dropout probability of sub-layer outputs and embeddings")
     attention_dropout: float = option(0.0, "dropout probability of attention weights")
     activation_dropout: float = option(0.0, "dropout probability inside the feed-forward")
@@ -212,12 +207,6 @@ def decoder_context_layers(cfg: DocumentTransformerOptions) -> List[int]:
     if cfg.decoder_context_attention == NONE:
         return []
     return sorted(set(cfg.decoder_context_layers)) or list(range(cfg.decoder_layers // 2, cfg.decoder_layers))
-
-
-def activation_of(name: str) -> Callable[[Tensor], Tensor]:
-    """The activation of that name: fairseq's, or swish."""
-    activation: Callable[[Tensor], Tensor] = F.silu if name == SWISH else utils.get_activation_fn(name)
-    return activation
 
 
 def layer_config(cfg: DocumentTransformerOptions, side: str) -> LayerConfig:
