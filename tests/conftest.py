@@ -26,14 +26,14 @@ TRAINING = ("export", "models", "pretrained", "report", "serve", "tasks", "trans
 def pytest_collection_modifyitems(items):
     """Of a test that is ``sampled(n)``, one case of n is quick; the others are slow.
 
-    Of others n is 3, or 9 in files that have slow tests, and in folders whose tests train models.
+    Of others n is 4, or 12 in files that have slow tests, and in folders whose tests train models.
     """
     seen = Counter()
     long = {item.path for item in items if item.get_closest_marker("slow")}
     for item in items:
         mark = item.get_closest_marker("sampled")
         dear = item.path in long or item.path.parent.name in TRAINING
-        each = mark.args[0] if mark is not None else 9 if dear else 3
+        each = mark.args[0] if mark is not None else 12 if dear else 4
         if hasattr(item, "callspec"):
             test = item.nodeid.split("[")[0]
             if seen[test] % each:
