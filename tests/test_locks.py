@@ -203,6 +203,7 @@ def seen(what):
     return found
 
 
+@pytest.mark.slow
 def test_two_trainings_in_one_folder(data_bin, tmp_path):
     options = ["--optimizer", "adam", "--lr", "0.01", "--save-dir", str(tmp_path), "--disable-validation"]
     options += ["--max-update", "100000", "--num-workers", "2", "--no-epoch-checkpoints"]

@@ -20,7 +20,6 @@ from tests.support.documents import write_lines
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
 
-pytestmark = pytest.mark.sampled(3)
 
 LENGTH = 40
 SENTENCES = ["a b c", "d", "e e a", "b", "c d", "a", "c", "e", "a b c d e a b", "b a d c a", "e d c b a", "b b b b"]

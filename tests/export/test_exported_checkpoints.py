@@ -15,8 +15,6 @@ from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator, precision_of
 from tests.support import frozen, toy
 
-pytestmark = pytest.mark.sampled(3)
-
 LINES = [["a b c", "d", "e e a", "<p>", "b"], ["c d"], ["a", "b", "c", "d", "e", "a b c d e a b"]]
 SELECTING = ["--context-attention", "conditional", "--context-top-t", "2", "--context-init", "xavier"]
 MODELS = {

@@ -22,8 +22,6 @@ from tests.support.pretrained import (
     transformers,
 )
 
-pytestmark = pytest.mark.sampled(3)
-
 RELEASED = {
     "marian": {},
     "marian with an output of its own": dict(tie_word_embeddings=False, activation_function="relu"),
@@ -115,6 +113,7 @@ def with_silent_context(path):
     torch.save(held, path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some_quick(CONTEXT, {"block", "gate"}))
 def test_without_context_a_document_model_is_the_sentence_level_model_inside(data, tmp_path, name):
     ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")

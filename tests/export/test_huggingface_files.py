@@ -49,6 +49,7 @@ def post_norm(data, tmp_path_factory):
     return trained(data, tmp_path_factory.mktemp("plain"), updates=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["trained", "m2m"])
 def test_the_page_beside_the_model_translates_as_docnmt_translate(data, tmp_path, kind):
     if kind == "m2m":

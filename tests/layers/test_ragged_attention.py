@@ -29,7 +29,6 @@ def by_loop(q, k, v, queries, keys, rows, causal, key_rows):
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("kind", ["itself", "causal", "other", "some", "moved"])
 @given(data=st.data())

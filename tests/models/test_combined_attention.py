@@ -14,8 +14,6 @@ from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
 from tests.support import toy
 from tests.support.decoding import logits, padded, stepwise, stir
 
-pytestmark = pytest.mark.sampled(3)
-
 OVERLAP = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
 VARIANTS = {
     f"{name}-{attention}": ["--attention-combination", name, "--combination-attention", attention]

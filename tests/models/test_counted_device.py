@@ -10,7 +10,7 @@ from tests.support import toy
 from tests.support.device import NEEDED, device, moved, on_cpu, step
 from tests.support.variants import VARIANTS, build
 
-pytestmark = [NEEDED, pytest.mark.sampled(4)]
+pytestmark = NEEDED
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -15,8 +15,6 @@ from tests.support.decoding import logits, padded, stepwise, stir
 from tests.support.sources import Given
 from tests.support.toy import TINY_RNN
 
-pytestmark = pytest.mark.sampled(3)
-
 VARIANTS = {
     "gru": [],
     "lstm": ["--encoder-cell", "lstm", "--decoder-cell", "lstm", "--encoder-layers", "2", "--decoder-layers", "3"],

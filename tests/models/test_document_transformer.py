@@ -10,8 +10,6 @@ from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.decoding import logits, stir
 
-pytestmark = pytest.mark.sampled(3)
-
 VARIANTS = {"plain": []}
 for _name in CONTEXT_MECHANISMS.names():
     for _placement in CONTEXT_MECHANISMS[_name].placements:

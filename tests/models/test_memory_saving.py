@@ -9,8 +9,6 @@ from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
 from tests.support.architectures import ARCHITECTURES, begun, parameters
 from tests.support.extra_sources import with_extra_sources
 
-pytestmark = pytest.mark.sampled(3)
-
 RECOMPUTING = [name for name, family in ARCHITECTURES.items() if family.arch != "document_rnn"]  # which has no layers
 BY_DOCUMENT = [name for name in ARCHITECTURES if name != "memory, batch, means"]  # whose documents see one another
 DROPPING = ["--dropout", "0.2", "--attention-dropout", "0.2", "--activation-dropout", "0.1"]

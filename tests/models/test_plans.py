@@ -10,8 +10,6 @@ from docnmt_fairseq.batch.layout import DocumentLayout
 from tests.support import toy
 from tests.support.variants import VARIANTS, build
 
-pytestmark = pytest.mark.sampled(4)
-
 
 @pytest.fixture(scope="module", params=VARIANTS)
 def step(request, data_bin):

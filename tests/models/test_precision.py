@@ -14,8 +14,6 @@ from tests.support import toy
 from tests.support.architectures import ARCHITECTURES, begun, parameters
 from tests.support.extra_sources import with_extra_sources
 
-pytestmark = pytest.mark.sampled(3)
-
 HALF = (torch.bfloat16, torch.float16)
 # What adds up many numbers, or takes them for exponents.
 SUMMING = {

@@ -11,6 +11,7 @@ def test_every_sentence_is_accounted_for(number, tmp_path):
     assert found["outcome"] in ("whole", "refused"), found
 
 
+@pytest.mark.slow
 def test_what_is_lost_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(corpora, "shows", lambda pair: True)  # those that are dropped are expected, too
     found = [corpora.one(f"1-{number}", tmp_path / str(number)) for number in range(12)]

@@ -14,8 +14,6 @@ from tests.reference.concatenation import windows
 from tests.support import toy
 from tests.support.documents import text_of, write_lines
 
-pytestmark = pytest.mark.sampled(3)
-
 TASK = "concatenated_translation"
 IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
 SEARCH = ["--max-len-b", "30"]
@@ -66,6 +64,7 @@ def test_models_train_validate_and_translate_every_sentence_once(data_bin, tmp_p
     assert sorted(result.hypotheses) == IDS
 
 
+@pytest.mark.slow
 def test_the_view_is_restored_and_sources_are_printed_as_read(data_bin, both, one):
     for checkpoint, most in ((both, 3), (one, 2)):
         text = generate(data_bin, checkpoint).text

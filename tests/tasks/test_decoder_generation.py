@@ -11,8 +11,6 @@ from docnmt_fairseq.context.base import DECODER_MECHANISMS
 from tests.support import toy
 from tests.support.documents import DOCUMENTS, write_lines
 
-pytestmark = pytest.mark.sampled(3)
-
 IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
 OVERLAP = ["--max-document-sentences", "2", "--context-overlap", "1"]
 every_mechanism = pytest.mark.parametrize("name", DECODER_MECHANISMS.names())

@@ -221,7 +221,6 @@ def test_two_processes_and_one_go_on_in_the_data_bin_they_were_in(data_bin, tmp_
     assert saved(tmp_path / "one")[0]["epoch"] == 3
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [18, 5, 20, 25], ids=["boundary", "middle", "in the second", "at its end"])
 def test_a_training_of_several_data_bins_that_is_asked_to_end_goes_on_there(data_bin, tmp_path, monkeypatch, number):
     (tmp_path / "seven").mkdir()

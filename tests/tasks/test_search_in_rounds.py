@@ -15,8 +15,6 @@ from docnmt_fairseq.search.rounds import translate_in_rounds
 from tests.support import toy
 from tests.support.documents import DOCUMENTS, write_lines
 
-pytestmark = pytest.mark.sampled(3)
-
 IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
 FIRST = {0, 6, 8}  # of their documents
 SEARCH = ["--beam", "3", "--max-len-b", "10"]

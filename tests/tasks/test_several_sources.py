@@ -19,8 +19,6 @@ from tests.support import toy
 from tests.support.documents import write_lines
 from tests.support.extra_sources import is_sentence, source_lines, with_extra_sources
 
-pytestmark = pytest.mark.sampled(3)
-
 ALL = ["--extra-sources", "previous:2,text:mt,features:image"]
 OF_DOCUMENT = ["--extra-sources", "previous,next:2,random"]
 SEARCH = ["--beam", "2", "--max-len-b", "10"]

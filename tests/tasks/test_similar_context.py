@@ -16,8 +16,6 @@ from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.documents import write_lines
 
-pytestmark = pytest.mark.sampled(3)
-
 IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
 SEARCH = ["--beam", "2", "--max-len-b", "10"]
 SIMILAR = ["--memory-selection", "similar", "--memory-contexts", "2", "--context-init", "xavier"]

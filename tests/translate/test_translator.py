@@ -51,7 +51,6 @@ MODELS = {
 }
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("model", MODELS)
 def test_every_mechanism(prepared, tmp_path, model):
     options = [*MODELS[model], "--context-init", "xavier", "--max-update", "8"]

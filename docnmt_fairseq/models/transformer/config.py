@@ -17,7 +17,6 @@ from docnmt_fairseq.context.base import (
     DecoderContextMechanism,
     TargetContextMechanism,
 )
-from docnmt_fairseq.layers.activations import ACTIVATIONS, activation_of
 from docnmt_fairseq.layers.config import LayerConfig
 from docnmt_fairseq.layers.feed_forward import FEED_FORWARDS
 from docnmt_fairseq.layers.positions import FAIRSEQ, KINDS, SINUSOIDS, WORD_SCOPES
@@ -26,6 +25,7 @@ from docnmt_fairseq.models.base import TrainedView
 from docnmt_fairseq.models.extra_sources_config import source_names
 from docnmt_fairseq.models.flat_options import flat_options, options_in
 from docnmt_fairseq.models.token_embeddings import SourceOptions
+from docnmt_fairseq.models.transformer.activations import ACTIVATIONS, activation_of
 from docnmt_fairseq.models.transformer.lora import LoRAOptions
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES

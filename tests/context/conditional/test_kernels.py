@@ -68,6 +68,7 @@ def test_heads_of_any_width_in_float32(name, d_k):
     compare(name, make_layout(rng.integers(1, 9, 8), [7, 1]), np.array([3, 1]), d_k=d_k, dtype=torch.float32, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(3)
 @every_kernel
 def test_long_sentences_and_many_kept(name):
