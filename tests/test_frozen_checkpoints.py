@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import frozen
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(7)
 
 FROZEN = [(version, family) for version in frozen.versions() for family in frozen.families(version)]
 

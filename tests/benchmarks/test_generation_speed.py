@@ -51,6 +51,7 @@ def test_time_is_split_by_kind_of_operation(data_bin):
     assert min(kinds.values()) > 0
 
 
+@pytest.mark.slow
 def test_every_model_trains_on_the_same_target_tokens(data_bin):
     from benchmarks.lib.systems import System
     from benchmarks.speed import mechanism_speed, training_speed

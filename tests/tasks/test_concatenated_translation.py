@@ -100,6 +100,7 @@ def raw_hypotheses(data_bin, checkpoint, *extra):
 @pytest.mark.parametrize(
     "search", [["--beam", "1"], ["--beam", "3", "--lenpen", "0.6"], ["--unnormalized", "--min-len", "6"]]
 )
+@pytest.mark.slow
 def test_what_follows_the_last_break_is_the_translation_with_its_own_score(data_bin, both, search):
     raw = raw_hypotheses(data_bin, both, *search)
     assert sum("<brk>" in tokens for tokens, _ in raw.values()) > 2  # else this tests nothing

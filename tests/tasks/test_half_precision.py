@@ -12,8 +12,6 @@ from docnmt_fairseq.half_precision import FULL
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES
 
-pytestmark = pytest.mark.sampled(4)
-
 NARROW = [
     "--context-top-t",
     "2",
