@@ -3,6 +3,7 @@
 from argparse import Namespace
 
 import numpy as np
+import pytest
 
 from tests.support.documents import DOCUMENTS
 
