@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from benchmarks.lib.machine import clock, command, machine, write, write_figures
+from benchmarks.lib.machine import RESULTS, clock, command, machine, write, write_figures
 from benchmarks.lib.peak_memory import peak_of, print_peak
 from benchmarks.speed.conditional_attention_report import plot, report
 from docnmt_fairseq.batch.layout import DocumentLayout
@@ -170,7 +170,7 @@ def main() -> None:
     }
     write_figures("conditional_attention.json", facts)
     write("conditional_attention.md", report(facts, args))
-    plot(facts, args)
+    plot(facts, args, RESULTS / "conditional_attention.png")
 
 
 if __name__ == "__main__":

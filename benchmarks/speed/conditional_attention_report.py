@@ -1,9 +1,10 @@
 """The tables and the picture of ``conditional_attention.py``."""
 
 import argparse
+from pathlib import Path
 from typing import Dict, List
 
-from benchmarks.lib.machine import RESULTS, table, threads
+from benchmarks.lib.machine import table, threads
 
 PASSES = ("fwd", "fwd + bwd")
 TIME_TARGETS = {  # kernel, sentences: most of flash attention's time, t = 4
@@ -83,7 +84,7 @@ def report(facts: dict, args: argparse.Namespace) -> str:
     )
 
 
-def plot(facts: dict, args: argparse.Namespace) -> None:
+def plot(facts: dict, args: argparse.Namespace, path: Path) -> None:
     """Writes time against words by t, and memory against words, both as ratios to flash attention."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -105,9 +106,15 @@ def plot(facts: dict, args: argparse.Namespace) -> None:
         values = [p["memory"][name]["fwd + bwd"] / p["memory"]["flash"]["fwd + bwd"] for p in facts["memory"]]
         memory.plot([25 * p["sentences"] for p in facts["memory"]], values, label=name, **style)
     memory.set(title=f"Peak memory, forward and backward, t = {facts['memory'][0]['t']}")
+    words = {
+        time: [25 * p["sentences"] for p in facts["points"]],
+        memory: [25 * p["sentences"] for p in facts["memory"]],
+    }
     for panel in (time, memory):
         panel.axhline(1, color="#555555", linestyle="--", linewidth=1.2)
         panel.set(xscale="log", yscale="log", xlabel="words of the document", ylabel="÷ flash attention")
+        panel.set_xticks(sorted({*words[panel]}), [f"{number:,}" for number in sorted({*words[panel]})])
+        panel.set_xticks([], minor=True)
         panel.grid(alpha=0.25, which="both")
         panel.legend(fontsize=8)
-    figure.savefig(RESULTS / "conditional_attention.png")
+    figure.savefig(path)

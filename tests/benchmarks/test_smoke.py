@@ -11,6 +11,7 @@ from fairseq_cli import preprocess
 
 import benchmarks
 from benchmarks.lib import machine
+from benchmarks.lib.machine import RESULTS
 from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
 from tests.support import toy
 
@@ -18,8 +19,27 @@ pytestmark = pytest.mark.slow
 SIZES = ["--width", "8", "--ffn", "8", "--heads", "2", "--layers", "2", "--max-tokens", "60"]
 RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corpus with a model
     "experiments.post_editing": (
-        ["--models", "mt-rnn-flat", "--seeds", "1", "--updates", "2", "--sentences", "40", "9", "9"],
+        [
+            "--models",
+            "mt-rnn-flat",
+            "--seeds",
+            "1",
+            "--updates",
+            "2",
+            "--sentences",
+            "40",
+            "9",
+            "9",
+            "--work",
+            "{tmp}",
+            "--results",
+            "{tmp}",
+        ],
         ["post_editing.md", "post_editing.json"],
+    ),
+    "experiments.manuals_small_budget": (
+        ["--smoke", "--models", "conditional", "--work", "{tmp}", "--results", "{tmp}"],
+        ["manuals_small_budget.md", "manuals_small_budget.json"],
     ),
     "speed.complexity": (["--heads", "2", "--head-dim", "4"], ["complexity.md", "complexity.png"]),
     "speed.conditional_attention": (["--t", "2", "--kernels", "torch"], ["conditional_attention.md"]),
@@ -226,7 +246,7 @@ def test_it_runs(name, data_bin, request, tmp_path, monkeypatch):
     arguments, written = RUNS[name]
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
-    places = {"bin": str(data_bin)}
+    places = {"bin": str(data_bin), "tmp": str(tmp_path)}
     if any("{work}" in word for word in arguments):
         places["work"] = str(request.getfixturevalue("work"))
     module = importlib.import_module(f"benchmarks.{name}")
@@ -237,6 +257,8 @@ def test_it_runs(name, data_bin, request, tmp_path, monkeypatch):
             monkeypatch.setattr(one, "RESULTS", tmp_path)
     for key, value in machine.KEEPING.items():
         monkeypatch.setenv(key, value)  # or it would start this process anew
+    before = {path: path.read_bytes() for path in RESULTS.iterdir()}
     run(module, monkeypatch, *(word.format(**places) for word in arguments))
+    assert before == {path: path.read_bytes() for path in RESULTS.iterdir()}, "the figures of real runs"
     for file in written:
         assert (tmp_path / file).stat().st_size > 100

@@ -1,0 +1,182 @@
+"""The handbooks' comparison at a size that an afternoon pays: all models, each seed with a start of its own.
+
+    python -m benchmarks.experiments.manuals_small_budget --raw FOLDER [--seeds 1 2 3] [--models conditional han ...]
+
+It is the recipe en_de_manuals with narrower models, fewer subwords and fewer updates. Run again, it goes on where it
+was; the report is written after every model. The results keep the figures of models whose folders are gone, so that
+seeds can be trained one by one, on several machines; models of one seed can be trained side by side, from copies of a
+--work in which "sentence" is trained. Writes benchmarks/results/manuals_small_budget.md and .json.
+"""
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict, List, Mapping
+
+from benchmarks.experiments.manuals import TestSet, distances_back
+from benchmarks.experiments.manuals_report import BASELINE, DISTANCES, curve
+from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table
+from benchmarks.lib.progress import steps_told
+from benchmarks.lib.store import Store
+from docnmt_fairseq.evaluation.register import RULES
+from docnmt_fairseq.evaluation.register.labels import labels_of
+from docnmt_fairseq.evaluation.texts import read_references, read_text
+from docnmt_fairseq.recipes.dataset import DatasetConfig, named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.machines import Machine
+from docnmt_fairseq.recipes.probing import read_probes
+from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
+from docnmt_fairseq.recipes.result_files import ResultFiles
+from docnmt_fairseq.recipes.results import read_scores
+from docnmt_fairseq.recipes.run import Options, Recipe
+from docnmt_fairseq.recipes.table import scores_table
+
+NAME = "manuals_small_budget"
+SUBWORDS, TOKENS = 4000, 2500  # of a batch
+START_UPDATES, UPDATES, VALIDATE_EVERY = 3000, 1000, 250
+WIDTH, FEED_FORWARD, HEADS, LAYERS = 192, 768, 4, 3
+NARROW = f"""
+    --encoder-embed-dim {WIDTH} --encoder-ffn-embed-dim {FEED_FORWARD} --encoder-attention-heads {HEADS}
+    --decoder-embed-dim {WIDTH} --decoder-ffn-embed-dim {FEED_FORWARD} --decoder-attention-heads {HEADS}
+    --encoder-layers {LAYERS}
+""".split()
+
+READING = f"""\
+The recipe `en_de_manuals` at a lower cost: width {WIDTH}, {LAYERS} + 2 layers, {SUBWORDS:,} joint subwords, batches of
+{TOKENS:,} tokens. A seed is a whole repetition: a sentence-level start of {START_UPDATES:,} updates of its own, from
+which every model is trained for {UPDATES:,} more, in which the learning rate falls to zero. Compare models of this
+table with each other, not with larger ones."""
+
+
+def dataset_of(seed: int) -> DatasetConfig:
+    """The recipe with the small budget, its start of a seed."""
+    recipe = read_dataset_config(named_recipes()["en_de_manuals"])
+    training = recipe.training
+    assert training.start is not None
+    start = replace(
+        training.start,
+        updates=START_UPDATES,
+        options=[*training.start.options, "--warmup-updates", str(START_UPDATES // 5)],
+        seed=seed,
+    )
+    training = replace(
+        training,
+        updates=UPDATES,
+        batch_tokens=TOKENS,
+        validate_every=VALIDATE_EVERY,
+        options=[*training.options, *NARROW],
+        start=start,
+    )
+    title = "English-German handbooks, a small budget"
+    return replace(recipe, title=title, prepare={**recipe.prepare, "vocab_size": SUBWORDS}, training=training)
+
+
+def distances_of(recipe: Recipe, name: str, seed: int) -> Dict[str, Dict[str, List[int]]]:
+    """Returns right and shown by how far back a sentence shows the register, by test set; see ``manuals``."""
+    found = {}
+    dataset, paths = recipe.dataset, recipe.splits.get(recipe.options.raw)
+    rule = RULES[dataset.target_lang]()
+    for test_set, split in dataset.test_sets.items():
+        source, target = (
+            recipe.output / "data" / "text" / f"{split}.{side}" for side in (dataset.source_lang, dataset.target_lang)
+        )
+        references = read_references([target], source)
+        labels = labels_of(references, rule, paths[dataset.scores.options["register_labels"][test_set]])
+        text = ResultFiles(recipe.output / "models" / f"{name}-{seed}", test_set).text
+        translations = {(name, seed): read_text(text, references, "score")}
+        looked_at = TestSet(references, labels, list(distances_back(references, rule)), translations, [])
+        counted = looked_at.right_by_distance((name, seed), rule)
+        found[test_set] = {group: list(counts) for group, counts in counted.items()}
+    return found
+
+
+def figures_of(recipe: Recipe, name: str, seed: int) -> Dict[str, Any]:
+    """Returns all that was found out about a model that is trained and asked."""
+    folder, scores = recipe.output / "models" / f"{name}-{seed}", {}
+    for test_set in recipe.dataset.test_sets:
+        files = ResultFiles(folder, test_set)
+        probed = read_probes(files, recipe.dataset.probes) if recipe.models[name].sees_context else {}
+        scores[test_set] = {**read_scores(files, significance=name != BASELINE), **probed}
+    return {
+        "model": name,
+        "seed": seed,
+        "scores": scores,
+        "distances": distances_of(recipe, name, seed),
+        "curve": curve(folder / "train.log"),
+    }
+
+
+def by_distance(runs: Mapping[str, List[Dict[str, Any]]], test_set: str) -> str:
+    """Returns a table: a row a model, a column a group of distances, all seeds together."""
+    groups = list(next(iter(runs.values()))[0]["distances"][test_set])
+    rows = []
+    for name, seeds in runs.items():
+        cells = []
+        for group in groups:
+            right, shown = (sum(counts) for counts in zip(*(run["distances"][test_set][group] for run in seeds)))
+            cells.append(f"{100 * right / shown:.1f} ({shown})" if shown else "–")
+        rows.append([name, *cells])
+    return table(["model", *groups], rows)
+
+
+def report(stored: Store, smoke: bool) -> str:
+    """The report of all models trained so far."""
+    dataset = dataset_of(1)
+    runs: Dict[str, List[Dict[str, Any]]] = {}
+    for name in dataset.models:
+        of_model = [run for run in stored.runs.values() if run["model"] == name]
+        runs.update({name: sorted(of_model, key=lambda run: run["seed"])} if of_model else {})
+    scores = {
+        test_set: {name: {run["seed"]: run["scores"][test_set] for run in seeds} for name, seeds in runs.items()}
+        for test_set in dataset.test_sets
+    }
+    losses = {name: [min(loss for _, loss in run["curve"]) for run in seeds] for name, seeds in runs.items()}
+    lines = [scores_table(dataset, scores, stored.facts["counts"], smoke, BASELINE), "", "## Validation", ""]
+    lines += ["Lowest loss, bits a token, seeds beside each other in order.", ""]
+    lines += [
+        table(["model", "loss"], [[name, " / ".join(f"{one:.3f}" for one in found)] for name, found in losses.items()])
+    ]
+    for test_set in dataset.test_sets:
+        lines += ["", f"## {test_set}: register by distance", "", DISTANCES, "", by_distance(runs, test_set)]
+    lines += ["", READING, "", *(f"`{one}`  " for one in stored.facts["calls"]), *stored.facts["machines"]]
+    return "\n".join(lines) + "\n"
+
+
+def keep(stored: Store, recipe: Recipe, name: str, seed: int) -> None:
+    """Adds a model's figures, and what they were made with."""
+    names = {split: test_set for test_set, split in recipe.dataset.test_sets.items()}
+    counted = json.loads((recipe.output / "data" / "manifest.json").read_text(encoding="utf-8"))["counts"]
+    stored.facts["counts"] = {names.get(split, split): values["sentences"] for split, values in counted.items()}
+    stored.facts["machines"] = list(dict.fromkeys([*stored.facts.get("machines", []), machine()]))
+    stored.called(call(recipe.options.raw))
+    stored.add(f"{name}-{seed}", figures_of(recipe, name, seed))
+
+
+@steps_told()
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--raw", type=Path, help="the recipe's --raw")
+    parser.add_argument("--work", type=Path, default=ROOT / "work" / NAME, help="folder for data and models")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
+    parser.add_argument("--models", nargs="+", help="default: those of the recipe")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1])
+    parser.add_argument("--smoke", action="store_true", help="made-up text, tiny models: figures mean nothing")
+    args = parser.parse_args()
+
+    for seed in args.seeds:
+        dataset, output = dataset_of(seed), args.work / f"seed-{seed}"
+        for name in args.models or dataset.models:
+            names = tuple(dict.fromkeys((BASELINE, name)))
+            options = Options(output, args.raw, names, (seed,), Machine(cpu=True), smoke=args.smoke)
+            recipe = Recipe(dataset, options)
+            with alone_in(output), ending_on_signals():
+                recipe.run()
+            stored = Store(args.results / f"{NAME}.json")  # where another process may have written, too
+            for one in names:
+                keep(stored, recipe, one, seed)
+            (args.results / f"{NAME}.md").write_text(report(stored, args.smoke), encoding="utf-8")
+            print(f"{name}, seed {seed}: done", flush=True)
+
+
+if __name__ == "__main__":
+    main()
