@@ -33,7 +33,7 @@ from docnmt_fairseq.recipes.table import scores_table
 
 NAME = "manuals_small_budget"
 SUBWORDS, TOKENS = 4000, 2500  # of a batch
-START_UPDATES, UPDATES, VALIDATE_EVERY = 3000, 1000, 250
+START_UPDATES, UPDATES, WARMUP, VALIDATE_EVERY = 5000, 1000, 600, 250
 WIDTH, FEED_FORWARD, HEADS, LAYERS = 192, 768, 4, 3
 NARROW = f"""
     --encoder-embed-dim {WIDTH} --encoder-ffn-embed-dim {FEED_FORWARD} --encoder-attention-heads {HEADS}
@@ -56,7 +56,7 @@ def dataset_of(seed: int) -> DatasetConfig:
     start = replace(
         training.start,
         updates=START_UPDATES,
-        options=[*training.start.options, "--warmup-updates", str(START_UPDATES // 5)],
+        options=[*training.start.options, "--warmup-updates", str(WARMUP)],
         seed=seed,
     )
     training = replace(
