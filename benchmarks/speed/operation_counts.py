@@ -17,12 +17,11 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from fairseq import options as fairseq_options
 from fairseq import utils
-from fairseq_cli import preprocess
 
 from benchmarks.lib.counted_device import HAVE, Count, counted, counted_device
 from benchmarks.lib.machine import begin, command, machine, publish, table
+from benchmarks.lib.preprocess import fairseq_preprocess
 from benchmarks.lib.systems import System
 from docnmt_fairseq.layers.attention_backends import packed
 
@@ -62,7 +61,7 @@ def make_data_bin(folder: Path, args: argparse.Namespace) -> Path:
             lines.append(" ".join(f"w{word}" for word in random.integers(VOCABULARY, size=length)))
         (folder / f"train.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
     words = ["-s", "src", "-t", "tgt", "--trainpref", str(folder / "train"), "--destdir", str(folder / "bin")]
-    preprocess.main(fairseq_options.get_preprocessing_parser().parse_args([*words, "--joined-dictionary"]))
+    fairseq_preprocess([*words, "--joined-dictionary"])
     return folder / "bin"
 
 

@@ -129,10 +129,9 @@ def measure(folder: Path, pairs: int, engine: str, args: argparse.Namespace, poo
 
 def binarising(folder: Path, pool: List[List[str]], lines: int) -> Dict[str, float]:
     """Seconds of binarising one side's tokens: by fairseq-preprocess with one worker, and here."""
-    from fairseq import options
     from fairseq.data import Dictionary
-    from fairseq_cli import preprocess
 
+    from benchmarks.lib.preprocess import fairseq_preprocess
     from docnmt_fairseq.corpus.binarise import SplitItems, binarise, items_of_files
     from docnmt_fairseq.corpus.dictionaries import dictionary_from_model
     from docnmt_fairseq.corpus.shares import Held
@@ -148,7 +147,7 @@ def binarising(folder: Path, pool: List[List[str]], lines: int) -> Dict[str, flo
     arguments = ["--source-lang", "en", "--target-lang", "de", "--only-source", "--trainpref", str(folder / "tokens")]
     arguments += ["--srcdict", str(folder / "dict.en.txt"), "--destdir", str(folder / "theirs"), "--workers", "1"]
     started = time.process_time()
-    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    fairseq_preprocess(arguments)
     theirs = time.process_time() - started
     started = time.process_time()
     dictionary = Dictionary.load(str(folder / "dict.en.txt"))

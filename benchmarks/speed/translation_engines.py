@@ -19,15 +19,14 @@ from typing import Any, Dict, Iterator, List
 
 import numpy as np
 import torch
-from fairseq import options as fairseq_options
 from fairseq import tasks, utils
 from fairseq.dataclass.configs import GenerationConfig
-from fairseq_cli import preprocess
 from tqdm import tqdm
 
 from benchmarks.lib.ctranslate2_engine import CTranslate2
 from benchmarks.lib.kinds import kinds
 from benchmarks.lib.machine import begin, clock, machine, publish, table, threads
+from benchmarks.lib.preprocess import fairseq_preprocess
 from benchmarks.lib.systems import configuration
 from docnmt_fairseq.search.engines import search_engine
 from docnmt_fairseq.search.options import SearchOptions
@@ -92,7 +91,7 @@ def write_data(folder: Path, args: argparse.Namespace) -> List[List[str]]:
         (folder / f"test.{side}").write_text("\n".join(lines) + "\n")
     arguments = ["-s", "src", "-t", "tgt", "--testpref", str(folder / "test"), "--destdir", str(folder / "bin")]
     arguments += ["--srcdict", str(folder / "dict.txt"), "--joined-dictionary", "--padding-factor", "1"]
-    preprocess.main(fairseq_options.get_preprocessing_parser().parse_args(arguments))
+    fairseq_preprocess(arguments)
     return sentences
 
 

@@ -2,9 +2,7 @@
 
 from argparse import Namespace
 
-from fairseq import options
-from fairseq_cli import preprocess
-
+from benchmarks.lib.preprocess import fairseq_preprocess
 from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
 from tests.support import toy
 
@@ -15,7 +13,7 @@ def test_all_ways_give_the_same_scores(tmp_path, monkeypatch):
     write_corpus(SynthOptions(train_documents=40, valid_documents=1, test_documents=2), tmp_path)
     arguments = ["-s", "src", "-t", "tgt", "--destdir", str(tmp_path / "bin"), "--joined-dictionary"]
     arguments += [f"--{split}pref={tmp_path / split}" for split in ("train", "test")]
-    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    fairseq_preprocess(arguments)
     context = ["--context-attention", "conditional", "--context-init", "xavier", "--max-update", "2"]
     checkpoint = toy.train(tmp_path / "bin", tmp_path / "model", *context)
     found = contrast_speed.measure(

@@ -6,12 +6,11 @@ import sys
 
 import pytest
 import torch
-from fairseq import options
-from fairseq_cli import preprocess
 
 import benchmarks
 from benchmarks.lib import machine
 from benchmarks.lib.machine import RESULTS
+from benchmarks.lib.preprocess import fairseq_preprocess
 from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
 from tests.support import toy
 
@@ -213,7 +212,7 @@ def work(tmp_path_factory):
     write_corpus(SynthOptions(train_documents=20, valid_documents=1, test_documents=1), folder)
     arguments = ["-s", "src", "-t", "tgt", "--destdir", str(folder / "bin"), "--joined-dictionary"]
     arguments += [f"--{split}pref={folder / split}" for split in ("train", "test")]
-    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    fairseq_preprocess(arguments)
     context = ["--context-attention", "conditional", "--context-init", "xavier", "--max-update", "1"]
     toy.train(folder / "bin", folder / "model", *context)
     toy.as_prepared(folder / "bin", folder / "prepared")

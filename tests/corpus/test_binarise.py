@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from fairseq import options
-from fairseq_cli import preprocess
 
+from benchmarks.lib.preprocess import fairseq_preprocess
 from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.corpus.prepare import prepare
 from tests.support.documents import write_lines
@@ -34,7 +33,7 @@ def as_fairseq_does(output, stage, side, other, joint, only_source=False):
     prefixes["test"] += f",{output / stage / 'test1'}"
     for kind, prefix in prefixes.items():
         arguments += [f"--{kind}pref", prefix]
-    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    fairseq_preprocess(arguments)
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".bin", ".idx", ".txt")}
 
 

@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from fairseq import options
-from fairseq_cli import preprocess
 
+from benchmarks.lib.preprocess import fairseq_preprocess
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
 from docnmt_fairseq.corpus.text_codec import TextCodec
@@ -60,7 +59,7 @@ def corpus(tmp_path_factory):
     write_corpus(CORPUS, folder)
     arguments = ["-s", "src", "-t", "tgt", "--destdir", str(folder / "bin"), "--joined-dictionary"]
     arguments += [f"--{split}pref={folder / split}" for split in ("train", "test")]
-    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    fairseq_preprocess(arguments)
     return folder
 
 

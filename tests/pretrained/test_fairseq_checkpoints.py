@@ -30,8 +30,7 @@ TOKENS = {"multilingual": "__{}__", "mbart": "[{}]"}
 @pytest.fixture(scope="module")
 def binarised(tmp_path_factory):
     """Makes a data-bin of SentencePiece's pieces, a sentence a line, as translation tasks have it."""
-    from fairseq import options
-    from fairseq_cli import preprocess
+    from benchmarks.lib.preprocess import fairseq_preprocess
 
     folder = tmp_path_factory.mktemp("fairseq")
     processor = train_sentencepiece(folder / "spm.model", ENGLISH + GERMAN, 80)
@@ -40,7 +39,7 @@ def binarised(tmp_path_factory):
         (folder / f"train.{side}").write_text(text, encoding="utf-8")
     arguments = ["-s", "en", "-t", "de", "--trainpref", str(folder / "train"), "--testpref", str(folder / "train")]
     arguments += ["--destdir", str(folder / "bin"), "--joined-dictionary", "--padding-factor", "1"]
-    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    fairseq_preprocess(arguments)
     return folder
 
 

@@ -33,8 +33,7 @@ def write_data_bin(folder: Path, splits, *options_) -> Path:
         splits: documents by split.
         options_: more of fairseq-preprocess.
     """
-    from fairseq import options
-    from fairseq_cli import preprocess
+    from benchmarks.lib.preprocess import fairseq_preprocess
 
     for split, documents in splits.items():
         source = []
@@ -46,7 +45,7 @@ def write_data_bin(folder: Path, splits, *options_) -> Path:
         write_lines(folder / f"{split}.tgt", [" ".join(reversed(line.split())) for line in source])
     prefixes = [f"--{split}pref={folder / split}" for split in splits]
     arguments = ["-s", "src", "-t", "tgt", *prefixes, "--destdir", str(folder / "bin"), "--joined-dictionary"]
-    preprocess.main(options.get_preprocessing_parser().parse_args([*arguments, *options_]))
+    fairseq_preprocess([*arguments, *options_])
     return folder / "bin"
 
 

@@ -264,8 +264,7 @@ def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
 @pytest.fixture(scope="module")
 def copying(tmp_path_factory):
     """Returns a data-bin in which a sentence is translated by what the one before it says; the first, by itself."""
-    from fairseq import options
-    from fairseq_cli import preprocess
+    from benchmarks.lib.preprocess import fairseq_preprocess
 
     folder, chance = tmp_path_factory.mktemp("copying"), random.Random(1)
     for split, number in (("train", 200), ("valid", 5), ("test", 20)):
@@ -278,7 +277,7 @@ def copying(tmp_path_factory):
         write_lines(folder / f"{split}.tgt", target)
     prefixes = [f"--{split}pref={folder / split}" for split in ("train", "valid", "test")]
     arguments = ["-s", "src", "-t", "tgt", *prefixes, "--destdir", str(folder / "bin"), "--joined-dictionary"]
-    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    fairseq_preprocess(arguments)
     return folder / "bin"
 
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from fairseq import options
-from fairseq_cli import preprocess
 
+from benchmarks.lib.preprocess import fairseq_preprocess
 from tests.support import toy
 from tests.support.documents import write_lines
 
@@ -35,7 +34,7 @@ def make_data_bin(folder, make):
             write_lines(folder / f"{split}.{name}", [line for document in documents for line in [*document[side], ""]])
     arguments = ["-s", "src", "-t", "tgt", "--destdir", str(folder / "bin"), "--joined-dictionary"]
     arguments += [f"--{split}pref={folder / split}" for split in ("train", "test")]
-    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    fairseq_preprocess(arguments)
     return folder / "bin", [word for document in documents for word in document[1]]
 
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from fairseq import options
 from fairseq.dataclass.configs import GenerationConfig
-from fairseq_cli import preprocess
 
+from benchmarks.lib.preprocess import fairseq_preprocess
 from docnmt_fairseq.models.sources import SOURCES, Sources
 from docnmt_fairseq.search.rounds import translate_in_rounds
 from tests.support import toy
@@ -98,7 +97,7 @@ def corrupted(data_bin, folder):
     write_lines(folder / "test.tgt", [line if line in ("", "<p>") else f"e e {line} d" for line in lines])
     arguments = ["-s", "src", "-t", "tgt", "--testpref", str(folder / "test"), "--destdir", str(folder / "bin")]
     arguments += ["--srcdict", str(data_bin / "dict.src.txt"), "--joined-dictionary"]
-    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    fairseq_preprocess(arguments)
     return folder / "bin"
 
 
