@@ -42,11 +42,13 @@ class SplitConfig:
 
     Attributes:
         balance_register: of a training set, the language by whose rules documents of the rarer register are repeated.
+        documents: the first that is taken, from 0, and the one after the last; None: all. Files may hold several splits.
     """
 
     format: str
     corpora: List[List[str]]
     balance_register: Optional[str] = None
+    documents: Optional[List[int]] = None
 
 
 @dataclass(frozen=True)
@@ -243,6 +245,19 @@ def _check_splits(path: Path, dataset: DatasetConfig) -> None:
             raise InputError(f"{where}: is of train alone, and not beside hold_out")
         if language is not None and language not in RULES:
             raise InputError(f"{where}: no rules for {language!r}; there are {', '.join(RULES.names())}")
+        if split.documents is not None:
+            _check_documents(f"{path}: splits: {name}: documents", split.documents, dataset.scores.files_of_lines(name))
+
+
+def _check_documents(where: str, documents: object, counting: Mapping[str, str]) -> None:
+    """A part of a split's documents that is none, or whose lines are counted from another place."""
+    several = documents if isinstance(documents, list) else []
+    if len(several) != 2 or not all(type(one) is int for one in several) or not 0 <= several[0] < several[1]:
+        raise InputError(f"{where}: expected [the first, from 0, the one after the last]; got {documents!r}")
+    if counting:
+        raise InputError(
+            f"{where}: {', '.join(counting.values())} counts lines of the whole file; cut the files instead"
+        )
 
 
 def _check_prepare(path: Path, dataset: DatasetConfig) -> None:

@@ -25,6 +25,29 @@ def native_documents(split: SplitConfig, paths: Sequence[Sequence[Path]], readin
     return read
 
 
+def part(documents: Documents, wanted: Sequence[int], where: str) -> Documents:
+    """Returns the function that reads a part of a split anew.
+
+    Args:
+        documents: reads the split.
+        wanted: the first document, from 0, and the one after the last.
+        where: of the configuration, for messages.
+
+    Raises:
+        InputError: in reading: there are not so many.
+    """
+    first, end = wanted
+
+    def read() -> Iterator[Document]:
+        number = first
+        for number, document in enumerate(islice(documents(), first, end), start=first + 1):
+            yield document
+        if number < end:
+            raise InputError(f"{where}: documents: [{first}, {end}]: the files hold fewer, or are others")
+
+    return read
+
+
 def shortened(document: Document, sentences: int) -> Document:
     """Returns the first sentences of a document."""
     paragraphs, left = [], sentences

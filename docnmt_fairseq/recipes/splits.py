@@ -20,7 +20,7 @@ from docnmt_fairseq.recipes.balance import balanced
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig
 from docnmt_fairseq.recipes.feature_files import lay_features
 from docnmt_fairseq.recipes.fetch import Source
-from docnmt_fairseq.recipes.select import first, native_documents, write_all, write_held_out
+from docnmt_fairseq.recipes.select import first, native_documents, part, write_all, write_held_out
 
 SMOKE_DOCUMENTS = {"train": 24, "valid": 3, TEST: 3}  # a further test set: as many as the first
 SMOKE_HELD_OUT = 10  # sentences
@@ -74,8 +74,8 @@ class Splits:
         if not self.words:
             settings["edits_of"] = dataset.post_edits_of
         formats = {splits[name][0] for name in dataset.test_sets if name in splits}
-        balance = dataset.splits["train"].balance_register
-        if dataset.hold_out or balance or self.smoke or len(formats) > 1:  # docnmt prepare takes one format of tests
+        chosen = any(split.balance_register or split.documents for split in dataset.splits.values())
+        if dataset.hold_out or chosen or self.smoke or len(formats) > 1:  # docnmt prepare takes one format of tests
             splits = self._selected(paths)
             settings = {name: value for name, value in settings.items() if name not in all_options()}  # read by now
             if self.smoke and settings.get("subwords") != "none":
@@ -128,6 +128,9 @@ class Splits:
                 self.steps.run("selected", inputs, [path for several in written.values() for path in several], action)
             else:
                 most = SMOKE_DOCUMENTS.get(name, SMOKE_DOCUMENTS[TEST]) if smoke else None
+                if split.documents and not smoke:  # whose made-up files hold a few
+                    documents = part(documents, split.documents, f"splits: {name}")
+                    inputs["documents"] = split.documents
                 documents = partial(first, documents, most)
                 if split.balance_register:
                     documents = balanced(documents, split.balance_register)

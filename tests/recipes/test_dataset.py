@@ -67,6 +67,8 @@ def test_fixtures_are_read_as_the_native_files_they_stand_for(path, packed, tmp_
             "features: image: give a file for each of tr",
         ),
         ("valid: {", "valid: {balance_register: de, ", "valid: balance_register: is of train alone"),
+        ("valid: {", "valid: {documents: [3, 3], ", r"valid: documents: expected \[the first, .*; got \[3, 3\]"),
+        ("valid: {", "valid: {documents: 3, ", r"valid: documents: expected \[the first, .*; got 3"),
     ],
 )
 def test_mistakes_are_named(tmp_path, old, new, message):

@@ -1,6 +1,7 @@
 """Further test sets: every split that is none of train, valid and test."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,9 +9,11 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset import read_dataset_config
 from docnmt_fairseq.recipes.splits import first_difference
+from tests.support.pages import ROOT
 from tests.support.recipes import MANUALS, changed, raw, recipe, untrained
 
 UNSEEN = "  unseen: {format: delimited, corpora: [[unseen.en, unseen.de]]}\n"
+PARTS = ROOT / "benchmarks" / "experiments" / "talks_and_news.yaml"
 LABELS = "{test: test.register.tsv, unseen: unseen.register.tsv}"
 
 
@@ -54,6 +57,35 @@ def test_of_several_formats(tmp_path, monkeypatch):
     recipe(dataset, tmp_path / "out", **options).run()
     manifest = json.loads((tmp_path / "out" / "data" / "manifest.json").read_text())
     assert manifest["counts"]["test1"]["documents"] == 2 and manifest["options"]["test_format"] == "delimited"
+
+
+def test_two_are_parts_of_the_same_files(tmp_path, monkeypatch):
+    untrained(monkeypatch)
+    dataset = read_dataset_config(PARTS)
+    files = raw(dataset, tmp_path / "raw")
+    lines = list(read_lines(files / "test.de"))
+    whole = [document.split("\n") for document in "\n".join(lines).strip("\n").split("\n\n")]
+    dataset.prepare["vocab_size"] = 60
+    for name, documents in (("test", [0, 1]), ("news", [1, len(whole)])):
+        dataset.splits[name] = replace(dataset.splits[name], documents=documents)
+    recipe(dataset, tmp_path / "out", smoke=False, raw=files, until="prepare").run()
+    for split, documents in (("test", whole[:1]), ("test1", whole[1:])):
+        text = (tmp_path / "out" / "data" / "text" / f"{split}.de").read_text(encoding="utf-8").strip("\n")
+        assert [document.split("\n") for document in text.split("\n\n")] == documents and documents
+
+
+def test_a_part_that_files_do_not_have_is_refused(tmp_path, monkeypatch):
+    untrained(monkeypatch)
+    dataset = read_dataset_config(PARTS)
+    files = raw(dataset, tmp_path / "raw")
+    with pytest.raises(InputError, match=r"splits: test: documents: \[0, 23\]: the files hold fewer"):
+        recipe(dataset, tmp_path / "out", smoke=False, raw=files, until="prepare").run()
+
+
+def test_a_part_of_a_test_set_whose_lines_are_counted_is_refused(tmp_path):
+    cut = UNSEEN.replace("format", "documents: [0, 2], format")
+    with pytest.raises(InputError, match=r"unseen: documents: unseen\.register\.tsv counts lines of the whole file"):
+        changed(tmp_path, (UNSEEN, cut))
 
 
 @pytest.mark.parametrize("name", ["test1", "valid2", "train1", "un.seen", "../up"])
