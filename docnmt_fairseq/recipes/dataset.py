@@ -42,7 +42,7 @@ class SplitConfig:
 
     Attributes:
         balance_register: of a training set, the language by whose rules documents of the rarer register are repeated.
-        documents: the first that is taken, from 0, and the one after the last; None: all. Files may hold several splits.
+        documents: the first that is taken, from 0, and the one after the last; files may hold several splits.
     """
 
     format: str

@@ -39,10 +39,11 @@ def part(documents: Documents, wanted: Sequence[int], where: str) -> Documents:
     first, end = wanted
 
     def read() -> Iterator[Document]:
-        number = first
-        for number, document in enumerate(islice(documents(), first, end), start=first + 1):
+        left = end - first
+        for document in islice(documents(), first, end):
+            left -= 1
             yield document
-        if number < end:
+        if left:
             raise InputError(f"{where}: documents: [{first}, {end}]: the files hold fewer, or are others")
 
     return read
