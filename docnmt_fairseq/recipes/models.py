@@ -133,7 +133,11 @@ def models() -> Dict[str, Model]:
             "image-rnn", "features:image", "document_rnn_multimodal", ["--decoder-cell", "gru-reset-before"]
         ),
         "caption-rnn": Model(
-            "document_translation", "document_rnn_multimodal", lambda updates: one_source, sees_context=False, sized=True
+            "document_translation",
+            "document_rnn_multimodal",
+            lambda updates: one_source,
+            sees_context=False,
+            sized=True,
         ),
     }
     others = [name for name in CONTEXT_MECHANISMS.names() if name not in known]
