@@ -153,6 +153,7 @@ def _check(path: Path, table: PublishedTable) -> None:
     for row in table.rows:
         if len(row.get("published", [])) != len(table.columns):
             raise InputError(f"{path}: rows: {row['title']}: published: {len(table.columns)} figures, null for none")
-        unknown = {*row.get("columns", [])} - {column["title"] for column in table.columns}
+        titles = [column["title"] for column in table.columns]
+        unknown = [title for title in row.get("columns", []) if title not in titles]
         if unknown:
-            raise InputError(f"{path}: rows: {row['title']}: columns: {', '.join(sorted(unknown))}: no such column")
+            raise InputError(f"{path}: rows: {row['title']}: columns: {', '.join(unknown)}: no such column")
