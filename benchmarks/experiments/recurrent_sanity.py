@@ -1,6 +1,6 @@
 """The validation task of recurrent cells in [Z] sec. 4.4.1: LSTM, GRU and CA-RNN, beside what is printed there.
 
-    python -m benchmarks.experiments.recurrent_sanity [--seeds 10] [--settings 32,Adam,0.01 ...] [--results DIR]
+    python -m benchmarks.experiments.recurrent_sanity [--seeds 10] [--cells lstm ...] [--settings 32,Adam,0.01 ...]
 
 Two sentences are learnt, "I am happy" → 1 and "You are very angry" → 0; tested is "I am very happy" → 1 and "You look
 angry" → 0. Writes benchmarks/results/recurrent_sanity.md and .json.
@@ -20,7 +20,8 @@ from tqdm import tqdm
 from benchmarks.lib.machine import RESULTS, command, machine, table, write
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
 
-PUBLISHED = {"lstm": 0.318, "gru": 0.172, "ca-rnn": 0.126}  # [Z] fig. 13 b
+PUBLISHED = {"lstm": 0.318, "gru": 0.172, "gru-reset-before": 0.172, "ca-rnn": 0.126}  # [Z] fig. 13 b
+CELLS = ["lstm", "gru", "ca-rnn"]
 TRAIN = [("I am happy", 1), ("You are very angry", 0)]
 TEST = [("I am very happy", 1), ("You look angry", 0)]
 WORDS = sorted({word for text, _ in (*TRAIN, *TEST) for word in text.split()})
@@ -77,10 +78,12 @@ def run(cell: str, width: int, optimiser: str, rate: float, seed: int, iteration
     return loss.item(), statistics.mean(errors), statistics.mean(error >= 0.5 for error in errors)
 
 
-def measure(width: int, optimiser: str, rate: float, seeds: int, iterations: int) -> Dict[str, Dict[str, List[float]]]:
+def measure(
+    width: int, optimiser: str, rate: float, cells: List[str], seeds: int, iterations: int
+) -> Dict[str, Dict[str, List[float]]]:
     """Returns what every run gave, by cell."""
     result = {}
-    for cell in PUBLISHED:
+    for cell in cells:
         numbers = tqdm(range(1, seeds + 1), desc=f"{cell} {width} {optimiser} {rate}")
         runs = [run(cell, width, optimiser, rate, seed, iterations) for seed in numbers]
         result[cell] = dict(zip(("loss", "error", "wrong"), map(list, zip(*runs))))
@@ -114,13 +117,14 @@ def setting(text: str) -> Tuple[int, str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10, help="runs of every cell, as in the text (default: 10)")
+    parser.add_argument("--cells", nargs="+", choices=PUBLISHED, default=CELLS, help="recurrent cells")
     parser.add_argument("--settings", nargs="+", type=setting, default=SETTINGS, metavar="WIDTH,OPTIMISER,RATE")
     parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of a run (default: as in the text)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write to")
     args = parser.parse_args()
     torch.set_num_threads(1)
     names = ("width", "optimiser", "rate")
-    runs = args.seeds, args.iterations
+    runs = args.cells, args.seeds, args.iterations
     results = [{**dict(zip(names, one)), "cells": measure(*one, *runs)} for one in args.settings]
     header = ["cell", "width", "optimiser", "parameters", "error", "wrong answers", "training loss", "published error"]
     lines = ["# Validation task of recurrent cells ([Z] sec. 4.4.1)", "", f"`{command()}`; {machine()}.", "", READING]

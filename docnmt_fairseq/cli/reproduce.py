@@ -33,8 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Prints the list, or runs the table and prints it."""
     from docnmt_fairseq.reproduce.base import Request
+    from docnmt_fairseq.reproduce.listing import table_list
     from docnmt_fairseq.reproduce.published import read_table
-    from docnmt_fairseq.reproduce.run import reproduce, table_list
+    from docnmt_fairseq.reproduce.run import reproduce
 
     check_updates(args)
     request = Request(

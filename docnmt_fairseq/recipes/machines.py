@@ -59,7 +59,7 @@ class Machine:
             InputError: the tokens or documents cannot be divided so.
         """
         batches, count = _update_freq(options), self.all_processes
-        given = _last("--batch-size", options)
+        given = last_given("--batch-size", options)
         if given is not None and (not given.isdecimal() or _rest(int(given), batches, count)):
             raise InputError(f"--batch-size {given}: {count} processes cannot share so many documents evenly")
         if _rest(tokens, batches, count):
@@ -99,7 +99,7 @@ def _rest(tokens: int, batches: Sequence[int], count: int) -> int:
     return tokens % (count // math.gcd(count, *batches))
 
 
-def _last(flag: str, options: Sequence[str]) -> Optional[str]:
+def last_given(flag: str, options: Sequence[str]) -> Optional[str]:
     """What an option says where it stands last, None if it is not there."""
     given = None
     for word, following in zip(options, [*options[1:], ""]):
@@ -109,7 +109,7 @@ def _last(flag: str, options: Sequence[str]) -> Optional[str]:
 
 def _update_freq(options: Sequence[str]) -> List[int]:
     """The batches of a step; fairseq takes one number for each epoch, the last for all that follow."""
-    given = _last("--update-freq", options) or "1"
+    given = last_given("--update-freq", options) or "1"
     numbers = given.split(",")
     if not all(number.isdecimal() and int(number) for number in numbers):
         raise InputError(f"--update-freq {given}: expected numbers from 1, with commas between")

@@ -111,6 +111,7 @@ def models() -> Dict[str, Model]:
     from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 
     none = ["--context", "none"]
+    one_source = [*none, "--attention-combination", "concatenation"]  # of one: the context vector as it is ([L] eq. 3)
     known = {
         "sentence": Model("document_translation", "document_transformer", lambda updates: none, sees_context=False),
         "concatenation": _concatenation(2, 1),
@@ -132,7 +133,11 @@ def models() -> Dict[str, Model]:
             "image-rnn", "features:image", "document_rnn_multimodal", ["--decoder-cell", "gru-reset-before"]
         ),
         "caption-rnn": Model(
-            "document_translation", "document_rnn_multimodal", lambda updates: none, sees_context=False, sized=True
+            "document_translation",
+            "document_rnn_multimodal",
+            lambda updates: one_source,
+            sees_context=False,
+            sized=True,
         ),
     }
     others = [name for name in CONTEXT_MECHANISMS.names() if name not in known]

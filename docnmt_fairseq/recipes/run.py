@@ -49,7 +49,8 @@ class Options:
     def changes(self) -> List[str]:
         """The options by which models are no longer the recipe's."""
         given = {"--size": self.size, "--updates": self.updates}
-        return [f"{flag} {value}" for flag, value in given.items() if value is not None] + list(self.train_options)
+        sizes = [f"{flag} {value}" for flag, value in given.items() if value is not None]
+        return [*sizes, *(["--words"] if self.words else []), *self.train_options]
 
 
 class Recipe:

@@ -62,7 +62,8 @@ def _section(
         cells = [column.cell(seeds.values()) for column in columns]
         cells += [_p_values(seeds)] if tests else []
         numbers = ", ".join(NOTHING if seed is None else str(seed) for seed in seeds)
-        of_paper = [cell if cell == NOTHING else cell + mark for cell in _published(model, beside)]
+        changed = "" if None in seeds else mark  # what nobody trained is what was published
+        of_paper = [cell if cell == NOTHING else cell + changed for cell in _published(model, beside)]
         rows.append([model, *cells, numbers, *of_paper])
     others = dict.fromkeys(model for _, values in beside for model in values if model not in scores)
     rows += [[model, *[NOTHING] * (len(header) - 1 - len(beside)), *_published(model, beside)] for model in others]

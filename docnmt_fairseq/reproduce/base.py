@@ -57,6 +57,12 @@ class Request:
         """The options by which models are no longer those of the table."""
         return self.of_recipe(self.output).changes
 
+    @property
+    def training_options(self) -> List[str]:
+        """Those options of trainings that are given, by their flags."""
+        given = {"--size": self.size, "--updates": self.updates, "--train-options": self.train_options or None}
+        return [flag for flag, value in given.items() if value is not None]
+
     def of_recipe(self, output: Path, models: Tuple[str, ...] = (), until: str = STEPS[-1]) -> Options:
         """What a recipe is asked for.
 
@@ -86,6 +92,8 @@ class Figures:
 
     Class attributes:
         settings: the keys that columns and rows may have beside their titles.
+        heeds: the options of trainings that change what it does, of ``Request.training_options``.
+        processor: what its hours are of, GPU or CPU.
 
     Args:
         cells: of the table, those that are asked for.
@@ -93,12 +101,14 @@ class Figures:
     """
 
     settings: Tuple[str, ...] = ()
+    heeds: Tuple[str, ...] = ()
+    processor = "GPU"
 
     def __init__(self, cells: Sequence[Cell], request: Request):
         self.cells, self.request = cells, request
 
     def hours(self) -> Optional[float]:
-        """GPU hours that the cells take, see ``hours.py``; None: minutes, on any machine."""
+        """Hours of ``processor`` that the cells take, see ``hours.py``; None: minutes, on any machine."""
         return None
 
     def p_values(self, baseline: str) -> Dict[Cell, List[float]]:

@@ -9,7 +9,7 @@ from docnmt_fairseq.reproduce import figures  # noqa: F401  (registers all kinds
 from docnmt_fairseq.reproduce.base import FIGURES, Cell
 
 TABLES = Path(__file__).parent / "tables"
-OWN_KEYS = ("title", "published")  # of columns and rows; others are settings of their cells
+OF_COLUMNS, OF_ROWS = ("title", "published_only"), ("title", "published", "columns")  # others are settings of cells
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,15 @@ class PublishedTable:
         source: which paper, which table.
         page: of the documentation, with what was read how.
         needs: the data and packages that a run needs.
-        columns: each a ``title``, and settings.
-        rows: each a ``title``, ``published`` (a figure a column, null where there is none), and settings.
+        columns: each a ``title``, and settings; ``published_only``: its cells are the paper's alone.
+        rows: each a ``title``, ``published`` (a figure a column, null where there is none), and settings; perhaps
+            ``columns``, the titles of those in which it has cells.
         figures: where ours come from, of ``FIGURES``.
         decimals: of the figures.
         baseline: the row that others are tested against, None: no tests.
         deviations: what is not as in the paper.
         deviations_of: tables whose deviations are also this one's.
+        results: where the repository has figures of such a run, a file below its root; None: it has none.
     """
 
     name: str
@@ -43,6 +45,7 @@ class PublishedTable:
     baseline: Optional[str] = None
     deviations: List[str] = field(default_factory=list)
     deviations_of: List[str] = field(default_factory=list)
+    results: Optional[str] = None
 
     @property
     def all_deviations(self) -> List[str]:
@@ -52,11 +55,12 @@ class PublishedTable:
 
     @property
     def cells(self) -> List[Cell]:
-        """The cells, row by row; one that the settings rule out is none."""
+        """The cells, row by row; one that row, column or settings rule out is none."""
         return [
             Cell(row["title"], column["title"], published, settings)
             for row in self.rows
             for column, published in zip(self.columns, row["published"])
+            if column["title"] in row.get("columns", [column["title"]]) and not column.get("published_only")
             if (settings := _settings(column, row)) is not None
         ]
 
@@ -82,9 +86,9 @@ class PublishedTable:
 def _settings(column: Mapping[str, Any], row: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
     """The settings of a cell, None if there is no cell: one of them is by recipe, but not for the column's."""
     settings: Dict[str, Any] = {}
-    for part in (column, row):
+    for part, own in ((column, OF_COLUMNS), (row, OF_ROWS)):
         for key, value in part.items():
-            if key in OWN_KEYS:
+            if key in own:
                 continue
             if isinstance(value, Mapping):
                 if column.get("recipe") not in value:
@@ -135,12 +139,12 @@ def _check(path: Path, table: PublishedTable) -> None:
     if table.figures not in FIGURES:
         raise InputError(f"{path}: figures: {table.figures}: there are {', '.join(FIGURES.names())}")
     allowed = FIGURES[table.figures].settings
-    for kind, several in (("columns", table.columns), ("rows", table.rows)):
+    for kind, several, own in (("columns", table.columns, OF_COLUMNS), ("rows", table.rows, OF_ROWS)):
         titles = [one.get("title") for one in several]
         if None in titles or len({*titles}) < len(titles):
             raise InputError(f"{path}: {kind}: each needs a title of its own, got {titles}")
         for one in several:
-            unknown = [key for key in one if key not in (*OWN_KEYS, *allowed)]
+            unknown = [key for key in one if key not in (*own, *allowed)]
             if unknown:
                 message = f"unknown {', '.join(unknown)}; there are {', '.join(allowed)}"
                 raise InputError(f"{path}: {kind}: {one['title']}: {message}")
@@ -149,3 +153,7 @@ def _check(path: Path, table: PublishedTable) -> None:
     for row in table.rows:
         if len(row.get("published", [])) != len(table.columns):
             raise InputError(f"{path}: rows: {row['title']}: published: {len(table.columns)} figures, null for none")
+        titles = [column["title"] for column in table.columns]
+        unknown = [title for title in row.get("columns", []) if title not in titles]
+        if unknown:
+            raise InputError(f"{path}: rows: {row['title']}: columns: {', '.join(unknown)}: no such column")

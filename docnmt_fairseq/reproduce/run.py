@@ -12,8 +12,7 @@ from docnmt_fairseq.evaluation.tables import markdown
 from docnmt_fairseq.recipes.columns import NOTHING
 from docnmt_fairseq.recipes.result_files import read_json, write_json
 from docnmt_fairseq.reproduce.base import FIGURES, Cell, Request
-from docnmt_fairseq.reproduce.hours import SOURCE
-from docnmt_fairseq.reproduce.published import PublishedTable, read_table, table_names
+from docnmt_fairseq.reproduce.published import PublishedTable
 
 SIGNIFICANT = 0.05
 
@@ -48,6 +47,7 @@ def reproduce(table: PublishedTable, request: Request, rows: Sequence[str] = (),
         InputError: something is missing or wrong; the output holds the table of another kind of run.
     """
     cut = table.only(rows, columns)
+    _check(cut, request)
     about = _about(request)
     path = request.output / f"{table.name}.json"
     found = _found_before(path, about)
@@ -78,13 +78,12 @@ def table_text(table: PublishedTable, request: Request, found: Mapping[Tuple[str
     header = [""]
     for column in table.columns:
         header += [f"{column['title']}: published", f"ours{mark}", "difference"]
-    cells = {(cell.row, cell.column): cell for cell in table.cells}
     rows = []
     for row in table.rows:
         line = [str(row["title"])]
-        for column in table.columns:
+        for column, published in zip(table.columns, row["published"]):
             place = row["title"], column["title"]
-            line += _three(cells.get(place), found.get(place, Ours()), table.decimals)
+            line += _three(published, found.get(place, Ours()), table.decimals)
         rows.append(line)
     lines = [f"# {table.title}", "", f"{table.source}. How it was read: {table.page}.", ""]
     if request.smoke:
@@ -100,27 +99,14 @@ def table_text(table: PublishedTable, request: Request, found: Mapping[Tuple[str
     return "\n".join(lines)
 
 
-def table_list(request: Request) -> str:
-    """All tables as Markdown: what each shows and needs, GPU hours, whether it was run.
-
-    Args:
-        request: where results would be, and what a run would be asked for.
-    """
-    rows = [["table", "what", "needs", "GPU hours", "run"]]
-    for name in table_names():
-        table = read_table(name)
-        hours = FIGURES[table.figures](table.cells, request).hours()
-        what = f"{table.title} ({table.source})"
-        rows.append([name, what, table.needs, NOTHING if hours is None else f"{hours:,.0f}", _state(table, request)])
-    return f"{markdown(rows)}\n\nGPU hours: {SOURCE}. {NOTHING}: minutes. Run: cells with figures in {request.output}."
-
-
-def _state(table: PublishedTable, request: Request) -> str:
-    path = request.output / f"{table.name}.json"
-    if not path.exists():
-        return "no"
-    done = len(_read(path)[1])
-    return "yes" if done == len(table.cells) else f"{done} of {len(table.cells)} cells"
+def _check(cut: PublishedTable, request: Request) -> None:
+    """Refuses what a run of these cells would not heed, and where there are none."""
+    heeds = FIGURES[cut.figures].heeds
+    idle = [flag for flag in request.training_options if flag not in heeds]
+    if idle:
+        raise InputError(f"{', '.join(idle)}: {cut.name} has none of these to change; leave {' and '.join(idle)} out")
+    if not cut.cells:
+        raise InputError(f"--rows, --columns: {cut.name} has no cell of ours there")
 
 
 def _about(request: Request) -> Dict[str, Any]:
@@ -131,7 +117,7 @@ def _about(request: Request) -> Dict[str, Any]:
 def _found_before(path: Path, about: Mapping[str, Any]) -> Found:
     if not path.exists():
         return {}
-    before, found = _read(path)
+    before, found = read_found(path)
     if before != about:
         raise InputError(
             f"{path}: holds figures of other options ({json.dumps(before)}); give another --output, or remove it"
@@ -139,13 +125,17 @@ def _found_before(path: Path, about: Mapping[str, Any]) -> Found:
     return found
 
 
-def _read(path: Path) -> Tuple[Any, Found]:
-    """What figures in a file of results were found with, and those that there are."""
+def read_found(path: Path) -> Tuple[Dict[str, Any], Found]:
+    """What figures in a file of results were found with, and those that there are.
+
+    Raises:
+        InputError: the file is damaged.
+    """
     try:
         content = read_json(path)
         cells = [cell for cell in content["cells"] if cell["ours"]]
         found = {(cell["row"], cell["column"]): Ours(cell["ours"], cell["p_values"]) for cell in cells}
-        return content["about"], found
+        return dict(content["about"]), found
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: damaged ({error}); remove it, the table is then run again") from error
 
@@ -155,9 +145,8 @@ def _record(cell: Cell, ours: Ours) -> Dict[str, Any]:
     return {**place, "ours": ours.values, "p_values": ours.p_values}
 
 
-def _three(cell: Optional[Cell], ours: Ours, decimals: int) -> List[str]:
+def _three(published: Optional[float], ours: Ours, decimals: int) -> List[str]:
     """The paper's figure, ours, and the difference."""
-    published = None if cell is None else cell.published
     figure = mean(ours.values) if ours.values else None
     spread = f" ± {stdev(ours.values):,.{decimals}f}" if len(ours.values) > 1 else ""
     spread += "†" if ours.p_values and max(ours.p_values) < SIGNIFICANT else ""

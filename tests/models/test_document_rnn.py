@@ -10,6 +10,7 @@ from docnmt_fairseq.models.rnn.decoder import RecurrentDecoder
 from docnmt_fairseq.models.rnn.model import DocumentRNN
 from docnmt_fairseq.models.sources import Sources
 from docnmt_fairseq.multisource.source_states import SourceStates
+from docnmt_fairseq.recipes.models import model
 from tests.support import toy
 from tests.support.decoding import logits, padded, stepwise, stir
 from tests.support.sources import Given
@@ -38,6 +39,21 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 def build(data_bin, variant, *extra):
     return toy.build(data_bin, *VARIANTS[variant], *extra, arch="document_rnn", tiny=TINY_RNN)
+
+
+@pytest.mark.parametrize(
+    ("arch", "options"),
+    [
+        ("rnnsearch_tiny", []),
+        ("document_rnn_zeng_tiny", []),
+        (f"{model('caption-rnn').arch}_tiny", model("caption-rnn").options(1)),
+    ],
+)
+def test_papers_of_one_source_attend_without_a_projection_of_contexts(data_bin, arch, options):
+    _, _, built = toy.build(data_bin, *options, arch=arch, tiny=[])
+    attention = built.decoder.attention
+    assert all(name.startswith("attentions.0.score.") for name, _ in attention.named_parameters())
+    assert attention.output_dim == built.encoder.output_dim
 
 
 @every_variant

@@ -52,3 +52,14 @@ def test_published_figures_beside_changed_models_are_marked():
     assert "†" not in scores_table(dataset(published), scores, {"test": 1234}, False)
     asked = Options(Path("out"), size="small", updates=7, train_options=("--lr", "1"))
     assert asked.changes == ["--size small", "--updates 7", "--lr", "1"] and Options(Path("out")).changes == []
+
+
+def test_figures_of_edit_operations_beside_models_of_words_are_marked():
+    asked = Options(Path("out"), words=True)
+    assert asked.changes == ["--words"]
+    published = Published("A paper", hter={"translation as it is": 24.8, "flat": 24.2})
+    edited = {**RUN, "hter": 20.5, "hter_signature": "SIGNED"}
+    scores = {"test": {"translation as it is": {None: edited}, "flat": {1: edited}}}
+    text = scores_table(dataset(published), scores, {"test": 1234}, False, changes=asked.changes)
+    assert "| 1 | 24.20† |" in text and "changed by `--words`" in text
+    assert "| – | 24.80 |" in text  # nothing was trained

@@ -142,6 +142,13 @@ def test_files_that_are_no_images_are_refused(tmp_path, content):
         images.read_idx(tmp_path / "x.gz")
 
 
+def test_the_best_accuracy_is_looked_for_every_5000_updates(tmp_path):
+    cell = Cell("average", "imdb", None, {"set": "imdb", "bag": "average"})
+    asked = Request(tmp_path)
+    assert Sentiment([cell], asked).budget(cell, updates=6_000_000, batch=16, lr=0.1).every == 5_000
+    assert Sentiment([cell], asked).budget(cell, updates=10_000, batch=16, lr=0.1).every == 100
+
+
 def test_trainings_of_a_table_are_kept_one_by_one(tmp_path, monkeypatch):
     found = []
 

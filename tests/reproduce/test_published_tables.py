@@ -11,6 +11,7 @@ from docnmt_fairseq.recipes.training import PLUGIN, Budget, training_options
 from docnmt_fairseq.reproduce.base import FIGURES, Request
 from docnmt_fairseq.reproduce.figures.scores import model_name, model_of
 from docnmt_fairseq.reproduce.published import read_table, read_table_file, table_names
+from tests.support.extra_sources import with_extra_sources
 from tests.support.pages import ROOT
 
 docnmt_fairseq.register()
@@ -22,6 +23,7 @@ def test_tables_are_complete(name, tmp_path):
     table = read_table(name)
     assert table.cells and any(cell.published is not None for cell in table.cells)
     assert (ROOT / table.page).is_file() and table.needs and table.all_deviations
+    assert table.results is None or (ROOT / table.results).is_file()
     hours = FIGURES[table.figures](table.cells, Request(tmp_path)).hours()
     assert hours is None or hours > 0
     for cell in table.cells:
@@ -33,21 +35,26 @@ def cells_of_models():
     cells = [cell for name in table_names() if read_table(name).figures == "scores" for cell in read_table(name).cells]
     named = {(cell.settings["recipe"], model_name(cell)): cell for cell in cells}
     of_models = {name: cell for (_, name), cell in named.items()}
-    return [pytest.param(cell, id=name) for name, cell in of_models.items() if not _reads_more(cell)]
+    return [pytest.param(cell, id=name) for (_, name), cell in named.items() if cell is of_models[name]]
 
 
-def _reads_more(cell):
-    """Whether the model needs a text or features beside the toy data-bin's."""
-    return any(word.startswith(("text:", "features:")) for word in model_of(cell).options(4))
+@pytest.fixture(scope="module")
+def extra_bin(data_bin, tmp_path_factory):
+    return with_extra_sources(data_bin, tmp_path_factory.mktemp("extra") / "data-bin")
 
 
 @pytest.mark.parametrize("cell", cells_of_models())
-def test_models_of_tables_can_be_built(cell, data_bin):
+def test_models_of_tables_can_be_built(cell, extra_bin):
     model = model_of(cell)
-    words = [str(data_bin), "--user-dir", str(PLUGIN), *training_options(model, BUDGET, 1)]
+    words = [str(extra_bin), "--user-dir", str(PLUGIN), *training_options(model, BUDGET, 1)]
     args = options.parse_args_and_arch(options.get_training_parser(), [*words, "--max-tokens", "60"])
     cfg = convert_namespace_to_omegaconf(args)
     assert tasks.setup_task(cfg.task).build_model(cfg.model) is not None
+
+
+def test_all_rows_of_both_tasks_are_among_them():
+    names = {parameters.id for parameters in cells_of_models()}
+    assert sum(name.startswith(("image-rnn-", "mt-rnn-")) for name in names) == 18
 
 
 def options_of(table, row, column):
@@ -64,6 +71,8 @@ def test_the_memory_is_that_of_the_paper():
     assert without["--context-selection"] == "training-set" and "--memory-without-attention" in without
     third = options_of("memory-table-4", "Next N sentence(s)", "N = 3")
     assert (third["--context-sentences"], third["--context-selection"]) == ("3", "next")
+    drawn = options_of("memory-table-4", "Random N context sentence(s)", "N = 1")
+    assert drawn["--context-selection"] == "random-each-epoch"
 
 
 def test_equal_cells_of_different_tables_are_one_model():
@@ -107,6 +116,31 @@ def test_settings_may_be_by_recipe(tmp_path):
         ("x", "a", "mt-flat"), ("x", "b", "sentence"), ("y", "a", "mt-flat"),
     ]  # fmt: skip
     assert cells[2].settings["options"] == ["--lr", "1"] and model_name(cells[2]) == "mt-flat--lr1"
+
+
+def test_rows_and_columns_may_rule_out_cells(tmp_path):
+    path = tmp_path / "table.yaml"
+    text = (
+        "{title: t, source: s, page: p, needs: n, columns: [{title: a, recipe: ape}, {title: b, published_only: true}, "
+        "{title: c, recipe: ape}], rows: [{title: x, model: mt-flat, published: [1, 2, 3]}, "
+        "{title: y, model: mt-flat, columns: [c], published: [null, 5, 6]}]}"
+    )
+    path.write_text(text)
+    cells = read_table_file(path).cells
+    assert [(cell.row, cell.column, cell.published) for cell in cells] == [("x", "a", 1), ("x", "c", 3), ("y", "c", 6)]
+    assert all({*cell.settings} == {"recipe", "model"} for cell in cells)
+    path.write_text(text.replace("columns: [c]", "columns: [d]"))
+    with pytest.raises(InputError, match="rows: y: columns: d: no such column"):
+        read_table_file(path)
+
+
+def test_rows_of_images_are_trained_where_they_differ():
+    of_column = {}
+    for cell in read_table("context-aware-figure-17").cells:
+        used = {key: value for key, value in cell.settings.items() if key != "sublayers" or cell.column == "CA-RES"}
+        of_column.setdefault(cell.column, []).append(used)
+    assert all(used not in several[:place] for several in of_column.values() for place, used in enumerate(several))
+    assert all(one["set"] == "cifar" for one in of_column["CA-RES"])  # of MNIST the paper has none
 
 
 def test_the_baseline_is_a_row(tmp_path):

@@ -9,10 +9,13 @@ from docnmt_fairseq import cli
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.reproduce import published
-from docnmt_fairseq.reproduce.base import Request
-from docnmt_fairseq.reproduce.hours import TOKENS_A_SECOND, logged_speed
+from docnmt_fairseq.reproduce.base import FIGURES, Request
+from docnmt_fairseq.reproduce.figures.classifiers import ImagesFigures
+from docnmt_fairseq.reproduce.figures.scores import ScoresOfModels
+from docnmt_fairseq.reproduce.hours import TOKENS_A_LINE, TOKENS_A_SECOND, logged_speed
+from docnmt_fairseq.reproduce.listing import ELSEWHERE, WIDTH, table_list
 from docnmt_fairseq.reproduce.published import read_table, read_table_file, table_names
-from docnmt_fairseq.reproduce.run import Ours, reproduce, table_list, table_text
+from docnmt_fairseq.reproduce.run import Ours, reproduce, table_text
 from tests.support.recipes import untrained
 
 TABLE = """
@@ -101,20 +104,71 @@ def test_a_score_that_the_recipe_does_not_have(table, tmp_path, monkeypatch):
 
 def test_the_list_says_what_was_run(table, tmp_path, monkeypatch):
     monkeypatch.setattr(published, "TABLES", tmp_path)
-    monkeypatch.setattr("docnmt_fairseq.reproduce.run.table_names", lambda: ["two-models"])
+    monkeypatch.setattr("docnmt_fairseq.reproduce.listing.table_names", lambda: ["two-models"])
     asked = request(tmp_path, smoke=False)
     hours = 2 * 3000 / (TOKENS_A_SECOND / 4096) / 3600
-    assert f"| Two models (A paper, Table 1) | nothing | {hours:.0f} | no |" in table_list(asked)
+    lines = table_list(asked).splitlines()
+    assert [line.split() for line in lines[:2]] == [
+        ["table", "hours", "run"], ["two-models", f"{hours:.0f}", "GPU", "no"]
+    ]  # fmt: skip
+    assert lines[2:4] == ["    Two models (A paper, Table 1)", "    Needs: nothing"]
     (tmp_path / "out").mkdir()
     cells = [{"row": "plain", "column": "all", "ours": [1.0], "p_values": []}]
     cells.append({"row": "plain", "column": "characters", "ours": [], "p_values": []})
-    (tmp_path / "out" / "two-models.json").write_text(json.dumps({"about": {}, "cells": cells}))
+    path = tmp_path / "out" / "two-models.json"
+    for about, marks in (({"changes": ["--updates 7"]}, ", changed"), ({"smoke": True}, ", smoke"), ({}, "")):
+        path.write_text(json.dumps({"about": about, "cells": cells}))
+        assert table_list(asked).splitlines()[1].endswith(f"1 of 4 cells{marks}")
     log = tmp_path / "out" / "en_de_small" / "models" / "sentence-1" / "train.log"
     log.parent.mkdir(parents=True)
     log.write_text('x {"ups": "0.5"}\nx {"ups": "0"}\nx {"ups": "0.25"}\nx {"ups": "0.5"}\n')
     assert logged_speed(log) == 0.5
     hours = 3000 / 0.5 / 3600 + hours / 2
-    assert f"| {hours:.0f} | 1 of 4 cells |" in table_list(asked)
+    assert f"{hours:.0f} GPU  1 of 4 cells" in table_list(asked)
+
+
+def test_the_list_fits_a_terminal_and_names_what_is_made_elsewhere(tmp_path):
+    text = table_list(Request(tmp_path))
+    assert all(len(line) <= WIDTH for line in text.splitlines() if str(tmp_path) not in line)
+    joined = " ".join(text.split())
+    assert all(f"{one.what}: {one.instead}" in joined for one in ELSEWHERE)
+    assert "Run for this repository: benchmarks/results/recurrent_sanity.md" in joined
+
+
+def test_hours_are_of_lines_where_these_bound_a_batch(tmp_path):
+    (cell,) = [one for one in read_table("combination-table-1").cells if one.row.startswith("text alone")]
+    for words, lines in (((), 64), (("--batch-size=32",), 32)):
+        hours = ScoresOfModels([cell], Request(tmp_path, train_options=words)).hours()
+        assert hours == pytest.approx(100_000 * lines * TOKENS_A_LINE / TOKENS_A_SECOND / 3600)
+
+
+def test_hours_of_images_grow_with_layers(tmp_path):
+    cells = [cell for cell in read_table("context-aware-figure-17").cells if cell.column == "CA-RES"]
+    hours = [ImagesFigures([cell], Request(tmp_path)).hours() for cell in cells]
+    assert 1 < hours[0] < hours[1] < hours[2] < hours[3]
+    assert ImagesFigures(cells[:1], Request(tmp_path, updates=100)).hours() == pytest.approx(hours[0] / 100)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "flags"),
+    [
+        ("context-aware-figure-13", {"updates": 7}, "--updates"),
+        ("structure-table-1", {"size": "small", "train_options": ("--lr", "1")}, "--size, --train-options"),
+        ("context-aware-figure-9", {"size": "small", "updates": 7}, "--size"),
+        ("memory-table-1", {"updates": 7}, "--updates"),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused(name, given, flags, tmp_path):
+    with pytest.raises(InputError, match=f"^{flags}: {name} has none of these to change"):
+        reproduce(read_table(name), request(tmp_path, **given))
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_and_columns_without_a_cell_are_refused(tmp_path):
+    table = read_table("combination-table-1")
+    with pytest.raises(InputError, match="combination-table-1 has no cell of ours there"):
+        reproduce(table, request(tmp_path), columns=["MMT METEOR"])
+    assert "| 48.0 | – | – |" in table_text(table, request(tmp_path), {})
 
 
 @pytest.mark.parametrize(
@@ -153,8 +207,9 @@ def shared(tmp_path_factory):
 def test_smoke(name, shared, capsys):
     table = read_table(name)
     rows = FEW.get(name) or [row["title"] for row in table.rows[:1]]
-    columns = [column["title"] for column in table.columns[1:2]]
-    words = ["--rows", *rows, "--columns", *columns, "--updates", "2", "--workers", "1"]
+    columns = [column["title"] for column in table.columns if not column.get("published_only")][1:2]
+    few = ["--updates", "2"] if "--updates" in FIGURES[table.figures].heeds else []
+    words = ["--rows", *rows, "--columns", *columns, *few, "--workers", "1"]
     assert cli.main(["reproduce", name, "--smoke", "--output", str(shared), *words]) == 0
     text = capsys.readouterr().out
     found = json.loads((shared / f"{name}.json").read_text())["cells"]

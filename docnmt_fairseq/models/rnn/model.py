@@ -76,7 +76,10 @@ CELLS: Dict[str, Dict[str, Any]] = {  # of the encoder and the decoder
     "_ca_rnn": {"encoder_cell": "ca-rnn", "decoder_cell": "ca-rnn"},
     "_conditional_gru": {"decoder_cell": "conditional-gru"},
 }
+# Of one source: c_i = Σ_j α_ij h_j, which no projection follows; that of flat is for sources of different spaces.
+PLAIN_CONTEXT: Dict[str, Any] = {"attention_combination": "concatenation", "concatenated_contexts": "whole"}
 RNNSEARCH: Dict[str, Any] = {  # Bahdanau et al. 2015, A.1.1 and A.2.2
+    **PLAIN_CONTEXT,
     "encoder_cell": "gru-reset-before", "decoder_cell": "gru-reset-before", "initial_state": "last-backward",
     "deep_output": "maxout",
 }  # fmt: skip
@@ -94,6 +97,7 @@ IN_ORDER: Dict[str, Any] = {
 # [Z] sec. 4.3.1 and Fig. 11: embeddings of 100, the cell state of before asks, the output is the cell's. It gives no
 # sizes of states and of the attention, which are here those of embeddings.
 FIG_11: Dict[str, Any] = {
+    **PLAIN_CONTEXT,
     "encoder_cell": "ca-rnn", "decoder_cell": "ca-rnn", "attention_query": "cell", "combination_attention": "luong",
     "deep_output": "state",
 }  # fmt: skip

@@ -143,6 +143,12 @@ class ImageClassifier(nn.Module):
         self.hidden = nn.Linear(depth * height * width, hidden)
         self.output = nn.Linear(hidden, classes)
 
+    def multiplications(self, shape: Sequence[int]) -> int:
+        """How many an image [depth, height, width] takes: every weight of a convolution meets every place."""
+        places = shape[1] * shape[2]
+        rest = sum(weight.numel() for layer in (self.hidden, self.output) for weight in layer.parameters())
+        return places * sum(weight.numel() for weight in self.convolutions.parameters()) + rest
+
     def forward(self, images: Tensor) -> Tensor:
         """Logits [B, classes]."""
         return self.output(torch.relu(self.hidden(self.convolutions(images).flatten(1))))

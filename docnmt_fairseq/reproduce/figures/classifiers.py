@@ -29,7 +29,9 @@ from docnmt_fairseq.reproduce.classification.texts import (
 from docnmt_fairseq.reproduce.classification.training import Budget, train
 
 SMOKE_UPDATES = 60
+LOOKS, LONGEST = 100, 5_000  # at the test set, and most updates between two: "best" is not to miss its peak
 TEXT_UPDATES, TEXT_UPDATES_A_SECOND = 6_000_000, 320  # CA-BSFE of 90,000 words, texts of 230, on one core of a CPU
+MULTIPLICATIONS_A_SECOND = 20e9  # of convolutions, on one core of a CPU: MNIST 14e9, CIFAR-10 27e9
 SHAPES = {"mnist": (1, 28, 28), "cifar": CIFAR_SHAPE}
 SMOKE_SHAPE = (8, 8)
 PICTURED = 8  # images
@@ -41,6 +43,9 @@ class Accuracies(Figures):
     The data are files of ``--raw``; a smoke run makes some up.
     """
 
+    heeds = ("--updates",)
+    processor = "CPU"
+
     @property
     def device(self) -> torch.device:
         """Of models."""
@@ -51,7 +56,7 @@ class Accuracies(Figures):
         updates = self.request.updates or (
             SMOKE_UPDATES if self.request.smoke else cell.settings.get("updates", updates)
         )
-        return Budget(updates, batch, lr, max(1, updates // 100), cell.settings.get("em_steps", 0))
+        return Budget(updates, batch, lr, min(max(1, updates // LOOKS), LONGEST), cell.settings.get("em_steps", 0))
 
     def file(self, *names: str) -> Path:
         """The first of these files that is in ``--raw``.
@@ -135,24 +140,41 @@ class ImagesFigures(Accuracies):
     def accuracies(self, cell: Cell, seed: int) -> List[float]:
         """See :class:`Accuracies`."""
         examples, test = self._data(cell.settings["set"])
-        sizes: Dict[str, Any] = {
-            name: cell.settings[name] for name in ("layers", "kernel", "depth", "sublayers") if name in cell.settings
-        }
-        if self.request.smoke:
-            sizes.update(depth=4, kernel=3)
-        shape = tuple(examples.images.shape[1:])
-        hidden = 128 if cell.settings["set"] == "mnist" else 512
-        model = ImageClassifier(cell.settings["kind"], shape, hidden=hidden, **sizes)
-        budget = self.budget(cell, updates=10_000, batch=100, lr=0.01)
+        model = self._model(cell, tuple(examples.images.shape[1:]))
+        budget = self._budget(cell)
         pictured = cell.settings["kind"] == "ca-cnn"
+        early = max(1, budget.updates // 10 // budget.every) * budget.every  # the look after a tenth
 
         def watch(update: int) -> None:
-            if pictured and update in (budget.every * 10, budget.updates):
+            if pictured and update in (early, budget.updates):
                 (images,), _ = test.batch(torch.arange(min(PICTURED, len(test))), self.device)
                 place = f"chi-{cell.settings['set']}-{cell.row}-{seed}-{update}.png".replace(" ", "_").replace("/", "_")
                 write_sigma(model, images, self.request.output / place)
 
         return train(model, examples, test, budget, seed, self.device, watch)
+
+    def hours(self) -> float:
+        """See :class:`Figures`: by the multiplications of each model, backward twice as many as forward."""
+        seconds = 0.0
+        for cell in self.cells:
+            budget, shape = self._budget(cell), SHAPES[cell.settings["set"]]
+            with torch.device("meta"):  # no memory, no random numbers
+                image = self._model(cell, shape).multiplications(shape)
+            seconds += budget.updates * 3 * budget.batch * image / MULTIPLICATIONS_A_SECOND
+        return len(self.request.seeds) * seconds / 3600
+
+    def _budget(self, cell: Cell) -> Budget:
+        return self.budget(cell, updates=10_000, batch=100, lr=0.01)
+
+    def _model(self, cell: Cell, shape: Tuple[int, ...]) -> ImageClassifier:
+        """The model of a cell for images of that shape."""
+        sizes: Dict[str, Any] = {
+            name: cell.settings[name] for name in ("layers", "kernel", "depth", "sublayers") if name in cell.settings
+        }
+        if self.request.smoke:
+            sizes.update(depth=4, kernel=3)
+        hidden = 128 if cell.settings["set"] == "mnist" else 512
+        return ImageClassifier(cell.settings["kind"], shape, hidden=hidden, **sizes)
 
     @cache  # noqa: B019  (lives as long as the run)
     def _data(self, name: str) -> Tuple[Images, Images]:

@@ -18,8 +18,10 @@ class RecurrentValidation(Figures):
         """See :class:`Figures`; one figure a run, ``--seeds`` are not looked at."""
         settings = list(dict.fromkeys(cell.settings["training"] for cell in self.cells))
         options = ["--seeds", FEW, "--iterations", 2] if self.request.smoke else ["--seeds", RUNS]
+        cells = list(dict.fromkeys(cell.settings["cell"] for cell in self.cells))
+        options += ["--cells", *cells, "--settings", *settings]
         folder = self.request.output / "recurrent-validation"
-        measured = figures_of("benchmarks.experiments.recurrent_sanity", folder, *options, "--settings", *settings)
+        measured = figures_of("benchmarks.experiments.recurrent_sanity", folder, *options)
         found = {f"{one['width']},{one['optimiser']},{one['rate']}": one["cells"] for one in measured}
         return {
             cell: [float(error) for error in found[cell.settings["training"]][cell.settings["cell"]]["error"]]

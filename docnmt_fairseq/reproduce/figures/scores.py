@@ -31,6 +31,7 @@ class ScoresOfModels(Figures):
     """
 
     settings = ("recipe", "model", "options", "score")
+    heeds = ("--size", "--updates", "--train-options")
 
     @cached_property
     def models(self) -> Dict[str, Dict[str, Model]]:
