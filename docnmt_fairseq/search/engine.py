@@ -64,6 +64,7 @@ class SearchEngine:
         samples: Iterator[Optional[Dict[str, Any]]],
         prefixes: Optional[Mapping[int, Tensor]] = None,
         live: bool = False,
+        draw_keys: Optional[Mapping[int, Sequence[int]]] = None,
     ) -> Iterator[Found]:
         """Yields every sentence with its hypotheses, the best first, as they are finished.
 
@@ -72,10 +73,11 @@ class SearchEngine:
                 under way, and ends where that is nothing.
             prefixes: by the sentence's id, the tokens [·] that its translation begins with.
             live: see :class:`~docnmt_fairseq.search.agenda.Agenda`.
+            draw_keys: see :class:`~docnmt_fairseq.search.draws.Draws`.
         """
         self.decoder.begin()
         agenda, beams = Agenda(samples, self.decoder, live), Beams(self.options, self.beam, self.symbols.eos)
-        draws = Draws(self.options.seed, self.beam) if self.options.sampling else None
+        draws = Draws(self.options.seed, self.beam, draw_keys) if self.options.sampling else None
         sentences: List[Optional[Waiting]] = []
         pool = Pool(self.decoder, agenda, self.prepared_together)
         while True:
