@@ -58,6 +58,13 @@ def test_tokens_are_drawn_by_their_probabilities():
         ({"no_repeat_ngram_size": 1}, "--no-repeat-ngram-size 1: at least 2"),
         ({"min_len": 300}, "--min-len 300: more than --max-len-b 200"),
         ({"temperature": 0.0}, "--temperature 0.0: above 0"),
+        *(
+            ({name: float(value)}, f"--{name.replace('_', '-')} {value}: a finite number")
+            for name in ("max_len_a", "lenpen", "unkpen", "temperature")
+            for value in ("nan", "inf", "-inf")
+        ),
+        ({"lenpen": -11.0}, "--lenpen -11.0: from -10 to 10"),
+        ({"sampling": True, "sampling_topp": float("nan")}, "--sampling-topp nan: a probability"),
         ({"sampling_topk": 3}, "--sampling-topk: needs --sampling"),
         ({"sampling": True, "sampling_topp": 1.5}, "--sampling-topp 1.5: a probability"),
         ({"sampling": True, "sampling_topp": 0.5, "sampling_topk": 2}, "give one of them"),
@@ -66,3 +73,8 @@ def test_tokens_are_drawn_by_their_probabilities():
 def test_options_out_of_range(options, message):
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
         SearchOptions(**options).check()
+
+
+def test_the_longest_translation_is_within_the_positions_however_steep_the_limit():
+    assert SearchOptions(max_len_a=1e308).longest(20, 1024) == 1023
+    assert SearchOptions(max_len_a=1.5, max_len_b=2).longest(3, 1024) == 6
