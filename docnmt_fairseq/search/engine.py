@@ -1,9 +1,10 @@
 """Beam search over the sentences of many documents: when one is finished, the next takes its slot.
 
 The translations and scores are those of ``fairseq-generate``, whose search has all sentences of a batch begin together
-and the last ones go on alone. Two things differ: the limit a · x + b of a translation's length is of the tokens x of
-the sentence itself, not of the longest one of its batch; and no n-gram comes twice where that is wanted, also on a CPU,
-where fairseq's search looks for them in the wrong place.
+and the last ones go on alone. Three things differ: the limit a · x + b of a translation's length is of the tokens x of
+the sentence itself, not of the longest one of its batch; no n-gram comes twice where that is wanted, also on a CPU,
+where fairseq's search looks for them in the wrong place; and of exactly equal candidates the first are taken, by
+hypothesis and token, where fairseq's search takes those that PyTorch's ``topk`` happens to find.
 """
 
 from collections import defaultdict
