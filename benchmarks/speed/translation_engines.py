@@ -253,6 +253,12 @@ def report(args: argparse.Namespace, found: Dict[str, Any]) -> str:
         if name in seconds and other in seconds:
             value = ratio(name, other)
             lines.append(f"- {name} ÷ {other}: {value:.2f}, wanted {least}: {'met' if value >= least else 'missed'}")
+    if {"stock", "sentence"} <= found["kinds"].keys():
+        all_of_stock, products = sum(found["kinds"]["stock"].values()), found["kinds"]["sentence"]["matrix products"]
+        lines.append(
+            f"- sentence ÷ stock would be {all_of_stock / products:.2f} if sentence did nothing but matrix products, "
+            f"{products:.2f} of the {all_of_stock:.2f} ms a token that stock takes"
+        )
     if found["ctranslate2"] is None:
         lines.append("- CTranslate2: left out, no environment with it was given (`--ctranslate2-python`)")
     else:
