@@ -1,12 +1,16 @@
 """How fast this processor multiplies matrices, of every precision that models compute in."""
 
+import logging
 import time
 
-from docnmt_fairseq.layers.rounding import PRECISIONS
+from docnmt_fairseq.layers.rounding import FLOAT32, PRECISIONS
 
-__all__ = ["PRECISIONS", "products_a_second"]
+__all__ = ["PRECISIONS", "products_a_second", "warn_if_slow"]
 ROWS, INPUTS, OUTPUTS = 256, 512, 2048
 LONG_ENOUGH = 0.05  # seconds
+SLOW = 0.9  # of the speed in float32: less is no chance any more
+
+logger = logging.getLogger(__name__)
 
 
 def products_a_second(precision: str) -> float:
@@ -35,3 +39,19 @@ def products_a_second(precision: str) -> float:
             return 2 * ROWS * INPUTS * OUTPUTS * times / (time.perf_counter() - start)
     finally:
         torch.set_num_threads(threads)
+
+
+def warn_if_slow(precision: str) -> None:
+    """Says so where this processor multiplies faster in float32: not every one that knows bfloat16 is fast at it.
+
+    Args:
+        precision: one of ``PRECISIONS`` that a model computes in; measuring takes a tenth of a second.
+    """
+    if precision == FLOAT32:
+        return
+    speed, usual = products_a_second(precision), products_a_second(FLOAT32)
+    if speed < SLOW * usual:
+        logger.warning(
+            f"--precision {precision}: slower than {FLOAT32} on this processor, {speed / 1e9:,.0f} against "
+            f"{usual / 1e9:,.0f} billion products a second; docnmt doctor measures all"
+        )

@@ -103,10 +103,11 @@ def translator_of(args: argparse.Namespace, search: SearchOptions, **view: Optio
     Raises:
         InputError: files that are not there, or do not belong together.
     """
+    from docnmt_fairseq.cli._arithmetic import warn_if_slow
     from docnmt_fairseq.translate.task import DocumentView
     from docnmt_fairseq.translate.translator import DocumentTranslator
 
-    return DocumentTranslator.from_checkpoint(
+    translator = DocumentTranslator.from_checkpoint(
         *args.path.split(":"),
         data=args.data,
         view=DocumentView(**{**given(args, DocumentView), **view}),
@@ -115,6 +116,9 @@ def translator_of(args: argparse.Namespace, search: SearchOptions, **view: Optio
         cpu=args.cpu,
         precision=args.precision,
     )
+    if not translator.cuda:
+        warn_if_slow(translator.precision)
+    return translator
 
 
 def given(args: argparse.Namespace, options: type) -> Dict[str, Any]:

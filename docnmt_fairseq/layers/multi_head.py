@@ -54,22 +54,14 @@ class MultiHeadAttention(nn.Module):
         if gather is not None:
             of_x, of_source = gather
             q, k, v = rows_of(q, of_x), rows_of(k, of_source), rows_of(v, of_source)
-        q, k, v = (side.unflatten(-1, (self.heads, -1)) for side in (q, k, v))
+        q, k, v = map(self.split_heads, (q, k, v))
         if observe is not None:
             observe(weights_of_plan(q, k, plan, gather, (len(x), len(source))).detach())
         return self.out_proj(ragged_attention(q, k, v, plan, self.dropout if self.training else 0.0).flatten(1))
 
-    def attend_padded(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-        """What each query finds, [..., m, d], of projected and padded queries, keys and values; no dropout.
-
-        Args:
-            q: [..., m, d].
-            k, v: [..., n, d], with the same leading dimensions.
-            mask: [..., m, n], True where a query sees a key; every query sees one at least.
-        """
-        q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for y in (q, k, v))  # [..., H, m or n, d_k]
-        output = F.scaled_dot_product_attention(q, k, v, attn_mask=mask.unsqueeze(-3))
-        return self.out_proj(output.transpose(-3, -2).flatten(-2))
+    def split_heads(self, x: Tensor) -> Tensor:
+        """[..., H, d/H] from [..., d]."""
+        return x.unflatten(-1, (self.heads, -1))
 
 
 class SentenceSelfAttention(MultiHeadAttention):

@@ -16,11 +16,15 @@ class EncodedBatch:
     Attributes:
         sample: the batch.
         encoded: what the decoder keeps of it.
+        numbers: [rows] ids of its sentences, on the host: one by one a GPU would be waited for with each.
+        lengths: [rows] their source tokens, likewise.
         later: of every sentence, those of its document that follow and wait for it, in their order.
     """
 
     sample: Dict[str, Any]
     encoded: Any
+    numbers: np.ndarray
+    lengths: np.ndarray
     later: List[List[int]]
 
 
@@ -72,7 +76,7 @@ class Agenda:
         return taken
 
     def _encode(self, sample: Dict[str, Any]) -> None:
-        lengths = sample["net_input"]["src_lengths"].cpu().numpy()
+        numbers, lengths = (part.cpu().numpy() for part in (sample["id"], sample["net_input"]["src_lengths"]))
         later: List[List[int]] = [[] for _ in lengths]
         rows: Sequence[int] = np.argsort(-lengths, kind="stable").tolist()
         if self.decoder.looks_back:
@@ -81,12 +85,12 @@ class Agenda:
             for start, end in zip(first, [*first[1:], len(documents)]):
                 later[start] = list(range(start + 1, end))
             rows = sorted(first.tolist(), key=lambda row: -len(later[row]))  # what takes longest begins first
-        batch = EncodedBatch(sample, self.decoder.encode(sample), later)
-        self.ready.append(deque(self._waiting(batch, row, int(lengths[row])) for row in rows))
+        batch = EncodedBatch(sample, self.decoder.encode(sample), numbers, lengths, later)
+        self.ready.append(deque(self._waiting(batch, row) for row in rows))
 
     @staticmethod
-    def _waiting(batch: EncodedBatch, row: int, source_tokens: int) -> Waiting:
-        return Waiting(batch, row, int(batch.sample["id"][row]), source_tokens)
+    def _waiting(batch: EncodedBatch, row: int) -> Waiting:
+        return Waiting(batch, row, int(batch.numbers[row]), int(batch.lengths[row]))
 
     def finished(self, sentences: List[Waiting], translated: List[Translated]) -> None:
         """Sentences of one batch have been translated: those after them are ready."""
@@ -98,5 +102,4 @@ class Agenda:
             later = batch.later[sentence.row]
             if later:
                 following, *batch.later[later[0]] = later
-                length = int(batch.sample["net_input"]["src_lengths"][following])
-                self.ready.appendleft(deque([self._waiting(batch, following, length)]))
+                self.ready.appendleft(deque([self._waiting(batch, following)]))

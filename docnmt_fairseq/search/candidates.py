@@ -1,7 +1,7 @@
 """From logits to what may follow: the tokens as they are demanded, and of these the best or drawn ones."""
 
 from dataclasses import dataclass
-from typing import Optional, Tuple
+from typing import Callable, Optional, Tuple
 
 import numpy as np
 import torch
@@ -71,24 +71,50 @@ def allowed(logits: Tensor, demands: Demands, symbols: Symbols, options: SearchO
 
 
 def largest(x: Tensor, count: int) -> Tuple[Tensor, Tensor]:
-    """The largest of each row of x [R, V] and where they are, [R, count], largest first.
+    """The largest of each row of x [R, V] and where they are, [R, count], largest first, of equal ones the first.
+
+    PyTorch leaves it open which of equal numbers ``topk`` finds, and in which order. Of −∞ that stays open.
+    """
+    if x.device.type == "cpu":  # elsewhere it costs as much to ask as to reckon with equal numbers
+        values, places = _largest(x, count + 1, lambda x, _: x)
+        equal = (values[:, 1:] == values[:, :-1]) & (values[:, 1:] > -torch.inf)
+        if not equal.any():
+            return values[:, :count], places[:, :count]
+    return _largest(x, count, unequal)
+
+
+def _largest(x: Tensor, count: int, by: Callable[[Tensor, Tensor], Tensor]) -> Tuple[Tensor, Tensor]:
+    """The largest by what ``by`` makes of numbers and their places.
 
     First the largest of every chunk, in one pass: the largest of all are in as many chunks.
     """
     chunks = x.size(1) // CHUNK
-    if chunks < 2 * count:
-        return x.topk(count)
-    in_chunks, rest = x[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK)), x[:, chunks * CHUNK :]
-    chosen = in_chunks.amax(-1).topk(count, sorted=False).indices.sort().values  # [R, count]
-    places = (chosen[..., None] * CHUNK + torch.arange(CHUNK, device=x.device)).flatten(1)
-    of_rest = torch.arange(chunks * CHUNK, x.size(1), device=x.device).expand(len(x), -1)
-    places = torch.cat([places, of_rest], dim=1)
-    values, found = torch.cat([x.gather(1, places[:, : count * CHUNK]), rest], dim=1).topk(count)
-    return values, places.gather(1, found)
+    places = torch.arange(x.size(1), device=x.device).expand(len(x), -1)
+    among = x
+    if chunks >= 2 * count:
+        in_chunks, rest = x[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK)), x[:, chunks * CHUNK :]
+        chosen = (
+            by(in_chunks.amax(-1), places[:, :chunks]).topk(count, sorted=False).indices.sort().values
+        )  # [R, count]
+        of_chosen = (chosen[..., None] * CHUNK + places[:, None, :CHUNK]).flatten(1)
+        among = torch.cat([x.gather(1, of_chosen), rest], dim=1)
+        places = torch.cat([of_chosen, places[:, chunks * CHUNK :]], dim=1)
+    found = by(among, places).topk(count).indices
+    return among.gather(1, found), places.gather(1, found)
+
+
+def unequal(x: Tensor, places: Tensor) -> Tensor:
+    """Integers in the order of x of float32, for equal ones in the opposite order of their places, in 0..2³² − 1."""
+    bits = (x + 0.0).view(torch.int32)  # −0 becomes 0
+    ascending = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    return (ascending.long() << 32) + (0xFFFFFFFF - places)
 
 
 def best(following: NextTokens, totals: Tensor, beam: int) -> Candidates:
     """The 2 · beam candidates of each sentence whose hypotheses' scores are highest.
+
+    Of equal ones the first hypothesis' come first, and of these the lowest tokens. (In fairseq's search it depends on
+    the device, and on how many there are, which of them ``topk`` finds.)
 
     Args:
         following: the next tokens.
@@ -97,9 +123,8 @@ def best(following: NextTokens, totals: Tensor, beam: int) -> Candidates:
     """
     count = min(2 * beam, following.logits.size(-1) - 1)
     values, tokens = (part.unflatten(0, (-1, beam)) for part in largest(following.logits.flatten(0, 1), count))
-    scores, places = (
-        (values - following.log_sums + totals[..., None]).flatten(1).topk(min(2 * beam, beam * count))
-    )  # [S, 2 · beam]
+    together = (values - following.log_sums + totals[..., None]).flatten(1)  # [S, beam · count]
+    scores, places = (part[:, : 2 * beam] for part in together.sort(descending=True, stable=True))
     scores = scores.masked_fill(scores.isnan(), -torch.inf)
     return _read(scores, tokens.flatten(1).gather(1, places), places // count)
 

@@ -1,9 +1,10 @@
 """Beam search over the sentences of many documents: when one is finished, the next takes its slot.
 
 The translations and scores are those of ``fairseq-generate``, whose search has all sentences of a batch begin together
-and the last ones go on alone. Two things differ: the limit a · x + b of a translation's length is of the tokens x of
-the sentence itself, not of the longest one of its batch; and no n-gram comes twice where that is wanted, also on a CPU,
-where fairseq's search looks for them in the wrong place.
+and the last ones go on alone. Three things differ: the limit a · x + b of a translation's length is of the tokens x of
+the sentence itself, not of the longest one of its batch; no n-gram comes twice where that is wanted, also on a CPU,
+where fairseq's search looks for them in the wrong place; and of exactly equal candidates the first are taken, by
+hypothesis and token, where fairseq's search takes those that PyTorch's ``topk`` happens to find.
 """
 
 from collections import defaultdict
@@ -64,6 +65,7 @@ class SearchEngine:
         samples: Iterator[Optional[Dict[str, Any]]],
         prefixes: Optional[Mapping[int, Tensor]] = None,
         live: bool = False,
+        draw_keys: Optional[Mapping[int, Sequence[int]]] = None,
     ) -> Iterator[Found]:
         """Yields every sentence with its hypotheses, the best first, as they are finished.
 
@@ -72,10 +74,11 @@ class SearchEngine:
                 under way, and ends where that is nothing.
             prefixes: by the sentence's id, the tokens [·] that its translation begins with.
             live: see :class:`~docnmt_fairseq.search.agenda.Agenda`.
+            draw_keys: see :class:`~docnmt_fairseq.search.draws.Draws`.
         """
         self.decoder.begin()
         agenda, beams = Agenda(samples, self.decoder, live), Beams(self.options, self.beam, self.symbols.eos)
-        draws = Draws(self.options.seed, self.beam) if self.options.sampling else None
+        draws = Draws(self.options.seed, self.beam, draw_keys) if self.options.sampling else None
         sentences: List[Optional[Waiting]] = []
         pool = Pool(self.decoder, agenda, self.prepared_together)
         while True:

@@ -8,6 +8,7 @@ from fairseq.models import BaseFairseqModel
 from docnmt_fairseq.layers.packed_linear import pack_linears
 from docnmt_fairseq.layers.rounding import FLOAT32
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
+from docnmt_fairseq.models.transformer.stock import of_stock
 from docnmt_fairseq.search.candidates import Symbols
 from docnmt_fairseq.search.engine import SearchEngine
 from docnmt_fairseq.search.incremental_steps import IncrementalSteps
@@ -45,6 +46,7 @@ def search_engine(
     beam = min(options.beam, len(dictionary) - 1)  # as fairseq: never the padding
     decoders: List[StepDecoder] = []
     for model in models:
+        model = of_stock(model) or model
         pack_linears(model, precision)
         if isinstance(model, DocumentTransformer):
             decoders.append(TransformerSteps(model, beam, options.temperature, device, precision))

@@ -1,5 +1,6 @@
 """What a search can be told: :class:`SearchOptions`, with the defaults of ``fairseq-generate``."""
 
+import math
 from dataclasses import dataclass
 from typing import Iterator
 
@@ -7,6 +8,8 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import flag_of
 
 LEAST = {"beam": 1, "min_len": 0, "max_len_b": 1, "max_len_a": 0, "no_repeat_ngram_size": 0, "nbest": 1, "seed": 0}
+FINITE = ("max_len_a", "lenpen", "unkpen", "temperature")
+MOST_LENPEN = 10  # of lengths to a higher power float32 has no number
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class SearchOptions:
         sampling_topk: draw among so many most probable tokens; 0: among all.
         sampling_topp: draw among the most probable tokens that have this probability together; 0: among all.
         temperature: logits are divided by it.
-        seed: of what is drawn; a sentence's draws depend on it and on the sentence's number alone.
+        seed: of what is drawn; a sentence's draws depend on it and on the sentence's file and line alone.
         nbest: hypotheses of each sentence that are wanted.
         unnormalized: scores stay sums of log-probabilities.
     """
@@ -54,13 +57,18 @@ class SearchOptions:
         for name, least in LEAST.items():
             if getattr(self, name) < least:
                 yield f"{flag_of(name)} {getattr(self, name)}: at least {least}"
+        for name in FINITE:
+            if not math.isfinite(getattr(self, name)):
+                yield f"{flag_of(name)} {getattr(self, name)}: a finite number"
+        if math.isfinite(self.lenpen) and abs(self.lenpen) > MOST_LENPEN:
+            yield f"--lenpen {self.lenpen}: from -{MOST_LENPEN} to {MOST_LENPEN}"
         if self.no_repeat_ngram_size == 1:
             yield "--no-repeat-ngram-size 1: at least 2, or 0, with which any may"
         if self.max_len_a == 0 and self.min_len > self.max_len_b:
             yield f"--min-len {self.min_len}: more than --max-len-b {self.max_len_b}"
         if self.nbest > self.beam:
             yield f"--nbest {self.nbest}: at most --beam {self.beam}"
-        if not self.temperature > 0:
+        if self.temperature <= 0:
             yield f"--temperature {self.temperature}: above 0"
         if not 0 <= self.sampling_topp <= 1:
             yield f"--sampling-topp {self.sampling_topp}: a probability is between 0 and 1"
@@ -79,4 +87,4 @@ class SearchOptions:
             source_tokens: of the sentence, its end included.
             positions: that the models have.
         """
-        return min(int(self.max_len_a * source_tokens + self.max_len_b), positions - 1)
+        return int(min(self.max_len_a * source_tokens + self.max_len_b, positions - 1))

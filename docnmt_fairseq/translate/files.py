@@ -7,10 +7,9 @@ from operator import attrgetter
 from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Protocol, Sequence
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats import Document
-from docnmt_fairseq.translate.lines import TranslatedLine
+from docnmt_fairseq.translate.lines import Origin, TranslatedLine
 from docnmt_fairseq.translate.output import Output
-from docnmt_fairseq.translate.texts import Text
+from docnmt_fairseq.translate.texts import PlacedDocument, Text
 
 EMPTY_LINES = ("document", "paragraph")  # what they end
 TOGETHER = 4_000  # sentences that are translated together; what is lost at most when the work is interrupted
@@ -39,11 +38,7 @@ class _Step:
 
     text: Text
     output: Output
-    document: Optional[Document]
-
-
-class _Name(str):
-    """What messages call a text; each is an object of its own, so that an error leads back to its text."""
+    document: Optional[PlacedDocument]
 
 
 def translate_files(
@@ -127,7 +122,7 @@ def _translate(
 ) -> None:
     """Translates and writes some documents; those of one file are one text."""
     texts = [list(steps) for _, steps in groupby((step for step in group if step.document), attrgetter("text"))]
-    names = [_Name(steps[0].text.name) for steps in texts]
+    names = [_origin(steps[0]) for steps in texts]
     lines = [[line for step in steps for line in _lines(step)] for steps in texts]
     try:
         found = chain.from_iterable(translator.translate_lines(lines, names, empty_lines, progress))
@@ -143,7 +138,7 @@ def _translate(
         group[-1].output.save()
 
 
-def _write(step: _Step, document: Document, lines: Sequence[TranslatedLine], scores: bool) -> None:
+def _write(step: _Step, document: PlacedDocument, lines: Sequence[TranslatedLine], scores: bool) -> None:
     """Writes a document, with the table of its lines' scores if that is wanted."""
     content = document.finish([line.text for line in lines])
     table = "" if document.first_line not in (None, 1) or step.text.first else HEADER
@@ -151,6 +146,10 @@ def _write(step: _Step, document: Document, lines: Sequence[TranslatedLine], sco
         for rank, one in enumerate(line.translations, start=1):
             table += f"{number}\t{rank}\t{one.score:.6f}\t{one.text}\n"
     step.output.add(document, content, table.encode())
+
+
+def _origin(step: _Step) -> Origin:
+    return Origin.of(step.text.name, step.text.key, step.document.line if step.document else 0)
 
 
 def _lines(step: _Step) -> List[str]:

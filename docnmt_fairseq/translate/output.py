@@ -11,11 +11,13 @@ import sys
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO, Iterator, List, Mapping, Optional, Protocol, Sequence
+from typing import BinaryIO, Iterator, List, Mapping, Optional, Protocol, Sequence, TypeVar
 
 from docnmt_fairseq.corpus.files import atomic_write_bytes, partial_path
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats import Document
+
+D = TypeVar("D", bound=Document)
 
 
 @dataclass
@@ -44,7 +46,7 @@ class Output(Protocol):
 
     finished: bool
 
-    def remaining(self, documents: Iterator[Document]) -> Iterator[Document]:
+    def remaining(self, documents: Iterator[D]) -> Iterator[D]:
         """Those that are not translated yet."""
 
     def add(self, document: Document, *contents: bytes) -> None:
@@ -65,7 +67,7 @@ class StandardOutput:
 
     finished = False
 
-    def remaining(self, documents: Iterator[Document]) -> Iterator[Document]:
+    def remaining(self, documents: Iterator[D]) -> Iterator[D]:
         """See :class:`Output`."""
         return documents
 
@@ -124,7 +126,7 @@ class FileOutput:
                 )
             self.journal = found
 
-    def remaining(self, documents: Iterator[Document]) -> Iterator[Document]:
+    def remaining(self, documents: Iterator[D]) -> Iterator[D]:
         """See :class:`Output`.
 
         Raises:

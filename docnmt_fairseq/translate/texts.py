@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, ContextManager, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import BinaryIO, ContextManager, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from docnmt_fairseq.corpus.files import open_binary
 from docnmt_fairseq.errors import InputError
@@ -18,6 +18,17 @@ from docnmt_fairseq.translate.shards import Shard, owners_of, part_path, put_tog
 STANDARD = Path("-")  # standard input
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PlacedDocument(Document):
+    """A document that knows where it stands.
+
+    Attributes:
+        line: how many lines the file's documents before it have.
+    """
+
+    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,7 @@ class Text:
         done: how many of them are translated already.
         whole: the file of which ``target`` is a part.
         parts: all of its parts.
+        key: tells the file from others of the same request, in whatever folder they lie.
     """
 
     source: Path
@@ -44,6 +56,7 @@ class Text:
     done: int = 0
     whole: Optional[Path] = None
     parts: Sequence[Path] = ()
+    key: str = ""
 
     @property
     def name(self) -> str:
@@ -55,10 +68,10 @@ class Text:
         """Those that are to be translated; 0 where that is not known."""
         return sum(self.sizes[self.first + self.done : self.end]) if self.sizes is not None else 0
 
-    def documents(self) -> Iterator[Document]:
+    def documents(self) -> Iterator[PlacedDocument]:
         """The documents, those that are translated already among them."""
         with _opened(self.source) as stream:
-            yield from islice(self.format.documents(stream, self.name), self.first, self.end)
+            yield from islice(_placed(self.format.documents(stream, self.name)), self.first, self.end)
 
     def output(self, settings: Mapping[str, str], resume: bool, scores: bool = False) -> Output:
         """Where the translation goes.
@@ -81,6 +94,13 @@ class Text:
             put_together(table_of(self.whole), list(map(table_of, self.parts)))
         if self.whole is not None and put_together(self.whole, self.parts):
             logger.info(f"{self.whole}: put together from its {len(self.parts)} parts")
+
+
+def _placed(documents: Iterable[Document]) -> Iterator[PlacedDocument]:
+    line = 0
+    for document in documents:
+        yield PlacedDocument(document.lines, document.finish, document.first_line, line)
+        line += len(document.lines)
 
 
 def table_of(target: Path) -> Path:
@@ -194,10 +214,18 @@ def text_of(source: Path, target: Optional[Path], request: Request) -> Text:
     Raises:
         InputError: it cannot be read.
     """
-    text = Text(source, target, format_of(source.name, request.format, request.reading))
+    text = Text(
+        source, target, format_of(source.name, request.format, request.reading), key=_key(source, request.inputs)
+    )
     if source == STANDARD:  # can be read but once
         return text
     return replace(text, sizes=array("q", (document.sentences for document in text.documents())))
+
+
+def _key(source: Path, inputs: Sequence[Path]) -> str:
+    """The name of a file in the input folder that it is in; of another one its own."""
+    folder = next((path for path in inputs if source.is_relative_to(path) and source != path), source.parent)
+    return source.relative_to(folder).as_posix()
 
 
 def _of_shard(texts: Sequence[Text], shard: Shard) -> Iterator[Text]:

@@ -26,7 +26,7 @@ from docnmt_fairseq.search.engines import search_engine
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.encoding import LineEncoder
 from docnmt_fairseq.translate.files import EMPTY_LINES
-from docnmt_fairseq.translate.lines import TranslatedLine, Translation, translated_line
+from docnmt_fairseq.translate.lines import TranslatedLine, Translation, draw_keys, translated_line
 from docnmt_fairseq.translate.prepared import Piece, Result, Text, sample_of
 from docnmt_fairseq.translate.task import DocumentView, load_translating
 
@@ -152,7 +152,9 @@ class DocumentTranslator:
         """Every line with its translations, as many as the search was told, and their scores.
 
         Args:
-            documents, names, empty_lines, progress: see :meth:`translate`.
+            documents, empty_lines, progress: see :meth:`translate`.
+            names: of the documents; if they are :class:`~docnmt_fairseq.translate.lines.Origin`, draws depend on
+                these, else on the line's number in this call.
             prefixes: what each line's translation begins with, a line for each line of the documents; an empty one
                 leaves it open.
 
@@ -164,7 +166,8 @@ class DocumentTranslator:
         found: Dict[int, List[Translation]] = {}
         start = time.perf_counter()
         batches = ([Piece(text, number) for number in batch] for batch in text.batches)
-        for result in self.stream(batches, self.encoder.prefixes(documents, text.starts, prefixes)):
+        begun = self.encoder.prefixes(documents, text.starts, prefixes)
+        for result in self.stream(batches, begun, draw_keys=draw_keys(text.starts, documents, names)):
             found[result.line] = list(map(self.translation, result.hypotheses))
             progress(1)
         self.throughput.seconds += time.perf_counter() - start
@@ -216,6 +219,7 @@ class DocumentTranslator:
         batches: Iterator[Optional[Sequence[Piece]]],
         prefixes: Optional[Mapping[int, Tensor]] = None,
         live: bool = False,
+        draw_keys: Optional[Mapping[int, Sequence[int]]] = None,
     ) -> Iterator[Result]:
         """Yields the sentences of pieces of texts as they are finished; those of different texts go side by side.
 
@@ -225,9 +229,10 @@ class DocumentTranslator:
             batches: what is encoded together; None: nothing right now, which ends the search if nothing is under way.
             prefixes: by line, the tokens [·] that translations begin with; of one text only.
             live: batches come as they are made: all that are there are encoded, and take turns sentence by sentence.
+            draw_keys: by line, what is drawn depends on; see :class:`~docnmt_fairseq.search.draws.Draws`.
         """
         penalty = None if self.search.unnormalized else self.search.lenpen
-        for sentence, hypotheses in self.engine.run(map(self._sample, batches), prefixes, live):
+        for sentence, hypotheses in self.engine.run(map(self._sample, batches), prefixes, live, draw_keys):
             sample = sentence.batch.sample
             text: Text = sample["texts"][sentence.row]
             if not text.alone:

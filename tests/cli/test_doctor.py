@@ -70,6 +70,16 @@ def test_precisions_that_are_slower_here_are_told(doctor, monkeypatch):
     assert status == 0 and findings["int8"]["state"] == "off"
 
 
+@pytest.mark.parametrize(("speed", "slow"), [(5e9, True), (9.5e9, False), (30e9, False)])
+def test_a_precision_that_is_slow_here_is_said(monkeypatch, caplog, speed, slow):
+    monkeypatch.setattr(_arithmetic, "products_a_second", {"float32": 10e9, "bf16": speed}.get)
+    _arithmetic.warn_if_slow("float32")
+    assert not caplog.records
+    _arithmetic.warn_if_slow("bf16")
+    said = "--precision bf16: slower than float32 on this processor, 5 against 10 billion products a second"
+    assert (said in caplog.text) == slow and len(caplog.records) == slow
+
+
 def test_the_speed_of_products_is_that_of_real_ones(monkeypatch):
     made, pack = [], PackedLinear.pack
     monkeypatch.setattr(PackedLinear, "pack", lambda self, precision: (made.append(precision), pack(self, precision)))

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -48,3 +49,20 @@ def test_what_comes_while_others_wait_takes_turns_where_it_is_live(live):
     found = [numbers(agenda, 2) for _ in range(6)]
     in_turns = [[2, 3], [10], [20, 21], [4, 5], [22], []]
     assert found == (in_turns if live else [[2, 3], [4, 5], [10], [20, 21], [22], []])
+
+
+def test_the_device_is_asked_once_a_batch():
+    """Not for each sentence: a GPU would be waited for every time."""
+    documents = SimpleNamespace(decoded_document=np.array([0, 0, 0, 1]))
+    sample = batch(10, 5, 6, 7, 8)
+    sample["net_input"]["layout"] = documents
+    decoder = Decoder(encoded=[], looks_back=True, remember=lambda *finished: None)
+    agenda = Agenda(iter([sample]), decoder)
+    waiting = agenda.take(9)
+    sample["id"] = sample["net_input"]["src_lengths"] = None
+    found = [(one.number, one.source_tokens) for one in waiting]
+    while waiting:
+        agenda.finished(waiting[:1], [])
+        waiting = [*waiting[1:], *agenda.take(9)]
+        found += [(one.number, one.source_tokens) for one in waiting if (one.number, one.source_tokens) not in found]
+    assert sorted(found) == [(10, 5), (11, 6), (12, 7), (13, 8)]

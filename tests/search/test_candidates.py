@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.search.candidates import NextTokens, best, drawn, largest
+from docnmt_fairseq.search.candidates import NextTokens, best, drawn, largest, unequal
 from docnmt_fairseq.search.options import SearchOptions
 
 
@@ -20,6 +20,37 @@ def test_the_largest_are_those_of_a_full_search(vocabulary):
     values, places = largest(x, 4)
     expected = x.topk(4)
     assert torch.equal(values, expected.values) and torch.equal(places, expected.indices)
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 30, 3000])
+@pytest.mark.parametrize("vocabulary", [7, 300, 5000, 5120])
+def test_of_equal_numbers_the_first_are_found_first(vocabulary, kinds):
+    x = -torch.randint(kinds, (6, vocabulary), generator=torch.Generator().manual_seed(1)).float()  # zeros are -0
+    x[::2] += 0.0
+    values, places = largest(x, 4)
+    expected = x.sort(descending=True, stable=True)
+    assert torch.equal(values, expected.values[:, :4]) and torch.equal(places, expected.indices[:, :4])
+    # as where numbers are reckoned with at once
+    keys = unequal(x, torch.arange(vocabulary).expand_as(x))
+    assert torch.equal(keys.sort(descending=True).indices, expected.indices)
+
+
+def test_integers_are_in_the_order_of_numbers():
+    x = torch.tensor([[-np.inf, -3e38, -1.5, -1e-45, -0.0, 0.0, 1e-45, 1.5, 3e38, np.inf]])
+    keys = unequal(x, torch.tensor([[2**32 - 1, 0, 5, 4, 1, 0, 3, 2, 2**32 - 1, 7]]))
+    assert (keys.diff() > 0).all()
+
+
+@pytest.mark.parametrize("kinds", [1, 3])
+def test_of_equal_candidates_the_first_hypotheses_and_the_lowest_tokens_come_first(kinds):
+    generator = torch.Generator().manual_seed(2)
+    logits = torch.randint(kinds, (5, 4, 2000), generator=generator).float()
+    totals = torch.randint(kinds, (5, 4), generator=generator).float()
+    found = best(normalised(logits), totals, 4)
+    expected = (logits + totals[..., None]).flatten(1).sort(descending=True, stable=True)
+    assert found.scores.tolist() == expected.values[:, :8].tolist()
+    assert found.tokens.tolist() == (expected.indices[:, :8] % 2000).tolist()
+    assert found.parents.tolist() == (expected.indices[:, :8] // 2000).tolist()
 
 
 def test_candidates_of_all_hypotheses_compete():
@@ -58,6 +89,13 @@ def test_tokens_are_drawn_by_their_probabilities():
         ({"no_repeat_ngram_size": 1}, "--no-repeat-ngram-size 1: at least 2"),
         ({"min_len": 300}, "--min-len 300: more than --max-len-b 200"),
         ({"temperature": 0.0}, "--temperature 0.0: above 0"),
+        *(
+            ({name: float(value)}, f"--{name.replace('_', '-')} {value}: a finite number")
+            for name in ("max_len_a", "lenpen", "unkpen", "temperature")
+            for value in ("nan", "inf", "-inf")
+        ),
+        ({"lenpen": -11.0}, "--lenpen -11.0: from -10 to 10"),
+        ({"sampling": True, "sampling_topp": float("nan")}, "--sampling-topp nan: a probability"),
         ({"sampling_topk": 3}, "--sampling-topk: needs --sampling"),
         ({"sampling": True, "sampling_topp": 1.5}, "--sampling-topp 1.5: a probability"),
         ({"sampling": True, "sampling_topp": 0.5, "sampling_topk": 2}, "give one of them"),
@@ -66,3 +104,8 @@ def test_tokens_are_drawn_by_their_probabilities():
 def test_options_out_of_range(options, message):
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
         SearchOptions(**options).check()
+
+
+def test_the_longest_translation_is_within_the_positions_however_steep_the_limit():
+    assert SearchOptions(max_len_a=1e308).longest(20, 1024) == 1023
+    assert SearchOptions(max_len_a=1.5, max_len_b=2).longest(3, 1024) == 6

@@ -6,7 +6,9 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 
 from docnmt_fairseq.search.engines import search_engine
+from docnmt_fairseq.search.incremental_steps import IncrementalSteps
 from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.search.transformer_steps import TransformerSteps
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES, begun, parameters
 from tests.support.extra_sources import with_extra_sources
@@ -47,6 +49,8 @@ def of_engine(task, models, samples, prefixes=None, hypotheses=None, **options):
     """Returns {id: hypotheses} of the engine."""
     options.setdefault("nbest", options.get("beam", 5))
     engine = search_engine(models, task.target_dictionary, SearchOptions(**options), hypotheses)
+    for model, decoder in zip(models, getattr(engine.decoder, "decoders", [engine.decoder])):
+        decoder.model.decoder.output_layer = model.decoder.output_layer  # a stock model's is decoded as one of ours
     found = {}
     for sentence, of_sentence in engine.run(iter(samples), prefixes):
         assert sentence.number not in found
@@ -198,9 +202,29 @@ def test_ensembles(extra_bin, names):
     assert_same(of_engine(task, models, samples_of(task), hypotheses=9, **options), expected)
 
 
-def test_fairseqs_own_task(data_bin):
-    _, task, model = toy.build(data_bin, **STOCK)
-    lively(model)
+STOCK_MODELS = {
+    "post-norm": [],
+    "pre-norm, one table": ["--encoder-normalize-before", "--decoder-normalize-before", "--share-all-embeddings"],
+    "learned": ["--encoder-learned-pos", "--decoder-learned-pos", "--layernorm-embedding", "--decoder-layers", "1"],
+    "mixed": ["--encoder-learned-pos", "--encoder-normalize-before", "--activation-fn", "gelu", "--no-scale-embedding"],
+    "no positions": ["--no-token-positional-embeddings", "--share-decoder-input-output-embed"],
+}
+OTHER_STOCK_MODELS = {
+    "adaptive softmax": ["--adaptive-softmax-cutoff", "5"],
+    "one attention": ["--cross-self-attention"],
+    "no last norm": ["--encoder-normalize-before", "--decoder-normalize-before", "--no-decoder-final-norm"],
+}
+
+
+@pytest.mark.parametrize("options", [*STOCK_MODELS, *OTHER_STOCK_MODELS])
+def test_fairseqs_own_model(data_bin, options):
+    words = {**STOCK_MODELS, **OTHER_STOCK_MODELS}[options]
+    _, task, model = toy.build(data_bin, *words, **STOCK)
+    lively(model.double() if options in STOCK_MODELS else model)
+    engine = search_engine([model], task.target_dictionary, SearchOptions())
+    assert isinstance(engine.decoder, TransformerSteps if options in STOCK_MODELS else IncrementalSteps)
+    own, stock = (each.decoder.layers[0].encoder_attn.k_proj.weight for each in (engine.decoder.model, model))
+    assert own.data_ptr() == stock.data_ptr()  # no second copy
     task.load_dataset("test")
     dataset = task.dataset("test")
     numbers = [number for number in range(len(dataset)) if len(dataset[number]["source"]) > 1]

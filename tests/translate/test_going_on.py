@@ -68,6 +68,44 @@ def test_a_translation_goes_on_with_the_same_text_and_options_only(folder):
     assert "MENDED" in (folder / "out").read_text()
 
 
+class Drawing(Failing):
+    """Translates a line to where it comes from."""
+
+    def translate(self, documents, origins, *rest):
+        super().translate(documents, origins, *rest)
+        return [
+            [
+                line if line in ("", "<p>") else f"{origin.file}:{origin.line + place}"
+                for place, line in enumerate(lines)
+            ]
+            for lines, origin in zip(documents, origins)
+        ]
+
+
+def test_what_is_drawn_for_a_line_is_the_same_in_groups_shards_and_what_goes_on(folder, monkeypatch):
+    (folder / "texts" / "more").mkdir(parents=True)
+    for name in ("a", "more/b"):
+        (folder / "texts" / name).write_text(TEXT)
+
+    def found(output):
+        return [(folder / output / name).read_text() for name in ("a", "more/b")]
+
+    monkeypatch.setattr(files, "TOGETHER", 10_000)
+    run(folder, Drawing(9), output="at once", inputs=["texts"])
+    first, second = found("at once")
+    assert [line for line in first.splitlines() if ":" in line][:4] == ["a:0", "a:1", "a:3", "a:5"]
+    assert second == first.replace("a:", "more/b:")
+    monkeypatch.setattr(files, "TOGETHER", 9)
+    for calls in (2, 9):  # inside a file, and between files
+        with pytest.raises(KeyboardInterrupt):
+            run(folder, Drawing(calls), output=f"stops {calls}", inputs=["texts"])
+        run(folder, Drawing(99), output=f"stops {calls}", inputs=["texts"], resume=True)
+        assert found(f"stops {calls}") == [first, second]
+    for number in (3, 2, 1):
+        run(folder, Drawing(99), output="shared", inputs=["texts"], shard=Shard(number, 3))
+    assert found("shared") == [first, second]
+
+
 def test_scores_go_on_and_are_put_together_with_their_translations(folder):
     wanted = table(WANTED.splitlines())
     with pytest.raises(KeyboardInterrupt):

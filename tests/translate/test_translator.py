@@ -12,6 +12,7 @@ from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.postprocess import read_translation
 from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.translate.lines import Origin
 from docnmt_fairseq.translate.task import DocumentView
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
@@ -258,6 +259,21 @@ def test_translations_begin_as_they_are_told(prepared, checkpoint):
     assert all(one.translations[0].score <= other.translations[0].score for one, other in zip(begun[::2], free[::2]))
     with pytest.raises(InputError, match="--prefixes: as many lines"):
         found.translate_lines([["a", "b"]], prefixes=[["a"]])
+
+
+def test_what_is_drawn_depends_on_where_a_line_stands(prepared, checkpoint):
+    drawing = translator(checkpoint, prepared, search=SearchOptions(beam=2, max_len_b=10, sampling=True, nbest=2))
+    lines = ["a b c", "", "d", "", "e e a", "", "b"]  # a sentence a document
+
+    def drawn(texts, *origins):
+        found = drawing.translate_lines(texts, [Origin.of("x", *origin) for origin in origins])
+        return [[one.text for one in line.translations] for text in found for line in text]
+
+    whole = drawn([lines], ("a", 0))
+    assert whole == drawn([lines[:2]], ("a", 0)) + drawn([lines[2:]], ("a", 2))
+    assert whole == drawn([lines[:4], lines[4:]], ("a", 0), ("a", 4)) != drawn([lines], ("b", 0))
+    assert drawn([lines], ("a", 7)) != whole
+    assert drawn([lines, lines], ("b", 0), ("a", 0))[len(lines) :] == whole
 
 
 @pytest.mark.parametrize("precision", ["bf16", "int8"])

@@ -10,6 +10,7 @@ from docnmt_fairseq.batch.neighbours import ToEachNeighbour
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig, TargetContextMechanism
 from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOptions
 from docnmt_fairseq.layers.feed_forward import FeedForwardSubLayer
+from docnmt_fairseq.layers.hypothesis_attention import attend_hypotheses
 from docnmt_fairseq.layers.multi_head import MultiHeadAttention
 from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, weights_observer
 
@@ -62,11 +63,16 @@ class HierarchicalAttention(SelectedContext, TargetContextMechanism):
 
     def look_back(self, x: Tensor, projected: Tensor, padding: Tensor) -> Tensor:
         """Context [S, b, d]; see :class:`TargetContextMechanism`."""
-        of_tokens, of_sentences = self.word_attention, self.sentence_attention
+        words, sentences = self.word_attention, self.sentence_attention
         absent = padding.all(-1)  # [S, J]
-        k, v = projected.chunk(2, dim=-1)  # [S, J, L, d]
-        q = of_tokens.q_proj(x)[:, None].expand(-1, k.size(1), -1, -1)  # [S, J, b, d]
-        s = of_tokens.attend_padded(q, k, v, (~padding | absent[..., None])[:, :, None]).transpose(1, 2)  # [S, b, J, d]
-        seen = ~absent | absent.all(-1, keepdim=True)  # [S, J]
-        q, k, v = of_sentences.q_proj(x)[:, :, None], of_sentences.k_proj(s), of_sentences.v_proj(s)
-        return self.feed_forward(of_sentences.attend_padded(q, k, v, seen[:, None, None]).squeeze(2))
+        k, v = (words.split_heads(side.flatten(0, 1)).transpose(1, 2) for side in projected.chunk(2, dim=-1))
+        q = words.split_heads(words.q_proj(x)[:, None].expand(-1, absent.size(1), -1, -1).flatten(0, 1))
+        seen = (~padding | absent[..., None]).flatten(0, 1)[:, None]  # [S · J, 1, L]; of what is absent any
+        s = words.out_proj(attend_hypotheses(q, k, v, seen)).unflatten(0, absent.shape)  # [S, J, b, d]
+        # A token has but J keys: sums are faster than products of such small matrices.
+        inputs = ((sentences.q_proj, x[:, None]), (sentences.k_proj, s), (sentences.v_proj, s))
+        q, k, v = (sentences.split_heads(proj(states)) for proj, states in inputs)  # [S, 1 or J, b, H, d/H]
+        masked = absent & ~absent.all(-1, keepdim=True)
+        scores = (q * k).sum(-1) / k.size(-1) ** 0.5  # [S, J, b, H]
+        shares = scores.masked_fill(masked[..., None, None], -torch.inf).softmax(1)
+        return self.feed_forward(sentences.out_proj((shares[..., None] * v).sum(1).flatten(2)))
