@@ -20,12 +20,18 @@
   const counted = (number) => `${number} sentence${number === 1 ? "" : "s"}`;
   const wordsOf = (sentence) => sentence.split(/\s+/).filter(Boolean);
 
+  // Why there is no answer; what stands before the server, such as a proxy, may not say it as the server does.
+  const reason = async (response) => {
+    const told = await response.json().catch(() => ({}));
+    return told.error || `No answer: ${response.status} ${response.statusText}`;
+  };
+
   // The objects of an answer, a line each.
   const objects = async function* (path, body, signal) {
     const response = await fetch(path, {
       method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ...body, stream: true }),
     });
-    if (!response.ok) throw new Error((await response.json()).error);
+    if (!response.ok) throw new Error(await reason(response));
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (;;) {
@@ -174,7 +180,7 @@
       const context = alone.checked ? "none" : "document";
       const query = new URLSearchParams({ name: taken.name, context });
       const response = await fetch(`v1/files?${query}`, { method: "POST", signal, body: taken });
-      if (!response.ok) throw new Error((await response.json()).error);
+      if (!response.ok) throw new Error(await reason(response));
       shown = { text: "", translations: [], without: null };
       const link = element("a", { href: URL.createObjectURL(await response.blob()), download: taken.name }, taken.name);
       result.replaceChildren(element("p", {}, "Translated: ", link));
