@@ -3,9 +3,10 @@
 import argparse
 from functools import cache
 from pathlib import Path
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Iterable, Mapping, Tuple
 
 from docnmt_fairseq.cli._jobs import add_engine_arguments, engine_options
+from docnmt_fairseq.corpus.steps import sha256
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.files import EMPTY_LINES
 from docnmt_fairseq.translate.formats import FORMATS, RUNNING, SEPARATE, Reading
@@ -16,6 +17,7 @@ from docnmt_fairseq.translate.texts import STANDARD, Request
 FREE = ("input", "output", "pattern", "force", "resume", "shards", "shard", "done", "max_tokens", "cpu")
 OF_ENGINES = ("engine", "workers", "tries", *engine_options())
 INSIDE = ("command", "run", "quiet", "arguments")  # no options, but how the command is run
+SHOWN = 12  # hexadecimal digits of what tells contents of files apart
 
 
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +36,12 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="PATH",
         help="file, or the folder for several; each appears when it is complete (default: standard output)",
+    )
+    texts.add_argument(
+        "--prefixes",
+        type=Path,
+        metavar="FILE",
+        help="what translations begin with, a line for each line of one input of a sentence a line; empty: anything",
     )
     texts.add_argument("--pattern", default="*", metavar="GLOB", help="which files of a folder, e.g. '*.en'")
     _add_whole_work(texts)
@@ -101,6 +109,8 @@ def request_of(args: argparse.Namespace) -> Request:
         raise InputError(f"--split: not with --format {args.format}, which has paragraphs of its own")
     if args.shards > 1 and args.shard is None and args.engine is None:
         raise InputError(f"--shards {args.shards}: give --engine, or --shard, from 1 to {args.shards}")
+    if args.resume and args.output is None:
+        raise InputError("--resume: needs --output; nothing is known of what went to standard output before")
     if args.engine is not None and args.shard is not None:
         raise InputError(f"--shard {args.shard}: not with --engine, which runs all of them")
 
@@ -110,6 +120,12 @@ def request_of(args: argparse.Namespace) -> Request:
 
         return languages_of(args.path.split(":")[0], args.data)
 
+    @cache
+    def alone() -> bool:
+        from docnmt_fairseq.translate.task import translates_alone
+
+        return translates_alone(args.path.split(":")[0], args.context)
+
     return Request(
         args.input,
         args.output,
@@ -117,14 +133,25 @@ def request_of(args: argparse.Namespace) -> Request:
         args.force,
         args.resume,
         "" if args.split else args.format or "",
-        Reading(languages, args.empty_lines, bool(args.split), args.split or SEPARATE[1]),
+        Reading(languages, args.empty_lines, bool(args.split), args.split or SEPARATE[1], alone),
         Shard() if args.shard is None and args.engine else Shard(1 if args.shard is None else args.shard, args.shards),
     )
 
 
-def settings_of(args: argparse.Namespace) -> Dict[str, str]:
-    """The options that translations depend on."""
+def settings_of(args: argparse.Namespace, files: Mapping[str, Iterable[Path]]) -> Dict[str, str]:
+    """What translations depend on.
+
+    Args:
+        args: the options.
+        files: by option, those that it leads to: their content counts, as it can change while names stay. That of
+            --prefixes is known here.
+    """
     values: Dict[str, Any] = {
         name: value for name, value in vars(args).items() if name not in (*FREE, *OF_ENGINES, *INSIDE)
     }
-    return {name.replace("_", "-"): str(value) for name, value in values.items() if value is not None}
+    settings = {name.replace("_", "-"): str(value) for name, value in values.items() if value is not None}
+    prefixes = {} if args.prefixes is None else {"prefixes": [args.prefixes]}
+    for option, paths in {**files, **prefixes}.items():
+        digests = [sha256(path)[:SHOWN] for path in paths]
+        settings[option] = " ".join(filter(None, [settings.get(option), f"[{' '.join(digests)}]"]))
+    return settings

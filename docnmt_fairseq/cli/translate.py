@@ -10,7 +10,7 @@ document_translation, concatenated_translation and fairseq's own translation.
 
 import argparse
 import logging
-from typing import List, Optional, Sequence
+from typing import TYPE_CHECKING, List, Optional, Sequence
 
 from docnmt_fairseq.cli._jobs import add_engine_arguments, arguments_without, engine_of, refuse_engine_options
 from docnmt_fairseq.cli._texts import add_text_arguments, add_work_arguments, request_of, settings_of
@@ -20,8 +20,12 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.alone import holding_output
 from docnmt_fairseq.translate.files import ALL, Translator, translate_files
+from docnmt_fairseq.translate.prefixes import PrefixedTranslator, check_prefixes, prefixes_of
 from docnmt_fairseq.translate.sharded import translate_in_shards
 from docnmt_fairseq.translate.texts import Text, texts_of
+
+if TYPE_CHECKING:
+    from docnmt_fairseq.translate.translator import DocumentTranslator
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +74,11 @@ def run(args: argparse.Namespace) -> Optional[int]:
         raise InputError("--scores, --nbest: need --output, beside which they are written")
     if args.shards > 1 and args.context == SHUFFLED:
         raise InputError("--context shuffled: needs all documents together; leave --shards out")
+    if args.prefixes is not None and args.context == SHUFFLED:
+        raise InputError("--prefixes: not with --context shuffled")
     request = request_of(args)
+    if args.prefixes is not None:
+        check_prefixes(args.prefixes, request)
     if args.engine is not None:
         arguments = arguments_without(args, add_work_arguments)
         translate_in_shards(request, args.shards, arguments, engine_of(args), tries=args.tries)
@@ -88,18 +96,15 @@ def _translate(args: argparse.Namespace, texts: List[Text], search: SearchOption
         return None
     from tqdm import tqdm
 
-    from docnmt_fairseq.translate.false_context import ShuffledContext
-
-    false = args.context == SHUFFLED
-    translator = translator_of(args, search, **({"context": None} if false else {}))
+    translator = translator_of(args, search, **({"context": None} if args.context == SHUFFLED else {}))
+    settings = {} if args.output is None else settings_of(args, translator.files)
     total = sum(text.sentences for text in texts) or None  # that of standard input is not known
     with tqdm(total=total, desc="translate", unit=" sentences", disable=None) as progress:
-        shown: Translator = ShuffledContext(translator, args.seed) if false else translator
-        together = ALL if false else None
+        together = ALL if args.context == SHUFFLED else None
         try:
             translate_files(
-                texts, shown, args.empty_lines, progress.update, scores,
-                resume=args.resume, settings=settings_of(args), together=together,
+                texts, _told(translator, args, texts), args.empty_lines, progress.update, scores,
+                resume=args.resume, settings=settings, together=together,
             )  # fmt: skip
         except KeyboardInterrupt:
             progress.close()
@@ -107,6 +112,17 @@ def _translate(args: argparse.Namespace, texts: List[Text], search: SearchOption
             return INTERRUPTED
     logger.info(str(translator.throughput))
     return None
+
+
+def _told(translator: "DocumentTranslator", args: argparse.Namespace, texts: Sequence[Text]) -> Translator:
+    """The translator with what the options say of the texts."""
+    from docnmt_fairseq.translate.false_context import ShuffledContext
+
+    if args.context == SHUFFLED:
+        return ShuffledContext(translator, args.seed)
+    if args.prefixes is not None:
+        return PrefixedTranslator(translator, prefixes_of(args.prefixes, texts[0]))
+    return translator
 
 
 def _interrupted(texts: Sequence[Text]) -> str:

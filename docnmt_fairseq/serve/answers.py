@@ -1,6 +1,7 @@
 """The objects that requests are answered with."""
 
-from typing import Any, AsyncIterator, Dict, List, Sequence
+from base64 import b64encode
+from typing import Any, AsyncIterator, Dict, List, Mapping, Sequence
 
 from docnmt_fairseq.report.viewer import Viewer
 from docnmt_fairseq.serve.looking import look
@@ -14,7 +15,10 @@ Object = Dict[str, Any]
 
 async def lines_of(question: Question, ticket: Ticket) -> List[TranslatedLine]:
     """What becomes of every line, when all are there."""
-    found = {line: translations async for line, translations in ticket.sentences()}
+    return _all_lines(question, {line: translations async for line, translations in ticket.sentences()})
+
+
+def _all_lines(question: Question, found: Mapping[int, Sequence[Translation]]) -> List[TranslatedLine]:
     return [translated_line(line, list(found.get(number, ()))) for number, line in enumerate(question.lines)]
 
 
@@ -47,6 +51,16 @@ async def sentence_objects(question: Question, ticket: Ticket, scores: bool) -> 
         count += 1
         yield sentence_object(question, line, translations, scores)
     yield {"done": True, "sentences": count}
+
+
+async def file_objects(service: Service, question: Question, ticket: Ticket) -> AsyncIterator[Object]:
+    """Yields every sentence as it is there, and at the end the translated file, in base64."""
+    found = {}
+    async for line, translations in ticket.sentences():
+        found[line] = translations
+        yield sentence_object(question, line, translations, scores=False)
+    content = await service.finish(lambda: question.finish(_all_lines(question, found)))
+    yield {"done": True, "sentences": len(found), "file": b64encode(content).decode()}
 
 
 async def inspected_objects(

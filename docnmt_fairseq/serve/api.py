@@ -67,9 +67,14 @@ def router(service: Service) -> APIRouter:
         name: str = Query("", max_length=255, description="of the file; its ending tells the format"),
         format: str = Query("", description="of the file, where its name does not tell"),
         context: Context = Query("document", description="none: every sentence by itself"),
+        stream: bool = Query(False, description="an object of JSON for each sentence, and one with the file"),
     ) -> Response:
-        """A file of any format that docnmt translate knows; the answer is such a file."""
-        return await desk.file(request, name, format, context)
+        """A file of any format that docnmt translate knows; the answer is such a file.
+
+        With `stream`, or by `Accept: application/x-ndjson` or `text/event-stream`, an object comes per sentence, as
+        of `/v1/translate`; the last is `{"done": true, "file": …}` with the file in base64, or `{"error": …}`.
+        """
+        return await desk.file(request, name, format, context, stream)
 
     @routes.post(
         "/v1/inspect", summary="Translate, and tell what every word looked at",

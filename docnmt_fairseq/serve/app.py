@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import suppress
-from typing import Any
+from typing import Any, Callable
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -45,8 +45,13 @@ async def _rest(receive: Receive) -> None:
         pass
 
 
-def application(service: Service) -> Any:
-    """The application of a service that has begun, as ASGI has it."""
+def application(service: Service, crowded: Callable[[], str] = lambda: "") -> Any:
+    """The application of a service that has begun, as ASGI has it.
+
+    Args:
+        service: that answers.
+        crowded: why no request is taken at this moment; "": they are.
+    """
     source, target = service.translator.codec.languages
     told = f"Translates documents from {source} to {target}."
     app = FastAPI(title="docnmt serve", version=__version__, description=told, docs_url=None, redoc_url=None)
@@ -55,7 +60,7 @@ def application(service: Service) -> Any:
     _add_pages(app, source, target)
     _add_state(app, service, metrics)
     _add_errors(app)
-    return Counted(Door(app, service), metrics, frozenset(app.openapi()["paths"]))
+    return Counted(Door(app, service, crowded), metrics, frozenset(app.openapi()["paths"]))
 
 
 def _add_pages(app: FastAPI, source: str, target: str) -> None:

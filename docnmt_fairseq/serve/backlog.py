@@ -5,7 +5,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Callable, Deque, Dict, Iterator, List, Optional
+from typing import Callable, Deque, Dict, Iterator, List, Optional, Set
 
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.serve.limits import Refusal
@@ -26,6 +26,8 @@ class Job:
         pieces: those that wait.
         left: sentences that are not finished.
         given: sentences that are with the translator.
+        taken: pieces of which some may be there.
+        lines: that are finished.
     """
 
     text: Text
@@ -34,6 +36,8 @@ class Job:
     pieces: Deque[Piece] = field(default_factory=deque)
     left: int = 0
     given: int = 0
+    taken: List[Piece] = field(default_factory=list)
+    lines: Set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.pieces = deque(self.text.pieces)
@@ -44,7 +48,8 @@ class Backlog:
     """The jobs of a server, handed from the threads that take requests to the one that translates.
 
     Jobs take turns piece by piece, and each has but few sentences with the translator, where they take turns again: so
-    a long text does not keep short ones waiting.
+    a long text does not keep short ones waiting. When the translator fails, the jobs that it had are tried again, each
+    alone, so that only one that it fails at fails.
 
     Args:
         most: sentences that wait.
@@ -57,8 +62,10 @@ class Backlog:
         self.changed = threading.Condition()
         self.jobs: Dict[Text, Job] = {}  # by their texts, until they are finished
         self.turns: Deque[Job] = deque()  # those with pieces that wait
+        self.suspects: Deque[Job] = deque()  # those that the translator had when it failed
         self.calls: Deque[Callable[[], None]] = deque()
         self.waiting = self.under_way = 0  # sentences that wait, and that are with the translator for somebody
+        self.for_nobody = 0  # and those there that nobody wants any more
         self.closed = False
         self.speed = Speed()
 
@@ -84,10 +91,10 @@ class Backlog:
     def drop(self, job: Job) -> None:
         """What waits of a job is given up; what is with the translator finishes for nobody."""
         with self.changed:
-            if self.jobs.pop(job.text, None) is not None:
+            if job.text in self.jobs:
                 self.waiting -= sum(piece.sentences for piece in job.pieces)
-                self.under_way -= job.given
                 job.pieces.clear()
+                self._end(job)
             self.changed.notify()
 
     def call(self, function: Callable[[], None]) -> None:
@@ -105,7 +112,7 @@ class Backlog:
     def wait(self) -> bool:
         """Waits for something to do; False: there will be nothing any more."""
         with self.changed:
-            self.changed.wait_for(lambda: self.closed or self.turns or self.calls)
+            self.changed.wait_for(lambda: self.closed or self.turns or self.suspects or self.calls)
             return not self.closed
 
     def batches(self) -> Iterator[Optional[List[Piece]]]:
@@ -119,28 +126,57 @@ class Backlog:
         pieces: List[Piece] = []
         tokens = passed = 0
         with self.changed:
-            while self.turns and passed < len(self.turns) and self.under_way < MOST_AHEAD * self.ahead:
-                job = self.turns[0]
+            turns = self._turns()
+            while turns and passed < len(turns) and self.under_way < MOST_AHEAD * self.ahead:
+                job = turns[0]
                 if not job.pieces:
-                    self.turns.popleft()
+                    turns.popleft()
                     continue
-                self.turns.rotate(-1)
+                turns.rotate(-1)
                 if job.given >= self.ahead:
                     passed += 1
                     continue
                 tokens += job.pieces[0].tokens
                 if pieces and tokens > self.max_tokens:
-                    self.turns.rotate(1)
+                    turns.rotate(1)
                     break
-                pieces.append(job.pieces.popleft())
-                self._give(job, pieces[-1].sentences)
+                pieces.append(self._given(job))
                 passed = 0
         return pieces
 
-    def _give(self, job: Job, sentences: int) -> None:
-        job.given += sentences
-        self.waiting -= sentences
-        self.under_way += sentences
+    def _turns(self) -> Deque[Job]:
+        """Who takes turns: all, or a suspect alone."""
+        if not self.suspects:
+            return self.turns
+        first = self.suspects[0]
+        return deque([first] if first.given or not self.for_nobody else [])
+
+    def _given(self, job: Job) -> Piece:
+        """The next piece of a job, which goes to the translator."""
+        piece = job.pieces.popleft()
+        if not job.given:
+            job.taken.clear()
+        job.taken.append(piece)
+        job.given += piece.sentences
+        self.waiting -= piece.sentences
+        self.under_way += piece.sentences
+        return piece
+
+    def _taken_back(self, job: Job) -> None:
+        """What the translator has of a job waits again; a sentence that is finished again is not delivered again."""
+        job.pieces.extendleft(reversed(job.taken))
+        self.waiting += sum(piece.sentences for piece in job.taken)
+        self.under_way -= job.given
+        job.given = 0
+        job.taken.clear()
+
+    def _end(self, job: Job) -> None:
+        """A job is finished, or given up; what is left of it with the translator is for nobody."""
+        del self.jobs[job.text]
+        self.under_way -= job.given
+        self.for_nobody += job.given
+        if job in self.suspects:
+            self.suspects.remove(job)
 
     def finished(self, result: Result) -> None:
         """Hands a sentence to the job that it is of, if anybody still wants it."""
@@ -148,10 +184,15 @@ class Backlog:
             self.speed.count()
             job = self.jobs.get(result.text)
             if job is None:
+                self.for_nobody -= 1
                 return
-            job.left, job.given, self.under_way = job.left - 1, job.given - 1, self.under_way - 1
+            job.given, self.under_way = job.given - 1, self.under_way - 1
+            if result.line in job.lines:
+                return
+            job.lines.add(result.line)
+            job.left -= 1
             if not job.left:
-                del self.jobs[job.text]
+                self._end(job)
         try:
             job.deliver(result.line, result.hypotheses)
         except Exception as error:
@@ -159,9 +200,15 @@ class Backlog:
             job.fail(error)
 
     def fail(self, error: Exception) -> None:
-        """Tells every job that is with the translator, wholly or in part, that it failed."""
+        """The translator failed, and has nothing any more: a job that was alone there is told, others are suspects."""
         with self.changed:
-            failed = [job for job in self.jobs.values() if job.given]
+            self.for_nobody = 0
+            had = [job for job in self.jobs.values() if job.given]
+            for job in had:
+                self._taken_back(job)
+            failed = had if self.suspects else []
+            if not self.suspects:
+                self.suspects.extend(had)
         for job in failed:
             self.drop(job)
             job.fail(error)

@@ -8,7 +8,7 @@ from fastapi import Request, Response
 from docnmt_fairseq import __version__
 from docnmt_fairseq.report.properties import model_properties
 from docnmt_fairseq.serve import questions
-from docnmt_fairseq.serve.answers import Object, lines_of, sentence_object, sentence_objects
+from docnmt_fairseq.serve.answers import Object, file_objects, lines_of, sentence_object, sentence_objects
 from docnmt_fairseq.serve.bodies import Room, while_there
 from docnmt_fairseq.serve.events import streamed, wanted
 from docnmt_fairseq.serve.limits import Refusal
@@ -43,11 +43,14 @@ class Desk:
             return streamed(kind, sentence_objects(question, ticket, scores=False))
         return Response(await self._finished(request, question, ticket), media_type=f"{PLAIN}; charset=utf-8")
 
-    async def file(self, request: Request, name: str, format: str, context: Context) -> Response:
+    async def file(self, request: Request, name: str, format: str, context: Context, as_stream: bool) -> Response:
         """Answers a file with such a file. It is never shown as a page of this server."""
         if name.lower().endswith(".gz"):
             raise Refusal(415, f"{name}: send it unpacked")
         question, ticket = await self._of_file(request, name, format, context)
+        kind = wanted(request, as_stream)
+        if kind:
+            return streamed(kind, file_objects(self.service, question, ticket))
         content = await self._finished(request, question, ticket)
         return Response(content, media_type=BYTES, headers={"Content-Disposition": "attachment"})
 

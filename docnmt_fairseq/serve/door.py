@@ -1,4 +1,6 @@
-"""What every request passes: headers that keep browsers careful, and no entrance while the server stops."""
+"""What every request passes: headers that keep browsers careful, no entrance in a crowd or while the server stops."""
+
+from typing import Callable
 
 from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse
@@ -25,10 +27,11 @@ class Door:
     Args:
         app: the application.
         service: whose requests, those that post, are counted while they are under way.
+        crowded: why no request is taken at this moment; "": they are.
     """
 
-    def __init__(self, app: ASGIApp, service: Service):
-        self.app, self.service = app, service
+    def __init__(self, app: ASGIApp, service: Service, crowded: Callable[[], str]):
+        self.app, self.service, self.crowded = app, service, crowded
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -41,14 +44,21 @@ class Door:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        if scope["method"] != "POST":
+        crowd = self.crowded()
+        if crowd:
+            await _refusal(crowd, 1)(scope, receive, careful)
+        elif scope["method"] != "POST":
             await self.app(scope, receive, careful)
         elif self.service.unready:
-            refusal = JSONResponse({"error": self.service.unready}, 503, {"Retry-After": "10", "Connection": "close"})
-            await refusal(scope, receive, careful)
+            await _refusal(self.service.unready, 10)(scope, receive, careful)
         else:
             self.service.requests += 1
             try:
                 await self.app(scope, receive, careful)
             finally:
                 self.service.requests -= 1
+
+
+def _refusal(reason: str, seconds: int) -> JSONResponse:
+    """An answer after which the connection ends; it may be tried again in some seconds."""
+    return JSONResponse({"error": reason}, 503, {"Retry-After": str(seconds), "Connection": "close"})

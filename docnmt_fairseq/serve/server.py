@@ -27,15 +27,20 @@ class Server(uvicorn.Server):
     def __init__(self, service: Service):
         self.service = service
         config = uvicorn.Config(
-            application(service),
+            application(service, self._crowded),
             log_level="warning",
             access_log=False,
             lifespan="off",
             server_header=False,
-            limit_concurrency=CONNECTIONS,
             timeout_graceful_shutdown=1,
         )
         super().__init__(config)
+
+    def _crowded(self) -> str:
+        """Said here, as uvicorn's own limit answers without a reason."""
+        if len(self.server_state.connections) <= CONNECTIONS:
+            return ""
+        return f"{CONNECTIONS:,} connections are open already; try again in 1 s"
 
     def handle_exit(self, sig: int, frame: Optional[FrameType]) -> None:
         """The first signal lets what is under way finish, the second does not."""

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, setup_task
 from omegaconf import DictConfig, OmegaConf
 
-from docnmt_fairseq.checkpoints import Ensemble, data_of_training, load_ensemble, read_checkpoint
+from docnmt_fairseq.checkpoints import Ensemble, data_of_training, load_ensemble, read_checkpoint, read_configuration
 from docnmt_fairseq.corpus.binarise import DATA_BIN
 from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.prepared import is_prepared, prepared_folder
@@ -72,6 +72,20 @@ def languages_of(path: PathLike, data: Optional[PathLike] = None) -> Tuple[str, 
     """
     folder = _prepared(read_checkpoint(path), None) if data is None else prepared_folder(Path(data))
     return TextCodec.of_output(folder).languages
+
+
+def translates_alone(path: PathLike, context: Optional[str] = None) -> bool:
+    """Whether sentences are translated each by itself.
+
+    Args:
+        path: the checkpoint.
+        context: of the view of documents; None: as the model was trained.
+
+    Raises:
+        InputError: a file that is no checkpoint.
+    """
+    trained = read_configuration(path).task if context is None else {}
+    return "none" in (context, trained.get("context")) or trained.get("_name") == "translation"
 
 
 def _prepared(checkpoint: Mapping[str, Any], data: Optional[PathLike]) -> Path:

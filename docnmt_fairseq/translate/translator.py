@@ -6,6 +6,7 @@ The search is one of our own, its translations and scores are those of ``fairseq
 import logging
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.files import PathLike
+from docnmt_fairseq.corpus.reusing import MANIFEST
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis
 from docnmt_fairseq.errors import InputError
@@ -100,6 +102,14 @@ class DocumentTranslator:
         begin = [token for token in self.task.language_tokens[1:] if token is not None]
         dictionary = self.task.target_dictionary
         self.engine: SearchEngine = search_engine(self.models, dictionary, search, precision=precision, begin=begin)
+
+    @property
+    def files(self) -> Dict[str, List[Path]]:
+        """Whose content tells what translations are made with, by the option of ``docnmt translate`` that leads there.
+
+        A manifest has the checksums of the models and dictionaries that the text goes through.
+        """
+        return {"path": list(self.ensemble.paths), "data": [self.codec.data / MANIFEST]}
 
     @classmethod
     def from_checkpoint(

@@ -1,5 +1,6 @@
 """The server's answers are the translator's, whoever else asks at the same time."""
 
+import base64
 import io
 import json
 import random
@@ -117,6 +118,17 @@ def test_files_of_other_formats(server, translator):
     assert document.finish(translator.translate([document.lines])[0]) == found
     assert server.text(page, "/v1/files?format=html")[1] == found.decode()
     assert server.text("a b c\n\nd\n", "/v1/files?name=x.txt") == server.text("a b c\n\nd\n")
+
+
+def test_a_stream_of_a_file_has_its_sentences_and_then_the_file(server):
+    page = "<h1>a b</h1><p>c <b>d e</b>. <code>x</code> a</p>"
+    whole = server.text(page, "/v1/files?name=page.html")[1]
+    _, found = server.text(page, "/v1/files?name=page.html&stream=true")
+    *sentences, last = map(json.loads, found.splitlines())
+    assert [one["source"] for one in sentences] == ["a b", "c d e. a"]
+    assert base64.b64decode(last.pop("file")).decode() == whole and last == {"done": True, "sentences": 2}
+    assert sentences[0]["translation"] in whole
+    assert server.text(page, "/v1/files?name=page.html", accept="application/x-ndjson")[1] == found
 
 
 def test_what_words_looked_at_is_the_reports(server, translator, checkpoint, prepared):

@@ -7,7 +7,9 @@ import pytest
 
 from docnmt_fairseq.serve.backlog import Backlog, Job
 from docnmt_fairseq.serve.limits import Refusal
+from docnmt_fairseq.serve.worker import Worker
 from docnmt_fairseq.translate.prepared import Result, Text
+from tests.support.serving import soon
 
 
 class Pieces(SimpleNamespace):
@@ -103,12 +105,75 @@ def test_what_is_finished_is_delivered_and_what_fails_is_told():
         backlog.finished(Result(done.text, line, []))
     assert done.told == [1, 0] and done.text not in backlog.jobs
     error = ValueError("no")
+    backlog.fail(ValueError("of them all"))
+    assert named(backlog, failing=failing) == ["failing0", "failing1"]  # once more, alone
     backlog.fail(error)
     assert failing.told == [error] and waiting.told == []
     assert named(backlog, waiting=waiting) == ["waiting0"] and backlog.waiting == 0
     waiting.deliver = lambda line, hypotheses: 1 / 0
     backlog.finished(Result(waiting.text, 0, []))
     assert isinstance(waiting.told[0], ZeroDivisionError) and not backlog.jobs
+
+
+def test_what_the_translator_had_when_it_failed_is_tried_again_one_after_another():
+    backlog = Backlog(100, 100, 99)
+    jobs = {"first": job(5, 5), "second": job(5), "third": job(5)}
+    first, second, third = jobs.values()
+    for one in (first, second):
+        backlog.add(one)
+    assert named(backlog, **jobs) == ["first0", "second0", "first1"]
+    backlog.add(third)
+    for line in (2, 0):
+        backlog.finished(Result(first.text, line, []))
+    backlog.fail(ValueError("of both"))
+    assert backlog.waiting == 8 and not backlog.under_way and not first.told[2:] and not second.told
+    assert named(backlog, **jobs) == ["first0", "first1"] and not named(backlog, **jobs)
+    for line in range(4):
+        backlog.finished(Result(first.text, line, []))
+    assert first.told == [2, 0, 1, 3] and first.text not in backlog.jobs  # no sentence twice
+    assert named(backlog, **jobs) == ["second0"]
+    backlog.fail(ValueError("of the second"))
+    assert len(second.told) == 1 and named(backlog, **jobs) == ["third0"]
+
+
+def test_a_text_is_alone_only_where_nothing_is_left_of_one_that_was_given_up():
+    backlog = Backlog(100, 100, 99)
+    jobs = {"first": job(5), "second": job(5)}
+    first, second = jobs.values()
+    for one in (first, second):
+        backlog.add(one)
+    assert named(backlog, **jobs) == ["first0", "second0"]
+    backlog.fail(ValueError("of both"))
+    assert named(backlog, **jobs) == ["first0"]
+    backlog.drop(first)
+    assert not named(backlog, **jobs)
+    for line in range(2):
+        backlog.finished(Result(first.text, line, []))
+    assert named(backlog, **jobs) == ["second0"]
+
+
+def test_one_text_that_the_translator_fails_at_fails_alone():
+    backlog = Backlog(100, 100, 99)
+    jobs = [job(5) for _ in range(4)]
+    bad = jobs[1].text
+
+    class Failing:
+        def stream(self, batches, live):
+            for pieces in batches:
+                if not pieces:
+                    return
+                assert all(piece.text is not bad for piece in pieces), "bad"
+                yield from (Result(piece.text, line, []) for piece in pieces for line in range(2))
+
+    for one in jobs:
+        backlog.add(one)
+    worker = Worker(Failing(), backlog)
+    worker.start()
+    soon(lambda: not backlog.jobs)
+    worker.stop()
+    assert [one.told for one in (jobs[0], *jobs[2:])] == [[0, 1]] * 3
+    assert len(jobs[1].told) == 1 and isinstance(jobs[1].told[0], AssertionError)
+    assert backlog.waiting == backlog.under_way == backlog.for_nobody == 0
 
 
 def test_it_waits_until_there_is_something_or_nothing_any_more():

@@ -3,9 +3,11 @@
 import json
 import socket
 import threading
+from contextlib import ExitStack
 
 import pytest
 
+from docnmt_fairseq.serve import server as serving
 from tests.support.hostile import CASES, TEXTS, content_of
 from tests.support.serving import JSON, Held, running, soon, translator_of
 
@@ -131,6 +133,20 @@ def test_a_full_queue_says_when_to_try_again(held):
         client.join()
     assert [status for status, _ in answers] == [200, 200]
     assert "docnmt_sentences_total 12.0" in held.get("/metrics")[1]
+
+
+def test_a_crowd_is_told_as_everything_else(server, monkeypatch):
+    monkeypatch.setattr(serving, "CONNECTIONS", 2)
+    soon(lambda: len(server.server.server_state.connections) == 0)
+    with ExitStack() as crowd:
+        for _ in range(2):
+            crowd.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+        soon(lambda: len(server.server.server_state.connections) == 2)
+        status, headers, body = server.ask("POST", "/v1/translate", "a\n")
+    assert refused((status, json.loads(body)), 503, "2 connections are open already; try again in 1 s")
+    assert headers["retry-after"] == "1" and headers["x-content-type-options"] == "nosniff"
+    soon(lambda: len(server.server.server_state.connections) == 0)
+    assert server.text("a\n")[0] == 200
 
 
 def test_what_takes_too_long_is_given_up(checkpoint, prepared):

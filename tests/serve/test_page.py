@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from PIL import Image
 
 from tests.support import browser as system
 from tests.support.browser import CONTROL, ENTER, RIGHT, Browser
@@ -81,7 +82,8 @@ def test_without_context_what_changes_is_marked(page, server):
     page.click("#alone")
     page.wait("/without context/.test(document.querySelector('#status').textContent)")
     page.wait("!document.querySelector('#go').disabled")
-    assert page.text("#status") == f"{len(lines)} sentences, {len(changed)} of them differ without context"
+    differ = "differs" if len(changed) == 1 else "differ"
+    assert page.text("#status") == f"{len(lines)} sentences, {len(changed)} of them {differ} without context"
     found = page.run("return [...document.querySelectorAll('.sentence')].map((row) => "
                      "{ const p = row.querySelector('.alone'); return p && p.textContent.trim() })")  # fmt: skip
     assert [place for place, line in enumerate(found) if line] == changed
@@ -119,14 +121,28 @@ def test_errors_and_long_documents_are_told(page, server):
     page.complaints()  # the browser itself tells of the answer 422
 
 
-def test_files(page, tmp_path):
-    (tmp_path / "page.html").write_text("<p>a b <b>c</b>.</p>")
+def test_files(page, server, tmp_path):
+    lines = ["a b <b>c</b> d e.", "d a.", "e e a b c.", "b.", "c d a e."]
+    (tmp_path / "page.html").write_text("".join(f"<p>{line}</p>" for line in lines))
+    page.click("#alone")
     page.type("#file", str(tmp_path / "page.html"))
     page.wait("document.querySelector('#result a[download]')")
+    page.wait("/differs? without context/.test(document.querySelector('#status').textContent)")
+    asked = {"text": "\n\n".join(lines).replace("<b>", "").replace("</b>", "")}
+    wanted, without = (
+        [line for (line,) in server.json({**asked, "context": context})[1]["paragraphs"]]
+        for context in ("document", "none")
+    )
+    texts = "return [...document.querySelectorAll('#result .translation')].map((p) => p.textContent.trim())"
+    assert page.run(texts) == wanted != without
+    changed = page.run("return [...document.querySelectorAll('.alone')].map((p) => p.textContent.trim())")
+    assert changed == [f"without context: {one}" for one, other in zip(without, wanted) if one != other]
+    page.picture(tmp_path / "file.png")
+    assert colours(tmp_path / "file.png")[1] > 30
     page.click("#result a")
     soon(lambda: (page.downloads / "page.html").exists())
     content = (page.downloads / "page.html").read_text()
-    assert content.startswith("<p>") and content.count("<") == 4
+    assert content.startswith("<p>") and content.count("<") == 12
     (tmp_path / "text.txt").write_text("a b c here.")
     page.type("#file", str(tmp_path / "text.txt"))
     page.wait("document.querySelector('#text').value === 'a b c here.' && document.querySelector('.sentence')")
@@ -140,8 +156,14 @@ def test_the_description_needs_nothing_else(page, server):
     assert "nbest: translations of every sentence" in text
 
 
-@pytest.mark.parametrize(("size", "dark"), [((1280, 900), True), ((420, 900), False)])
-def test_dark_and_narrow_windows(server, size, dark):
+def colours(path):
+    """The size of a picture, and how many colours it has."""
+    with Image.open(path) as picture:
+        return picture.size, len(picture.convert("RGB").getcolors(picture.width * picture.height))
+
+
+@pytest.mark.parametrize(("size", "dark"), [((1280, 900), False), ((1280, 900), True), ((500, 900), False)])
+def test_windows_of_any_kind_show_all_of_it(server, size, dark, tmp_path):
     browser = Browser(size, dark)
     try:
         browser.open(f"{server.address}/")
@@ -150,5 +172,13 @@ def test_dark_and_narrow_windows(server, size, dark):
         assert (paper == "rgb(13, 17, 23)") == dark
         wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert browser.run(wide) <= 0
+        browser.picture(tmp_path / "translated.png")
+        browser.point(".sentence:nth-of-type(2) .w:nth-of-type(1)")
+        browser.wait("document.querySelector('#panel h3')")
+        browser.picture(tmp_path / "pointed.png")
+        for name in ("translated", "pointed"):
+            (width, height), many = colours(tmp_path / f"{name}.png")
+            assert width == size[0] and height > size[1] / 2 and many > 30, name
+        assert (tmp_path / "translated.png").read_bytes() != (tmp_path / "pointed.png").read_bytes()
     finally:
         browser.close()

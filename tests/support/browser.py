@@ -83,7 +83,8 @@ class Browser:
         self.run("const f = document.querySelector(arguments[0]); f.value = arguments[1]; f.focus()", selector, text)
 
     def point(self, selector: str) -> None:
-        """Moves the mouse onto an element."""
+        """Moves the mouse onto an element, which is scrolled to first."""
+        self.run("document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })", selector)
         move = {"type": "pointerMove", "duration": 0, "x": 0, "y": 0, "origin": {KEY: self.find(selector)}}
         self._ask("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": [move]}]})
 

@@ -15,7 +15,7 @@ def command(monkeypatch):
     """The command with a stub in the model's place."""
 
     class Model(Stub):
-        throughput = "-"
+        throughput, files = "-", {}
 
     monkeypatch.setattr(translator.DocumentTranslator, "from_checkpoint", lambda *args, **options: Model())
     monkeypatch.setattr(task, "languages_of", lambda path, data: ("en", "de"))
@@ -52,6 +52,10 @@ def test_running_text(content, command, tmp_path, capsys):
     [
         (["--format", "html", "--split"], "--split: not with --format html"),
         (["--shards", "2"], "--shards 2: give --engine, or --shard, from 1 to 2"),
+        (["--resume"], "--resume: needs --output"),
+        (["--prefixes", "x"], "--prefixes: needs one file as --input"),
+        (["--prefixes", "x", "--input", "y.html"], "--prefixes: needs text of a sentence a line, which y.html is not"),
+        (["--prefixes", "x", "--context", "shuffled"], "--prefixes: not with --context shuffled"),
         (["--shards", "2", "--shard", "1"], "--shards: give --input and --output"),
         (["--shard", "2", "--input", "x", "--output", "y"], "--shard 2: from 1 to 1"),
     ],
@@ -83,7 +87,7 @@ def test_ctrl_c_leaves_nothing_under_the_name_and_says_how_to_go_on(command, tmp
 
 def test_another_option_does_not_go_on_with_what_was_begun(command, tmp_path, capsys, monkeypatch):
     class Interrupted(Stub):
-        throughput = "-"
+        throughput, files = "-", {}
 
         def translate(self, documents, *arguments):
             if documents[0][0] == "two":

@@ -10,14 +10,17 @@ LARGE = """
 import resource, sys
 from pathlib import Path
 from docnmt_fairseq.translate import files
+from docnmt_fairseq.translate.formats import Reading
 from docnmt_fairseq.translate.lines import TranslatedLine
 from docnmt_fairseq.translate.texts import Request, texts_of
 class Upper:
     def translate_lines(self, documents, names, empty_lines, progress):
         return [[TranslatedLine(line.upper(), []) for line in lines] for lines in documents]
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-folder = Path(sys.argv[1])
-small, large = (texts_of(Request([folder / name], folder / f"{name}.out")) for name in ("small", "large"))
+folder, reading = Path(sys.argv[1]), Reading(alone=lambda: True)
+small, large = (
+    texts_of(Request([folder / name], folder / f"{name}.out", reading=reading)) for name in ("small", "large")
+)
 files.translate_files(small, Upper(), "document", lambda n: None)
 before = peak()
 files.translate_files(large, Upper(), "document", lambda n: None)
@@ -27,12 +30,13 @@ print(before, peak())
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is counted in KiB on Linux")
-def test_memory_does_not_grow_with_a_file_of_a_million_lines(tmp_path):
+@pytest.mark.parametrize("end", ["\n", ""], ids=["documents", "no empty lines"])
+def test_memory_does_not_grow_with_a_file_of_a_million_lines(tmp_path, end):
     for name, documents in (("small", 2_000), ("large", 100_000)):
         with open(tmp_path / name, "w") as stream:
             for number in range(documents):
                 stream.write(
-                    "".join(f"This is line {line} of document {number}, one of many.\n" for line in range(9)) + "\n"
+                    "".join(f"This is line {line} of document {number}, one of many.\n" for line in range(9)) + end
                 )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", LARGE, tmp_path], env=environment, capture_output=True, text=True)

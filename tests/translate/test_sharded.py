@@ -40,7 +40,7 @@ class Mortal(Scoring):
                 os.kill(os.getpid(), signal.SIGKILL)
         return super().translate(documents, *more)
 texts = texts_of(request_of(args))
-settings = settings_of(args)
+settings = settings_of(args, {})
 files.translate_files(texts, Mortal(), "document", lambda n: None, args.scores, resume=args.resume, settings=settings)
 args.done.touch()
 """

@@ -13,7 +13,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.postprocess import read_translation
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.lines import Origin
-from docnmt_fairseq.translate.task import DocumentView
+from docnmt_fairseq.translate.task import DocumentView, translates_alone
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.documents import write_lines
@@ -90,6 +90,7 @@ def test_concatenation_without_context(prepared, tmp_path, target):
 def test_fairseqs_own_model(prepared, tmp_path):
     trained = toy.train(prepared / "data-bin", tmp_path, "--max-update", "8", task="translation", arch="transformer")
     assert_as_generated(trained, prepared)
+    assert translates_alone(trained) and not translates_alone(trained, "document")
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@
   const [form, text, go, stop, alone, status, result, file] =
     ["form", "text", "go", "stop", "alone", "status", "result", "file"].map(find);
   let running = null; // what stops the request that is under way
-  let shown = { text: "", translations: [], without: null };
+  let shown = { request: null, translations: [], without: null }; // request: what asks for it with a given context
 
   const element = (tag, attributes = {}, ...children) => {
     const made = document.createElement(tag);
@@ -20,12 +20,20 @@
   const counted = (number) => `${number} sentence${number === 1 ? "" : "s"}`;
   const wordsOf = (sentence) => sentence.split(/\s+/).filter(Boolean);
 
+  // Why there is no answer; what stands before the server, such as a proxy, may not say it as the server does.
+  const reason = async (response) => {
+    const told = await response.json().catch(() => ({}));
+    return told.error || `No answer: ${response.status} ${response.statusText}`;
+  };
+
+  // What asks for the translation of a text, or of a file.
+  const asked = (path, body) => [path, { headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ...body, stream: true }) }];
+  const askedOf = (taken, context) => [`v1/files?${new URLSearchParams({ name: taken.name, context, stream: true })}`, { body: taken }];
+
   // The objects of an answer, a line each.
-  const objects = async function* (path, body, signal) {
-    const response = await fetch(path, {
-      method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ...body, stream: true }),
-    });
-    if (!response.ok) throw new Error((await response.json()).error);
+  const objects = async function* ([path, request], signal) {
+    const response = await fetch(path, { method: "POST", signal, ...request });
+    if (!response.ok) throw new Error(await reason(response));
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (;;) {
@@ -96,29 +104,46 @@
     }).length;
   };
 
-  const translate = async (signal) => {
-    shown = { text: text.value, translations: [], without: null };
+  // Shows sentence by sentence; gives the last object, which is none.
+  const showSentences = async (context, signal) => {
     result.replaceChildren();
     let before = null;
-    for await (const found of objects("v1/inspect", { text: shown.text, viewer: true }, signal)) {
-      if (!found.done) {
-        result.append(row(shown.translations.length, found, before));
-        shown.translations.push(found.translation);
-        before = found;
-        tell(`${counted(shown.translations.length)} …`);
-      } else if (found.viewer) {
-        result.innerHTML = found.viewer; // made by the server, which escapes all text
-        result.querySelectorAll(".translation:not(:has(.w))").forEach((line, number) => line.replaceChildren(...spans(shown.translations[number])));
-        showViews(found.inspection);
-      } else {
-        result.prepend(element("p", { class: "note" }, `What words look at is not shown: ${found.not_inspected}.`));
-      }
+    for await (const found of objects(shown.request(context), signal)) {
+      if (found.done) return found;
+      result.append(row(shown.translations.length, found, before));
+      shown.translations.push(found.translation);
+      before = found;
+      tell(`${counted(shown.translations.length)} …`);
     }
+    throw new Error("The answer broke off.");
+  };
+
+  const translateText = (content) => async (signal) => {
+    const request = (context) => asked(context === "none" ? "v1/translate" : "v1/inspect",
+      context === "none" ? { text: content, context } : { text: content, viewer: true });
+    shown = { request, translations: [], without: null };
+    const found = await showSentences("document", signal);
+    if (!found.viewer) {
+      result.prepend(element("p", { class: "note" }, `What words look at is not shown: ${found.not_inspected}.`));
+      return;
+    }
+    result.innerHTML = found.viewer; // made by the server, which escapes all text
+    result.querySelectorAll(".translation:not(:has(.w))").forEach((line, number) => line.replaceChildren(...spans(shown.translations[number])));
+    showViews(found.inspection);
+  };
+
+  const translateFile = (taken) => async (signal) => {
+    shown = { request: (context) => askedOf(taken, context), translations: [], without: null };
+    tell(`${taken.name} …`);
+    const found = await showSentences("document", signal);
+    const content = new Blob([Uint8Array.from(atob(found.file), (letter) => letter.charCodeAt(0))]);
+    const link = element("a", { href: URL.createObjectURL(content), download: taken.name }, taken.name);
+    result.prepend(element("p", { class: "file" }, "Translated: ", link));
   };
 
   const translateAlone = async (signal) => {
     const without = [];
-    for await (const found of objects("v1/translate", { text: shown.text, context: "none" }, signal)) {
+    for await (const found of objects(shown.request("none"), signal)) {
       if (found.done) continue;
       without.push(found.translation);
       tell(`without context: ${counted(without.length)} …`);
@@ -135,7 +160,7 @@
       for (const step of steps) await step(own.signal);
       const changes = compare();
       const total = shown.translations.length, without = alone.checked && shown.without;
-      if (total) tell(counted(total) + (without ? `, ${changes} of them differ without context` : ""));
+      tell(total ? counted(total) + (without ? `, ${changes} of them ${changes === 1 ? "differs" : "differ"} without context` : "") : "");
     } catch (error) {
       compare();
       if (own.signal.aborted) tell("stopped");
@@ -148,7 +173,7 @@
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (!text.value.trim()) { tell("There is no text yet."); return; }
-    run(translate, ...(alone.checked ? [translateAlone] : []));
+    run(translateText(text.value), ...(alone.checked ? [translateAlone] : []));
   });
   stop.addEventListener("click", () => running && running.abort());
   text.addEventListener("keydown", (event) => {
@@ -160,26 +185,16 @@
     else run();
   });
 
-  // Plain text goes into the field; of any other format the server makes such a file.
+  // Plain text goes into the field; a file of any other format is translated as such.
   const take = async (taken) => {
     if (!taken) return;
     const ending = taken.name.toLowerCase();
     if (/\.(txt|text|en|src)$/.test(ending) || !ending.includes(".")) {
       text.value = await taken.text();
       form.requestSubmit();
-      return;
+    } else {
+      run(translateFile(taken), ...(alone.checked ? [translateAlone] : []));
     }
-    run(async (signal) => {
-      tell(`${taken.name} …`);
-      const context = alone.checked ? "none" : "document";
-      const query = new URLSearchParams({ name: taken.name, context });
-      const response = await fetch(`v1/files?${query}`, { method: "POST", signal, body: taken });
-      if (!response.ok) throw new Error((await response.json()).error);
-      shown = { text: "", translations: [], without: null };
-      const link = element("a", { href: URL.createObjectURL(await response.blob()), download: taken.name }, taken.name);
-      result.replaceChildren(element("p", {}, "Translated: ", link));
-      tell("");
-    });
   };
   file.addEventListener("change", () => take(file.files[0]));
   text.addEventListener("dragover", (event) => {

@@ -44,12 +44,15 @@ class Reading:
         empty_lines: what they end in text of a sentence a line: "document" or "paragraph".
         running: files of no other format are running text, not a sentence a line.
         split: of running text: each of its "lines" is a paragraph, or "paragraphs" end at empty lines.
+        alone: tells whether sentences are translated each by itself, so that a long document may be cut anywhere; it is
+            called only where one is long.
     """
 
     languages: Callable[[], Tuple[str, str]] = lambda: ("en", "en")
     empty_lines: str = "document"
     running: bool = False
     split: str = SEPARATE[1]
+    alone: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """Word documents (.docx): paragraphs of runs; what is no text, and every run's formatting, stays.
 
 Text boxes, tables, headers, footers, notes and comments are translated, too. A field's result stays, as it is computed,
-unless it is a link.
+unless it is a link. What is there in several forms, for programs of different age, is read in the first of them; the
+others get its translation where they have the same text, as the text boxes of Word do.
 """
 
 import re
-from typing import Iterator, List, Optional, Tuple
+from typing import List, Optional, Tuple
 
 from lxml import etree
 
@@ -47,7 +48,8 @@ class Docx(WholeFile):
         }
         if MAIN not in trees:
             raise InputError(f"{name}: no Word document: {MAIN} is not in it")
-        texts = [(part, *text) for part in sorted(trees, key=_order) for text in _texts(trees[part])]
+        walks = {part: _walk(trees[part]) for part in sorted(trees, key=_order)}
+        texts = [(part, *text) for part, walk in walks.items() for text in walk.texts]
 
         def render(pieces: List[Optional[List[str]]]) -> bytes:
             changed = set()
@@ -57,6 +59,8 @@ class Docx(WholeFile):
                     _fill(slots, new)
             if not changed:
                 return content
+            for part in changed:
+                _copy(walks[part].copies)
             old = {info.filename: part for info, part in members}
             return packed(members, {part: xml_bytes(trees[part], old[part]) for part in changed})
 
@@ -70,26 +74,45 @@ def _order(part: str) -> Tuple[bool, str]:
 def _fill(slots: Slots, pieces: List[str]) -> None:
     slots.fill(pieces)
     for slot in slots.slots:
-        if slot.text != slot.text.strip():
-            slot.element.set(SPACE, "preserve")
+        _keep_space(slot)
 
 
-def _texts(tree: etree._ElementTree) -> Iterator[Tuple[Slots, bool]]:
-    """The texts between tabs, line breaks and paragraphs, and whether each begins a paragraph."""
-    walk = _Walk()
+def _copy(copies: List[Tuple[Slot, Slot]]) -> None:
+    for original, copy in copies:
+        copy.text = original.text
+        _keep_space(copy)
+
+
+def _keep_space(slot: Slot) -> None:
+    if slot.text != slot.text.strip():
+        slot.element.set(SPACE, "preserve")
+
+
+def _walk(tree: etree._ElementTree) -> "_Walk":
+    walk = _Walk([])
     walk.visit(tree.getroot())
-    return iter(walk.texts)
+    return walk
 
 
 class _Walk:
-    """Goes through a part in reading order. A text box inside a paragraph is paragraphs of its own."""
+    """Goes through a part in reading order. A text box inside a paragraph is paragraphs of its own.
 
-    def __init__(self) -> None:
+    Args:
+        fields: the codes of those that are open.
+
+    Attributes:
+        texts: those between tabs, line breaks and paragraphs, and whether each begins a paragraph.
+        copies: places of the texts, each with one of another form that has the same text.
+    """
+
+    def __init__(self, fields: List[List[str]]):
         self.texts: List[Tuple[Slots, bool]] = []
+        self.copies: List[Tuple[Slot, Slot]] = []
+        self.seen: List[Slot] = []  # all slots, those of copies aside
         self.slots: Optional[Slots] = None  # of the text that goes on
         self.gap = Gap.OPEN  # since its last slot
         self.begins = True
-        self.fields: List[List[str]] = []  # the codes of those that are open
+        self.fields = fields
 
     def visit(self, element: etree._Element) -> None:
         """Takes up an element and all in it."""
@@ -116,7 +139,27 @@ class _Walk:
                 self._field(element, name)
             if name in IN_TEXT or (name and not own):
                 self.gap = Gap.OBJECT
-            self._children(element)
+            if name == "AlternateContent":
+                self._forms(element)
+            else:
+                self._children(element)
+
+    def _forms(self, element: etree._Element) -> None:
+        """Takes up the first of several forms, and of the others what it does not have."""
+        forms = [child for child in element if local_name(child)]
+        before = len(self.seen)
+        for first in forms[:1]:
+            self._children(first)
+        shown = self.seen[before:]
+        for other in forms[1:]:
+            walk = _Walk([list(field) for field in self.fields])
+            walk._children(other)
+            walk._end()
+            if [slot.text for slot in walk.seen] == [slot.text for slot in shown]:
+                self.copies += zip(shown, walk.seen)
+            else:
+                self.texts += walk.texts
+            self.copies += walk.copies
 
     def _children(self, element: etree._Element) -> None:
         for child in element:
@@ -126,10 +169,12 @@ class _Walk:
         if not all(_is_link(field) for field in self.fields):
             self.gap = Gap.OBJECT
             return
+        slot = Slot(element)
+        self.seen.append(slot)
         if self.slots is None:
-            self.slots = Slots(Slot(element))
+            self.slots = Slots(slot)
         else:
-            self.slots.add(Slot(element), self.gap)
+            self.slots.add(slot, self.gap)
         self.gap = Gap.OPEN
 
     def _end(self) -> None:

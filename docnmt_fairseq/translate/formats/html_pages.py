@@ -1,12 +1,13 @@
-"""HTML pages (.html): text between tags; not a character of the tags changes."""
+"""HTML pages (.html): text between tags, and attributes that people read; nothing else of a tag changes."""
 
 import html
 import re
-from typing import Dict, Iterator, List, Optional, Sequence, Union
+from dataclasses import dataclass
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.inline import NAME, Marked, Tag, Token, tags_of
-from docnmt_fairseq.translate.formats.units import Gap
+from docnmt_fairseq.translate.formats.units import Gap, Unit
 
 # Elements that stand in a text; every other one ends it.
 INLINE = frozenset((
@@ -20,48 +21,139 @@ KEPT = frozenset((
     "code", "kbd", "samp", "var",
 ))  # fmt: skip
 RAW = frozenset(("script", "style", "textarea", "xmp", "iframe"))  # in which there are no tags
+# With its value, if it has one: so that a name is looked at once.
+ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>=`]+))?""")
+READ = frozenset((
+    "alt", "title", "placeholder", "label", "summary", "aria-label", "aria-description", "aria-placeholder",
+    "aria-roledescription", "aria-valuetext",
+))  # fmt: skip
+DESCRIPTIONS = frozenset(("description", "og:title", "og:description", "twitter:title", "twitter:description"))
+BUTTONS = frozenset(("button", "submit", "reset"))
 UNTRANSLATED = re.compile(r"""\stranslate\s*=\s*["']?no["'\s>]""", re.IGNORECASE)
 
 
 @register("html")
 class Html(WholeFile):
-    """Paragraphs, headings, cells and the like, with the markup in them."""
+    """Paragraphs, headings, cells and the like, with the markup in them; then the attributes of that markup."""
 
-    help = "HTML; script, style, pre, code and what says translate=no stays"
+    help = "HTML, also attributes that people read; script, style, pre, code and what says translate=no stays"
     endings = (".html", ".htm", ".xhtml")
 
     def parse(self, content: bytes, name: str) -> Parsed:
         """See :class:`WholeFile`."""
-        parts = list(_parts(decode(content, name)))
-        marked = [part for part in parts if isinstance(part, Marked)]
+        text = decode(content, name)
+        parts = list(_parts(text))
+        units = list(_units(parts, list(_values(text))))
 
         def render(pieces: List[Optional[List[str]]]) -> bytes:
-            new = iter(pieces)
-            return "".join(part.render(next(new)) if isinstance(part, Marked) else part for part in parts).encode()
+            new = list(zip(units, pieces))
+            values = [(one, texts[0]) for one, texts in new if isinstance(one, Value) and texts is not None]
+            changed = list(_parts(_with_values(text, values)))
+            # Where quotation marks are in disorder, other values would make other tags of it.
+            found = changed if list(map(_shape, changed)) == list(map(_shape, parts)) else parts
+            of_texts = iter([texts for one, texts in new if isinstance(one, Marked)])
+            return "".join(part.render(next(of_texts)) if isinstance(part, Marked) else part for part in found).encode()
 
-        return Parsed([one.unit() for one in marked], render)
+        return Parsed([one.unit() for one in units], render)
+
+
+@dataclass(frozen=True)
+class Value:
+    """What an attribute says to people: where its value is in the file, and the value, quotation marks with it."""
+
+    start: int
+    end: int
+    written: str
+
+    @property
+    def text(self) -> str:
+        """What people read."""
+        return html.unescape(self.written[1:-1] if self.written[0] in "\"'" else self.written)
+
+    def unit(self) -> Unit:
+        """The text as a unit."""
+        return Unit([self.text])
+
+    def render(self, text: str) -> str:
+        """The value with another text."""
+        return self.written if text == self.text else f'"{html.escape(text)}"'
+
+
+def _units(parts: Sequence[Union[str, Marked]], values: Sequence[Value]) -> Iterator[Union[Marked, Value]]:
+    """The texts, each followed by the attributes that stand in it or before the next one."""
+    place = number = 0
+    for part in parts:
+        if isinstance(part, Marked):
+            yield part
+        place += len(part.render(None) if isinstance(part, Marked) else part)
+        while number < len(values) and values[number].start < place:
+            yield values[number]
+            number += 1
+
+
+def _shape(part: Union[str, Marked]) -> object:
+    return (part.pieces, part.gaps) if isinstance(part, Marked) else None
+
+
+def _with_values(text: str, values: Sequence[Tuple[Value, str]]) -> str:
+    """The file with other values of attributes."""
+    found, behind = [], 0
+    for value, new in values:
+        found += [text[behind : value.start], value.render(new)]
+        behind = value.end
+    return "".join([*found, text[behind:]])
+
+
+def _values(text: str) -> Iterator[Value]:
+    """The attributes that people read."""
+    for tag, _, _ in _stretches(text):
+        if tag.gap is Gap.CLOSE or not tag.name or UNTRANSLATED.search(text, tag.start, tag.end):
+            continue
+        attributes = [one for one in ATTRIBUTE.finditer(text, tag.start + 1 + len(tag.name), tag.end) if one[2]]
+        others = {one[1].lower(): one[2].strip("\"'").lower() for one in attributes}
+        for one in attributes:
+            if _is_read(tag.name, one[1].lower(), others):
+                yield Value(*one.span(2), one[2])
+
+
+def _is_read(element: str, attribute: str, attributes: Mapping[str, str]) -> bool:
+    """Whether people read an attribute, by the element and its other attributes."""
+    if element == "meta":
+        return attribute == "content" and bool(
+            DESCRIPTIONS & {attributes.get("name", ""), attributes.get("property", "")}
+        )
+    if element == "input" and attribute == "value":
+        return attributes.get("type") in BUTTONS
+    return attribute in READ and element not in ("link", "style", "script")
+
+
+def _stretches(text: str) -> Iterator[Tuple[Tag, int, Gap]]:
+    """The tags outside of what stays, each with the end of what stays with it, and the gap that both make."""
+    tags = list(tags_of(text, RAW))
+    ends = _ends(tags)
+    number = 0
+    while number < len(tags):
+        tag = tags[number]
+        last = ends.get(number, number) if _is_kept(text, tag) else number
+        yield tag, tags[last].end, tag.gap if last == number else Gap.OBJECT
+        number = last + 1
 
 
 def _parts(text: str) -> Iterator[Union[str, Marked]]:
     """What is no text for readers, and the texts in between."""
-    tags = list(tags_of(text, RAW))
-    ends = _ends(tags)
     tokens: List[Token] = []
-    behind = number = 0
-    while number < len(tags):
-        first = number
-        number = ends.get(number, number) + 1 if _is_kept(text, tags[first]) else number + 1
-        start, end = tags[first].start, tags[number - 1].end
-        if start > behind:
-            tokens.append(Token(text[behind:start]))
+    behind = 0
+    for tag, end, gap in _stretches(text):
+        if tag.start > behind:
+            tokens.append(Token(text[behind : tag.start]))
         behind = end
-        if tags[first].name in INLINE or not tags[first].name:
-            tokens.append(Token(text[start:end], tags[first].gap if number == first + 1 else Gap.OBJECT))
+        if tag.name in INLINE or not tag.name:
+            tokens.append(Token(text[tag.start : end], gap))
             continue
         if tokens:
             yield _marked(tokens)
             tokens = []
-        yield text[start:end]
+        yield text[tag.start : end]
     if behind < len(text):
         # A tag that nothing ends is no text: it goes to the end of the file.
         broken = text.find("<", behind)

@@ -18,9 +18,9 @@ FILLED_IN = re.compile(
 
 @register("po")
 class Gettext(WholeFile):
-    """Messages without a translation get one; those that have one, and obsolete ones, stay."""
+    """Messages without a translation get one, which is fuzzy; those that have one, and obsolete ones, stay."""
 
-    help = "gettext messages; those without a translation, and fuzzy ones, get one"
+    help = "gettext messages; those without a translation, and fuzzy ones, get one, which is fuzzy until it is reviewed"
     endings = (".po", ".pot")
 
     def parse(self, content: bytes, name: str) -> Parsed:
@@ -65,6 +65,7 @@ class Gettext(WholeFile):
             raise InputError(f"{name}: not gettext's format: {_reason(error)}") from error
         if not len(file) and not file.metadata and text.strip():
             raise InputError(f"{name}: no messages in it; is it gettext's format?")
+        file.ordered_metadata = lambda: list(file.metadata.items())  # as they were; polib has an order of its own
         return charset, file
 
 
@@ -82,11 +83,10 @@ def _lines(message: str) -> Iterator[Marked]:
 
 
 def _fill(entry: Any, translations: List[str], forms: int) -> None:
-    """Gives a message its translation: of plural forms the first is the singular."""
+    """Gives a message its translation, which nobody has reviewed: of plural forms the first is the singular."""
     if entry.msgid_plural:
         entry.msgstr_plural = {form: translations[form > 0 or forms == 1] for form in range(forms)}
     else:
         entry.msgstr = translations[0]
-    if entry.fuzzy:
-        entry.flags = [flag for flag in entry.flags if flag != "fuzzy"]
-        entry.previous_msgid = entry.previous_msgid_plural = entry.previous_msgctxt = None
+    entry.flags = ["fuzzy", *(flag for flag in entry.flags if flag != "fuzzy")]
+    entry.previous_msgid = entry.previous_msgid_plural = entry.previous_msgctxt = None

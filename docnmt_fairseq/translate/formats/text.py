@@ -7,12 +7,18 @@ from docnmt_fairseq.corpus.files import lines_of
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.translate.formats.base import Document, Format, register
 
+LONG = 100  # lines of a document behind which it is cut where every sentence is translated by itself
+
 logger = logging.getLogger(__name__)
 
 
 @register("text")
 class Text(Format):
-    """A sentence a line; the document ends at an empty line, or with the file."""
+    """A sentence a line; the document ends at an empty line, or with the file.
+
+    Where sentences are translated each by itself, it also ends when it is long: so a text without empty lines can be
+    translated bit by bit, gone on with, and shared out.
+    """
 
     help = "a sentence a line, an empty line after each document, <p> after a paragraph (<p> <p>: section); bit by bit"
     warned = 0  # the last line that was warned of
@@ -27,7 +33,7 @@ class Text(Format):
             if line and not (line.isascii() and line.isprintable()) and not normalise(line):
                 self._warn(name, number)
                 line = ""
-            if ended and line:
+            if line and (ended or (len(lines) >= LONG and self.reading.alone())):
                 yield Document(lines, _joined, first)
                 lines, first, ended = [], number, False
             lines.append(line)

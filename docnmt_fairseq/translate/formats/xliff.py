@@ -52,7 +52,7 @@ class Xliff(WholeFile):
         old = _child(segment, "target")
         if old is not None:
             for attribute, value in old.attrib.items():
-                target.set(attribute, value)
+                target.set(attribute, "translated" if attribute == "state" else value)  # a state of XLIFF 1.2
             target.tail = old.tail
             segment.replace(old, target)
         else:

@@ -76,6 +76,36 @@ def test_every_text_is_translated_once(content):
     assert "".join(run.text for run in document.paragraphs[3].runs) == "SEE PAGE Seven OR THE LINKED WORDS."
 
 
+FORMS = (
+    '<w:r {ns} xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"><mc:AlternateContent>'
+    '<mc:Choice Requires="wps"><w:drawing>{first}</w:drawing></mc:Choice>'
+    "<mc:Fallback><w:pict>{other}</w:pict></mc:Fallback></mc:AlternateContent></w:r>"
+)
+BOX = "<w:txbxContent><w:p><w:r><w:t>{}</w:t></w:r><w:r><w:t>{}</w:t></w:r></w:p></w:txbxContent>"
+
+
+@pytest.mark.parametrize(
+    ("other", "lines", "translated"),
+    [
+        (BOX.format("In the", " box."), [], ["IN THE", " BOX."]),  # as Word writes text boxes
+        (BOX.format("Not in", " the box."), ["Not in the box."], ["NOT IN", " THE BOX."]),
+        ("", [], []),
+    ],
+)
+def test_what_is_there_in_two_forms_is_translated_once_and_changed_in_both(other, lines, translated):
+    document = docx.Document()
+    around = document.add_paragraph("Around ")
+    around._p.append(etree.fromstring(FORMS.format(ns=NS, first=BOX.format("In the", " box."), other=other)))
+    around.add_run(" it.")
+    stream = io.BytesIO()
+    document.save(stream)
+    found, (seen,) = through("docx", stream.getvalue())
+    assert [line for line in seen if line != "<p>"] == ["In the box.", *lines, "Around it."]
+    paragraph = docx.Document(io.BytesIO(found)).paragraphs[0]._p
+    texts = [element.text for element in paragraph.iter(f"{{{paragraph.nsmap['w']}}}t")]
+    assert texts == ["AROUND ", "IN THE", " BOX.", *translated, " IT."]
+
+
 def test_what_is_not_changed_comes_out_to_the_byte(content):
     assert through("docx", content, WAYS["same"])[0] == content
 
