@@ -15,6 +15,7 @@ from docnmt_fairseq import (
     changed_options,
     checkpoint_files,
     exported,
+    expressions,
     half_precision,
     resuming,
     stopping,
@@ -126,6 +127,7 @@ def drop_fast_path_weights(state_dict: typing.Dict[str, torch.Tensor]) -> None:
 
 
 _allow_fairseq_checkpoints()
+expressions.mend()
 _switch_off_the_fast_path()
 _let_torchrun_start_processes()
 half_precision.mend()

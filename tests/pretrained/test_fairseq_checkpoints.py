@@ -234,3 +234,15 @@ def test_a_model_of_another_kind_has_no_such_structure(data_bin, tmp_path):
         toy.build(
             data_bin, "--finetune-from-model", str(checkpoint), arch="document_transformer_pretrained", tiny=[]
         )  # fmt: skip
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", ["adaptive_softmax_cutoff", "encoder_xformers_att_config"])
+def test_an_option_that_would_execute_something_is_refused(binarised, tmp_path, name):
+    place = released(binarised, tmp_path, updates="1")
+    state = torch.load(place / "model.pt", weights_only=True)
+    vars(state["cfg"]["model"])[name] = f"__import__('pathlib').Path({str(tmp_path / 'made')!r}).touch() or [5]"
+    torch.save(state, place / "model.pt")
+    with pytest.raises(InputError, match=r"model\.pt: refused: an option is .* could execute something"):
+        imported(place, tmp_path / "imported")
+    assert not (tmp_path / "made").exists()

@@ -21,6 +21,7 @@ from torch import Tensor
 import docnmt_fairseq
 from docnmt_fairseq.corpus.subwords import CODES, SENTENCEPIECE, load_subword_model
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.expressions import NoPlainValue
 from docnmt_fairseq.models.transformer.structure import structure_of_transformer
 from docnmt_fairseq.pretrained.released import FAMILIES, Family, Released, Request, TextModels
 from docnmt_fairseq.pretrained.tensors import load_safely
@@ -162,8 +163,8 @@ def _model(cfg: Any, dictionaries: List[Dictionary], state: Dict[str, Tensor], p
     try:
         model = build_model(cfg.model, task, from_checkpoint=True)
         model.load_state_dict(state, strict=True, model_cfg=cfg.model)
-    except InputError:
-        raise
+    except NoPlainValue as error:
+        raise InputError(f"{path}: {error}") from None
     except Exception as error:  # whatever parameters of another model happen to cause
         raise InputError(f"{path}: its parameters are not those of its configuration: {error}") from None
     if not isinstance(model, TransformerModelBase) or getattr(model, "classification_heads", None):
