@@ -12,7 +12,7 @@ import torch
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.pretrained.sources import Found
-from tests.support.pretrained import LANGUAGES, imported, marian_folder, multilingual_folder
+from tests.support.pretrained import LANGUAGES, imported, marian_folder, multilingual_folder, train_sentencepiece
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +153,58 @@ def test_safe_pickles_and_models_in_several_files_are_read(marian, copy, tmp_pat
         assert all(torch.equal(state[name], value) for name, value in states[0].items())
     next(iter(copy.glob("model-00002*"))).unlink()
     refused(copy, "names model-00002-of-00002.safetensors, which is not there")
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("content", [[1], {"weight_map": {"a": 1, "b": "x"}}, {"weight_map": ["x"]}, {}])
+def test_an_index_that_is_none(copy, content):
+    (copy / "model.safetensors").unlink()
+    (copy / "model.safetensors.index.json").write_text(json.dumps(content))
+    refused(copy, r"model.safetensors.index.json: not (the index of a model in several files|a JSON object)")
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    "tokens",
+    [["__en__"], [{"content": "eng_Latn"}], [{"id": 200}], [{"id": "x", "content": "a"}], [{"id": 999, "content": 1}]],
+)
+def test_added_tokens_without_text_or_number(nllb, tmp_path, tokens):
+    folder = shutil.copytree(nllb, tmp_path / "released")
+    changed(folder / "tokenizer.json", added_tokens=tokens)
+    refused(folder, "tokenizer.json: a token that it adds lacks its text or its number", codes=("eng_Latn", "deu_Latn"))
+
+
+def test_weights_that_are_none(copy):
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(copy / "model.safetensors")
+    save_file({name: value.to(torch.int8) for name, value in tensors.items()}, copy / "model.safetensors")
+    refused(copy, "model.safetensors: .* is of type int8; quantised models are not read")
+    tensors["model.encoder.layers.1.fc1.bias"][3] = float("nan")
+    save_file(tensors, copy / "model.safetensors")
+    refused(copy, "fc1.bias has values that are no finite numbers; the model is damaged")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "source.spm", "config.json"])
+def test_a_file_instead_of_its_folder(copy, tmp_path, name):
+    with pytest.raises(InputError, match=f"{name}: no checkpoint of fairseq; .* give the folder, {copy}") as error:
+        imported(copy / name, tmp_path / "imported")
+    assert "\n" not in str(error.value)
+
+
+def test_files_that_are_no_checkpoint_of_fairseq(tmp_path):
+    place = tmp_path / "place" / "model.pt"
+    place.parent.mkdir()
+    place.write_text("hello")
+    refused(place.parent, r"model.pt: refused: it is no file of tensors alone, or it is damaged \(KeyError: 101\)$")
+    for content in ({"a": torch.ones(1)}, {"model": {"a": torch.ones(1)}}, [1]):
+        torch.save(content, place)
+        refused(place.parent, r"model.pt: no checkpoint of fairseq, which holds a model and its configuration")
+
+
+def test_a_subword_model_of_another_language(copy):
+    train_sentencepiece(copy / "target.spm", ["кошка сидела на ковре .", "собака лает на серую кошку ."], 60)
+    refused(copy, "target.spm: of its .* pieces .* are in the vocabulary: it is of another model")
 
 
 def test_languages_that_the_model_does_not_have(nllb, tmp_path):

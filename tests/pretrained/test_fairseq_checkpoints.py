@@ -350,3 +350,14 @@ def test_an_option_that_would_execute_something_is_refused(binarised, tmp_path, 
     with pytest.raises(InputError, match=r"model\.pt: refused: an option is .* could execute something"):
         imported(place, tmp_path / "imported")
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(("value", "message"), [(float("inf"), "no finite numbers"), (None, "is of type int8")])
+def test_weights_that_are_none(binarised, multilingual, tmp_path, value, message):
+    place = changed(multilingual, tmp_path / "released")
+    state = torch.load(place / "model.pt", weights_only=True)
+    weight = state["model"]["encoder.layers.0.fc1.weight"]
+    state["model"]["encoder.layers.0.fc1.weight"] = weight.to(torch.int8) if value is None else weight.fill_(value)
+    torch.save(state, place / "model.pt")
+    with pytest.raises(InputError, match=rf"model\.pt: encoder.layers.0.fc1.weight .*{message}"):
+        imported(place, tmp_path / "imported")

@@ -23,12 +23,13 @@ from docnmt_fairseq.expressions import NoPlainValue
 from docnmt_fairseq.models.transformer.structure import structure_of_transformer
 from docnmt_fairseq.pretrained.fairseq_languages import Languages
 from docnmt_fairseq.pretrained.released import FAMILIES, Family, Released, Request, TextModels
-from docnmt_fairseq.pretrained.tensors import load_safely
+from docnmt_fairseq.pretrained.tensors import check_weight, first_line, load_safely
 from docnmt_fairseq.pretrained.vocabulary import SPECIAL, Vocabulary, output_bias
 
 TASKS = ("translation", "translation_multi_simple_epoch", "document_translation")
 MULTILINGUAL = TASKS[1]
 CODE_FILES = ("bpecodes", "bpe.codes", "code", "codes")  # as archives call them
+OF_THE_HUB = (".safetensors", ".bin", ".json", ".spm", ".model")  # files of its models
 TOKENIZER_OF_CODES = "moses-escaped"  # of fairseq's released models
 
 
@@ -76,6 +77,10 @@ class FairseqCheckpoint(Family):
 
 
 def _checkpoint(path: Path) -> Path:
+    if path.suffix in OF_THE_HUB and path.is_file():
+        raise InputError(
+            f"{path}: no checkpoint of fairseq; of a model in the hub's form give the folder, {path.parent}"
+        )
     if path.is_file():
         return path
     found = sorted(path.glob("*.pt"))
@@ -87,13 +92,17 @@ def _checkpoint(path: Path) -> Path:
 
 def _loaded(path: Path) -> Tuple[Any, Dict[str, Tensor]]:
     """Configuration and parameters of a checkpoint."""
-    if not isinstance(load_safely(path), dict):
-        raise InputError(f"{path}: no checkpoint of fairseq")
+    content = load_safely(path)
+    if not isinstance(content, dict) or "model" not in content or not (content.get("cfg") or content.get("args")):
+        raise InputError(f"{path}: no checkpoint of fairseq, which holds a model and its configuration (args or cfg)")
     try:
-        state = load_checkpoint_to_cpu(str(path))
-        return state["cfg"], state["model"]
+        checkpoint = load_checkpoint_to_cpu(str(path))
+        cfg, state = checkpoint["cfg"], checkpoint["model"]
     except Exception as error:  # whatever a file that is none happens to cause
-        raise InputError(f"{path}: no checkpoint of fairseq ({type(error).__name__}: {error})") from None
+        raise InputError(f"{path}: no checkpoint of fairseq ({type(error).__name__}: {first_line(error)})") from None
+    for name, value in state.items():
+        check_weight(path, name, value)
+    return cfg, state
 
 
 def _dictionaries(folder: Path, names: List[str]) -> Tuple[List[Dictionary], List[Path]]:
@@ -127,7 +136,7 @@ def _model(cfg: Any, dictionaries: List[Dictionary], state: Dict[str, Tensor], p
     except NoPlainValue as error:
         raise InputError(f"{path}: {error}") from None
     except Exception as error:  # whatever parameters of another model happen to cause
-        raise InputError(f"{path}: its parameters are not those of its configuration: {error}") from None
+        raise InputError(f"{path}: its parameters are not those of its configuration: {first_line(error)}") from None
     if not isinstance(model, TransformerModelBase) or getattr(model, "classification_heads", None):
         raise InputError(f"{path}: a model of the class {type(model).__name__}; only Transformers can be imported")
     if model.cfg.decoder.normalize_before and model.decoder.layer_norm is None:
