@@ -227,6 +227,29 @@ def test_mbart_25_is_refused(tmp_path):
     refused(folder, "language tokens of mBART-25 follow the end of sentence")
 
 
+def test_mbart_50_is_known_by_its_tokenizer_or_by_its_languages(tmp_path):
+    folder = tmp_path / "released"
+    multilingual_folder(folder, "mbart")
+    (folder / "tokenizer_config.json").unlink()
+    imported(folder, tmp_path / "by_languages")
+    codes = json.loads((folder / "special_tokens_map.json").read_text())["additional_special_tokens"][:25]
+    changed(folder / "special_tokens_map.json", additional_special_tokens=codes)
+    refused(folder, "nothing says that this is mBART-50")
+    changed(folder / "config.json", tokenizer_class="MBart50Tokenizer")
+    imported(folder, tmp_path / "by_configuration")
+
+
+def test_relatives_with_language_tokens_elsewhere(nllb, tmp_path):
+    folder = shutil.copytree(nllb, tmp_path / "released")
+    codes = ("eng_Latn", "deu_Latn")
+    changed(folder / "tokenizer_config.json", legacy_behaviour=True)
+    refused(folder, "tokenizer_config.json: legacy_behaviour: language tokens behind the source", codes=codes)
+    changed(folder / "tokenizer_config.json", legacy_behaviour=False, tokenizer_class="SMALL100Tokenizer")
+    refused(folder, "tokenizer_class SMALL100Tokenizer: a relative of M2M-100", codes=codes)
+    (folder / "tokenization_small100.py").write_text("raise SystemExit")
+    refused(folder, "splits text by code of its own, tokenization_small100.py", codes=codes)
+
+
 def test_a_target_language_of_several(tmp_path):
     folder = tmp_path / "released"
     marian_folder(folder, codes=(">>deu<<", ">>nld<<"))
@@ -267,6 +290,9 @@ def test_from_the_hub_only_what_is_read_is_fetched(marian, tmp_path, monkeypatch
     assert fetched == (["model.safetensors"] if safe else ["pytorch_model.bin"])
     about = json.loads((tmp_path / "imported" / "manifest.json").read_text())["imported"]
     assert (about["from"], about["revision"]) == ("owner/model", "c0ffee")
+    files.append("tokenization_own.py")
+    with pytest.raises(InputError, match=r"owner/model: splits text by code of its own, tokenization_own\.py"):
+        imported("owner/model", tmp_path / "other")
 
 
 def test_an_output_that_is_there_is_left_alone(marian, tmp_path, capsys):
