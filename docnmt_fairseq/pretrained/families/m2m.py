@@ -31,8 +31,8 @@ class M2M(MultilingualFamily):
         kind = str(tokenizer.get("tokenizer_class") or TOKENIZERS[0])
         if not kind.startswith(TOKENIZERS):
             raise InputError(
-                f"{path}: tokenizer_class {kind}: a relative of M2M-100 with a tokenizer of its own, such as SMaLL-100, "
-                "is not supported"
+                f"{path}: tokenizer_class {kind}: a relative of M2M-100 with a tokenizer of its own, such as SMaLL-100,"
+                " is not supported"
             )
         if tokenizer.get("legacy_behaviour"):
             raise InputError(
