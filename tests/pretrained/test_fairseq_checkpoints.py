@@ -1,6 +1,7 @@
 """Checkpoints of fairseq's own tasks, imported: they compute and translate as they are, from plain text."""
 
 import json
+import re
 import shutil
 import sys
 from argparse import Namespace
@@ -75,7 +76,7 @@ def released(binarised, folder, *options, task="translation", arch="transformer"
 def logits_of_fairseq(path, data_bin, **overrides):
     """The model as fairseq itself loads it."""
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
-        [str(path)], arg_overrides={"data": str(data_bin)}
+        [str(path)], arg_overrides={"data": str(data_bin), **overrides}
     )
     return model.eval(), task
 
@@ -244,6 +245,41 @@ def test_nothing_that_tells_what_to_translate_to_is_refused(multilingual, tmp_pa
     several = changed(multilingual, tmp_path / "several", **none, lang_pairs=["en-de", "en-fr"])
     with pytest.raises(InputError, match=r"model\.pt: was trained on several pairs .* no language token"):
         imported(several, tmp_path / "other")
+
+
+def test_mbart_50_of_fairseq_computes_what_it_computes_there(binarised, tmp_path):
+    """Its architecture, the list of its languages in a file, dictionaries by the names that it has for them."""
+    names = {"en": "en_XX", "de": "de_DE"}
+    for file in (binarised / "bin").iterdir():
+        called = file.name
+        for side, name in names.items():
+            called = re.sub(rf"(?<=[.-]){side}(?=[.-])", name, called)
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        shutil.copy(file, tmp_path / "bin" / called)
+    (tmp_path / "ML50_langs.txt").write_text("ar_AR\nde_DE\nen_XX\n")
+    task = ["--lang-dict", str(tmp_path / "ML50_langs.txt"), "--lang-tok-style", "mbart", *BOTH_SIDES]
+    settings = ["--lang-pairs", "en_XX-de_DE", "--sampling-method", "concat", "--max-update", "2", "--lr", "0.01"]
+    settings += ["--encoder-normalize-before", "--decoder-normalize-before", "--share-all-embeddings"]
+    multilingual = dict(task="translation_multi_simple_epoch", arch="mbart_large", tiny=TINY)
+    trained = toy.train(tmp_path / "bin", tmp_path / "saved", *settings, *task, **multilingual)
+    place = tmp_path / "released"
+    place.mkdir()
+    for file in (trained, tmp_path / "ML50_langs.txt", binarised / "spm.model", *(tmp_path / "bin").glob("dict.*")):
+        shutil.copy(file, place)
+    (tmp_path / "ML50_langs.txt").unlink()
+    imported(place, tmp_path / "imported")
+    assert tokens_of(tmp_path / "imported") == ("[en_XX]", "[de_DE]")
+    ours = load_ensemble(tmp_path / "imported" / "checkpoint.pt", data=tmp_path / "imported")
+    assert ours.model.encoder.layernorm_embedding is not None and ours.model.cfg.word_positions == "learned"
+    overrides = dict(lang_dict=str(place / "ML50_langs.txt"), source_lang="en_XX", target_lang="de_DE")
+    theirs, task = logits_of_fairseq(place / trained.name, tmp_path / "bin", **overrides)
+    assert type(theirs).__name__ == "BARTModel"
+    codec, there = codec_of(tmp_path), [ours.dictionaries[1].index(symbol) for symbol in task.target_dictionary.symbols]
+    there[-1] = ours.dictionaries[1].index("<p>")  # in the place of <mask>
+    for source, target in zip(ENGLISH, GERMAN):
+        ids = tokens(codec, source, target, ours.dictionaries)
+        found, expected = log_probabilities(ours.model, *ids)[:, there], log_probabilities(theirs, *ids)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
 def as_of_2018(state, monkeypatch):

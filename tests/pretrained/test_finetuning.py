@@ -109,15 +109,20 @@ def test_target_context_goes_on_from_it(model, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", CONTEXT_MECHANISMS.names())
 def test_every_mechanism_goes_on_from_it(model, tmp_path, mechanism):
-    trained = model.train(tmp_path, mechanism=mechanism)
-    assert sorted(model.translations(trained)) == sorted(model.translations(model.checkpoint))
+    """It begins as the identity; trained, it says something else."""
+    trained = model.train(tmp_path / "as_it_begins", "--lr", "0", mechanism=mechanism)
+    assert model.translations(trained) == model.translations(model.checkpoint)
+    trained = model.train(tmp_path / "trained", "--lr", "0.01", mechanism=mechanism)
+    assert model.translations(trained) != model.translations(model.checkpoint)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGET_MECHANISMS.names())
 def test_every_mechanism_of_target_context_goes_on_from_it(marian, tmp_path, name):
-    trained = marian.train(tmp_path, "--target-context-attention", name)
-    assert sorted(marian.translations(trained)) == sorted(marian.translations(marian.checkpoint))
+    trained = marian.train(tmp_path / "as_it_begins", "--lr", "0", "--target-context-attention", name)
+    assert marian.translations(trained) == marian.translations(marian.checkpoint)
+    trained = marian.train(tmp_path / "trained", "--lr", "0.01", "--target-context-attention", name)
+    assert marian.translations(trained) != marian.translations(marian.checkpoint)
 
 
 def test_training_changes_what_marian_alone_has_but_not_its_structure(marian, tmp_path):
