@@ -10,6 +10,7 @@ from docnmt_fairseq import compat
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.export.write import export
+from tests.support import toy
 from tests.support.documents import write_lines
 from tests.support.hub import PRE_NORM, STOCK, assert_same, loaded, pair_of, trained
 from tests.support.pretrained import (
@@ -75,13 +76,16 @@ TRAINED = {
     "pre-norm": ([*PRE_NORM, "--share-all-embeddings", "--no-scale-embedding"], {}, "M2M100"),
     "Marian's": (LIKE_MARIAN, {}, "Marian"),
     "Marian's, tied": (["--sinusoids", "marian", "--share-decoder-input-output-embed"], {}, "Marian"),
+    "low-rank updates": (["--lora-rank", "2", "--lora-alpha", "8"], {}, "FSMT"),
     "learned positions": (LIKE_MBART, {}, "MBart"),
     "fairseq's": (["--share-decoder-input-output-embed", "--decoder-layers", "1"], STOCK, "FSMT"),
     "fairseq's, pre-norm": ([*PRE_NORM, "--share-all-embeddings"], STOCK, "M2M100"),
 }
 
 
-@pytest.mark.parametrize("name", some_quick(TRAINED, {"post-norm", "pre-norm", "Marian's", "learned positions"}))
+@pytest.mark.parametrize(
+    "name", some_quick(TRAINED, {"post-norm", "pre-norm", "Marian's", "learned positions", "low-rank updates"})
+)
 def test_models_trained_here(data, tmp_path, name):
     options, kind, expected = TRAINED[name]
     model = trained(data, tmp_path, *options, **kind)
@@ -89,6 +93,8 @@ def test_models_trained_here(data, tmp_path, name):
     pair = pair_of(tmp_path / "hub", model)
     assert type(pair.model).__name__.startswith(expected)
     assert_same(pair)
+    updates = [value for key, value in toy.state(model / "checkpoint.pt").items() if "lora_" in key]
+    assert bool(updates) == (name == "low-rank updates") and all(value.any() for value in updates)
     pair.model.save_pretrained(tmp_path / "again")  # nothing of it is only in our files
     again, _ = loaded(tmp_path / "again")
     for key, value in pair.model.state_dict().items():

@@ -9,7 +9,7 @@ import torch
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, TARGET_MECHANISMS
-from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
@@ -149,6 +149,46 @@ def test_typed_lines_get_the_language_token(model, tmp_path):
 def subwords(model):
     return next(path for name in ("subword.en.model", "subword.model")
                 if (path := model.folder / "models" / name).is_file())  # fmt: skip
+
+
+def likelihood(ensemble, codec, source, target):
+    """The log-probability of a sentence, with its language token and its end, by the model itself."""
+    source, target = (
+        token_ids(codec.encode(side, [line]), ensemble.dictionaries[side])[0]
+        for side, line in enumerate((source, target))
+    )
+    previous = torch.cat([torch.tensor([2]), target[:-1]])[None]
+    with torch.no_grad():
+        scores = ensemble.model(source[None], torch.tensor([len(source)]), previous)[0][0].log_softmax(-1)
+    return float(scores.gather(1, target[:, None]).sum())
+
+
+def test_contrastive_items_and_scores_have_the_language_where_it_belongs(model, tmp_path, capsys):
+    """In likelihoods the tokens of language count; in translations they do not show."""
+    candidates = [[GERMAN[0], GERMAN[1]], [GERMAN[0], GERMAN[2]]]
+    item = {"src": f"{ENGLISH[0]} _eos {ENGLISH[1]}", "dst": [" _eos ".join(one) for one in candidates], "true_ind": 0}
+    (tmp_path / "set.json").write_text(json.dumps([item]), encoding="utf-8")
+    of_model = ["--path", str(model.checkpoint), "--data", str(model.data), "--cpu"]
+    command = ["contrast", *of_model, "--set", "voita", "--items", str(tmp_path / "set.json"), "--format", "json"]
+    assert main(command) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    ensemble, codec = load_ensemble(model.checkpoint, data=model.data), TextCodec.of_output(model.data)
+    expected = [likelihood(ensemble, codec, ENGLISH[1], second) for _, second in candidates]
+    assert answer["scores"] == pytest.approx(expected, abs=1e-3)
+    text, output = model.folder.parent / "test", tmp_path / "translation"
+    assert (
+        main(["translate", *of_model, "--input", f"{text}.en", "--output", str(output), "--empty-lines", "document"])
+        == 0
+    )
+    shown = output.read_text(encoding="utf-8")
+    tokens = [
+        symbol for side in (0, 1) for symbol in [codec.encode(side, ["x"])[0].split()[0]] if model.kind != "marian"
+    ]
+    assert not any(token in shown for token in tokens)
+    capsys.readouterr()
+    scored = ["score", "--reference", f"{text}.de", "--system", f"it={output}", "--metrics", "bleu", "--format", "json"]
+    assert main([*scored, "--on-empty", "score"]) == 0
+    assert "BLEU" in capsys.readouterr().out
 
 
 @pytest.mark.slow
