@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 import torch
@@ -65,6 +66,39 @@ def test_released_models_go_back_as_they_came(tmp_path, name):
     assert len(same) > 15
     assert {key: before[key] for key in same} == {key: after[key] for key in same}
     assert_same(pair)
+
+
+def as_fairseq_released_it(data, folder, languages):
+    """The checkpoint of an imported NLLB-200 as NLLB's own: dictionary without languages, which the task adds."""
+    folder.mkdir()
+    held = torch.load(data / "checkpoint.pt", weights_only=True)
+    held["cfg"]["task"] = {
+        "_name": "translation_multi_simple_epoch", "langs": languages, "lang_pairs": ["deu_Latn-eng_Latn"],
+        "encoder_langtok": "src", "decoder_langtok": True, "add_data_source_prefix_tags": True,
+    }  # fmt: skip
+    torch.save(held, folder / "model.pt")
+    lines = (data / "data-bin" / "dict.en.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+    first = lines.index(f"{languages[0]} 1\n")
+    (folder / "dictionary.txt").write_text("".join(lines[:first]), encoding="utf-8")
+    shutil.copy(data / "models" / "subword.model", folder / "subword.model")
+
+
+def test_fairseqs_nllb_becomes_that_of_the_hub(tmp_path):
+    """Its tokenizer, too, whose language tokens have other names there."""
+    model, tokenizer = multilingual_folder(tmp_path / "released", "nllb")
+    codes = CODES["nllb"]
+    imported(tmp_path / "released", tmp_path / "plain", codes=codes, architecture="transformer")
+    languages = json.loads((tmp_path / "released" / "special_tokens_map.json").read_text())["additional_special_tokens"]
+    as_fairseq_released_it(tmp_path / "plain", tmp_path / "original", languages)
+    data = imported(tmp_path / "original", tmp_path / "imported", codes=codes)
+    export(str(data / "checkpoint.pt"), tmp_path / "hub", "huggingface", data=data)
+    ours, theirs = loaded(tmp_path / "hub")
+    assert type(theirs) is type(tokenizer)
+    for given in ({"text": ENGLISH}, {"text_target": GERMAN}):
+        assert theirs(**given).input_ids == tokenizer(**given).input_ids
+    for key, value in model.state_dict().items():
+        assert torch.equal(ours.state_dict()[key], value), key
+    assert ours.generation_config.forced_bos_token_id == tokenizer.convert_tokens_to_ids("deu_Latn")
 
 
 LIKE_MARIAN = ["--sinusoids", "marian", "--decoder-start", "pad", "--output-bias", "--activation-fn", "swish"]
