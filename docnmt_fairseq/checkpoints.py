@@ -18,6 +18,7 @@ from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.prepared import data_bin
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.exported import Exported
+from docnmt_fairseq.expressions import NoPlainValue
 from docnmt_fairseq.layers.lora import merge_lora
 
 
@@ -111,6 +112,8 @@ def _build(
 ) -> Tuple[BaseFairseqModel, FairseqTask]:
     try:
         (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], task=task, state=state)
+    except NoPlainValue as error:
+        raise InputError(f"--path {path}: {error}") from None
     except InputError:
         raise
     except RuntimeError as error:  # PyTorch's, for parameters of another shape

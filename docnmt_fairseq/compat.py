@@ -15,6 +15,7 @@ from docnmt_fairseq import (
     changed_options,
     checkpoint_files,
     exported,
+    expressions,
     half_precision,
     resuming,
     stopping,
@@ -33,6 +34,7 @@ SAFE_LOADER = PYTORCH >= (2, 6)  # torch.load refuses what could execute somethi
 def _safe_globals() -> typing.List[typing.Any]:
     """What fairseq's own checkpoints hold beside tensors; nothing in it can execute anything."""
     from fairseq.distributed.utils import _TensorPlaceholder
+    from fairseq.logging.meters import AverageMeter, StopwatchMeter, TimeMeter
     from omegaconf import DictConfig, ListConfig
     from omegaconf.base import ContainerMetadata, Metadata
     from omegaconf.nodes import AnyNode
@@ -43,6 +45,8 @@ def _safe_globals() -> typing.List[typing.Any]:
     for module in ("numpy._core.multiarray", "numpy.core.multiarray"):
         names += [(multiarray._reconstruct, f"{module}._reconstruct"), (multiarray.scalar, f"{module}.scalar")]
     names += sorted({type(np.dtype(code)) for code in "?bhilqBHILQefd"}, key=lambda cls: cls.__name__)
+    for meter in (AverageMeter, StopwatchMeter, TimeMeter):  # until fairseq 0.8; they hold numbers
+        names += [(meter, f"{module}.{meter.__name__}") for module in ("fairseq.meters", "fairseq.logging.meters")]
     # what several processes send each other when they resume
     names += [_TensorPlaceholder, DictConfig, ListConfig, ContainerMetadata, Metadata, AnyNode]
     return [*names, typing.Any, collections.defaultdict, dict, list, int]
@@ -126,6 +130,7 @@ def drop_fast_path_weights(state_dict: typing.Dict[str, torch.Tensor]) -> None:
 
 
 _allow_fairseq_checkpoints()
+expressions.mend()
 _switch_off_the_fast_path()
 _let_torchrun_start_processes()
 half_precision.mend()

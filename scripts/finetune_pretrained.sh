@@ -9,9 +9,10 @@
 # DATA: {train,valid,test}.{en,de}, a sentence a line, an empty line after each document.
 # Run again, it goes on where it was.
 #
-# From the environment: SOURCE, TARGET (en, de); SOURCE_CODE, TARGET_CODE: what the model calls them; MECHANISM (conditional),
-# UPDATES, LR, WARMUP, MAX_TOKENS of the training; TRAIN_OPTIONS: more options of fairseq-train, e.g. "--bf16"; CONTRAST_SET
-# and CONTRAST_ITEMS: the format and the file of a contrastive set (docnmt contrast).
+# From the environment: SOURCE, TARGET (en, de); SOURCE_CODE, TARGET_CODE: what the model calls them; IMPORT_OPTIONS: more
+# options of docnmt import, e.g. "--revision v1"; MECHANISM (conditional), UPDATES, LR, WARMUP, MAX_TOKENS of the training;
+# TRAIN_OPTIONS: more options of fairseq-train, e.g. "--bf16"; CONTRAST_SET and CONTRAST_ITEMS: the format and the file of a
+# contrastive set (docnmt contrast).
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -47,11 +48,17 @@ for split in train valid test; do
 done
 
 say "Importing $MODEL"
-codes=()
-[ -z "${SOURCE_CODE:-}" ] || codes+=(--source-code "$SOURCE_CODE")
-[ -z "${TARGET_CODE:-}" ] || codes+=(--target-code "$TARGET_CODE")
-[ -f "$OUT/model/manifest.json" ] ||
-    docnmt import "$MODEL" -s "$SOURCE" -t "$TARGET" "${codes[@]}" --output "$OUT/model"
+read -r -a import <<< "${IMPORT_OPTIONS:-}"
+import=("$MODEL" -s "$SOURCE" -t "$TARGET" "${import[@]}")
+[ -z "${SOURCE_CODE:-}" ] || import+=(--source-code "$SOURCE_CODE")
+[ -z "${TARGET_CODE:-}" ] || import+=(--target-code "$TARGET_CODE")
+if [ -f "$OUT/model/manifest.json" ]; then
+    [ "$(cat "$OUT/import.txt" 2> /dev/null)" = "${import[*]}" ] ||
+        die "$OUT/model: was imported by other options than ${import[*]} ($OUT/import.txt); give another OUTPUT"
+else
+    echo "${import[*]}" > "$OUT/import.txt"
+    docnmt import "${import[@]}" --output "$OUT/model"
+fi
 say "Preparing $DATA with its subwords"
 docnmt prepare --from "$OUT/model" -s "$SOURCE" -t "$TARGET" --output "$OUT/data" \
     --train "$DATA/train" --valid "$DATA/valid" --test "$DATA/test"

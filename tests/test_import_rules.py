@@ -39,6 +39,7 @@ ORDER = [
         "compat",
         "errors",
         "exported",
+        "expressions",
         "half_precision",
         "lifetime",
         "locks",

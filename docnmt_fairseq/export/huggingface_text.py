@@ -3,7 +3,7 @@
 import json
 import logging
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -26,6 +26,7 @@ STYLES = {
     NLLB: re.compile(r"[a-z]{3}_[A-Z][a-z]{3}"),
     MBART: re.compile(r"[a-z]{2}_[A-Z]{2}"),
 }
+OF_FAIRSEQ = re.compile(rf"__({STYLES[NLLB].pattern})__")  # what fairseq's NLLB-200 has for the same
 CONFIGURATION = "tokenizer_config.json"
 PROGRAM = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -43,7 +44,7 @@ class HubText:
     """How the text of a model becomes the symbols of its vocabularies.
 
     Attributes:
-        vocabularies: in the hub's order.
+        vocabularies: in the hub's order, language tokens as the hub writes them.
         codec: of the data that the model was trained on.
     """
 
@@ -65,7 +66,8 @@ class HubText:
     def tokens(self) -> Tuple[Optional[str], Optional[str]]:
         """What sentences of source and target begin with."""
         options = self.codec.options
-        return options.get("source_lang_token"), options.get("target_lang_token")
+        source, target = (options.get(f"{side}_lang_token") for side in ("source", "target"))
+        return source and _on_the_hub(source), target and _on_the_hub(target)
 
     def tokenizer(self) -> Optional[str]:
         """The class that does the same; None: there is none."""
@@ -115,6 +117,8 @@ def write_text_files(
         InputError: a subword model is missing; ``transformers``, which NLLB's tokenizer is made by, is.
     """
     data = trained.ensemble.data
+    source, target = ([_on_the_hub(symbol) for symbol in symbols] for symbols in vocabularies.symbols)
+    vocabularies = replace(vocabularies, symbols=(source, target))
     text = HubText(vocabularies, TextCodec.of_output(data)) if is_prepared(data) else None
     name = None if text is None else text.tokenizer()
     if text is None or name is None:
@@ -128,6 +132,11 @@ def write_text_files(
     else:
         _write_multilingual(text, name, folder)
     _write_page(architecture, name, folder)
+
+
+def _on_the_hub(symbol: str) -> str:
+    """A symbol as the hub has it: NLLB's language tokens without the underscores that fairseq's have."""
+    return OF_FAIRSEQ.sub(r"\1", symbol)
 
 
 def _write_vocabularies(vocabularies: HubVocabularies, folder: Path) -> None:

@@ -38,7 +38,12 @@ def multilingual_vocabulary(request: Request, rows: int) -> Tuple[Vocabulary, Li
         raise InputError(f"{files[-1]}: does not begin with {' '.join(SPECIAL)}; the vocabulary is of another model")
     tokens: List[str] = []
     for path in _tokenizer_files(request.path):
-        added = dict(_added(path, len(ids)))
+        try:
+            added = dict(_added(path, len(ids)))
+            if not all(isinstance(token, str) for token in added):
+                raise TypeError("a text is none")
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path}: a token that it adds lacks its text or its number; fetch it again") from error
         tokens = [token for token in sorted(added, key=added.__getitem__) if token not in (*SPECIAL, MASK)]
         if tokens:
             ids.update(added)

@@ -2,8 +2,9 @@
 
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import Optional
+from typing import Iterable, Optional
 
 from docnmt_fairseq.errors import InputError
 
@@ -11,6 +12,7 @@ HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 CARD = "README.md"
 # What a model is read from; other files of a repository, such as code and weights of other libraries, are not fetched.
 PATTERNS = ["*.json", "*.spm", "*.model", "*.safetensors", CARD]
+OWN_TOKENIZER = "tokenization_*.py"
 PICKLES = ["pytorch_model*.bin"]
 
 
@@ -52,6 +54,8 @@ def find(name: str, revision: Optional[str] = None) -> Found:
     if path.exists():
         if revision is not None:
             raise InputError(f"--revision {revision}: {name} is on this machine, not of the hub")
+        if path.is_dir():
+            _refuse_own_code(name, [file.name for file in path.glob("*.py")])
         return Found(path)
     if not HUB_NAME.fullmatch(name):
         raise InputError(f"{name}: no such folder or file, and no name of the hub (OWNER/MODEL)")
@@ -68,10 +72,20 @@ def _fetched(name: str, revision: Optional[str]) -> Found:
     try:
         about = HfApi().model_info(name, revision=revision)
         files = [sibling.rfilename for sibling in about.siblings or []]
+        _refuse_own_code(name, files)
         safe = any(file.endswith(".safetensors") for file in files)
         wanted = PATTERNS if safe else [*PATTERNS, *PICKLES]
         folder = snapshot_download(name, revision=about.sha, allow_patterns=wanted)
+    except InputError:
+        raise
     except Exception as error:  # of the network, the hub, the disk: the library has no common one
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(f"{name}: no such folder here, and it cannot be fetched from the hub: {reason}") from None
     return Found(Path(folder), about.sha)
+
+
+def _refuse_own_code(name: str, files: Iterable[str]) -> None:
+    """Raises :class:`InputError` if a model brings code that splits its text: it does so in a way of its own."""
+    code = [file for file in files if fnmatch(file, OWN_TOKENIZER)]
+    if code:
+        raise InputError(f"{name}: splits text by code of its own, {code[0]}, which is not executed; not supported")

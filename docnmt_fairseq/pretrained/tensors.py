@@ -1,6 +1,5 @@
 """The tensors of a released model, read without executing anything: safetensors, or PyTorch's safe loader."""
 
-import json
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
@@ -9,6 +8,7 @@ from torch import Tensor
 
 from docnmt_fairseq import compat
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.pretrained.released import read_json
 
 SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
 INDEX = ".index.json"  # beside a model in several files: which of them holds what
@@ -48,10 +48,10 @@ class Tensors:
         return name in self._read
 
     def take(self, name: str, shape: Sequence[int]) -> Tensor:
-        """A tensor.
+        """A tensor of finite numbers.
 
         Raises:
-            InputError: it is not there, or of another shape.
+            InputError: it is not there, of another shape, or holds what no weight is.
         """
         if name not in self._read:
             raise InputError(f"{self.name}: lacks {name}; the file is of another architecture, or incomplete")
@@ -61,6 +61,7 @@ class Tensors:
                 f"{self.name}: {name} is {list(tensor.shape)}, by the configuration {list(shape)}: they do not belong "
                 "together"
             )
+        check_weight(self.name, name, tensor)
         self.left.discard(name)
         return tensor
 
@@ -75,11 +76,20 @@ class Tensors:
             raise InputError(f"{self.name}: has {len(self.left)} tensors of another architecture: {first}, …")
 
 
+def check_weight(path: Path, name: str, tensor: Tensor) -> None:
+    """Raises :class:`InputError` if a tensor of a file holds what no weight is: integers, or no finite numbers."""
+    if not tensor.is_floating_point():
+        kind = str(tensor.dtype).removeprefix("torch.")
+        raise InputError(f"{path}: {name} is of type {kind}; quantised models are not read, give the original")
+    if not tensor.isfinite().all():
+        raise InputError(f"{path}: {name} has values that are no finite numbers; the model is damaged")
+
+
 def _parts(index: Path) -> List[Path]:
-    try:
-        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-    except (ValueError, KeyError, AttributeError) as error:
-        raise InputError(f"{index}: not the index of a model in several files") from error
+    held = read_json(index).get("weight_map")
+    if not isinstance(held, dict) or not all(isinstance(name, str) for name in held.values()):
+        raise InputError(f"{index}: not the index of a model in several files")
+    names = sorted({*held.values()})
     missing = [name for name in names if not (index.parent / name).is_file() or Path(name).name != name]
     if missing:
         raise InputError(f"{index}: names {missing[0]}, which is not there; fetch the whole model")
@@ -99,7 +109,7 @@ def _of_safetensors(file: Path) -> Dict[str, Callable[[], Tensor]]:
         stream: Any = safe_open(str(file), framework="pt")
         names = list(stream.keys())
     except (SafetensorError, OSError) as error:
-        raise InputError(f"{file}: truncated or damaged ({_line(error)}); fetch it again") from error
+        raise InputError(f"{file}: truncated or damaged ({first_line(error)}); fetch it again") from error
 
     def reader(name: str) -> Callable[[], Tensor]:
         return lambda: stream.get_tensor(name)
@@ -135,9 +145,11 @@ def load_safely(file: Path) -> Any:
             if "Weights only load failed" in str(error):
                 break
     assert last is not None
-    reason = "could execute something when it is loaded" if "Weights only" in str(last) else f"damaged ({_line(last)})"
+    harm = "could execute something when it is loaded"
+    reason = harm if "Weights only" in str(last) else f"is damaged ({type(last).__name__}: {first_line(last)})"
     raise InputError(f"{file}: refused: it is no file of tensors alone, or it {reason}") from None
 
 
-def _line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error says, without the advice that PyTorch adds."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from docnmt_fairseq import compat
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.export.write import export
+from tests.support import toy
 from tests.support.documents import write_lines
 from tests.support.hub import PRE_NORM, STOCK, assert_same, loaded, pair_of, trained
 from tests.support.pretrained import (
@@ -66,6 +68,39 @@ def test_released_models_go_back_as_they_came(tmp_path, name):
     assert_same(pair)
 
 
+def as_fairseq_released_it(data, folder, languages):
+    """The checkpoint of an imported NLLB-200 as NLLB's own: dictionary without languages, which the task adds."""
+    folder.mkdir()
+    held = torch.load(data / "checkpoint.pt", weights_only=True)
+    held["cfg"]["task"] = {
+        "_name": "translation_multi_simple_epoch", "langs": languages, "lang_pairs": ["deu_Latn-eng_Latn"],
+        "encoder_langtok": "src", "decoder_langtok": True, "add_data_source_prefix_tags": True,
+    }  # fmt: skip
+    torch.save(held, folder / "model.pt")
+    lines = (data / "data-bin" / "dict.en.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+    first = lines.index(f"{languages[0]} 1\n")
+    (folder / "dictionary.txt").write_text("".join(lines[:first]), encoding="utf-8")
+    shutil.copy(data / "models" / "subword.model", folder / "subword.model")
+
+
+def test_fairseqs_nllb_becomes_that_of_the_hub(tmp_path):
+    """Its tokenizer, too, whose language tokens have other names there."""
+    model, tokenizer = multilingual_folder(tmp_path / "released", "nllb")
+    codes = CODES["nllb"]
+    imported(tmp_path / "released", tmp_path / "plain", codes=codes, architecture="transformer")
+    languages = json.loads((tmp_path / "released" / "special_tokens_map.json").read_text())["additional_special_tokens"]
+    as_fairseq_released_it(tmp_path / "plain", tmp_path / "original", languages)
+    data = imported(tmp_path / "original", tmp_path / "imported", codes=codes)
+    export(str(data / "checkpoint.pt"), tmp_path / "hub", "huggingface", data=data)
+    ours, theirs = loaded(tmp_path / "hub")
+    assert type(theirs) is type(tokenizer)
+    for given in ({"text": ENGLISH}, {"text_target": GERMAN}):
+        assert theirs(**given).input_ids == tokenizer(**given).input_ids
+    for key, value in model.state_dict().items():
+        assert torch.equal(ours.state_dict()[key], value), key
+    assert ours.generation_config.forced_bos_token_id == tokenizer.convert_tokens_to_ids("deu_Latn")
+
+
 LIKE_MARIAN = ["--sinusoids", "marian", "--decoder-start", "pad", "--output-bias", "--activation-fn", "swish"]
 LIKE_MBART = [*PRE_NORM, "--share-all-embeddings", "--word-positions", "learned", "--decoder-learned-pos",
               "--layernorm-embedding", "--max-source-positions", "70", "--max-target-positions", "60"]  # fmt: skip
@@ -75,13 +110,16 @@ TRAINED = {
     "pre-norm": ([*PRE_NORM, "--share-all-embeddings", "--no-scale-embedding"], {}, "M2M100"),
     "Marian's": (LIKE_MARIAN, {}, "Marian"),
     "Marian's, tied": (["--sinusoids", "marian", "--share-decoder-input-output-embed"], {}, "Marian"),
+    "low-rank updates": (["--lora-rank", "2", "--lora-alpha", "8"], {}, "FSMT"),
     "learned positions": (LIKE_MBART, {}, "MBart"),
     "fairseq's": (["--share-decoder-input-output-embed", "--decoder-layers", "1"], STOCK, "FSMT"),
     "fairseq's, pre-norm": ([*PRE_NORM, "--share-all-embeddings"], STOCK, "M2M100"),
 }
 
 
-@pytest.mark.parametrize("name", some_quick(TRAINED, {"post-norm", "pre-norm", "Marian's", "learned positions"}))
+@pytest.mark.parametrize(
+    "name", some_quick(TRAINED, {"post-norm", "pre-norm", "Marian's", "learned positions", "low-rank updates"})
+)
 def test_models_trained_here(data, tmp_path, name):
     options, kind, expected = TRAINED[name]
     model = trained(data, tmp_path, *options, **kind)
@@ -89,6 +127,8 @@ def test_models_trained_here(data, tmp_path, name):
     pair = pair_of(tmp_path / "hub", model)
     assert type(pair.model).__name__.startswith(expected)
     assert_same(pair)
+    updates = [value for key, value in toy.state(model / "checkpoint.pt").items() if "lora_" in key]
+    assert bool(updates) == (name == "low-rank updates") and all(value.any() for value in updates)
     pair.model.save_pretrained(tmp_path / "again")  # nothing of it is only in our files
     again, _ = loaded(tmp_path / "again")
     for key, value in pair.model.state_dict().items():

@@ -12,7 +12,7 @@ import torch
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.pretrained.sources import Found
-from tests.support.pretrained import LANGUAGES, imported, marian_folder, multilingual_folder
+from tests.support.pretrained import LANGUAGES, imported, marian_folder, multilingual_folder, train_sentencepiece
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +155,58 @@ def test_safe_pickles_and_models_in_several_files_are_read(marian, copy, tmp_pat
     refused(copy, "names model-00002-of-00002.safetensors, which is not there")
 
 
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("content", [[1], {"weight_map": {"a": 1, "b": "x"}}, {"weight_map": ["x"]}, {}])
+def test_an_index_that_is_none(copy, content):
+    (copy / "model.safetensors").unlink()
+    (copy / "model.safetensors.index.json").write_text(json.dumps(content))
+    refused(copy, r"model.safetensors.index.json: not (the index of a model in several files|a JSON object)")
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    "tokens",
+    [["__en__"], [{"content": "eng_Latn"}], [{"id": 200}], [{"id": "x", "content": "a"}], [{"id": 999, "content": 1}]],
+)
+def test_added_tokens_without_text_or_number(nllb, tmp_path, tokens):
+    folder = shutil.copytree(nllb, tmp_path / "released")
+    changed(folder / "tokenizer.json", added_tokens=tokens)
+    refused(folder, "tokenizer.json: a token that it adds lacks its text or its number", codes=("eng_Latn", "deu_Latn"))
+
+
+def test_weights_that_are_none(copy):
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(copy / "model.safetensors")
+    save_file({name: value.to(torch.int8) for name, value in tensors.items()}, copy / "model.safetensors")
+    refused(copy, "model.safetensors: .* is of type int8; quantised models are not read")
+    tensors["model.encoder.layers.1.fc1.bias"][3] = float("nan")
+    save_file(tensors, copy / "model.safetensors")
+    refused(copy, "fc1.bias has values that are no finite numbers; the model is damaged")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "source.spm", "config.json"])
+def test_a_file_instead_of_its_folder(copy, tmp_path, name):
+    with pytest.raises(InputError, match=f"{name}: no checkpoint of fairseq; .* give the folder, {copy}") as error:
+        imported(copy / name, tmp_path / "imported")
+    assert "\n" not in str(error.value)
+
+
+def test_files_that_are_no_checkpoint_of_fairseq(tmp_path):
+    place = tmp_path / "place" / "model.pt"
+    place.parent.mkdir()
+    place.write_text("hello")
+    refused(place.parent, r"model.pt: refused: it is no file of tensors alone, or it is damaged \(KeyError: 101\)$")
+    for content in ({"a": torch.ones(1)}, {"model": {"a": torch.ones(1)}}, [1]):
+        torch.save(content, place)
+        refused(place.parent, r"model.pt: no checkpoint of fairseq, which holds a model and its configuration")
+
+
+def test_a_subword_model_of_another_language(copy):
+    train_sentencepiece(copy / "target.spm", ["кошка сидела на ковре .", "собака лает на серую кошку ."], 60)
+    refused(copy, "target.spm: of its .* pieces .* are in the vocabulary: it is of another model")
+
+
 def test_languages_that_the_model_does_not_have(nllb, tmp_path):
     folder = shutil.copytree(nllb, tmp_path / "released")
     refused(folder, "--source-code en: the model has no such language, or several; it has ace_Arab")
@@ -173,6 +225,29 @@ def test_mbart_25_is_refused(tmp_path):
     multilingual_folder(folder, "mbart")
     changed(folder / "tokenizer_config.json", tokenizer_class="MBartTokenizer")
     refused(folder, "language tokens of mBART-25 follow the end of sentence")
+
+
+def test_mbart_50_is_known_by_its_tokenizer_or_by_its_languages(tmp_path):
+    folder = tmp_path / "released"
+    multilingual_folder(folder, "mbart")
+    (folder / "tokenizer_config.json").unlink()
+    imported(folder, tmp_path / "by_languages")
+    codes = json.loads((folder / "special_tokens_map.json").read_text())["additional_special_tokens"][:25]
+    changed(folder / "special_tokens_map.json", additional_special_tokens=codes)
+    refused(folder, "nothing says that this is mBART-50")
+    changed(folder / "config.json", tokenizer_class="MBart50Tokenizer")
+    imported(folder, tmp_path / "by_configuration")
+
+
+def test_relatives_with_language_tokens_elsewhere(nllb, tmp_path):
+    folder = shutil.copytree(nllb, tmp_path / "released")
+    codes = ("eng_Latn", "deu_Latn")
+    changed(folder / "tokenizer_config.json", legacy_behaviour=True)
+    refused(folder, "tokenizer_config.json: legacy_behaviour: language tokens behind the source", codes=codes)
+    changed(folder / "tokenizer_config.json", legacy_behaviour=False, tokenizer_class="SMALL100Tokenizer")
+    refused(folder, "tokenizer_class SMALL100Tokenizer: a relative of M2M-100", codes=codes)
+    (folder / "tokenization_small100.py").write_text("raise SystemExit")
+    refused(folder, "splits text by code of its own, tokenization_small100.py", codes=codes)
 
 
 def test_a_target_language_of_several(tmp_path):
@@ -215,6 +290,9 @@ def test_from_the_hub_only_what_is_read_is_fetched(marian, tmp_path, monkeypatch
     assert fetched == (["model.safetensors"] if safe else ["pytorch_model.bin"])
     about = json.loads((tmp_path / "imported" / "manifest.json").read_text())["imported"]
     assert (about["from"], about["revision"]) == ("owner/model", "c0ffee")
+    files.append("tokenization_own.py")
+    with pytest.raises(InputError, match=r"owner/model: splits text by code of its own, tokenization_own\.py"):
+        imported("owner/model", tmp_path / "other")
 
 
 def test_an_output_that_is_there_is_left_alone(marian, tmp_path, capsys):

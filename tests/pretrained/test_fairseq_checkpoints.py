@@ -1,7 +1,11 @@
 """Checkpoints of fairseq's own tasks, imported: they compute and translate as they are, from plain text."""
 
 import json
+import re
 import shutil
+import sys
+from argparse import Namespace
+from collections import OrderedDict
 
 import pytest
 import torch
@@ -24,7 +28,19 @@ STRUCTURES = {
     "learned positions": ["--encoder-learned-pos", "--decoder-learned-pos", "--layernorm-embedding"],
     "gelu without scale": ["--activation-fn", "gelu", "--no-scale-embedding", "--share-decoder-input-output-embed"],
 }
-TOKENS = {"multilingual": "__{}__", "mbart": "[{}]"}
+BOTH_SIDES = ["--encoder-langtok", "src", "--decoder-langtok"]
+# How language tokens are asked for, and what they are.
+TOKENS = {
+    "multilingual": (BOTH_SIDES, ("__en__", "__de__")),
+    "mbart": ([*BOTH_SIDES, "--lang-tok-style", "mbart"], ("[en]", "[de]")),
+    "by --langtoks": (["--langtoks", "{'main': ('src', 'tgt')}"], ("__en__", "__de__")),
+    "the target's, in the source": (
+        [*BOTH_SIDES, "--langtoks", "{'main': ('tgt', None), 'mined': ('src', 'tgt')}"], ("__de__", None),
+    ),
+    "of mined data": (
+        ["--langtoks-specs", "main,mined", "--langtoks", "{'main': ('src.mined', 'tgt')}"], ("__en_mined__", "__de__"),
+    ),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +76,7 @@ def released(binarised, folder, *options, task="translation", arch="transformer"
 def logits_of_fairseq(path, data_bin, **overrides):
     """The model as fairseq itself loads it."""
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
-        [str(path)], arg_overrides={"data": str(data_bin)}
+        [str(path)], arg_overrides={"data": str(data_bin), **overrides}
     )
     return model.eval(), task
 
@@ -155,9 +171,10 @@ def test_the_same_checkpoint_for_fairseq_alone(tmp_path, binarised):
     )
 
 
-@pytest.mark.parametrize("style", TOKENS)
-def test_a_multilingual_model_translates_as_its_own_task_does(binarised, tmp_path, style):
-    options = ["--langs", "de,en,fr", "--lang-tok-style", style, "--encoder-langtok", "src", "--decoder-langtok"]
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("options", "begins"), TOKENS.values(), ids=TOKENS)
+def test_a_multilingual_model_translates_as_its_own_task_does(binarised, tmp_path, options, begins):
+    options = ["--langs", "de,en,fr", *options]
     place = released(
         binarised, tmp_path, *options, task="translation_multi_simple_epoch", updates="30",
     )  # fmt: skip
@@ -175,9 +192,132 @@ def test_a_multilingual_model_translates_as_its_own_task_does(binarised, tmp_pat
     assert len(found) == len(ENGLISH)
     for number, line in enumerate(lines):
         assert line.translations[0].text == found[number][0].replace(" ", "").replace("▁", " ").strip()
-    token = TOKENS[style]
-    assert codec_of(tmp_path).encode(0, [ENGLISH[0]])[0].startswith(token.format("en"))
-    assert translator.task.target_dictionary[translator.task.language_tokens[1]] == token.format("de")
+    assert tokens_of(tmp_path / "imported") == begins
+
+
+def tokens_of(folder):
+    """The language tokens of an imported model."""
+    options = json.loads((folder / "manifest.json").read_text())["options"]
+    return options["source_lang_token"], options["target_lang_token"]
+
+
+@pytest.fixture(scope="module")
+def multilingual(binarised, tmp_path_factory):
+    """A model of three languages, with tokens on both sides."""
+    options = ["--langs", "de,en,fr", *BOTH_SIDES, "--share-all-embeddings"]
+    folder = tmp_path_factory.mktemp("multilingual")
+    return released(binarised, folder, *options, task="translation_multi_simple_epoch", updates="1")
+
+
+def changed(place, folder, rows=0, **options):
+    """A copy of what was released, with more rows of embeddings, and other options of its task."""
+    shutil.copytree(place, folder)
+    state = torch.load(folder / "model.pt", weights_only=True)
+    for values in (state["cfg"]["task"], state["cfg"]["model"]):
+        vars(values).update(options)
+    more = torch.randn(rows, 8)
+    for name in ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "decoder.output_projection.weight"):
+        state["model"][name] = torch.cat([state["model"][name], more])
+    torch.save(state, folder / "model.pt")
+    return folder
+
+
+def test_nllb_has_symbols_behind_its_languages(multilingual, tmp_path):
+    """Those of where a sentence is from, which only its own branch of fairseq adds."""
+    tagged = changed(multilingual, tmp_path / "tagged", rows=3, add_data_source_prefix_tags=True)
+    plain, more = (
+        load_ensemble(folder / "checkpoint.pt", data=folder)
+        for folder in (imported(place, tmp_path / name) for place, name in ((multilingual, "a"), (tagged, "b")))
+    )
+    (few, _), (many, _) = plain.dictionaries, more.dictionaries
+    assert few.symbols[-4:] == ["__de__", "__en__", "__fr__", "<p>"]
+    assert many.symbols == [*few.symbols[:-1], "<MINED_DATA>", "<MMT_BT_DATA>", "<SMT_BT_DATA>", "<p>"]
+    source, previous = torch.tensor([[few.index("__en__"), 9, 8, 2]]), torch.tensor([[2, few.index("__de__"), 7]])
+    with torch.no_grad():
+        logits = [one.model(source, torch.tensor([4]), previous)[0] for one in (plain, more)]
+    torch.testing.assert_close(logits[0][..., : len(few) - 1], logits[1][..., : len(few) - 1])
+
+
+def test_nothing_that_tells_what_to_translate_to_is_refused(multilingual, tmp_path):
+    none = dict(langtoks={}, encoder_langtok=None, decoder_langtok=False)
+    one = changed(multilingual, tmp_path / "one", **none)
+    assert tokens_of(imported(one, tmp_path / "imported")) == (None, None)
+    several = changed(multilingual, tmp_path / "several", **none, lang_pairs=["en-de", "en-fr"])
+    with pytest.raises(InputError, match=r"model\.pt: was trained on several pairs .* no language token"):
+        imported(several, tmp_path / "other")
+
+
+def test_mbart_50_of_fairseq_computes_what_it_computes_there(binarised, tmp_path):
+    """Its architecture, the list of its languages in a file, dictionaries by the names that it has for them."""
+    names = {"en": "en_XX", "de": "de_DE"}
+    for file in (binarised / "bin").iterdir():
+        called = file.name
+        for side, name in names.items():
+            called = re.sub(rf"(?<=[.-]){side}(?=[.-])", name, called)
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        shutil.copy(file, tmp_path / "bin" / called)
+    (tmp_path / "ML50_langs.txt").write_text("ar_AR\nde_DE\nen_XX\n")
+    task = ["--lang-dict", str(tmp_path / "ML50_langs.txt"), "--lang-tok-style", "mbart", *BOTH_SIDES]
+    settings = ["--lang-pairs", "en_XX-de_DE", "--sampling-method", "concat", "--max-update", "2", "--lr", "0.01"]
+    settings += ["--encoder-normalize-before", "--decoder-normalize-before", "--share-all-embeddings"]
+    multilingual = dict(task="translation_multi_simple_epoch", arch="mbart_large", tiny=TINY)
+    trained = toy.train(tmp_path / "bin", tmp_path / "saved", *settings, *task, **multilingual)
+    place = tmp_path / "released"
+    place.mkdir()
+    for file in (trained, tmp_path / "ML50_langs.txt", binarised / "spm.model", *(tmp_path / "bin").glob("dict.*")):
+        shutil.copy(file, place)
+    (tmp_path / "ML50_langs.txt").unlink()
+    imported(place, tmp_path / "imported")
+    assert tokens_of(tmp_path / "imported") == ("[en_XX]", "[de_DE]")
+    ours = load_ensemble(tmp_path / "imported" / "checkpoint.pt", data=tmp_path / "imported")
+    assert ours.model.encoder.layernorm_embedding is not None and ours.model.cfg.word_positions == "learned"
+    overrides = dict(lang_dict=str(place / "ML50_langs.txt"), source_lang="en_XX", target_lang="de_DE")
+    theirs, task = logits_of_fairseq(place / trained.name, tmp_path / "bin", **overrides)
+    assert type(theirs).__name__ == "BARTModel"
+    codec, there = codec_of(tmp_path), [ours.dictionaries[1].index(symbol) for symbol in task.target_dictionary.symbols]
+    there[-1] = ours.dictionaries[1].index("<p>")  # in the place of <mask>
+    for source, target in zip(ENGLISH, GERMAN):
+        ids = tokens(codec, source, target, ours.dictionaries)
+        found, expected = log_probabilities(ours.model, *ids)[:, there], log_probabilities(theirs, *ids)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def as_of_2018(state, monkeypatch):
+    """A checkpoint's content as fairseq 0.8 wrote it, in half precision, with its meters as objects."""
+    from fairseq.logging import meters
+
+    monkeypatch.setitem(sys.modules, "fairseq.meters", meters)
+    kept = {"train_loss": meters.AverageMeter(), "wps": meters.TimeMeter(), "train_wall": meters.StopwatchMeter()}
+    for meter in kept.values():
+        monkeypatch.setattr(type(meter), "__module__", "fairseq.meters")
+    parameters = {}
+    for name, value in state["model"].items():
+        if name == "decoder.output_projection.weight":
+            name = "decoder.embed_out"
+        elif ".self_attn.q_proj." in name:
+            value = torch.cat([state["model"][name.replace("q_proj", f"{one}_proj")] for one in "qkv"])
+            name = name.replace("q_proj.", "in_proj_")
+        if ".self_attn.k_proj." not in name and ".self_attn.v_proj." not in name:
+            parameters[name] = value.half() if value.is_floating_point() and "version" not in name else value
+    args = Namespace(**vars(state["cfg"]["model"]))
+    extra = {"train_iterator": {"epoch": 1}, "train_meters": OrderedDict(kept), "val_loss": 2.5}
+    history = [{**state["optimizer_history"][0], "best_loss": 2.5}]
+    return {"args": args, "model": parameters, "optimizer_history": history, "extra_state": extra,
+            "last_optimizer_state": None}  # fmt: skip
+
+
+def test_a_checkpoint_of_2018_is_read(binarised, tmp_path, monkeypatch):
+    place = released(binarised, tmp_path, updates="1")
+    imported(place, tmp_path / "today")
+    state = torch.load(place / "model.pt", weights_only=True)
+    with monkeypatch.context() as patches:
+        torch.save(as_of_2018(state, patches), place / "model.pt", _use_new_zipfile_serialization=False)
+    assert b"fairseq.meters\nStopwatchMeter" in (place / "model.pt").read_bytes()
+    imported(place, tmp_path / "old")
+    today, old = (toy.state(tmp_path / name / "checkpoint.pt") for name in ("today", "old"))
+    assert today.keys() == old.keys() and {value.dtype for value in old.values()} == {torch.float32}
+    for name, value in today.items():
+        torch.testing.assert_close(old[name], value, atol=1e-3, rtol=1e-3)
 
 
 def test_a_model_with_bpe_codes_takes_and_gives_plain_text(binarised, tmp_path):
@@ -234,3 +374,26 @@ def test_a_model_of_another_kind_has_no_such_structure(data_bin, tmp_path):
         toy.build(
             data_bin, "--finetune-from-model", str(checkpoint), arch="document_transformer_pretrained", tiny=[]
         )  # fmt: skip
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", ["adaptive_softmax_cutoff", "encoder_xformers_att_config"])
+def test_an_option_that_would_execute_something_is_refused(binarised, tmp_path, name):
+    place = released(binarised, tmp_path, updates="1")
+    state = torch.load(place / "model.pt", weights_only=True)
+    vars(state["cfg"]["model"])[name] = f"__import__('pathlib').Path({str(tmp_path / 'made')!r}).touch() or [5]"
+    torch.save(state, place / "model.pt")
+    with pytest.raises(InputError, match=r"model\.pt: refused: an option is .* could execute something"):
+        imported(place, tmp_path / "imported")
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(("value", "message"), [(float("inf"), "no finite numbers"), (None, "is of type int8")])
+def test_weights_that_are_none(binarised, multilingual, tmp_path, value, message):
+    place = changed(multilingual, tmp_path / "released")
+    state = torch.load(place / "model.pt", weights_only=True)
+    weight = state["model"]["encoder.layers.0.fc1.weight"]
+    state["model"]["encoder.layers.0.fc1.weight"] = weight.to(torch.int8) if value is None else weight.fill_(value)
+    torch.save(state, place / "model.pt")
+    with pytest.raises(InputError, match=rf"model\.pt: encoder.layers.0.fc1.weight .*{message}"):
+        imported(place, tmp_path / "imported")

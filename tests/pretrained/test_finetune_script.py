@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "scripts" / "finetune_pretrained.sh"
 
 
 def run(output):
-    command = ["bash", str(ROOT / "scripts" / "finetune_pretrained.sh"), "--smoke", str(output)]
+    command = ["bash", str(SCRIPT), "--smoke", str(output)]
     environment = {**os.environ, "DOCNMT_SET_UP": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -32,3 +33,25 @@ def test_from_a_random_model_to_scores(tmp_path):
     assert "sentence" in scores and "document" in scores
     again = run(tmp_path)
     assert "document: translated already" in again.stderr and (tmp_path / "scores.txt").read_text() == scores
+
+
+def test_an_output_of_another_import_is_left_alone_and_options_are_passed_on(tmp_path):
+    output, data = tmp_path / "output", tmp_path / "data"
+    data.mkdir()
+    for name in ("train", "valid", "test"):
+        for side in ("en", "de"):
+            (data / f"{name}.{side}").touch()
+
+    def failure(model, **environment):
+        command = ["bash", str(SCRIPT), str(model), str(data), str(output)]
+        environment = {**os.environ, "DOCNMT_SET_UP": "1", "PYTHONPATH": str(ROOT), **environment}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode != 0
+        return done.stderr
+
+    assert f"--revision v1: {data} is on this machine" in failure(data, IMPORT_OPTIONS="--revision v1")
+    (output / "model").mkdir()
+    (output / "model" / "manifest.json").touch()
+    assert "was imported by other options" in failure(data / "other", IMPORT_OPTIONS="--revision v1")
+    assert "was imported by other options" in failure(data, IMPORT_OPTIONS="--revision v2")
+    assert "was imported" not in failure(data, IMPORT_OPTIONS="--revision v1")

@@ -9,7 +9,7 @@ import torch
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, TARGET_MECHANISMS
-from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
@@ -109,15 +109,20 @@ def test_target_context_goes_on_from_it(model, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", CONTEXT_MECHANISMS.names())
 def test_every_mechanism_goes_on_from_it(model, tmp_path, mechanism):
-    trained = model.train(tmp_path, mechanism=mechanism)
-    assert sorted(model.translations(trained)) == sorted(model.translations(model.checkpoint))
+    """It begins as the identity; trained, it says something else."""
+    trained = model.train(tmp_path / "as_it_begins", "--lr", "0", mechanism=mechanism)
+    assert model.translations(trained) == model.translations(model.checkpoint)
+    trained = model.train(tmp_path / "trained", "--lr", "0.01", mechanism=mechanism)
+    assert model.translations(trained) != model.translations(model.checkpoint)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGET_MECHANISMS.names())
 def test_every_mechanism_of_target_context_goes_on_from_it(marian, tmp_path, name):
-    trained = marian.train(tmp_path, "--target-context-attention", name)
-    assert sorted(marian.translations(trained)) == sorted(marian.translations(marian.checkpoint))
+    trained = marian.train(tmp_path / "as_it_begins", "--lr", "0", "--target-context-attention", name)
+    assert marian.translations(trained) == marian.translations(marian.checkpoint)
+    trained = marian.train(tmp_path / "trained", "--lr", "0.01", "--target-context-attention", name)
+    assert marian.translations(trained) != marian.translations(marian.checkpoint)
 
 
 def test_training_changes_what_marian_alone_has_but_not_its_structure(marian, tmp_path):
@@ -144,6 +149,46 @@ def test_typed_lines_get_the_language_token(model, tmp_path):
 def subwords(model):
     return next(path for name in ("subword.en.model", "subword.model")
                 if (path := model.folder / "models" / name).is_file())  # fmt: skip
+
+
+def likelihood(ensemble, codec, source, target):
+    """The log-probability of a sentence, with its language token and its end, by the model itself."""
+    source, target = (
+        token_ids(codec.encode(side, [line]), ensemble.dictionaries[side])[0]
+        for side, line in enumerate((source, target))
+    )
+    previous = torch.cat([torch.tensor([2]), target[:-1]])[None]
+    with torch.no_grad():
+        scores = ensemble.model(source[None], torch.tensor([len(source)]), previous)[0][0].log_softmax(-1)
+    return float(scores.gather(1, target[:, None]).sum())
+
+
+def test_contrastive_items_and_scores_have_the_language_where_it_belongs(model, tmp_path, capsys):
+    """In likelihoods the tokens of language count; in translations they do not show."""
+    candidates = [[GERMAN[0], GERMAN[1]], [GERMAN[0], GERMAN[2]]]
+    item = {"src": f"{ENGLISH[0]} _eos {ENGLISH[1]}", "dst": [" _eos ".join(one) for one in candidates], "true_ind": 0}
+    (tmp_path / "set.json").write_text(json.dumps([item]), encoding="utf-8")
+    of_model = ["--path", str(model.checkpoint), "--data", str(model.data), "--cpu"]
+    command = ["contrast", *of_model, "--set", "voita", "--items", str(tmp_path / "set.json"), "--format", "json"]
+    assert main(command) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    ensemble, codec = load_ensemble(model.checkpoint, data=model.data), TextCodec.of_output(model.data)
+    expected = [likelihood(ensemble, codec, ENGLISH[1], second) for _, second in candidates]
+    assert answer["scores"] == pytest.approx(expected, abs=1e-3)
+    text, output = model.folder.parent / "test", tmp_path / "translation"
+    assert (
+        main(["translate", *of_model, "--input", f"{text}.en", "--output", str(output), "--empty-lines", "document"])
+        == 0
+    )
+    shown = output.read_text(encoding="utf-8")
+    tokens = [
+        symbol for side in (0, 1) for symbol in [codec.encode(side, ["x"])[0].split()[0]] if model.kind != "marian"
+    ]
+    assert not any(token in shown for token in tokens)
+    capsys.readouterr()
+    scored = ["score", "--reference", f"{text}.de", "--system", f"it={output}", "--metrics", "bleu", "--format", "json"]
+    assert main([*scored, "--on-empty", "score"]) == 0
+    assert "BLEU" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -2,8 +2,7 @@
 
 WMT14, WMT16 and WMT19 models, M2M-100, NLLB-200 and mBART-50 as fairseq released them, and anything trained with these
 tasks. fairseq's own classes read the parameters, so that what its earlier versions wrote is understood. Dictionaries
-and subword models are found beside the checkpoint. ``translation_multi_simple_epoch`` adds language tokens to
-dictionaries that lack them, in the order of its languages; so does this.
+and subword models are found beside the checkpoint.
 """
 
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.data import Dictionary
-from fairseq.data.multilingual.multilingual_utils import augment_dictionary, get_lang_tok
 from fairseq.models import build_model
 from fairseq.models.transformer import TransformerModelBase
 from omegaconf import OmegaConf
@@ -21,14 +19,17 @@ from torch import Tensor
 import docnmt_fairseq
 from docnmt_fairseq.corpus.subwords import CODES, SENTENCEPIECE, load_subword_model
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.expressions import NoPlainValue
 from docnmt_fairseq.models.transformer.structure import structure_of_transformer
+from docnmt_fairseq.pretrained.fairseq_languages import Languages
 from docnmt_fairseq.pretrained.released import FAMILIES, Family, Released, Request, TextModels
-from docnmt_fairseq.pretrained.tensors import load_safely
+from docnmt_fairseq.pretrained.tensors import check_weight, first_line, load_safely
 from docnmt_fairseq.pretrained.vocabulary import SPECIAL, Vocabulary, output_bias
 
 TASKS = ("translation", "translation_multi_simple_epoch", "document_translation")
 MULTILINGUAL = TASKS[1]
 CODE_FILES = ("bpecodes", "bpe.codes", "code", "codes")  # as archives call them
+OF_THE_HUB = (".safetensors", ".bin", ".json", ".spm", ".model")  # files of its models
 TOKENIZER_OF_CODES = "moses-escaped"  # of fairseq's released models
 
 
@@ -47,12 +48,16 @@ class FairseqCheckpoint(Family):
         name = task.get("_name") or task.get("task")
         if name not in TASKS:
             raise InputError(f"{path}: a model of the task {name}; those of {', '.join(TASKS)} can be imported")
-        dictionaries, dictionary_files = _dictionaries(path.parent, request)
+        called = [code or language for code, language in zip(request.codes, request.languages)]
         tokens: Tuple[Optional[str], Optional[str]] = (None, None)
-        languages: List[str] = []
-        if name == MULTILINGUAL:
-            languages = _add_languages(task, dictionaries, state, path)
-            tokens = _language_tokens(request, task, languages)
+        languages = Languages.of_task(task, path) if name == MULTILINGUAL else None
+        if languages is not None:
+            called = list(languages.of_pair(request))
+            tokens = languages.tokens(*called)
+        dictionaries, dictionary_files = _dictionaries(path.parent, called)
+        if languages is not None:
+            for dictionary, side in zip(dictionaries, ("encoder", "decoder")):
+                languages.add_to(dictionary, len(state.get(f"{side}.embed_tokens.weight", ())))
         model = _model(cfg, dictionaries, state, path)
         try:
             structure = structure_of_transformer(model.cfg)
@@ -67,10 +72,15 @@ class FairseqCheckpoint(Family):
         structure["output_bias"] = "decoder.output_projection.bias" in parameters
         positions = (int(model.cfg.max_source_positions), int(model.cfg.max_target_positions))
         files = [path, *dict.fromkeys(dictionary_files), *text_files]
-        return Released("fairseq", structure, parameters, vocabularies, text, positions, files, languages)
+        names = [] if languages is None else languages.names
+        return Released("fairseq", structure, parameters, vocabularies, text, positions, files, names)
 
 
 def _checkpoint(path: Path) -> Path:
+    if path.suffix in OF_THE_HUB and path.is_file():
+        raise InputError(
+            f"{path}: no checkpoint of fairseq; of a model in the hub's form give the folder, {path.parent}"
+        )
     if path.is_file():
         return path
     found = sorted(path.glob("*.pt"))
@@ -82,18 +92,21 @@ def _checkpoint(path: Path) -> Path:
 
 def _loaded(path: Path) -> Tuple[Any, Dict[str, Tensor]]:
     """Configuration and parameters of a checkpoint."""
-    if not isinstance(load_safely(path), dict):
-        raise InputError(f"{path}: no checkpoint of fairseq")
+    content = load_safely(path)
+    if not isinstance(content, dict) or "model" not in content or not (content.get("cfg") or content.get("args")):
+        raise InputError(f"{path}: no checkpoint of fairseq, which holds a model and its configuration (args or cfg)")
     try:
-        state = load_checkpoint_to_cpu(str(path))
-        return state["cfg"], state["model"]
+        checkpoint = load_checkpoint_to_cpu(str(path))
+        cfg, state = checkpoint["cfg"], checkpoint["model"]
     except Exception as error:  # whatever a file that is none happens to cause
-        raise InputError(f"{path}: no checkpoint of fairseq ({type(error).__name__}: {error})") from None
+        raise InputError(f"{path}: no checkpoint of fairseq ({type(error).__name__}: {first_line(error)})") from None
+    for name, value in state.items():
+        check_weight(path, name, value)
+    return cfg, state
 
 
-def _dictionaries(folder: Path, request: Request) -> Tuple[List[Dictionary], List[Path]]:
-    """The dictionaries of source and target, and their files."""
-    names = [code or language for code, language in zip(request.codes, request.languages)]
+def _dictionaries(folder: Path, names: List[str]) -> Tuple[List[Dictionary], List[Path]]:
+    """The dictionaries of source and target, by their languages' names, and their files."""
     own = [folder / f"dict.{name}.txt" for name in names]
     if not all(path.is_file() for path in own):
         joint = sorted(path for path in folder.glob("*dict*.txt") if not path.name.startswith("dict."))
@@ -105,48 +118,6 @@ def _dictionaries(folder: Path, request: Request) -> Tuple[List[Dictionary], Lis
         return [Dictionary.load(str(path)) for path in own], own
     except (RuntimeError, ValueError) as error:
         raise InputError(f"{own[0]}: not a dictionary of fairseq: {error}") from error
-
-
-def _add_languages(
-    task: Mapping[str, Any], dictionaries: List[Dictionary], state: Dict[str, Tensor], path: Path
-) -> List[str]:
-    """Adds the language tokens that dictionaries lack; returns the languages."""
-    if task.get("lang_tok_replacing_bos_eos"):
-        raise InputError(f"{path}: --lang-tok-replacing-bos-eos is not supported")
-    languages = _languages(task, path)
-    style = task.get("lang_tok_style") or "multilingual"
-    for dictionary, side in zip(dictionaries, ("encoder", "decoder")):
-        rows = len(state[f"{side}.embed_tokens.weight"])
-        if len(dictionary) < rows:
-            augment_dictionary(dictionary, languages, style)
-    return languages
-
-
-def _languages(task: Mapping[str, Any], path: Path) -> List[str]:
-    """All languages of the model, in the order of their tokens."""
-    languages, pairs = task.get("langs"), task.get("lang_pairs") or []
-    listed = task.get("lang_dict")
-    if listed and not languages:
-        beside = [file for file in (path.parent / Path(listed).name, Path(listed)) if file.is_file()]
-        if not beside:
-            raise InputError(f"{path.parent}: lacks {Path(listed).name}, the list of the model's languages")
-        languages = [line.strip() for line in beside[0].read_text(encoding="utf-8").splitlines() if line.strip()]
-    if not languages:
-        pairs = pairs.split(",") if isinstance(pairs, str) else pairs
-        languages = sorted({language for pair in pairs for language in pair.split("-")})
-    languages = languages.split(",") if isinstance(languages, str) else languages
-    return list(languages)
-
-
-def _language_tokens(
-    request: Request, task: Mapping[str, Any], languages: List[str]
-) -> Tuple[Optional[str], Optional[str]]:
-    """What source and target sentences begin with."""
-    style = task.get("lang_tok_style") or "multilingual"
-    tokens = {language: get_lang_tok(language, style) for language in languages}
-    of_sides = [request.token(side, tokens) for side in (0, 1)]
-    source = {"src": of_sides[0], "tgt": of_sides[1]}.get(str(task.get("encoder_langtok")))
-    return source, of_sides[1] if task.get("decoder_langtok") else None
 
 
 def _model(cfg: Any, dictionaries: List[Dictionary], state: Dict[str, Tensor], path: Path) -> TransformerModelBase:
@@ -162,10 +133,10 @@ def _model(cfg: Any, dictionaries: List[Dictionary], state: Dict[str, Tensor], p
     try:
         model = build_model(cfg.model, task, from_checkpoint=True)
         model.load_state_dict(state, strict=True, model_cfg=cfg.model)
-    except InputError:
-        raise
+    except NoPlainValue as error:
+        raise InputError(f"{path}: {error}") from None
     except Exception as error:  # whatever parameters of another model happen to cause
-        raise InputError(f"{path}: its parameters are not those of its configuration: {error}") from None
+        raise InputError(f"{path}: its parameters are not those of its configuration: {first_line(error)}") from None
     if not isinstance(model, TransformerModelBase) or getattr(model, "classification_heads", None):
         raise InputError(f"{path}: a model of the class {type(model).__name__}; only Transformers can be imported")
     if model.cfg.decoder.normalize_before and model.decoder.layer_norm is None:

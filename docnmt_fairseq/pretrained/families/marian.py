@@ -13,6 +13,7 @@ newer models have a vocabulary a language. Models with several target languages 
 target's code, ``>>deu<<``.
 """
 
+from pathlib import Path
 from typing import Any, Dict, Tuple
 
 from torch import Tensor
@@ -31,6 +32,7 @@ NEVER = {
     "normalize_embedding": False,
     "static_position_embeddings": True,
 }
+LEAST_SHARE = 0.5  # of a subword model's pieces, in its vocabulary: all but those that no training sentence had
 NUMBERED = ("pad_token_id", "eos_token_id")
 
 
@@ -58,8 +60,8 @@ class Marian(Family):
         structure["share_decoder_input_output_embed"] = config.tied
         structure["output_bias"] = "decoder.output_projection.bias" in state
         models = (request.file("source.spm"), request.file("target.spm"))
-        for model in models:
-            load_subword_model(model)
+        for model, vocabulary in zip(models, vocabularies):
+            _check_pieces(model, vocabulary)
         tokens = {symbol[2:-2]: symbol for symbol in vocabularies[0].symbols if _is_code(symbol)}
         source_token = request.token(1, tokens) if tokens else None
         longest = config.get("max_position_embeddings", int)
@@ -110,6 +112,18 @@ class Marian(Family):
             state[output] = target.ordered(tensors.take("lm_head.weight", (target.released, config.width)))
         tensors.leave("model.shared.weight")
         return {**state, **bias_of(tensors, target)}
+
+
+def _check_pieces(model: Path, vocabulary: Vocabulary) -> None:
+    """Raises :class:`InputError` if few pieces of a subword model are in the vocabulary of its side."""
+    processor = load_subword_model(model)
+    pieces = [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
+    known = len({*pieces} & {*vocabulary.symbols})
+    if known < LEAST_SHARE * len(pieces):
+        raise InputError(
+            f"{model}: of its {len(pieces):,} pieces {known:,} are in the vocabulary: it is of another model, or of "
+            "the other language"
+        )
 
 
 def _is_code(symbol: str) -> bool:

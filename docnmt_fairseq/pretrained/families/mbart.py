@@ -3,17 +3,21 @@
 mBART-25 (mbart-large-cc25 and its finetuned models) puts the language token behind the end of sentence; it is refused.
 """
 
-from typing import Dict
+from typing import Dict, Sequence
 
 from torch import Tensor
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.pretrained.multilingual import MultilingualFamily
-from docnmt_fairseq.pretrained.released import FAMILIES, Request, read_json
+from docnmt_fairseq.pretrained.multilingual import MultilingualFamily, tokenizer_of
+from docnmt_fairseq.pretrained.released import FAMILIES, Request
 from docnmt_fairseq.pretrained.tensors import Tensors
 
 OFFSET = 2  # rows before the first position, in Hugging Face's tables and in fairseq's
-TOKENIZER = "tokenizer_config.json"
+ONLY_IN_50 = {
+    "af_ZA", "az_AZ", "bn_IN", "fa_IR", "gl_ES", "he_IL", "hr_HR", "id_ID", "ka_GE", "km_KH", "mk_MK", "ml_IN", "mn_MN",
+    "mr_IN", "pl_PL", "ps_AF", "pt_XX", "sl_SI", "sv_SE", "sw_KE", "ta_IN", "te_IN", "th_TH", "tl_XX", "uk_UA", "ur_PK",
+    "xh_ZA",
+}  # fmt: skip
 
 
 @FAMILIES.register("mbart")
@@ -25,14 +29,19 @@ class MBart(MultilingualFamily):
     own_structure = {"layernorm_embedding": True, "word_positions": "learned", "decoder_learned_pos": True}
     norms = ("layer_norm", "layernorm_embedding")
 
-    def check(self, request: Request) -> None:
-        """See :class:`MultilingualFamily`."""
-        path = request.path / TOKENIZER
-        kind = str(read_json(path).get("tokenizer_class", "")) if path.is_file() else ""
+    def check(self, request: Request, languages: Sequence[str]) -> None:
+        """See :class:`MultilingualFamily`; mBART-50 must be known by its tokenizer, or by a language of its own."""
+        path, tokenizer = tokenizer_of(request)
+        kind = str(tokenizer.get("tokenizer_class") or "")
         if kind.startswith("MBartTokenizer"):
             raise InputError(
                 f"{path}: tokenizer_class {kind}: language tokens of mBART-25 follow the end of sentence, which is "
                 "not supported; mBART-50 is"
+            )
+        if not kind.startswith("MBart50Tokenizer") and not ONLY_IN_50 & {*languages}:
+            raise InputError(
+                f"{path}: nothing says that this is mBART-50, whose language tokens stand where they are supported: "
+                "neither the tokenizer_class MBart50Tokenizer, nor a language that mBART-25 has not"
             )
 
     def positions(self, tensors: Tensors, rows: int, width: int) -> Dict[str, Tensor]:
