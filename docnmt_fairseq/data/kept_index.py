@@ -24,6 +24,11 @@ ARRAYS = ("documents", "paragraphs", "items")
 logger = logging.getLogger(__name__)
 
 
+def is_index(path: Path) -> bool:
+    """Whether a file beside a corpus is an index of it, which anybody who reads the corpus may write."""
+    return path.name.endswith(ENDING)
+
+
 def read_index(
     source: Lines, target: Optional[Lines], symbols: Tuple[Optional[int], Optional[int]], name: str, unmarked: str
 ) -> DocumentIndex:
