@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -9,6 +10,7 @@ from benchmarks.robustness import commands, kills
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
+from tests.support.documents import write_data_bin
 
 SIZE = 3 << 20
 
@@ -91,6 +93,18 @@ def test_train(disk, data_bin, monkeypatch):
     assert (disk / "model" / "checkpoint_last.pt").read_bytes() == before and not unfinished(disk)
     (disk / "filler").unlink()
     toy.train(data_bin, disk / "model", "--max-update", "4")
+
+
+def test_an_index_is_not_kept(disk, tmp_path):
+    """In a process of its own, as a mapped file would end this one."""
+    made = write_data_bin(tmp_path, {"train": [[["a", "b"], ["c"]]] * 5000})
+    data = shutil.copytree(made, disk / "data-bin")
+    fill(disk, 64 << 10)  # some of the index has room
+    code = "import sys; from pathlib import Path; from docnmt_fairseq.data.kept_index import keep_indexes\n"
+    code += "import logging; logging.basicConfig(level='INFO'); keep_indexes(Path(sys.argv[1]), ('src', 'tgt'))"
+    ended = subprocess.run([sys.executable, "-c", code, str(data)], capture_output=True, text=True)
+    assert ended.returncode == 0 and "cannot be written (No space left on device)" in ended.stderr
+    assert not list(data.glob("*.index.npy")) and not list(data.glob(".*"))
 
 
 def test_translate_and_score(disk, data_bin, tmp_path, capsys):
