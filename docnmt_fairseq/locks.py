@@ -40,6 +40,10 @@ class Holder:
     together: str
 
 
+class NoLocksError(Exception):
+    """The system, or the file system, knows no locks."""
+
+
 _not_for_heirs: List[TextIO] = []  # lock files that forked processes close
 
 
@@ -107,10 +111,14 @@ def _held(lock: Path, place: str, patience: float, together: str) -> Optional[Te
         try:
             if _entered(lock, stream, together):
                 return stream
-        except (OSError, ImportError) as error:
+        except NoLocksError as error:
             stream.close()
             logger.warning(f"{lock}: cannot be locked ({error}); see to it that no two processes are at work there")
             return None
+        except OSError as error:  # there are locks, but no room for the file
+            with contextlib.suppress(OSError):  # closing writes again what could not be written
+                stream.close()
+            raise InputError(f"{place}: {lock} cannot be written: {error.strerror}") from error
         told = _told(stream)
         stream.close()
         if time.monotonic() > until:
@@ -137,13 +145,19 @@ def _entered(lock: Path, stream: TextIO, together: str) -> bool:
 
 
 def _takes(stream: TextIO, alone: bool) -> bool:
-    """Whether the lock of an opened file can be had now, alone or together with others."""
-    import fcntl  # not every system has it
+    """Whether the lock of an opened file can be had now, alone or together with others.
 
+    Raises:
+        NoLocksError: by nobody, here.
+    """
     try:
+        import fcntl  # not every system has it
+
         fcntl.flock(stream, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except (OSError, ImportError) as error:
+        raise NoLocksError(str(error)) from error
     return True
 
 
