@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Iterator, List, Optional, TextIO
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 
 PATIENCE = 3.0  # seconds that what a killed process left at work has to end
 PAUSE = 0.1  # seconds between two tries
@@ -174,7 +175,7 @@ def _holders(stream: TextIO) -> List[Holder]:
     found = []
     with contextlib.suppress(ValueError, TypeError):
         for line in stream:
-            found.append(Holder(**json.loads(line)))
+            found.append(Holder(**parse_json(line)))
     return found
 
 

@@ -28,6 +28,7 @@ from docnmt_fairseq.corpus.steps import Step, Steps
 from docnmt_fairseq.corpus.subwords import WITH_CODES
 from docnmt_fairseq.corpus.transform import BatchFunction, transformed
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
@@ -64,7 +65,7 @@ class DataBins:
             InputError: there is no plan.
         """
         try:
-            plan = json.loads((output / PLAN).read_bytes())
+            plan = parse_json((output / PLAN).read_bytes())
             config = config_of({**plan["options"], "output": output, "workers": workers})
             held = {part: Held(*numbers) for part, numbers in plan["held"].items()}
         except (OSError, ValueError, KeyError, TypeError) as error:

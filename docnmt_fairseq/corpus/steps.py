@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 from docnmt_fairseq import __version__
 from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes
+from docnmt_fairseq.plain_json import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +103,7 @@ def _digest_of(name: str, inputs: Mapping[str, Any]) -> str:
 
 def _read_stamp(path: Path) -> Dict[str, Any]:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
 

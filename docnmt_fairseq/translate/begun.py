@@ -9,6 +9,7 @@ from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.corpus.prepared import prepared_folder
 from docnmt_fairseq.corpus.reusing import MANIFEST
 from docnmt_fairseq.corpus.steps import sha256
+from docnmt_fairseq.plain_json import parse_json
 
 Work = Dict[str, Any]  # what it depends on, as JSON values, by what messages call it
 
@@ -48,8 +49,8 @@ def differences(path: Path, work: Mapping[str, Any]) -> Optional[str]:
         work: what it is to go on with.
     """
     try:
-        before = dict(json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError, RecursionError):
+        before = dict(parse_json(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
         return f"what {path} no longer says"
     names = sorted(name for name in {*before, *work} if before.get(name) != work.get(name))
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""

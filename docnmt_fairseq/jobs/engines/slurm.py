@@ -21,6 +21,7 @@ from docnmt_fairseq.jobs.job import Job
 from docnmt_fairseq.jobs.slurm_script import array_script, write_tasks
 from docnmt_fairseq.jobs.workplace import RUNNING, Workplace
 from docnmt_fairseq.options import option
+from docnmt_fairseq.plain_json import parse_json
 
 POLL = 10.0  # seconds between two looks at the queue
 SETTLE = 10.0  # seconds until what one machine wrote is seen by another
@@ -137,7 +138,7 @@ class _Array:
     def read(cls, place: Workplace) -> "Optional[_Array]":
         """The one that was submitted and not yet seen to end."""
         try:
-            found = json.loads((place.folder / "slurm" / "array.json").read_bytes())
+            found = parse_json((place.folder / "slurm" / "array.json").read_bytes())
         except (OSError, ValueError):
             return None
         return cls(found["id"], found["names"], place)
