@@ -1,7 +1,8 @@
 """A translation shared out among jobs of an engine: a shard each, whose parts are put together when all are done.
 
 Beside the output is the folder OUTPUT.jobs with the manifest and the jobs' logs; ``done`` in it has a file for each
-shard that is done, and is there for as long as the work is unfinished. ``work.json`` says what it was begun with.
+shard that is done, and is there for as long as the work is unfinished. ``work.json`` says what it was begun with,
+``counts.npz`` how many sentences documents have.
 """
 
 import logging
@@ -19,11 +20,12 @@ from docnmt_fairseq.jobs.workplace import DOCNMT
 from docnmt_fairseq.locks import beside, holding
 from docnmt_fairseq.translate.alone import holding_output, side_by_side
 from docnmt_fairseq.translate.begun import differences, states, write_work
+from docnmt_fairseq.translate.counts import write_counts
 from docnmt_fairseq.translate.output import journal_path
 from docnmt_fairseq.translate.shards import Shard, owners_of, part_path
-from docnmt_fairseq.translate.texts import Request, check_there, pairs_of, table_of, text_of
+from docnmt_fairseq.translate.texts import Request, check_there, counted, pairs_of, table_of
 
-WORK = "work.json"  # in the folder of the work
+WORK, COUNTS = "work.json", "counts.npz"  # in the folder of the work
 
 logger = logging.getLogger(__name__)
 
@@ -72,12 +74,18 @@ def translate_in_shards(
             else:
                 check_there([there for _, target in pairs for there in _there(target)[:1]], request, len(pairs))
                 write_work(folder / WORK, work)
+                _count(folder / COUNTS, pairs, request)
             done = folder / "done"
             done.mkdir(parents=True, exist_ok=True)
+            arguments = [*arguments, "--counts", str(folder / COUNTS)]
             jobs = [_job(done, arguments, number, shards) for number in range(1, shards + 1)]
             if run_jobs(jobs, engine, folder, tries=tries, title="shards", program=program):
-                _put_together(pairs, request, shards)
+                _put_together(pairs, replace(request, counts=folder / COUNTS), shards)
                 shutil.rmtree(done)
+
+
+def _count(path: Path, pairs: Sequence[Tuple[Path, Path]], request: Request) -> None:
+    write_counts(path, [source for source, _ in pairs], [text.sizes or () for text in counted(pairs, request)])
 
 
 def _job(folder: Path, arguments: Sequence[str], number: int, shards: int) -> Job:
@@ -119,7 +127,7 @@ def _put_together(pairs: Sequence[Tuple[Path, Path]], request: Request, shards: 
     """
     if all(target.exists() for _, target in pairs):
         return
-    texts = [text_of(source, target, request) for source, target in pairs]
+    texts = counted(pairs, request)
     for text, owners in zip(texts, owners_of([text.sizes or () for text in texts], shards)):
         assert text.target is not None
         parts = [part_path(text.target, number, shards) for number, _, _ in owners]

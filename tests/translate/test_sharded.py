@@ -170,6 +170,7 @@ def test_a_folder_as_an_array_of_slurm(folder, monkeypatch):
         (["--tries", "0", "--engine", "processes"], "--tries 0: at least 1"),
         (["--shards", "0", "--engine", "processes"], "--shards 0: at least 1"),
         (["--shards", "2", "--engine", "processes", "--context", "shuffled"], "--context shuffled: needs all"),
+        (["--counts", "x"], "--counts: goes with --shard"),
         (["--engine", "processes"], "standard input and output have no shards"),
     ],
 )
