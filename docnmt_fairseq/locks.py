@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Iterator, List, Optional, TextIO
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 
 PATIENCE = 3.0  # seconds that what a killed process left at work has to end
 PAUSE = 0.1  # seconds between two tries
@@ -38,6 +39,10 @@ class Holder:
     host: str
     since: str
     together: str
+
+
+class NoLocksError(Exception):
+    """The system, or the file system, knows no locks."""
 
 
 _not_for_heirs: List[TextIO] = []  # lock files that forked processes close
@@ -107,10 +112,14 @@ def _held(lock: Path, place: str, patience: float, together: str) -> Optional[Te
         try:
             if _entered(lock, stream, together):
                 return stream
-        except (OSError, ImportError) as error:
+        except NoLocksError as error:
             stream.close()
             logger.warning(f"{lock}: cannot be locked ({error}); see to it that no two processes are at work there")
             return None
+        except OSError as error:  # there are locks, but no room for the file
+            with contextlib.suppress(OSError):  # closing writes again what could not be written
+                stream.close()
+            raise InputError(f"{place}: {lock} cannot be written: {error.strerror}") from error
         told = _told(stream)
         stream.close()
         if time.monotonic() > until:
@@ -137,13 +146,19 @@ def _entered(lock: Path, stream: TextIO, together: str) -> bool:
 
 
 def _takes(stream: TextIO, alone: bool) -> bool:
-    """Whether the lock of an opened file can be had now, alone or together with others."""
-    import fcntl  # not every system has it
+    """Whether the lock of an opened file can be had now, alone or together with others.
 
+    Raises:
+        NoLocksError: by nobody, here.
+    """
     try:
+        import fcntl  # not every system has it
+
         fcntl.flock(stream, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except (OSError, ImportError) as error:
+        raise NoLocksError(str(error)) from error
     return True
 
 
@@ -160,7 +175,7 @@ def _holders(stream: TextIO) -> List[Holder]:
     found = []
     with contextlib.suppress(ValueError, TypeError):
         for line in stream:
-            found.append(Holder(**json.loads(line)))
+            found.append(Holder(**parse_json(line)))
     return found
 
 

@@ -5,6 +5,7 @@ it at different updates, or only one of them may: each says in its log of an upd
 added up, all know of it after the same update.
 """
 
+import copy
 import logging
 import signal
 from types import FrameType
@@ -76,9 +77,14 @@ def mend() -> None:
     def train_step(self: Any, samples: List[Any], *args: Any, **kwargs: Any) -> Any:
         log = step(self, samples, *args, **kwargs)
         if REQUEST.agreed:
-            checkpoint_utils.save_checkpoint(self.cfg.checkpoint, self, self.docnmt_batches, None)
+            config = copy.copy(self.cfg.checkpoint)
+            config.no_last_checkpoints = False  # or there would be nothing to go on from
+            checkpoint_utils.save_checkpoint(config, self, self.docnmt_batches, None)
             if torch.distributed.is_initialized():
                 torch.distributed.barrier()  # who starts the processes ends all as soon as one has ended
+            if config.no_save:
+                logger.warning(f"asked to end at {self.get_num_updates():,} updates; --no-save: nothing is saved")
+                raise SystemExit(1)
             logger.info(f"asked to end: saved at {self.get_num_updates():,} updates; the same command goes on")
             raise SystemExit(STATUS)
         return log

@@ -18,6 +18,9 @@ ASK_AGAIN=75 # the status of a training that was asked to end
 say() { printf '%s\n' "$*" >&2; }
 [ -n "${SLURM_JOB_ID:-}" ] || { say "usage: sbatch [OPTION...] $0 DATA [OPTION of fairseq-train...]"; exit 2; }
 [ $# -gt 0 ] || { say "$0: what fairseq-train takes comes behind the script, the data-bin first"; exit 2; }
+case " $* " in
+*" --no-save "*) say "$0: --no-save: a job that goes back into the queue would begin anew each time; leave it out"; exit 2 ;;
+esac
 
 nodes=$SLURM_JOB_NUM_NODES
 processes=${PROCESSES:-${SLURM_GPUS_ON_NODE:-1}}

@@ -46,6 +46,7 @@ ORDER = [
         "marks",
         "native",
         "options",
+        "plain_json",
         "registry",
         "resuming",
         "changed_options",

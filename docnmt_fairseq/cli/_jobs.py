@@ -2,7 +2,7 @@
 
 import argparse
 from dataclasses import fields
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Sequence
 
 from docnmt_fairseq.cli._options import add_options_of
 from docnmt_fairseq.errors import InputError
@@ -53,15 +53,22 @@ def engine_of(args: argparse.Namespace) -> Engine:
     return cls(cls.Options(**given), args.workers)
 
 
-def refuse_engine_options(args: argparse.Namespace) -> None:
+def refuse_engine_options(
+    args: argparse.Namespace, needs: str = "--engine", also: Sequence[str] = ("workers",)
+) -> None:
     """Refuses what only an engine can be told, where there is none.
+
+    Args:
+        args: the options.
+        needs: what is to be given with them.
+        also: further options.
 
     Raises:
         InputError: something was.
     """
-    for option in ("workers", *engine_options()):
+    for option in (*also, *engine_options()):
         if getattr(args, option) is not None:
-            raise InputError(f"{flag_of(option)}: needs --engine")
+            raise InputError(f"{flag_of(option)}: needs {needs}")
 
 
 def arguments_without(args: argparse.Namespace, add: Callable[[argparse.ArgumentParser], object]) -> List[str]:

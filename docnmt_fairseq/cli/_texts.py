@@ -14,7 +14,7 @@ from docnmt_fairseq.translate.shards import Shard
 from docnmt_fairseq.translate.texts import STANDARD, Request
 
 # Options that translations do not depend on: what was begun with one of them goes on with another.
-FREE = ("input", "output", "pattern", "force", "resume", "shards", "shard", "done", "max_tokens", "cpu")
+FREE = ("input", "output", "pattern", "force", "resume", "shards", "shard", "counts", "done", "max_tokens", "cpu")
 OF_ENGINES = ("engine", "workers", "tries", *engine_options())
 INSIDE = ("command", "run", "quiet", "arguments")  # no options, but how the command is run
 SHOWN = 12  # hexadecimal digits of what tells contents of files apart
@@ -47,6 +47,12 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     _add_whole_work(texts)
     texts.add_argument(
         "--shard", type=int, metavar="I", help="... of which this is the I-th; the last one puts the files together"
+    )
+    texts.add_argument(
+        "--counts",
+        type=Path,
+        metavar="FILE",
+        help="of the sentences of all files, as --engine counted them for --shard",
     )
     texts.add_argument("--done", type=Path, metavar="FILE", help="make this empty file when everything is written")
     formats = parser.add_argument_group("formats")
@@ -113,6 +119,8 @@ def request_of(args: argparse.Namespace) -> Request:
         raise InputError("--resume: needs --output; nothing is known of what went to standard output before")
     if args.engine is not None and args.shard is not None:
         raise InputError(f"--shard {args.shard}: not with --engine, which runs all of them")
+    if args.counts is not None and args.shard is None:
+        raise InputError("--counts: goes with --shard")
 
     @cache
     def languages() -> Tuple[str, str]:
@@ -135,6 +143,7 @@ def request_of(args: argparse.Namespace) -> Request:
         "" if args.split else args.format or "",
         Reading(languages, args.empty_lines, bool(args.split), args.split or SEPARATE[1], alone),
         Shard() if args.shard is None and args.engine else Shard(1 if args.shard is None else args.shard, args.shards),
+        args.counts,
     )
 
 

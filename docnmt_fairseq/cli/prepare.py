@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import List
 
 import docnmt_fairseq
-from docnmt_fairseq.cli._jobs import add_engine_arguments, engine_of
+from docnmt_fairseq.cli._jobs import add_engine_arguments, engine_of, refuse_engine_options
 from docnmt_fairseq.cli._options import add_options_of
 from docnmt_fairseq.cli.prepare_shard import make_data_bin
 from docnmt_fairseq.corpus import readers
@@ -218,11 +218,13 @@ def config_from(args: argparse.Namespace) -> PrepareConfig:
 def run(args: argparse.Namespace) -> None:
     """Prepares, and prints the data-bins' paths and the command that trains on them."""
     config, engine = config_from(args), engine_of(args)
+    if config.shards == 1:
+        refuse_engine_options(args, "--shards, whose data-bins jobs make", ("engine",))
     with alone_in(config.output):
         bins, inputs = fit(config)
         if args.fit_only or not _make(bins, engine, args.tries):
             bins.write_plan()
-            for job in _jobs(bins):
+            for job in _jobs(bins, engine):
                 print(shlex.join(["docnmt", *job.arguments]))
             return
         manifest = finish(bins, inputs)
@@ -248,13 +250,20 @@ def _make(bins: DataBins, engine: Engine, tries: int) -> bool:
     for number in range(len(bins.paths)):
         if bins.made(number) is None:
             bins.stamp(number).unlink(missing_ok=True)  # a job is done when it is there
-    return run_jobs(_jobs(bins), engine, bins.stages.output / JOBS, tries=tries, title="data-bins")
+    if not run_jobs(_jobs(bins, engine), engine, bins.stages.output / JOBS, tries=tries, title="data-bins"):
+        return False
+    from docnmt_fairseq.data.kept_index import keep_indexes
+
+    for path in bins.paths:  # a job that is killed behind its stamp leaves none
+        keep_indexes(path, bins.stages.config.languages)
+    return True
 
 
-def _jobs(bins: DataBins) -> List[Job]:
-    output = str(bins.stages.output)
+def _jobs(bins: DataBins, engine: Engine) -> List[Job]:
+    command, threads = ("prepare-shard", "--output", str(bins.stages.output)), engine.options.job_threads
+    workers = () if threads is None else ("--workers", str(threads))
     return [
-        Job(path.name, ("prepare-shard", "--output", output, "--shard", str(number)), bins.stamp(number))
+        Job(path.name, (*command, "--shard", str(number), *workers), bins.stamp(number))
         for number, path in enumerate(bins.paths)
     ]
 

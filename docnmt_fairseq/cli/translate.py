@@ -10,7 +10,8 @@ document_translation, concatenated_translation and fairseq's own translation.
 
 import argparse
 import logging
-from typing import TYPE_CHECKING, List, Optional, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 from docnmt_fairseq.cli._jobs import add_engine_arguments, arguments_without, engine_of, refuse_engine_options
 from docnmt_fairseq.cli._texts import add_text_arguments, add_work_arguments, request_of, settings_of
@@ -19,6 +20,7 @@ from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.alone import holding_output
+from docnmt_fairseq.translate.begun import states, states_of_prepared
 from docnmt_fairseq.translate.files import ALL, Translator, translate_files
 from docnmt_fairseq.translate.prefixes import PrefixedTranslator, check_prefixes, prefixes_of
 from docnmt_fairseq.translate.sharded import translate_in_shards
@@ -81,7 +83,8 @@ def run(args: argparse.Namespace) -> Optional[int]:
         check_prefixes(args.prefixes, request)
     if args.engine is not None:
         arguments = arguments_without(args, add_work_arguments)
-        translate_in_shards(request, args.shards, arguments, engine_of(args), tries=args.tries)
+        engine, settings = engine_of(args), _begun_with(args)
+        translate_in_shards(request, args.shards, arguments, engine, settings=settings, tries=args.tries)
         return None
     refuse_engine_options(args)
     with holding_output(request):
@@ -89,6 +92,13 @@ def run(args: argparse.Namespace) -> Optional[int]:
         if args.done is not None and not status:
             atomic_write_bytes(args.done, b"")
     return status
+
+
+def _begun_with(args: argparse.Namespace) -> Dict[str, Any]:
+    """What translations depend on beside the texts: options, and the files of the model."""
+    options = {f"--{name}": value for name, value in settings_of(args, {}).items()}
+    prepared = {} if args.data is None else states_of_prepared(args.data)
+    return {**options, **states(map(Path, args.path.split(":"))), **prepared}
 
 
 def _translate(args: argparse.Namespace, texts: List[Text], search: SearchOptions, scores: bool) -> Optional[int]:

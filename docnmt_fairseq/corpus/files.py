@@ -14,6 +14,7 @@ from docnmt_fairseq.errors import InputError
 
 PathLike = Union[str, Path]
 BUFFERED = 2**24  # characters of many files that are in memory
+LONGEST = 2**26  # bytes of a line: a small packed file may hold one that no memory does
 OPEN = 64  # of many files that are open
 BYTE_ORDER_MARK = "\ufeff"
 DAMAGED = (OSError, EOFError, zlib.error, BadZipFile)  # what reading a damaged file raises
@@ -29,7 +30,7 @@ def read_lines(path: PathLike, strip: Optional[str] = None) -> Iterator[str]:
         strip: characters to remove around each line; None for all white space.
 
     Raises:
-        InputError: the file cannot be read, or a line is not UTF-8.
+        InputError: the file cannot be read, or a line is not UTF-8, or longer than :data:`LONGEST`.
     """
     with open_binary(path) as stream:
         yield from lines_of(stream, path, strip)
@@ -39,7 +40,11 @@ def lines_of(stream: BinaryIO, name: PathLike, strip: Optional[str] = None) -> I
     """Yields the lines of a stream as :func:`read_lines` does; ``name`` is what errors call it."""
     number = 0
     try:
-        for number, raw in enumerate(stream, start=1):
+        for number, raw in enumerate(iter(lambda: stream.readline(LONGEST + 1), b""), start=1):
+            if len(raw) > LONGEST:
+                raise InputError.at(
+                    name, number, f"longer than {LONGEST >> 20} MiB; divide the line, or is it no text?"
+                )
             line = raw.decode("utf-8")
             yield (line if number > 1 else line.lstrip(BYTE_ORDER_MARK)).strip(strip)
     except UnicodeDecodeError as error:

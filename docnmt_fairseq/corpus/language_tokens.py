@@ -11,6 +11,7 @@ from typing import Dict, Mapping, Optional
 from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.corpus.transform import BatchFunction
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 
 FILE = "language-tokens.json"
 
@@ -39,6 +40,6 @@ def read_language_tokens(data_bin: Path) -> Dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        return {str(side): str(token) for side, token in json.loads(path.read_text(encoding="utf-8")).items()}
+        return {str(side): str(token) for side, token in parse_json(path.read_text(encoding="utf-8")).items()}
     except (ValueError, AttributeError) as error:
         raise InputError(f"{path}: damaged; make the data-bin again") from error

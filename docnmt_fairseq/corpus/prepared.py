@@ -1,6 +1,5 @@
 """Where an output of ``docnmt prepare`` is, and the data-bin in it, from what a user names."""
 
-import json
 from pathlib import Path
 from typing import Any, Dict, Optional
 
@@ -8,6 +7,7 @@ from docnmt_fairseq.corpus.binarise import DATA_BIN
 from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.reusing import MANIFEST
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 
 CHECKPOINT = "checkpoint.pt"  # of a model that docnmt import made such a folder of
 IMPORTED = "imported"  # what the manifest says about it
@@ -15,7 +15,7 @@ IMPORTED = "imported"  # what the manifest says about it
 
 def imported_from(folder: PathLike) -> Optional[Dict[str, Any]]:
     """What the manifest of a folder says about the released model that it was imported from; None: it was not."""
-    content = json.loads((Path(folder) / MANIFEST).read_text(encoding="utf-8"))
+    content = parse_json((Path(folder) / MANIFEST).read_text(encoding="utf-8"))
     about: Optional[Dict[str, Any]] = content.get(IMPORTED)
     return about
 

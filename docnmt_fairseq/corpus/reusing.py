@@ -1,6 +1,5 @@
 """Outputs of ``docnmt prepare`` whose models and dictionaries others take."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict
@@ -8,6 +7,7 @@ from typing import Any, Dict
 from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 
 MANIFEST = "manifest.json"
 
@@ -60,7 +60,7 @@ def manifest_options(output: PathLike, option: str) -> Dict[str, Any]:
         InputError: the folder is no finished output.
     """
     try:
-        options = json.loads((Path(output) / MANIFEST).read_text(encoding="utf-8"))["options"]
+        options = parse_json((Path(output) / MANIFEST).read_text(encoding="utf-8"))["options"]
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{option} {output}: not a finished output of docnmt prepare (no {MANIFEST})") from error
     return {OLD_NAMES.get(name, name): value for name, value in options.items()}

@@ -28,6 +28,7 @@ from docnmt_fairseq.corpus.steps import Step, Steps
 from docnmt_fairseq.corpus.subwords import WITH_CODES
 from docnmt_fairseq.corpus.transform import BatchFunction, transformed
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
@@ -64,14 +65,15 @@ class DataBins:
             InputError: there is no plan.
         """
         try:
-            plan = json.loads((output / PLAN).read_bytes())
+            plan = parse_json((output / PLAN).read_bytes())
             config = config_of({**plan["options"], "output": output, "workers": workers})
             held = {part: Held(*numbers) for part, numbers in plan["held"].items()}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            inputs = [{**of_one, "splits": dict(of_one["splits"])} for of_one in plan["inputs"]]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{output}: has no {PLAN}; run docnmt prepare --shards N there first") from error
         stages = Stages(config, Steps(output, output / MANIFEST))
         stages.held = held
-        return cls(stages, plan["inputs"])
+        return cls(stages, inputs)
 
     def write_plan(self) -> None:
         """Writes what jobs must know; :meth:`planned` reads it."""

@@ -8,6 +8,9 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 from docnmt_fairseq import __version__
 from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes
+from docnmt_fairseq.plain_json import parse_json
+
+SUM = "sum"  # of the rest of a stamp
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +61,7 @@ class Steps:
         logger.info(f"{name}: running")
         values = action() or {}
         content = {"digest": digest, "outputs": self._state(outputs), "values": values}
+        content[SUM] = _sum(content)
         atomic_write_bytes(stamp, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
         return Step(digest, values)
 
@@ -67,9 +71,9 @@ class Steps:
         Args:
             name, inputs, outputs: see :meth:`run`.
         """
-        known, digest = _read_stamp(self.stamp(name)), _digest_of(name, inputs)
-        if known.get("digest") == digest and self._holds(known["outputs"], outputs):
-            return Step(digest, known["values"])
+        stamp, digest = _read_stamp(self.stamp(name)), _digest_of(name, inputs)
+        if stamp is not None and stamp["digest"] == digest and self._holds(stamp["outputs"], outputs):
+            return Step(digest, stamp["values"])
         return None
 
     def stamp(self, name: str) -> Path:
@@ -100,11 +104,20 @@ def _digest_of(name: str, inputs: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def _read_stamp(path: Path) -> Dict[str, Any]:
+def _sum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _read_stamp(path: Path) -> Optional[Dict[str, Any]]:
+    """What a stamp says; None: there is none, or it is damaged."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
+        content = dict(parse_json(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+    total = content.pop(SUM, None)  # stamps from before there were sums have none
+    kinds = {"digest": str, "outputs": dict, "values": dict}
+    whole = all(isinstance(content.get(name), kind) for name, kind in kinds.items())
+    return content if whole and total in (None, _sum(content)) else None
 
 
 def sha256(path: PathLike) -> str:

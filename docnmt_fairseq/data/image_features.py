@@ -1,18 +1,15 @@
 """Features of images, as a source beside their captions: the last convolutional layer of VGG-16 ([L] sec. 4.1)."""
 
-import os
 import pickle
-from contextlib import suppress
 from pathlib import Path
 from typing import List, Sequence, Union
 
 import numpy as np
 import torch
-from numpy.lib.format import open_memmap
 from PIL import Image
 from torch import Tensor, nn
 
-from docnmt_fairseq.corpus.files import partial_path
+from docnmt_fairseq.data.npy_files import npy_on_disk
 from docnmt_fairseq.errors import InputError
 
 # Simonyan and Zisserman 2014, configuration D, without its last pooling; pools are None.
@@ -88,22 +85,15 @@ def write_features(images: Sequence[Path], model: VGG16, output: Path, batch: in
         device: of the network.
 
     Raises:
-        InputError: no image, or a file that is none.
+        InputError: no image, or a file that is none; the output cannot be written.
     """
     if not images:
         raise InputError(f"{output}: no images")
     missing = next((path for path in images if not path.is_file()), None)
     if missing is not None:
         raise InputError(f"{missing}: no such image")
-    model, partial = model.to(device), partial_path(output)
-    try:
-        features = open_memmap(partial, "w+", np.float16, (len(images), REGIONS, WIDTH))
-        with torch.inference_mode():
-            for start in range(0, len(images), batch):
-                seen = torch.stack([pixels(path) for path in images[start : start + batch]]).to(device)
-                features[start : start + len(seen)] = model(seen).to("cpu", torch.float16).numpy()
-        features.flush()
-        os.replace(partial, output)
-    finally:
-        with suppress(FileNotFoundError):
-            partial.unlink()
+    model = model.to(device)
+    with npy_on_disk(output, (len(images), REGIONS, WIDTH), np.float16) as features, torch.inference_mode():
+        for start in range(0, len(images), batch):
+            seen = torch.stack([pixels(path) for path in images[start : start + batch]]).to(device)
+            features[start : start + len(seen)] = model(seen).to("cpu", torch.float16).numpy()

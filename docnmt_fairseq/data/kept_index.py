@@ -24,6 +24,11 @@ ARRAYS = ("documents", "paragraphs", "items")
 logger = logging.getLogger(__name__)
 
 
+def is_index(path: Path) -> bool:
+    """Whether a file beside a corpus is an index of it, which anybody who reads the corpus may write."""
+    return path.name.endswith(ENDING)
+
+
 def read_index(
     source: Lines, target: Optional[Lines], symbols: Tuple[Optional[int], Optional[int]], name: str, unmarked: str
 ) -> DocumentIndex:
@@ -122,28 +127,38 @@ def _load(path: Path, about: np.ndarray, names: Sequence[str]) -> Optional[Docum
 
 
 def _save(path: Path, about: np.ndarray, index: DocumentIndex, sides: Sequence[Lines]) -> None:
-    """Writes an index aside, and puts it into its place."""
+    """Writes an index aside, and puts it into its place.
+
+    By plain writes: in a mapped file, a page that the disk has no room for ends the process with SIGBUS.
+    """
     lengths = [len(getattr(index, name)) for name in ARRAYS] + [len(index.items)] * len(sides)
     lengths.append(len(index.levels))  # last, so that older files, which lack it, are read as they are
+    own = (getattr(index, name) for name in ARRAYS)
+    sizes = (np.asarray(lines.sizes)[index.items] for lines in sides)
+    head = np.zeros(HEADER, np.int32)
+    head[: len(about)] = about
+    head[len(about) + 1 : len(about) + 1 + len(lengths)] = lengths
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        written = Path(folder) / path.name
-        table = np.lib.format.open_memmap(written, "w+", np.dtype(np.int32), (HEADER + sum(lengths),))
-        begin = HEADER
-        for name in ARRAYS:
-            array = getattr(index, name)
-            table[begin : begin + len(array)] = array
-            begin += len(array)
-        for lines in sides:
-            table[begin : begin + len(index.items)] = np.asarray(lines.sizes)[index.items]
-            begin += len(index.items)
-        table[begin:] = index.levels
-        table[: len(about)] = about
-        table[len(about) + 1 : len(about) + 1 + len(lengths)] = lengths
-        table[len(about)] = _sum(table)
-        table.flush()
+        written, total = Path(folder) / path.name, 0
+        with open(written, "wb") as stream:
+            shape = (HEADER + sum(lengths),)
+            np.lib.format.write_array_header_1_0(stream, {"descr": "<i4", "fortran_order": False, "shape": shape})  # type: ignore[no-untyped-call]
+            begin = stream.tell()
+            stream.write(head.data)
+            for array in chain(own, sizes, [index.levels]):
+                content = np.ascontiguousarray(array, np.int32).data
+                stream.write(content)
+                total = zlib.crc32(content, total)
+            head[len(about)] = _as_number(total)  # known only now
+            stream.seek(begin)
+            stream.write(head.data)
         os.replace(written, path)
 
 
 def _sum(table: np.ndarray) -> np.int32:
     """The check sum of the arrays."""
-    return np.uint32(zlib.crc32(table[HEADER:].data)).astype(np.int32)
+    return _as_number(zlib.crc32(table[HEADER:].data))
+
+
+def _as_number(total: int) -> np.int32:
+    return np.uint32(total).astype(np.int32)

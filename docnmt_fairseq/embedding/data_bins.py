@@ -9,10 +9,10 @@ import numpy as np
 
 from docnmt_fairseq.corpus.prepared import data_bin
 from docnmt_fairseq.data.index import DocumentIndex, Marks
+from docnmt_fairseq.data.npy_files import npy_on_disk
 from docnmt_fairseq.data.similar import similar_file, vectors_file
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.embedding.neighbours import fill
-from docnmt_fairseq.embedding.writing import npy_on_disk
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH
 

@@ -15,6 +15,7 @@ from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes
 from docnmt_fairseq.embedding.methods import METHODS, Method
 from docnmt_fairseq.embedding.vocabulary import Vocabulary, Words
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 
 FORMAT = 1
 
@@ -101,7 +102,7 @@ class SentenceEmbedding:
         """
         try:
             with np.load(path, allow_pickle=False) as arrays:
-                settings = json.loads(str(arrays["settings"]))
+                settings = parse_json(str(arrays["settings"]))
                 version = settings.pop("format")
                 if version != FORMAT:
                     raise InputError(f"{option} {path}: a model of format {version}, this version reads {FORMAT}")

@@ -1,6 +1,5 @@
 """Results of several systems on an artificial corpus: gathered, tabulated, and held against bounds."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Tuple
@@ -12,6 +11,7 @@ from docnmt_fairseq.evaluation.generate_log import restore_document_order
 from docnmt_fairseq.evaluation.phenomena import PhenomenaAccuracy, by_distance_range, measure
 from docnmt_fairseq.evaluation.scores import Scores, corpus_scores
 from docnmt_fairseq.evaluation.tables import aligned
+from docnmt_fairseq.plain_json import parse_json
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,6 @@ def _read_json(path: Path) -> Any:
     if not path.is_file():
         raise InputError(f"{path}: no such file; --corpus must be a folder that docnmt synth wrote")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{path}: not JSON ({error}); write the corpus again") from None

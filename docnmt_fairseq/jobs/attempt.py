@@ -6,9 +6,11 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Mapping, Optional
 
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.jobs.job import Job
 from docnmt_fairseq.jobs.workplace import DONE, FAILED, RUNNING, WAITING, Record, Workplace
 from docnmt_fairseq.lifetime import end_with_parent
@@ -24,6 +26,9 @@ class Attempt:
         job: what to run.
         place: where and how.
         environment: variables that it gets beside those of this process.
+
+    Raises:
+        InputError: its record or its log cannot be written.
     """
 
     def __init__(self, job: Job, place: Workplace, environment: Mapping[str, str]):
@@ -32,13 +37,10 @@ class Attempt:
         self._stopped = False
         place.write(job, self.record)
         log = place.log(job)
-        log.parent.mkdir(parents=True, exist_ok=True)
         command = [*place.program, *job.arguments]
+        told = f"# try {self.record.tries} on {self.record.host}, {time.strftime('%F %T')}: {shlex.join(command)}\n"
+        self._begin, self._log = _append(log, told.encode()), log
         with open(log, "ab") as stream:
-            told = f"# try {self.record.tries} on {self.record.host}, {time.strftime('%F %T')}: {shlex.join(command)}\n"
-            stream.write(told.encode())
-            stream.flush()
-            self._begin, self._log = stream.tell(), log
             self._since = time.monotonic()
             self._process = subprocess.Popen(
                 command, cwd=place.directory, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
@@ -65,7 +67,8 @@ class Attempt:
             self._process.wait()
         if not self.place.is_done(self.job):
             self.record.state, self.record.tries = WAITING, self.record.tries - 1
-            self.place.write(self.job, self.record)
+            with suppress(InputError):  # a full disk is why it is stopped; others are still to be
+                self.place.write(self.job, self.record)
 
     def _ended(self, status: int) -> bool:
         done = status == 0 and self.place.is_done(self.job)
@@ -82,6 +85,22 @@ class Attempt:
         if status == 0:
             return f"ended without {self.job.done}"
         return _last_line(self._log, self._begin) or f"ended with status {status}"
+
+
+def _append(log: Path, told: bytes) -> int:
+    """Writes the head of a try; the place behind it.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "ab") as stream:
+            stream.write(told)
+            stream.flush()
+            return stream.tell()
+    except OSError as error:
+        raise InputError(f"{log}: cannot be written: {error.strerror}") from error
 
 
 def _last_line(log: Path, begin: int) -> str:

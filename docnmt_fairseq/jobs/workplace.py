@@ -12,6 +12,7 @@ from typing import Any, Dict, Sequence, Tuple
 
 from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.jobs.job import Job
+from docnmt_fairseq.plain_json import parse_json
 
 DOCNMT = (sys.executable, "-m", "docnmt_fairseq")
 WAITING, RUNNING, FAILED, DONE = "waiting", "running", "failed", "done"
@@ -66,7 +67,7 @@ class Workplace:
     def read(self, job: Job) -> Record:
         """The record of a job; one of nothing, if nothing became of it yet."""
         try:
-            return Record(**json.loads(self._record(job).read_bytes()))
+            return Record(**parse_json(self._record(job).read_bytes()))
         except (OSError, ValueError, TypeError):
             return Record()
 

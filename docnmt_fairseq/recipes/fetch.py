@@ -6,8 +6,6 @@ import logging
 import os
 import shutil
 import tarfile
-import urllib.error
-import urllib.request
 import zipfile
 from pathlib import Path
 from typing import IO, Dict, Iterator, List, Optional, Tuple
@@ -16,8 +14,8 @@ from docnmt_fairseq.corpus.files import DAMAGED, atomic_write_bytes, partial_pat
 from docnmt_fairseq.corpus.steps import sha256
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset import DatasetConfig, Download
+from docnmt_fairseq.recipes.transfer import about, transfer
 
-TIMEOUT = 60  # seconds without any data
 BLOCK = 1 << 20
 
 logger = logging.getLogger(__name__)
@@ -79,9 +77,10 @@ class Source:
 
 
 def fetch(download: Download, path: Path, advice: str) -> Path:
-    """Returns the file of a download, fetched unless it is there; an interrupted one goes on.
+    """Returns the file of a download, fetched unless it is there.
 
-    Its SHA-256 is written beside it the first time, and compared from then on.
+    An interrupted one goes on if the server still has the same content. Its SHA-256 is written beside it the first
+    time, and compared from then on.
 
     Args:
         download: what to fetch.
@@ -97,36 +96,20 @@ def fetch(download: Download, path: Path, advice: str) -> Path:
         for url in download.urls:
             logger.info(f"fetching {url}")
             try:
-                _transfer(url, partial_path(path))
+                transfer(url, partial_path(path))
                 break
-            except (OSError, urllib.error.URLError, ValueError) as error:
+            except (OSError, ValueError) as error:
                 problems.append(f"{url}: {getattr(error, 'reason', error)}")
         else:
             raise InputError(f"{download.name} cannot be downloaded ({'; '.join(problems)}). {advice}")
         _check(download, partial_path(path), advice)
         os.replace(partial_path(path), path)
+        about(partial_path(path)).unlink(missing_ok=True)
     recorded, found = path.with_name(path.name + ".sha256"), sha256(path)
     if recorded.exists() and recorded.read_text(encoding="utf-8").split()[0] != found:
         raise InputError(f"{path}: is not what was downloaded first (see {recorded.name}); remove both to start anew")
     atomic_write_bytes(recorded, f"{found}  {path.name}\n".encode())
     return path
-
-
-def _transfer(url: str, partial: Path) -> None:
-    """Writes what a URL holds, going on behind what is there already."""
-    done = partial.stat().st_size if partial.exists() else 0
-    request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-            goes_on = done and answer.status == 206
-            with open(partial, "ab" if goes_on else "wb") as stream:
-                shutil.copyfileobj(answer, stream, BLOCK)
-                expected = answer.headers.get("Content-Length")
-                if expected and stream.tell() - (done if goes_on else 0) != int(expected):
-                    raise OSError("the connection broke off; run again to go on")
-    except urllib.error.HTTPError as error:
-        if error.code != 416:  # nothing is left to send
-            raise
 
 
 def _check(download: Download, path: Path, advice: str) -> None:
@@ -138,6 +121,7 @@ def _check(download: Download, path: Path, advice: str) -> None:
         problem = "it is no archive"
     if problem:
         path.unlink()
+        about(path).unlink(missing_ok=True)
         raise InputError(f"{download.name}: what was downloaded is not the file meant: {problem}. {advice}")
 
 

@@ -1,10 +1,10 @@
 """Scores from the JSON of ``docnmt score-synth`` and ``docnmt score``."""
 
-import json
 from pathlib import Path
 from typing import Any, Dict, List
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 from docnmt_fairseq.report.charts import Axis, line_chart
 from docnmt_fairseq.report.elements import table
 
@@ -16,7 +16,7 @@ def section(path: Path) -> str:
         InputError: no such file, or not the JSON of one of the two commands.
     """
     try:
-        results = json.loads(path.read_text(encoding="utf-8"))
+        results = parse_json(path.read_text(encoding="utf-8"))
         if isinstance(results.get("systems"), dict):
             return _synth(results)
         if isinstance(results.get("scores"), list):

@@ -1,6 +1,5 @@
 """Training curves from what ``fairseq-train`` logged, whatever its ``--log-format`` was."""
 
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Dict, List, Tuple
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 from docnmt_fairseq.report.charts import Axis, line_chart
 from docnmt_fairseq.report.elements import table
 
@@ -65,7 +65,7 @@ def read_log(path: Path) -> Curves:
 
 def _figures(text: str) -> Dict[str, float]:
     try:
-        pairs = json.loads(text).items() if text.startswith("{") else _FIGURE.findall(text)
+        pairs = parse_json(text).items() if text.startswith("{") else _FIGURE.findall(text)
     except ValueError:
         return {}  # a line that two processes wrote at once
     figures = {}

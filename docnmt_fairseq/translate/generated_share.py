@@ -22,6 +22,7 @@ from fairseq_cli import generate as command
 import docnmt_fairseq
 from docnmt_fairseq.corpus.files import FilesByTurns, atomic_files
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 from docnmt_fairseq.translate.shards import Shard
 
 
@@ -180,6 +181,6 @@ def read_share(path: Path, files: FilesByTurns) -> Iterator[Batch]:
     lines = iter(lambda: files.opened(path).readline(), b"")
     for number, line in enumerate(lines, start=1):
         try:
-            yield Batch(**json.loads(line))
+            yield Batch(**parse_json(line))
         except (ValueError, TypeError) as error:
             raise InputError.at(path, number, "damaged; remove it, and give the same command again") from error

@@ -1,23 +1,25 @@
 """``fairseq-generate`` shared out among jobs of an engine; what they print is put together as one process prints it."""
 
-import hashlib
 import heapq
-import json
 import logging
 import shutil
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, List, Sequence
+from typing import Any, Dict, Iterator, List, Sequence
 
 import torch
 from fairseq import scoring, tasks, utils
 
-from docnmt_fairseq.corpus.files import FilesByTurns, atomic_files, atomic_write_bytes
+from docnmt_fairseq.corpus.files import FilesByTurns, atomic_files
+from docnmt_fairseq.data.kept_index import is_index
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.jobs import Engine, Job, run_jobs
 from docnmt_fairseq.locks import beside, holding
+from docnmt_fairseq.translate.begun import differences, states, write_work
 from docnmt_fairseq.translate.generated_share import configuration, read_share
 from docnmt_fairseq.translate.shards import Shard
+
+WORK = "work.json"  # in the folder of shares
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +28,7 @@ def generate(arguments: Sequence[str], shards: int, engine: Engine, tries: int =
     """Translates a data-bin's split with as many jobs as there are shares.
 
     Beside the output is the folder OUTPUT.jobs with manifest and logs; given again, the command goes on with the shares
-    that are not done.
+    that are not done; with another model, data-bin or command line it begins anew.
 
     Args:
         arguments: of fairseq-generate.
@@ -48,7 +50,8 @@ def generate(arguments: Sequence[str], shards: int, engine: Engine, tries: int =
     folder = output.with_name(f"{output.name}.jobs")
     shares = folder / "shares"
     with holding(beside(output), f"--results-path {output.parent}"):
-        _begin(shares, {"arguments": list(arguments), "shards": shards, "models": _stamps(cfg.common_eval.path)})
+        read = [*_models(cfg.common_eval.path), *_data(cfg.task.data)]
+        _begin(shares, {"arguments": list(arguments), "shards": shards, **states(read)})
         jobs = [_job(shares, arguments, number, shards) for number in range(1, shards + 1)]
         if run_jobs(jobs, engine, folder, tries=tries, title="shares"):
             put_together(cfg, [job.done for job in jobs], output)
@@ -65,24 +68,26 @@ def _check(cfg: Any) -> None:
         raise InputError("--distributed-world-size: leave it out; --shards says how many processes there are")
 
 
-def _stamps(path: str) -> List[List[Any]]:
-    """What tells models from others that were at the same place."""
-    stamps = []
-    for one in utils.split_paths(path):
-        if not Path(one).is_file():
+def _models(path: str) -> List[Path]:
+    models = list(map(Path, utils.split_paths(path)))
+    for one in models:
+        if not one.is_file():
             raise InputError(f"--path {one}: no such file")
-        status = Path(one).stat()
-        stamps.append([one, status.st_size, status.st_mtime_ns])
-    return stamps
+    return models
 
 
-def _begin(shares: Path, work: Any) -> None:
+def _data(path: str) -> Iterator[Path]:
+    """The files of data-bins, without the indexes that jobs write beside them."""
+    for data_bin in map(Path, utils.split_paths(path)):
+        files = sorted(data_bin.iterdir()) if data_bin.is_dir() else []
+        yield from (file for file in files if file.is_file() and not file.name.startswith(".") and not is_index(file))
+
+
+def _begin(shares: Path, work: Dict[str, Any]) -> None:
     """Makes the folder of shares; those of other work are removed."""
-    digest = hashlib.sha256(json.dumps(work).encode()).hexdigest()
-    stamp = shares / "work"
-    if not stamp.exists() or stamp.read_text(encoding="utf-8") != digest:
+    if differences(shares / WORK, work) is not None:
         shutil.rmtree(shares, ignore_errors=True)
-        atomic_write_bytes(stamp, digest.encode())
+        write_work(shares / WORK, work)
 
 
 def _job(shares: Path, arguments: Sequence[str], number: int, of: int) -> Job:

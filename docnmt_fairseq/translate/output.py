@@ -15,6 +15,7 @@ from typing import BinaryIO, Iterator, List, Mapping, Optional, Protocol, Sequen
 
 from docnmt_fairseq.corpus.files import atomic_write_bytes, partial_path
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 from docnmt_fairseq.translate.formats import Document
 
 D = TypeVar("D", bound=Document)
@@ -227,7 +228,7 @@ def journal_path(target: Path) -> Path:
 def read_journal(target: Path) -> Optional[Journal]:
     """What of a file is translated; None: nothing that could be gone on with."""
     try:
-        journal = Journal(**json.loads(journal_path(target).read_bytes()))
+        journal = Journal(**parse_json(journal_path(target).read_bytes()))
         return journal if partial_path(target).stat().st_size >= journal.bytes[0] else None
     except (OSError, ValueError, TypeError, LookupError):
         return None

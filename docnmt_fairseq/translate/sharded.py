@@ -1,16 +1,17 @@
 """A translation shared out among jobs of an engine: a shard each, whose parts are put together when all are done.
 
 Beside the output is the folder OUTPUT.jobs with the manifest and the jobs' logs; ``done`` in it has a file for each
-shard that is done, and is there for as long as the work is unfinished.
+shard that is done, and is there for as long as the work is unfinished. ``work.json`` says what it was begun with,
+``counts.npz`` how many sentences documents have.
 """
 
-import json
 import logging
 import shutil
 from dataclasses import replace
 from glob import escape
+from itertools import chain
 from pathlib import Path
-from typing import Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from docnmt_fairseq.corpus.files import partial_path
 from docnmt_fairseq.errors import InputError
@@ -18,9 +19,13 @@ from docnmt_fairseq.jobs import Engine, Job, run_jobs
 from docnmt_fairseq.jobs.workplace import DOCNMT
 from docnmt_fairseq.locks import beside, holding
 from docnmt_fairseq.translate.alone import holding_output, side_by_side
+from docnmt_fairseq.translate.begun import differences, states, write_work
+from docnmt_fairseq.translate.counts import write_counts
 from docnmt_fairseq.translate.output import journal_path
 from docnmt_fairseq.translate.shards import Shard, owners_of, part_path
-from docnmt_fairseq.translate.texts import Request, check_there, pairs_of, table_of, text_of
+from docnmt_fairseq.translate.texts import Request, check_there, counted, pairs_of, table_of
+
+WORK, COUNTS = "work.json", "counts.npz"  # in the folder of the work
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +36,7 @@ def translate_in_shards(
     arguments: Sequence[str],
     engine: Engine,
     *,
+    settings: Mapping[str, Any],
     tries: int = 3,
     program: Sequence[str] = DOCNMT,
 ) -> None:
@@ -41,34 +47,45 @@ def translate_in_shards(
         shards: how many.
         arguments: of ``docnmt translate``, without those that say which shard, and what to do about what is there.
         engine: runs the jobs.
+        settings: what translations depend on beside the inputs, as JSON values, by what messages call it: options,
+            and the states of the model's files.
         tries: how often each is tried.
         program: that runs the arguments.
 
     Raises:
         InputError: jobs failed; work that was begun is neither to be gone on with nor to begin anew, or was begun with
-            another number of shards; somebody else is at work there; see also
+            other inputs, settings or another number of shards; somebody else is at work there; see also
             :func:`~docnmt_fairseq.translate.texts.texts_of`.
     """
     pairs = pairs_of(replace(request, shard=Shard(1, shards)))
     assert request.output is not None  # or there were no pairs
     folder = request.output.with_name(f"{request.output.name}.jobs")
+    work = {"--shards": shards, **settings, **states(source for source, _ in pairs)}
     with holding(beside(folder), f"--output {request.output}"):
         if request.force:
             with holding_output(request):
                 shutil.rmtree(folder, ignore_errors=True)
                 for _, target in pairs:
-                    _remove(target)
+                    for there in _there(target):
+                        there.unlink()
         with side_by_side(request, shards):
-            if _under_way(folder, shards, request):
+            if _under_way(folder, work, request):
                 logger.info(f"{folder}: the work that was begun there goes on")
             else:
-                check_there([target for _, target in pairs if target.exists()], request, len(pairs))
+                check_there([there for _, target in pairs for there in _there(target)[:1]], request, len(pairs))
+                write_work(folder / WORK, work)
+                _count(folder / COUNTS, pairs, request)
             done = folder / "done"
             done.mkdir(parents=True, exist_ok=True)
+            arguments = [*arguments, "--counts", str(folder / COUNTS)]
             jobs = [_job(done, arguments, number, shards) for number in range(1, shards + 1)]
             if run_jobs(jobs, engine, folder, tries=tries, title="shards", program=program):
-                _put_together(pairs, request, shards)
+                _put_together(pairs, replace(request, counts=folder / COUNTS), shards)
                 shutil.rmtree(done)
+
+
+def _count(path: Path, pairs: Sequence[Tuple[Path, Path]], request: Request) -> None:
+    write_counts(path, [source for source, _ in pairs], [text.sizes or () for text in counted(pairs, request)])
 
 
 def _job(folder: Path, arguments: Sequence[str], number: int, shards: int) -> Job:
@@ -77,31 +94,29 @@ def _job(folder: Path, arguments: Sequence[str], number: int, shards: int) -> Jo
     return Job(f"shard-{number}-of-{shards}", ("translate", *arguments, *own), done)
 
 
-def _under_way(folder: Path, shards: int, request: Request) -> bool:
+def _under_way(folder: Path, work: Dict[str, Any], request: Request) -> bool:
     """Whether this work was begun before.
 
     Raises:
-        InputError: it is not to be gone on with, or cannot be.
+        InputError: it is not to be gone on with, or was begun with something else.
     """
-    try:
-        before = len(json.loads((folder / "jobs.json").read_bytes())["jobs"])
-    except (OSError, ValueError, KeyError):
-        return False
     if not (folder / "done").is_dir():
         return False
     if not request.resume:
         raise InputError(f"--output {request.output}: was interrupted; --resume goes on, --force begins anew")
-    if before != shards:
-        raise InputError(f"--shards {shards}: was begun with --shards {before}; give these, or begin anew with --force")
+    if (other := differences(folder / WORK, work)) is not None:
+        raise InputError(
+            f"--output {request.output}: was begun with another {other}; give what it was begun with, or begin anew "
+            "with --force"
+        )
     return True
 
 
-def _remove(target: Path) -> None:
-    """Removes a translation that is there, whole or in parts, finished or not."""
-    for path in (target, table_of(target)):
-        for one in [path, *path.parent.glob(f"{escape(path.name)}.shard-*-of-*")]:
-            for file in (one, partial_path(one), journal_path(one)):
-                file.unlink(missing_ok=True)
+def _there(target: Path) -> List[Path]:
+    """What is there of a translation, whole or in parts, finished or not."""
+    whole = [file for path in (target, table_of(target)) for file in (path, partial_path(path), journal_path(path))]
+    parts = (target.parent.glob(f"{escape(path.name)}.shard-*-of-*") for path in (target, table_of(target)))
+    return [*(file for file in whole if file.exists()), *chain(*parts)]
 
 
 def _put_together(pairs: Sequence[Tuple[Path, Path]], request: Request, shards: int) -> None:
@@ -112,7 +127,7 @@ def _put_together(pairs: Sequence[Tuple[Path, Path]], request: Request, shards: 
     """
     if all(target.exists() for _, target in pairs):
         return
-    texts = [text_of(source, target, request) for source, target in pairs]
+    texts = counted(pairs, request)
     for text, owners in zip(texts, owners_of([text.sizes or () for text in texts], shards)):
         assert text.target is not None
         parts = [part_path(text.target, number, shards) for number, _, _ in owners]

@@ -11,6 +11,7 @@ from typing import BinaryIO, ContextManager, Iterable, Iterator, List, Mapping, 
 
 from docnmt_fairseq.corpus.files import open_binary
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.translate.counts import read_counts
 from docnmt_fairseq.translate.formats import Document, Format, Reading, format_of
 from docnmt_fairseq.translate.output import FileOutput, Output, StandardOutput, read_journal
 from docnmt_fairseq.translate.shards import Shard, owners_of, part_path, put_together
@@ -126,6 +127,8 @@ class Request:
         format: of all files; "": as their endings say.
         reading: what formats are told.
         shard: the part of the work that is to be done.
+        counts: a file of :func:`~docnmt_fairseq.translate.counts.write_counts`, without which every shard counts the
+            sentences of all files.
     """
 
     inputs: Sequence[Path]
@@ -136,6 +139,7 @@ class Request:
     format: str = ""
     reading: Reading = field(default_factory=Reading)
     shard: Shard = Shard()
+    counts: Optional[Path] = None
 
 
 def texts_of(request: Request) -> List[Text]:
@@ -152,7 +156,7 @@ def texts_of(request: Request) -> List[Text]:
         return [text_of(inputs[0], None, request)]
     pairs = pairs_of(request)
     if request.shard.of > 1:
-        texts = list(_of_shard([text_of(source, target, request) for source, target in pairs], request.shard))
+        texts = list(_of_shard(counted(pairs, request), request.shard))
         there = [text for text in texts if any(path.exists() for path in (text.target, text.whole) if path is not None)]
         check_there([text.target for text in there if text.target], request, len(texts))
         if not request.force:
@@ -208,18 +212,33 @@ def check_there(there: Sequence[Path], request: Request, files: int) -> None:
         logger.info(f"{len(there):,} of {files:,} files are there already")
 
 
+def counted(pairs: Sequence[Tuple[Path, Path]], request: Request) -> List[Text]:
+    """The texts of all files; those whose sentences were counted before are not read.
+
+    Raises:
+        InputError: a file cannot be read, or was changed since then.
+    """
+    if request.counts is None:
+        return [text_of(source, target, request) for source, target in pairs]
+    sizes = read_counts(request.counts, [source for source, _ in pairs])
+    return [replace(_unread(*pair, request), sizes=of_file) for pair, of_file in zip(pairs, sizes)]
+
+
 def text_of(source: Path, target: Optional[Path], request: Request) -> Text:
     """A file as what is to be translated, after it was read once.
 
     Raises:
         InputError: it cannot be read.
     """
-    text = Text(
-        source, target, format_of(source.name, request.format, request.reading), key=_key(source, request.inputs)
-    )
+    text = _unread(source, target, request)
     if source == STANDARD:  # can be read but once
         return text
     return replace(text, sizes=array("q", (document.sentences for document in text.documents())))
+
+
+def _unread(source: Path, target: Optional[Path], request: Request) -> Text:
+    format_ = format_of(source.name, request.format, request.reading)
+    return Text(source, target, format_, key=_key(source, request.inputs))
 
 
 def _key(source: Path, inputs: Sequence[Path]) -> str:

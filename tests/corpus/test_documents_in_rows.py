@@ -113,6 +113,8 @@ def test_bad_rows_are_named(tmp_path, row, message):
 
 def test_what_is_no_json(tmp_path):
     refused("jsonl", [write(tmp_path, "x.jsonl", '{"en": "a", "de": "b"}\n{\n')], "x.jsonl:2: no JSON")
+    deep = write(tmp_path, "deep.jsonl", "[" * 200_000)
+    refused("jsonl", [deep], "deep.jsonl:1: no JSON: nested too deeply")
     refused("jsonl", [write(tmp_path, "x.jsonl", "[1]\n")], "x.jsonl:1: no en in the row: it is no object")
 
 

@@ -44,7 +44,7 @@ def test_changed_inputs_redo_and_change_the_digest(made):
     assert action.runs == 2 and not (folder / "summary").exists()
 
 
-@pytest.mark.parametrize("harm", ["remove output", "edit output", "remove stamp", "cut stamp"])
+@pytest.mark.parametrize("harm", ["remove output", "edit output", "remove stamp", "cut stamp", "outputs", "runs"])
 def test_half_finished_or_touched_step_is_redone(made, harm):
     action, run, folder = made
     stamp = folder / ".stamps" / "part.one.json"
@@ -54,12 +54,23 @@ def test_half_finished_or_touched_step_is_redone(made, harm):
         action.path.write_text("edited")
     elif harm == "remove stamp":
         stamp.unlink()
+    elif harm in stamp.read_text():
+        stamp.write_text(stamp.read_text().replace(f'"{harm}"', '"else"'))
     else:
         stamp.write_text(stamp.read_text()[:20])
     run({"a": 1})
     assert action.runs == 2 and action.path.read_text() == "made"
     assert json.loads(stamp.read_text())["values"] == {"runs": 2}
     assert not (folder / "summary").exists()
+
+
+def test_stamps_from_before_there_were_sums_hold(made):
+    action, run, folder = made
+    stamp = folder / ".stamps" / "part.one.json"
+    content = json.loads(stamp.read_text())
+    del content["sum"]
+    stamp.write_text(json.dumps(content))
+    assert run({"a": 1}).values == {"runs": 1} and action.runs == 1
 
 
 @pytest.mark.parametrize("year", [1971, 2100])

@@ -5,7 +5,9 @@ import logging
 
 import pytest
 
+from docnmt_fairseq.corpus import files
 from docnmt_fairseq.corpus.readers import Reading
+from docnmt_fairseq.errors import InputError
 from tests.support.reading import EN_DE, read, refused, text, write
 
 NAMED = "document\tscore\tde\ten\na\t.9\tA1\ta1\na\t.8\tA2\ta2\n\nb\t.7\tB\tb\n"
@@ -63,6 +65,21 @@ def test_damaged_gzip(tmp_path):
     whole = gzip.compress(b"a\tA\n" * 50_000)
     refused("tsv", [write(tmp_path, "t.tsv.gz", whole[:-20])], "t.tsv.gz:", "damaged from here on")
     refused("tsv", [write(tmp_path, "u.tsv.gz", b"a\tA\n")], "u.tsv.gz:1", "damaged from here on")
+
+
+def test_a_line_that_no_memory_holds(tmp_path, monkeypatch):
+    """A kilobyte that unpacks to a line of a megabyte; it is refused before all of it is read."""
+    monkeypatch.setattr(files, "LONGEST", 2**16)
+    packed = write(tmp_path, "t.tsv.gz", gzip.compress(b"a\tA\n" + b"b" * 2**20))
+    with files.open_binary(packed) as stream:
+        lines = files.lines_of(stream, "t")
+        assert next(lines) == "a\tA"
+        with pytest.raises(InputError, match="t:2: longer than"):
+            next(lines)
+        assert stream.tell() < 2**18
+    refused("tsv", [packed], "t.tsv.gz:2: longer than")
+    whole = write(tmp_path, "whole.tsv", b"a\t" + b"A" * (2**16 - 3) + b"\nb\tB\n")
+    assert len(text(read("tsv", [whole]))[0][0]) == 2
 
 
 def test_news_commentary_plain(tmp_path):

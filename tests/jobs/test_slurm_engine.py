@@ -1,5 +1,6 @@
 """Jobs as tasks of Slurm's arrays; Slurm itself is two hundred lines that do on one machine what it documents."""
 
+import json
 import logging
 import os
 import signal
@@ -8,8 +9,9 @@ import threading
 import pytest
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.jobs import run_jobs
+from docnmt_fairseq.jobs import run_jobs, slurm_queue
 from tests.support.jobs import SHELL, engine, fake_slurm, jobs_of, manifest, wait_for
+from tests.support.processes import alive, forked
 
 
 @pytest.fixture
@@ -101,20 +103,52 @@ def test_a_lost_task_is_said_to_be(tmp_path, queue):
 
 
 def test_an_array_submitted_before_is_waited_for(tmp_path, queue, monkeypatch):
-    from docnmt_fairseq.jobs.engines import slurm
-
     jobs = jobs_of(tmp_path, {"a": "echo x >> runs; while ! test -e go; do sleep 0.05; done; touch a.out"})
 
     def interrupted(array):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(slurm, "_queued", interrupted)
+        patch.setattr(slurm_queue, "queued", interrupted)
         run_jobs(jobs, engine("slurm"), tmp_path / "w", program=SHELL)
     threading.Timer(0.5, (tmp_path / "go").touch).start()
     assert run_jobs(jobs, engine("slurm"), tmp_path / "w", program=SHELL)
     assert (tmp_path / "runs").read_text() == "x\n"
     assert len(list(queue.glob("submitted-*"))) == 1
+
+
+def test_an_array_is_found_whose_submitter_was_killed_before_it_knew_the_number(tmp_path, queue):
+    (queue / "kill").touch()
+    jobs = jobs_of(tmp_path, {"a": "echo x >> runs; while ! test -e go; do sleep 0.05; done; touch a.out"})
+    with forked(lambda: run_jobs(jobs, engine("slurm"), tmp_path / "w", program=SHELL)) as pid:
+        wait_for(lambda: not alive(pid))
+    assert json.loads((tmp_path / "w" / "slurm" / "array.json").read_text())[0]["id"] is None
+    threading.Timer(0.5, (tmp_path / "go").touch).start()
+    assert run_jobs(jobs, engine("slurm"), tmp_path / "w", program=SHELL)
+    assert (tmp_path / "runs").read_text() == "x\n" and len(list(queue.glob("submitted-*"))) == 1
+
+
+@pytest.mark.parametrize("content", ["[{}]", '{"id": "1"}', '[{"script": 5, "names": ["a"]}]', "[" * 10**5, ""])
+def test_what_cannot_have_been_submitted_is_not_waited_for(tmp_path, queue, content):
+    (tmp_path / "w" / "slurm").mkdir(parents=True)
+    (tmp_path / "w" / "slurm" / "array.json").write_text(content)
+    assert run_jobs(jobs_of(tmp_path, {"a": "touch a.out"}), engine("slurm"), tmp_path / "w", program=SHELL)
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_more_jobs_than_an_array_may_have(tmp_path, queue, workers):
+    (queue / "MaxArraySize").write_text("3")
+    one = "echo {0} >> order; sleep 0.2; echo {0} >> order; touch {0}.out"
+    jobs = jobs_of(tmp_path, {name: one.format(name) for name in "abcdefg"})
+    assert run_jobs(jobs, engine("slurm", workers=workers), tmp_path / "w", program=SHELL)
+    limit = "" if workers is None else "%2"
+    arrays = [(queue / f"submitted-{number}").read_text() for number in (1, 2, 3)]
+    for script, last in zip(arrays, (2, 2, 0)):
+        assert f"#SBATCH --array=0-{last}{limit}\n" in script
+    assert {name: one["tries"] for name, one in manifest(tmp_path / "w").items()} == dict.fromkeys("abcdefg", 1)
+    if workers is not None:  # each array would run as many at once, so they follow each other
+        order = (tmp_path / "order").read_text().split()
+        assert [set(order[:6]), set(order[6:12])] == [set("abc"), set("def")]
 
 
 def test_a_dry_run_submits_nothing(tmp_path, queue, caplog):

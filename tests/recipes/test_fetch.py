@@ -27,22 +27,42 @@ def archive(**members):
 
 @pytest.fixture
 def server():
-    """Yields a server: ``files`` by path; ``requests`` as (path, Range); ``ranges``: whether it can go on."""
+    """Yields a server.
+
+    Its ``files`` are by path; ``requests`` as (path, Range); ``ranges``: whether it can go on; ``tag``: ETag of all
+    files; ``chunked``: it does not tell sizes beforehand; ``breaks_at``: bytes of an answer until it breaks off.
+    """
 
     class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_GET(self):
+            self.close_connection = True
             served.requests.append((self.path, self.headers.get("Range")))
             content = served.files.get(self.path)
             if content is None:
                 self.send_error(404)
                 return
-            start = 0
-            if served.ranges and self.headers.get("Range"):
+            start, tag = 0, self.headers.get("If-Range")
+            if served.ranges and self.headers.get("Range") and tag in (None, served.tag):
                 start = int(self.headers["Range"].split("=")[1].rstrip("-"))
             if start and start >= len(content):
-                self.send_error(416)
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{len(content)}")
+                self.end_headers()
                 return
             self.send_response(206 if start else 200)
+            if start:
+                self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+            if served.tag:
+                self.send_header("ETag", served.tag)
+            if served.chunked:
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                part = content[start : served.breaks_at]
+                self.wfile.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+                self.wfile.write(b"" if served.breaks_at else b"0\r\n\r\n")
+                return
             self.send_header("Content-Length", str(len(content) - start))
             self.end_headers()
             self.wfile.write(content[start : served.breaks_at])
@@ -52,6 +72,7 @@ def server():
 
     served = http.server.HTTPServer(("127.0.0.1", 0), Handler)
     served.files, served.requests, served.ranges, served.breaks_at = {}, [], True, None
+    served.tag, served.chunked = None, False
     served.url = f"http://127.0.0.1:{served.server_port}"
     thread = threading.Thread(target=served.serve_forever, daemon=True)
     thread.start()
@@ -73,6 +94,41 @@ def test_an_interrupted_download_goes_on(server, tmp_path, ranges):
     asked = len(server.requests)
     fetch(download, tmp_path / "x", "")
     assert len(server.requests) == asked
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["of known size", "chunked"])
+@pytest.mark.parametrize("changed", [False, True], ids=["the same", "another"])
+def test_a_download_goes_on_only_with_the_same_content(server, tmp_path, chunked, changed):
+    server.files["/x"], server.breaks_at, server.tag, server.chunked = CONTENT, 3000, '"1"', chunked
+    download = Download("x", [f"{server.url}/x"])
+    with pytest.raises(InputError, match="broke off"):
+        fetch(download, tmp_path / "x", "")
+    assert (tmp_path / "x.partial").read_bytes() == CONTENT[:3000]
+    server.breaks_at = None
+    if changed:
+        server.files["/x"], server.tag = CONTENT[::-1], '"2"'
+    assert fetch(download, tmp_path / "x", "").read_bytes() == server.files["/x"]
+    assert server.requests[-1] == ("/x", "bytes=3000-")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x", "x.sha256"]
+
+
+def test_without_a_validator_the_size_must_be_the_same(server, tmp_path):
+    server.files["/x"], server.breaks_at = CONTENT, 3000
+    download = Download("x", [f"{server.url}/x"])
+    for content in (CONTENT, CONTENT[:2000], CONTENT[::-1] + b"more"):  # longer, shorter than what is there
+        server.files["/x"], server.breaks_at = CONTENT, 3000
+        with pytest.raises(InputError, match="broke off"):
+            fetch(download, tmp_path / "x", "")
+        server.files["/x"], server.breaks_at = content, None
+        assert fetch(download, tmp_path / "x", "").read_bytes() == content
+        (tmp_path / "x").unlink()
+        (tmp_path / "x.sha256").unlink()
+
+
+def test_what_is_of_nobody_knows_what_is_not_gone_on_with(server, tmp_path):
+    server.files["/x"] = CONTENT
+    (tmp_path / "x.partial").write_bytes(CONTENT[::-1] + b"of another download")
+    assert fetch(Download("x", [f"{server.url}/x"]), tmp_path / "x", "").read_bytes() == CONTENT
 
 
 def test_a_download_killed_before_its_last_step_is_whole(server, tmp_path):

@@ -2,13 +2,20 @@
 
 import shutil
 import subprocess
+import sys
 
+import numpy as np
 import pytest
 
 from benchmarks.robustness import commands, kills
 from docnmt_fairseq.cli import main
+from docnmt_fairseq.data.npy_files import npy_on_disk
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.jobs import run_jobs
+from docnmt_fairseq.locks import holding, in_folder
 from tests.support import toy
+from tests.support.documents import write_data_bin
+from tests.support.jobs import SHELL, engine, jobs_of
 
 SIZE = 3 << 20
 
@@ -91,6 +98,43 @@ def test_train(disk, data_bin, monkeypatch):
     assert (disk / "model" / "checkpoint_last.pt").read_bytes() == before and not unfinished(disk)
     (disk / "filler").unlink()
     toy.train(data_bin, disk / "model", "--max-update", "4")
+
+
+def test_an_index_is_not_kept(disk, tmp_path):
+    """In a process of its own, as a mapped file would end this one."""
+    made = write_data_bin(tmp_path, {"train": [[["a", "b"], ["c"]]] * 5000})
+    data = shutil.copytree(made, disk / "data-bin")
+    fill(disk, 64 << 10)  # some of the index has room
+    code = "import sys; from pathlib import Path; from docnmt_fairseq.data.kept_index import keep_indexes\n"
+    code += "import logging; logging.basicConfig(level='INFO'); keep_indexes(Path(sys.argv[1]), ('src', 'tgt'))"
+    ended = subprocess.run([sys.executable, "-c", code, str(data)], capture_output=True, text=True)
+    assert ended.returncode == 0 and "cannot be written (No space left on device)" in ended.stderr
+    assert not list(data.glob("*.index.npy")) and not list(data.glob(".*"))
+
+
+def test_an_array_without_room_is_refused_before_it_is_filled(disk):
+    refused = pytest.raises(InputError, match=r"values\.npy.*: cannot be written: No space left")
+    with refused, npy_on_disk(disk / "values.npy", (2 * SIZE,), np.int8):
+        pytest.fail("this process would end by SIGBUS")
+    assert not list(disk.iterdir())
+
+
+def test_a_job_whose_log_has_no_room(disk, tmp_path):
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "logs").symlink_to(disk)
+    fill(disk, 0)
+    with pytest.raises(InputError, match=r"logs/a\.log: cannot be written: No space left on device"):
+        run_jobs(jobs_of(tmp_path, {"a": "touch a.out"}), engine("processes"), tmp_path / "w", program=SHELL)
+
+
+def test_a_lock_without_room_is_no_lock_that_nobody_knows(disk):
+    fill(disk, 0)
+    refused = pytest.raises(InputError, match=r"x: .*\.lock cannot be written: No space left on device")
+    with refused, holding(in_folder(disk), "x"):
+        pytest.fail("it goes on without the lock")
+    (disk / "filler").unlink()
+    with holding(in_folder(disk), "x"):
+        pass
 
 
 def test_translate_and_score(disk, data_bin, tmp_path, capsys):

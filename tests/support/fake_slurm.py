@@ -12,7 +12,8 @@ from pathlib import Path
 
 QUEUE = Path(os.environ["FAKE_SLURM"])
 KNOWN = ("job-name", "array", "chdir", "output", "open-mode", "signal", "time", "partition", "mem", "cpus-per-task")
-KNOWN += ("gpus", "account", "nodes", "ntasks-per-node", "gpus-per-node")
+LIMIT = QUEUE / "MaxArraySize"  # of another size than Slurm's default
+KNOWN += ("dependency", "gpus", "account", "nodes", "ntasks-per-node", "gpus-per-node")
 
 
 def directives(script, *given):
@@ -30,9 +31,12 @@ def sbatch(arguments):
     place = next(place for place, word in enumerate(arguments) if word.endswith(".sh"))
     script, given, behind = Path(arguments[place]), arguments[1:place], arguments[place + 1 :]
     asked = directives(script, *given)
+    first, last = asked.array.split("%")[0].split("-") if asked.array else (0, 0)
+    if int(last) >= array_size():
+        sys.exit("sbatch: error: Batch job submission failed: Invalid job array specification")
     number = str(len(list(QUEUE.glob("submitted-*"))) + 1)
     (QUEUE / f"submitted-{number}").write_text(script.read_text())
-    first, last = asked.array.split("%")[0].split("-") if asked.array else (0, 0)
+    (QUEUE / f"script-{number}").write_text(str(script))
     for task in range(int(first), int(last) + 1):
         (QUEUE / f"{number}_{task}").touch()
         words = [str(script), number, str(task), json.dumps(given), json.dumps(behind)]
@@ -40,7 +44,14 @@ def sbatch(arguments):
             [sys.executable, __file__, *words], start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
+    if (QUEUE / "kill").exists():  # who submitted, before it hears of the number
+        (QUEUE / "kill").unlink()
+        os.kill(os.getppid(), signal.SIGKILL)
     print(f"{number};here")
+
+
+def array_size():
+    return int(LIMIT.read_text()) if LIMIT.exists() else 1001
 
 
 def run_task(script, number, task, given, behind):
@@ -51,6 +62,8 @@ def run_task(script, number, task, given, behind):
     if asked.array:
         environment |= {"SLURM_ARRAY_JOB_ID": number, "SLURM_ARRAY_TASK_ID": task}
     output = (asked.output or "slurm-%A.out").replace("%A", number).replace("%a", task).replace("%%", "%")
+    while asked.dependency and tasks_of(asked.dependency.removeprefix("afterany:")):
+        time.sleep(0.05)
     restarts = 0
     while entry.exists():
         with open(output, "a") as stream:
@@ -80,13 +93,22 @@ def srun(arguments):
     sys.exit(max(status if status >= 0 else 128 - status for status in statuses))
 
 
+def tasks_of(number):
+    """Those that wait or run."""
+    return [path.name for path in QUEUE.glob(f"{number}_*") if "." not in path.name]
+
+
 def squeue(arguments):
-    number = arguments[arguments.index("--jobs") + 1]
     flaky = QUEUE / "busy"
     if flaky.exists():
         flaky.unlink()
         sys.exit("slurm_load_jobs error: Socket timed out on send/recv operation")
-    tasks = [path.name for path in QUEUE.glob(f"{number}_*") if "." not in path.name]
+    if "--user" in arguments:
+        assert arguments[-3:] == [str(os.getuid()), "--format", "%F %o"]
+        scripts = {path.name.removeprefix("script-"): path.read_text() for path in QUEUE.glob("script-*")}
+        print("".join(f"{number} {script}\n" for number, script in scripts.items() if tasks_of(number)), end="")
+        return
+    tasks = tasks_of(arguments[arguments.index("--jobs") + 1])
     if not tasks:
         sys.exit("slurm_load_jobs error: Invalid job id specified")
     assert arguments[-2:] == ["--format", "%K"]
@@ -94,6 +116,9 @@ def squeue(arguments):
 
 
 def scontrol(arguments):
+    if arguments == ["show", "config"]:
+        print(f"Configuration data as of now\nMaxArraySize            = {array_size()}\nMaxDBDMsgs = 20000")
+        return
     if arguments[:2] == ["show", "hostnames"]:
         assert arguments[2] == os.environ["SLURM_JOB_NODELIST"]
         print("127.0.0.1\n" * int(os.environ["SLURM_JOB_NUM_NODES"]), end="")

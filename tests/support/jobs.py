@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from docnmt_fairseq.jobs import ENGINES, Job
+from docnmt_fairseq.jobs import ENGINES, Job, slurm_queue
 from docnmt_fairseq.jobs.engines import slurm
 
 SHELL = ("sh", "-c")
@@ -52,6 +52,6 @@ def fake_slurm(folder, monkeypatch):
         (commands / name).chmod(0o755)
     monkeypatch.setenv("FAKE_SLURM", str(queue))
     monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
-    monkeypatch.setattr(slurm, "POLL", 0.1)
+    monkeypatch.setattr(slurm_queue, "POLL", 0.1)
     monkeypatch.setattr(slurm, "SETTLE", 0.3)
     return queue

@@ -221,6 +221,14 @@ def test_two_processes_and_one_go_on_in_the_data_bin_they_were_in(data_bin, tmp_
     assert saved(tmp_path / "one")[0]["epoch"] == 3
 
 
+@pytest.mark.parametrize(("option", "status"), [("--no-last-checkpoints", STATUS), ("--no-save", 1)])
+def test_who_is_asked_to_end_saves_if_anything_may_be_saved(data_bin, tmp_path, monkeypatch, option, status):
+    monkeypatch.setattr(REQUEST, "tell", lambda log: log.update(asked_to_end=1.0))
+    with pytest.raises(SystemExit, match=f"^{status}$"):
+        toy.train(data_bin, tmp_path, "--max-update", "9", option)
+    assert (tmp_path / "checkpoint_last.pt").exists() == (option != "--no-save")
+
+
 @pytest.mark.parametrize("number", [18, 5, 20, 25], ids=["boundary", "middle", "in the second", "at its end"])
 def test_a_training_of_several_data_bins_that_is_asked_to_end_goes_on_there(data_bin, tmp_path, monkeypatch, number):
     (tmp_path / "seven").mkdir()

@@ -117,7 +117,10 @@ def test_a_job_is_not_put_back_for_ever(tmp_path, queue, monkeypatch):
     assert "requeued 1 times already" in (tmp_path / "log").read_text()
 
 
-@pytest.mark.parametrize(("environment", "arguments"), [({}, ["data"]), ({"SLURM_JOB_ID": "1"}, [])])
+@pytest.mark.parametrize(
+    ("environment", "arguments"),
+    [({}, ["data"]), ({"SLURM_JOB_ID": "1"}, []), ({"SLURM_JOB_ID": "1"}, ["data", "--no-save"])],
+)
 def test_the_script_says_how_it_is_used(environment, arguments):
     command = ["bash", str(SCRIPT), *arguments]
     result = subprocess.run(command, env={"PATH": os.environ["PATH"], **environment}, capture_output=True, text=True)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from argparse import Namespace
@@ -96,12 +97,23 @@ def test_shares_of_other_work_are_not_taken(data_bin, checkpoint, tmp_path, monk
 
     begun = []
     monkeypatch.setattr(generating, "run_jobs", lambda jobs, *more, **named: begun.append(jobs))
-    for beam in ("2", "2", "3"):
-        generating.generate(arguments(data_bin, checkpoint, tmp_path, "--beam", beam), 2, Namespace())
-        begun.append(begun.pop()[0].done.exists())
-        share = tmp_path / "generate-test.txt.jobs" / "shares" / "1-of-2.jsonl"
+    data = shutil.copytree(data_bin, tmp_path / "data-bin")
+
+    def begin(beam):
+        """Whether a share that was there is taken."""
+        generating.generate(arguments(data, checkpoint, tmp_path, "--beam", beam), 2, Namespace())
+        share = begun[-1][0].done
+        there = share.exists()
         share.touch()
-    assert begun == [False, True, False]
+        return there
+
+    assert [begin(beam) for beam in ("2", "2", "3")] == [False, True, False]
+    (data / "test.src-tgt.src.index.npy").write_bytes(b"the index that a share wrote")
+    assert begin("3")
+    for name in ("test.src-tgt.src.idx", "test.src-tgt.tgt.bin", "dict.src.txt"):
+        status = (data / name).stat()
+        os.utime(data / name, ns=(status.st_atime_ns, status.st_mtime_ns + 10**9))
+        assert (name, begin("3"), begin("3")) == (name, False, True)
 
 
 @pytest.mark.parametrize(

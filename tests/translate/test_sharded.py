@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from docnmt_fairseq.cli import main
+from docnmt_fairseq.cli import translate as command
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.sharded import translate_in_shards
 from docnmt_fairseq.translate.texts import Request
 from tests.support import toy
-from tests.support.interrupted import TEXT, WANTED, names
+from tests.support.interrupted import SETTINGS, TEXT, WANTED, names
 from tests.support.jobs import engine, fake_slurm
 
 # docnmt translate with capital letters for a model. Where a file kill-I is there, the I-th shard dies after a part of
@@ -48,10 +49,10 @@ PROGRAM = (sys.executable, "-c", STAND_IN)
 ARGUMENTS = ["--path", "model", "--scores"]
 
 
-def translate(folder, shards, name="in", how="processes", **options):
+def translate(folder, shards, name="in", how="processes", settings=SETTINGS, **options):
     request = Request([folder / name], folder / "out", **options)
     arguments = [*ARGUMENTS, "--input", str(folder / name), "--output", str(folder / "out")]
-    translate_in_shards(request, shards, arguments, engine(how), tries=2, program=PROGRAM)
+    translate_in_shards(request, shards, arguments, engine(how), settings=settings, tries=2, program=PROGRAM)
 
 
 def outputs(folder):
@@ -92,13 +93,60 @@ def test_failed_shards_are_named_and_resumed(folder):
     assert "out" not in outputs(folder)
     with pytest.raises(InputError, match="was interrupted; --resume goes on"):
         translate(folder, 2)
-    with pytest.raises(InputError, match="--shards 3: was begun with --shards 2"):
+    with pytest.raises(InputError, match="was begun with another --shards; give what it"):
         translate(folder, 3, resume=True)
     (folder / "die-1").unlink()
     second = (folder / "seen-2").read_bytes()
     translate(folder, 2, resume=True)
     assert (folder / "out").read_text() == WANTED and outputs(folder) == ["out", "out.scores.tsv"]
     assert (folder / "seen-2").read_bytes() == second, "a shard that was done was done again"
+
+
+def test_parts_of_two_works_never_become_one_file(folder):
+    (folder / "die-2").touch()
+    with pytest.raises(InputError, match="1 of 2 jobs failed"):
+        translate(folder, 2)
+    (folder / "die-2").unlink()
+    begun = (folder / "in").stat().st_mtime_ns
+    (folder / "in").write_text(TEXT.replace("third", "fourth"))
+    with pytest.raises(InputError, match=f"was begun with another {folder / 'in'}; give what it was begun with"):
+        translate(folder, 2, resume=True)
+    (folder / "in").write_text(TEXT)
+    os.utime(folder / "in", ns=(begun, begun))
+    with pytest.raises(InputError, match="was begun with another --beam, model; give"):
+        translate(folder, 2, resume=True, settings={**SETTINGS, "--beam": "4", "model": [1, 2]})
+    translate(folder, 2, resume=True)
+    assert (folder / "out").read_text() == WANTED
+
+
+def test_parts_that_are_there_are_not_taken_unasked(folder):
+    (folder / "out.shard-1-of-2").write_text("of another text\n")
+    with pytest.raises(InputError, match=r"out\.shard-1-of-2: is there already; --force replaces"):
+        translate(folder, 2)
+    translate(folder, 2, force=True)
+    assert (folder / "out").read_text() == WANTED
+
+
+def test_what_the_command_begins_with(tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(command, "translate_in_shards", lambda *_, settings, **__: begun.append(settings))
+    (tmp_path / "data" / "models").mkdir(parents=True)
+    for name in ("model", "data/models/subwords", "data/manifest.json", "data/other"):
+        (tmp_path / name).touch()
+
+    def begin(*more):
+        given = ["--path", str(tmp_path / "model"), "--data", str(tmp_path / "data"), "--input", "x", "--output", "y"]
+        assert main(["translate", *given, "--shards", "2", "--engine", "processes", *more]) == 0
+        return begun[-1]
+
+    first = begin()
+    (tmp_path / "data" / "other").write_text("x")
+    assert begin("--workers", "3", "--max-tokens", "7") == first, "nothing that translations depend on"
+    assert begin("--beam", "2") != first
+    for name in ("model", "data/models/subwords"):
+        before = begin()
+        (tmp_path / name).write_text("x")
+        assert begin() != before
 
 
 def test_a_folder_as_an_array_of_slurm(folder, monkeypatch):
@@ -122,6 +170,7 @@ def test_a_folder_as_an_array_of_slurm(folder, monkeypatch):
         (["--tries", "0", "--engine", "processes"], "--tries 0: at least 1"),
         (["--shards", "0", "--engine", "processes"], "--shards 0: at least 1"),
         (["--shards", "2", "--engine", "processes", "--context", "shuffled"], "--context shuffled: needs all"),
+        (["--counts", "x"], "--counts: goes with --shard"),
         (["--engine", "processes"], "standard input and output have no shards"),
     ],
 )

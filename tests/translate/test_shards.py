@@ -7,6 +7,8 @@ import pytest
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import files
+from docnmt_fairseq.translate.counts import write_counts
+from docnmt_fairseq.translate.formats.text import Text
 from docnmt_fairseq.translate.shards import Shard, owners_of, part_path, put_together
 from docnmt_fairseq.translate.texts import Request, texts_of
 from tests.support.interrupted import TEXT, WANTED, Failing, names, run
@@ -86,6 +88,36 @@ def test_two_shards_that_end_at_once_write_the_same_file(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "copyfileobj", overtaken)
     assert put_together(tmp_path / "out", parts)
     assert (tmp_path / "out").read_text() == "out.shard-1-of-2\nout.shard-2-of-2\n" and names(tmp_path) == ["out"]
+
+
+def test_counted_once_files_are_read_by_those_who_translate_them(folder, monkeypatch):
+    for name in "abc":
+        (folder / "texts").mkdir(exist_ok=True)
+        (folder / "texts" / name).write_text(TEXT)
+    sources = [folder / "texts" / name for name in "abc"]
+    whole = [text.sizes for text in texts_of(Request(sources, folder / "out"))]
+    write_counts(folder / "counts", sources, whole)
+    read = []
+    documents = Text.documents
+    monkeypatch.setattr(Text, "documents", lambda *given: read.append(given[2]) or documents(*given))
+
+    def shard(number, **options):
+        request = Request([folder / "texts"], folder / "out", shard=Shard(number, 3), **options)
+        return [(text.source.name, text.target, text.first, text.end, text.sentences) for text in texts_of(request)]
+
+    for number in (1, 2, 3):
+        found = shard(number, counts=folder / "counts")
+        assert not read and found == shard(number) and len(read) == 3
+        read.clear()
+    (folder / "texts" / "b").write_text(TEXT * 2)
+    with pytest.raises(InputError, match="b: was changed since its sentences were counted"):
+        shard(1, counts=folder / "counts")
+    (folder / "texts" / "d").touch()
+    with pytest.raises(InputError, match="of 3 files, --input has 4"):
+        shard(1, counts=folder / "counts")
+    (folder / "counts").write_bytes(b"PK")
+    with pytest.raises(InputError, match=r"--counts .*counts: cannot be read"):
+        shard(1, counts=folder / "counts")
 
 
 @pytest.mark.parametrize(("number", "of"), [(0, 2), (3, 2), (1, 0)])

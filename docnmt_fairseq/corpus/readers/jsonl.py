@@ -1,6 +1,5 @@
 """JSON lines: an object a line that holds a document of each side."""
 
-import json
 from pathlib import Path
 from typing import Any, Iterator, Sequence, Tuple
 
@@ -9,6 +8,7 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.readers.base import register
 from docnmt_fairseq.corpus.readers.rows import RowReader
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 
 
 @register("jsonl")
@@ -32,6 +32,6 @@ def _rows(path: Path) -> Iterator[Tuple[int, Any]]:
         if not line:
             continue
         try:
-            yield number, json.loads(line)
+            yield number, parse_json(line)
         except ValueError as error:
             raise InputError.at(path, number, f"no JSON: {error}") from error

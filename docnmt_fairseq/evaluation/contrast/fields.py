@@ -1,11 +1,11 @@
 """The JSON of test sets; what is missing or of another kind is named with its item and field."""
 
-import json
 from pathlib import Path
 from typing import Any, List, Mapping, Type, TypeVar, Union
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 
 T = TypeVar("T")
 KINDS = {str: "text", int: "a whole number", list: "a list", dict: "an object"}
@@ -19,7 +19,7 @@ def read_json(path: Path, kind: Type[T]) -> T:
     """
     text = "\n".join(read_lines(path))
     try:
-        content = json.loads(text)
+        content = parse_json(text)
     except ValueError as error:
         raise InputError(f"{path}: not JSON: {error}") from None
     if not isinstance(content, kind) or not content:

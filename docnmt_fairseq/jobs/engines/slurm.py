@@ -1,30 +1,28 @@
-"""Engine ``slurm``: an array of Slurm, a task a job, submitted with ``sbatch`` and waited for with ``squeue``.
+"""Engine ``slurm``: arrays of Slurm, a task a job, submitted with ``sbatch`` and waited for with ``squeue``.
 
-The array outlives the command that submitted it: the same command waits for it again. Tasks that fail are submitted
-again, as a new array; one that is near its time limit, or preempted, goes back into the queue by itself.
+There is one, or as many as Slurm's limit to the size of one makes necessary. They outlive the command that submitted
+them: the same command waits for them again. Tasks that fail are submitted
+again, as new arrays; one that is near its time limit, or preempted, goes back into the queue by itself.
 """
 
-import json
 import logging
 import shlex
-import shutil
-import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generator, Iterator, List, Optional, Sequence, Set
+from typing import Generator, Iterator, List, Optional, Sequence
 
 from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.jobs import slurm_queue
 from docnmt_fairseq.jobs.engines.base import ENGINES, Engine, EngineOptions
 from docnmt_fairseq.jobs.job import Job
+from docnmt_fairseq.jobs.slurm_arrays import Array, forget, submit_all, submitted
 from docnmt_fairseq.jobs.slurm_script import array_script, write_tasks
 from docnmt_fairseq.jobs.workplace import RUNNING, Workplace
 from docnmt_fairseq.options import option
 
-POLL = 10.0  # seconds between two looks at the queue
 SETTLE = 10.0  # seconds until what one machine wrote is seen by another
-GONE = "invalid job id"  # what squeue says of jobs that ended a while ago
 
 logger = logging.getLogger(__name__)
 
@@ -63,29 +61,36 @@ class Slurm(Engine):
             InputError: Slurm is not there, or refuses the array; what it would be given is written all the same.
         """
         waiting = list(jobs)
-        submitted = _Array.read(place) if _has_slurm() else None
-        if submitted is not None:
-            logger.info(f"array {submitted.id}, submitted before: waiting for it")
-            yield from self._wait(submitted, waiting)
+        before = submitted(place) if slurm_queue.has_slurm() else []
+        if before:
+            logger.info(f"array {_ids(before)}, submitted before: waiting for it")
+            yield from self._wait(before, waiting, place)
             waiting = [job for job in waiting if not place.is_done(job)]
         for _ in range(tries):
             if not waiting:
                 return
-            script = self._write(waiting, place)
+            arrays = self._write(waiting, place)
+            command = "; ".join(f"sbatch {shlex.quote(array.script)}" for array in arrays)
             if self.only_prepares:
-                logger.info(f"--dry-run: nothing is submitted; sbatch {shlex.quote(str(script))} would do it")
+                logger.info(f"--dry-run: nothing is submitted; {command} would do it")
                 return
-            if not _has_slurm():
+            if not slurm_queue.has_slurm():
+                scripts = " ".join(array.script for array in arrays)
                 raise InputError(
-                    f"--engine slurm: there is no sbatch here; {script} is written: submit it where Slurm is with "
-                    f"sbatch {shlex.quote(str(script))}, and give the same command again when it has ended"
+                    f"--engine slurm: there is no sbatch here; {scripts} is written: submit it where Slurm is "
+                    f"with {command}, and give the same command again when it has ended"
                 )
-            array = _Array(_submit(script), [job.name for job in waiting], place)
-            array.write()
-            yield from self._wait(array, waiting)
+            submit_all(arrays, place, one_by_one=self.workers is not None)  # each would run as many at once
+            yield from self._wait(arrays, waiting, place)
             waiting = [job for job in waiting if not place.is_done(job)]
 
-    def _write(self, jobs: Sequence[Job], place: Workplace) -> Path:
+    def _write(self, jobs: Sequence[Job], place: Workplace) -> List[Array]:
+        """Writes scripts of as many arrays as the jobs need."""
+        most = slurm_queue.most_tasks()
+        parts = [jobs[begin : begin + most] for begin in range(0, len(jobs), most)]
+        return [Array(str(self._script(part, place)), [job.name for job in part]) for part in parts]
+
+    def _script(self, jobs: Sequence[Job], place: Workplace) -> Path:
         own = self.options
         directives = {
             "time": own.slurm_time,
@@ -101,54 +106,30 @@ class Slurm(Engine):
         atomic_write_bytes(script, text.encode())
         return script
 
-    def _wait(self, array: "_Array", jobs: Sequence[Job]) -> Iterator[Job]:
-        """Waits until nothing of an array is in the queue."""
+    def _wait(self, arrays: Sequence[Array], jobs: Sequence[Job], place: Workplace) -> Iterator[Job]:
+        """Waits until nothing of some arrays is in the queue."""
         by_name = {job.name: job for job in jobs}
-        left = [name for name in array.names if name in by_name]
+        left = {
+            (str(array.id), number): by_name[name]
+            for array in arrays for number, name in enumerate(array.names) if name in by_name
+        }  # fmt: skip
         try:
             while left:
-                queued = _queued(array.id)
-                gone = [name for number, name in enumerate(array.names) if name in left and number not in queued]
-                _settle([by_name[name] for name in gone], array.place)
-                for name in gone:
-                    left.remove(name)
-                    yield by_name[name]
+                queued = {(id, number) for id in {id for id, _ in left} for number in slurm_queue.queued(id)}
+                gone = [left.pop(task) for task in list(left) if task not in queued]
+                _settle(gone, place)
+                yield from gone
                 if left:
-                    time.sleep(POLL)
+                    time.sleep(slurm_queue.POLL)
         except KeyboardInterrupt:
-            logger.info(f"array {array.id} goes on; scancel {array.id} ends it, the same command waits for it again")
+            ids = _ids(arrays)
+            logger.info(f"array {ids} goes on; scancel {ids} ends it, the same command waits for it again")
             raise
-        array.forget()
+        forget(place)
 
 
-class _Array:
-    """An array that was submitted, as the folder of the work remembers it.
-
-    Args:
-        id: Slurm's number.
-        names: of the jobs, in the order of the tasks.
-        place: the folder.
-    """
-
-    def __init__(self, id: str, names: List[str], place: Workplace):
-        self.id, self.names, self.place, self._path = id, names, place, place.folder / "slurm" / "array.json"
-
-    @classmethod
-    def read(cls, place: Workplace) -> "Optional[_Array]":
-        """The one that was submitted and not yet seen to end."""
-        try:
-            found = json.loads((place.folder / "slurm" / "array.json").read_bytes())
-        except (OSError, ValueError):
-            return None
-        return cls(found["id"], found["names"], place)
-
-    def write(self) -> None:
-        """Remembers it."""
-        atomic_write_bytes(self._path, json.dumps({"id": self.id, "names": self.names}).encode())
-
-    def forget(self) -> None:
-        """It has ended."""
-        self._path.unlink(missing_ok=True)
+def _ids(arrays: Sequence[Array]) -> str:
+    return " ".join(str(array.id) for array in arrays)
 
 
 def _settle(ended: Sequence[Job], place: Workplace) -> None:
@@ -156,30 +137,3 @@ def _settle(ended: Sequence[Job], place: Workplace) -> None:
     until = time.monotonic() + SETTLE
     while time.monotonic() < until and any(place.read(job).state == RUNNING for job in ended):
         time.sleep(SETTLE / 10)
-
-
-def _has_slurm() -> bool:
-    return shutil.which("sbatch") is not None
-
-
-def _submit(script: Path) -> str:
-    """Submits an array; its number."""
-    result = subprocess.run(["sbatch", "--parsable", str(script)], capture_output=True, text=True)
-    if result.returncode:
-        raise InputError(f"--engine slurm: sbatch refuses {script}: {result.stderr.strip()}")
-    number = result.stdout.strip().split(";")[0]
-    logger.info(f"array {number}: {script}")
-    return number
-
-
-def _queued(array: str) -> Set[int]:
-    """The numbers of the tasks of an array that wait or run; where the queue does not answer, it is asked again."""
-    while True:
-        command = ["squeue", "--noheader", "--array", "--jobs", array, "--format", "%K"]
-        result = subprocess.run(command, capture_output=True, text=True)
-        if not result.returncode:
-            return {int(number) for number in result.stdout.split() if number.isdigit()}
-        if GONE in result.stderr.lower():
-            return set()
-        logger.warning(f"squeue: {result.stderr.strip()}; asked again in {POLL:g} s")
-        time.sleep(POLL)
