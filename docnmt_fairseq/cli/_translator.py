@@ -103,11 +103,15 @@ def translator_of(args: argparse.Namespace, search: SearchOptions, **view: Optio
     Raises:
         InputError: files that are not there, or do not belong together.
     """
-    from docnmt_fairseq.cli._arithmetic import warn_if_slow
+    import torch
+
+    from docnmt_fairseq.cli._arithmetic import PRECISIONS, warn_if_slow
     from docnmt_fairseq.translate.task import DocumentView
     from docnmt_fairseq.translate.translator import DocumentTranslator
 
-    translator = DocumentTranslator.from_checkpoint(
+    if args.precision in PRECISIONS and (args.cpu or not torch.cuda.is_available()):
+        warn_if_slow(args.precision)
+    return DocumentTranslator.from_checkpoint(
         *args.path.split(":"),
         data=args.data,
         view=DocumentView(**{**given(args, DocumentView), **view}),
@@ -116,9 +120,6 @@ def translator_of(args: argparse.Namespace, search: SearchOptions, **view: Optio
         cpu=args.cpu,
         precision=args.precision,
     )
-    if not translator.cuda:
-        warn_if_slow(translator.precision)
-    return translator
 
 
 def given(args: argparse.Namespace, options: type) -> Dict[str, Any]:
