@@ -2,8 +2,8 @@
 
     python -m benchmarks.speed.serving --path CHECKPOINT --data PREPARED --text FILE [--requests 10000] ...
 
-A server of its own process gets documents, a few sentences of the text each. First every document is asked for alone:
-what comes then is what must come ever after, whoever else asks. Then several clients ask at the same time, each one
+A server of its own process gets documents, a few sentences of the text each, some of them many. First every document
+is asked for alone: what comes then is what must come ever after, whoever else asks. Then several clients ask at the same time, each one
 request after the other, for documents drawn anew; and so that a leak would be seen, very many of them, while the
 memory of the server is read. A request is lost if its answer is not 200 or has not as many lines; it is another's if
 it is what another document gets.
@@ -33,6 +33,7 @@ HEADERS = {"Content-Type": "text/plain"}
 START = "from docnmt_fairseq.cli import main; raise SystemExit(main())"
 MEBI = 2**20
 PARTS = 10  # of the long run, after which memory is read
+LONG_ONE = 10  # of so many documents one is long
 
 
 def options() -> argparse.Namespace:
@@ -45,6 +46,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 2, 4, 8, 16], help="(default: 1 2 4 8 16)")
     parser.add_argument("--documents", type=int, default=200, help="that are drawn from (default: 200)")
     parser.add_argument("--sentences", type=int, default=3, help="of a document, at most (default: 3)")
+    parser.add_argument("--longest", type=int, default=40, help="sentences of every tenth, at most (default: 40)")
     parser.add_argument("--words", type=int, default=30, help="longer sentences are left out (default: 30)")
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
@@ -97,17 +99,19 @@ class Outcome:
 
 
 def documents_of(args: argparse.Namespace) -> List[List[str]]:
-    """Returns documents of a few sentences of the text, no two of them the same."""
+    """Returns documents of a few sentences of the text, every tenth of many, no two of them the same."""
     chance = random.Random(args.seed)
     found: Dict[str, List[str]] = {}
     sentences: List[str] = []
+    most, long = chance.randint(1, args.sentences), False
     for line in args.text.read_text(encoding="utf-8").splitlines():
         text = line.strip()
         if not is_mark(text) and len(text.split()) <= args.words:
             sentences.append(text)
-        if sentences and (is_mark(text) or len(sentences) >= chance.randint(1, args.sentences)):
+        if sentences and (len(sentences) >= most or (is_mark(text) and not long)):
             found.setdefault("\n".join(sentences), sentences)
-            sentences = []
+            long = len(found) % LONG_ONE == LONG_ONE - 1
+            sentences, most = [], chance.randint(1, args.longest if long else args.sentences)
         if len(found) == args.documents:
             break
     return list(found.values())
@@ -266,7 +270,8 @@ def report(args: argparse.Namespace, found: Dict[str, Any]) -> str:
         "of the wall, and the machine had other work, too; sentences a CPU second are of the server's own time. "
         "Sentences that come together share a search, so that products have more rows.",
         "",
-        f"Beam {args.beam}; documents of up to {args.sentences} sentences; clients on the same machine. {machine()}.",
+        f"Beam {args.beam}; documents of up to {args.sentences} sentences, every tenth of up to {args.longest}; clients on "
+        f"the same machine. {machine()}.",
     ]
     return "\n".join(lines)
 
