@@ -12,7 +12,7 @@ import torch
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.pretrained.sources import Found
-from tests.support.pretrained import LANGUAGES, imported, marian_folder, multilingual_folder, train_sentencepiece
+from tests.support.pretrained import LANGUAGES, changed, imported, marian_folder, refused, train_sentencepiece
 
 
 @pytest.fixture(scope="module")
@@ -22,31 +22,11 @@ def marian(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def nllb(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("nllb")
-    multilingual_folder(folder, "nllb", saved_tokenizer=True)
-    return folder
-
-
 @pytest.fixture
 def copy(marian, tmp_path):
     """A MarianMT to be damaged."""
     shutil.copytree(marian, tmp_path / "released")
     return tmp_path / "released"
-
-
-def refused(folder, match, **settings):
-    output = folder.parent / "imported"
-    with pytest.raises(InputError, match=match) as error:
-        imported(folder, output, **settings)
-    assert "\n" not in str(error.value)
-    assert not output.exists() and not list(folder.parent.glob("*.partial"))
-
-
-def changed(path, **values):
-    content = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**content, **values}), encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["source.spm", "target.spm", "vocab.json", "model.safetensors"])
@@ -163,17 +143,6 @@ def test_an_index_that_is_none(copy, content):
     refused(copy, r"model.safetensors.index.json: not (the index of a model in several files|a JSON object)")
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    "tokens",
-    [["__en__"], [{"content": "eng_Latn"}], [{"id": 200}], [{"id": "x", "content": "a"}], [{"id": 999, "content": 1}]],
-)
-def test_added_tokens_without_text_or_number(nllb, tmp_path, tokens):
-    folder = shutil.copytree(nllb, tmp_path / "released")
-    changed(folder / "tokenizer.json", added_tokens=tokens)
-    refused(folder, "tokenizer.json: a token that it adds lacks its text or its number", codes=("eng_Latn", "deu_Latn"))
-
-
 def test_weights_that_are_none(copy):
     from safetensors.torch import load_file, save_file
 
@@ -205,60 +174,6 @@ def test_files_that_are_no_checkpoint_of_fairseq(tmp_path):
 def test_a_subword_model_of_another_language(copy):
     train_sentencepiece(copy / "target.spm", ["кошка сидела на ковре .", "собака лает на серую кошку ."], 60)
     refused(copy, "target.spm: of its .* pieces .* are in the vocabulary: it is of another model")
-
-
-def test_languages_that_the_model_does_not_have(nllb, tmp_path):
-    folder = shutil.copytree(nllb, tmp_path / "released")
-    refused(folder, "--source-code en: the model has no such language, or several; it has ace_Arab")
-    refused(folder, "--target-code zho: .* it has zho_Hans, zho_Hant", codes=("eng_Latn", "zho"))
-    refused(folder, "--source-lang and --target-lang must differ", languages=("de", "de"))
-
-
-def test_tokens_of_languages_are_needed(nllb, tmp_path):
-    folder = shutil.copytree(nllb, tmp_path / "released")
-    (folder / "tokenizer.json").unlink()
-    refused(folder, "names no language tokens; give its tokenizer_config.json", codes=("eng_Latn", "deu_Latn"))
-
-
-def test_mbart_25_is_refused(tmp_path):
-    folder = tmp_path / "released"
-    multilingual_folder(folder, "mbart")
-    changed(folder / "tokenizer_config.json", tokenizer_class="MBartTokenizer")
-    refused(folder, "language tokens of mBART-25 follow the end of sentence")
-
-
-def test_mbart_50_is_known_by_its_tokenizer_or_by_its_languages(tmp_path):
-    folder = tmp_path / "released"
-    multilingual_folder(folder, "mbart")
-    (folder / "tokenizer_config.json").unlink()
-    imported(folder, tmp_path / "by_languages")
-    codes = json.loads((folder / "special_tokens_map.json").read_text())["additional_special_tokens"][:25]
-    changed(folder / "special_tokens_map.json", additional_special_tokens=codes)
-    refused(folder, "nothing says that this is mBART-50")
-    changed(folder / "config.json", tokenizer_class="MBart50Tokenizer")
-    imported(folder, tmp_path / "by_configuration")
-
-
-def test_relatives_with_language_tokens_elsewhere(nllb, tmp_path):
-    folder = shutil.copytree(nllb, tmp_path / "released")
-    codes = ("eng_Latn", "deu_Latn")
-    changed(folder / "tokenizer_config.json", legacy_behaviour=True)
-    refused(folder, "tokenizer_config.json: legacy_behaviour: language tokens behind the source", codes=codes)
-    changed(folder / "tokenizer_config.json", legacy_behaviour=False, tokenizer_class="SMALL100Tokenizer")
-    refused(folder, "tokenizer_class SMALL100Tokenizer: a relative of M2M-100", codes=codes)
-    (folder / "tokenization_small100.py").write_text("raise SystemExit")
-    refused(folder, "splits text by code of its own, tokenization_small100.py", codes=codes)
-
-
-def test_a_target_language_of_several(tmp_path):
-    folder = tmp_path / "released"
-    marian_folder(folder, codes=(">>deu<<", ">>nld<<"))
-    refused(folder, "--target-code de: the model has no such language, or several; it has deu, nld")
-    imported(folder, tmp_path / "imported", codes=(None, "deu"))
-    from docnmt_fairseq.corpus.text_codec import TextCodec
-
-    codec = TextCodec.of_output(tmp_path / "imported")
-    assert codec.encode(0, ["the cat"])[0].startswith(">>deu<< ▁the") and codec.encode(1, ["die"]) == ["▁d ie"]
 
 
 def test_names_that_lead_nowhere(tmp_path, monkeypatch):

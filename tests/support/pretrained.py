@@ -194,3 +194,20 @@ def imported(folder, output, languages=LANGUAGES, codes=(None, None), **settings
 def some_quick(names, quick):
     """Parameters of a fixture: those of ``quick``, and all others in the longer tests."""
     return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+def refused(folder, match, **settings):
+    """Asserts that a folder is refused in one line, and nothing left of it."""
+    from docnmt_fairseq.errors import InputError
+
+    output = folder.parent / "imported"
+    with pytest.raises(InputError, match=match) as error:
+        imported(folder, output, **settings)
+    assert "\n" not in str(error.value)
+    assert not output.exists() and not list(folder.parent.glob("*.partial"))
+
+
+def changed(path, **values):
+    """Changes values of a JSON file."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**content, **values}), encoding="utf-8")
