@@ -96,8 +96,8 @@ def _child(action: Callable[[], Any], log: Path) -> None:
 
 
 def processes_of(session: int) -> List[int]:
-    """Returns the processes of a session that have not ended."""
-    found = []
+    """Returns the processes of a session that have not ended, and those that they started, in whatever session."""
+    parents, found = {}, set()
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             try:
@@ -106,8 +106,11 @@ def processes_of(session: int) -> List[int]:
                 )
             except OSError:  # it has ended meanwhile
                 continue
-            if int(fields[3]) == session and fields[0] != "Z":
-                found.append(int(entry.name))
+            if fields[0] != "Z":
+                parents[int(entry.name)] = int(fields[1])
+                found |= {int(entry.name)} if int(fields[3]) == session else set()
+    while more := {child for child, parent in parents.items() if parent in found and child not in found}:
+        found |= more
     return sorted(found)
 
 

@@ -1,9 +1,10 @@
 """Small runs of the commands, which read and write everything that larger ones do."""
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any, Tuple
+from typing import Any, List, Tuple
 
 import docnmt_fairseq
 from benchmarks.lib.machine import ROOT
@@ -25,11 +26,11 @@ def corpus(folder: Path) -> None:
     cli.main(["synth", "--output", str(folder), *options])
 
 
-def prepare(text: Path, folder: Path) -> None:
+def prepare(text: Path, folder: Path, *more: str) -> None:
     """Prepares it, with every kind of model."""
     splits = [word for split in ("train", "valid", "test") for word in (f"--{split}", str(text / split))]
     options = ["--tokenizer", "moses", "--truecase", "--subwords", "bpe", "--vocab-size", "150", "--workers", "2"]
-    code = cli.main(["prepare", "-s", "src", "-t", "tgt", *splits, *options, "--output", str(folder)])
+    code = cli.main(["prepare", "-s", "src", "-t", "tgt", *splits, *options, "--output", str(folder), *more])
     if code:
         raise SystemExit(code)
 
@@ -46,27 +47,39 @@ def train(data: Path, folder: Path, updates: int = 16) -> None:
     from fairseq_cli.train import cli_main
 
     docnmt_fairseq.register()  # the package is imported already, and fairseq does not look again
-    sys.argv = ["fairseq-train", str(data / "data-bin"), "--user-dir", PLUGIN, "--save-dir", str(folder), "--cpu"]
-    sys.argv += ["--task", "document_translation", "--arch", "document_transformer_conditional", *TINY]
-    sys.argv += ["--optimizer", "adam", "--lr", "0.01", "--max-tokens", "400", "--max-update", str(updates)]
-    sys.argv += ["--save-interval-updates", "3", "--keep-interval-updates", "2", "--num-workers", "0", "--seed", "3"]
+    sys.argv = ["fairseq-train", *_training(data, folder, updates)]
     cli_main()
 
 
-def translate(data: Path, checkpoint: Path, source: Path, folder: Path) -> Any:
+def _training(data: Path, folder: Path, updates: int) -> List[str]:
+    command = [str(data / "data-bin"), "--user-dir", PLUGIN, "--save-dir", str(folder), "--cpu"]
+    command += ["--task", "document_translation", "--arch", "document_transformer_conditional", *TINY]
+    command += ["--optimizer", "adam", "--lr", "0.01", "--max-tokens", "400", "--max-update", str(updates)]
+    command += ["--save-interval-updates", "3", "--keep-interval-updates", "2", "--num-workers", "0", "--seed", "3"]
+    return command
+
+
+def train_by_ranks(data: Path, folder: Path, updates: int = 16) -> None:
+    """The same by two processes, which are started again when one of them dies; this process becomes their agent."""
+    together = ["--nnodes", "1", "--nproc_per_node", "2", "--max_restarts", "2", "--rdzv_backend", "c10d"]
+    together += ["--rdzv_endpoint", "127.0.0.1:0", "--local_addr", "127.0.0.1", "--monitor_interval", "0.1"]
+    training = ["-m", "fairseq_cli.train", *_training(data, folder, updates), "--distributed-backend", "gloo"]
+    os.environ["OMP_NUM_THREADS"] = "1"
+    os.execv(sys.executable, [sys.executable, "-m", "docnmt_fairseq.torchrun", *together, *training])
+
+
+def translate(data: Path, checkpoint: Path, source: Path, folder: Path, *more: str) -> Any:
     """Translates the test set; what is there already is gone on with."""
-    command = [
-        "translate",
-        "--path",
-        str(checkpoint),
-        "--data",
-        str(data),
-        "--input",
-        str(source),
-        "--resume",
-        "--scores",
-    ]
-    return cli.main([*command, "--output", str(folder / "out.tgt"), "--max-tokens", "60", "--beam", "3", "--cpu"])
+    model = ["--path", str(checkpoint), "--data", str(data), "--max-tokens", "60", "--beam", "3", "--cpu"]
+    texts = ["--input", str(source), "--output", str(folder / "out.tgt"), "--resume", "--scores"]
+    return cli.main(["translate", *model, *texts, *more])
+
+
+def generate(data: Path, checkpoint: Path, folder: Path) -> Any:
+    """Lets fairseq-generate translate the test set in shares."""
+    command = ["generate", "--shards", "2", "--workers", "2", str(data / "data-bin"), "--path", str(checkpoint)]
+    command += ["--task", "document_translation", "--beam", "3", "--max-tokens", "60", "--cpu"]
+    return cli.main([*command, "--results-path", str(folder)])
 
 
 def score(reference: Path, systems: Tuple[Path, Path], folder: Path) -> Any:

@@ -105,9 +105,32 @@ def _memory(folder: Path) -> List[Path]:
     return [written(folder / "x.tmx", f"{head}<body>{body}</body></tmx>")]
 
 
+def _marked(folder: Path) -> List[Path]:
+    """A line ``<d>`` before each document."""
+    text = "".join(f"<d>\n{document}\n" for document in "\n".join(LINES).strip().split("\n\n"))
+    return [written(folder / f"x.{side}", made) for side, made in (("en", text), ("de", text.replace("a", "A")))]
+
+
+def _post_edited(folder: Path) -> List[Path]:
+    return [written(folder / f"x.{side}", "the cat\na dog\n") for side in ("src", "pe")]
+
+
+def _zstandard(folder: Path) -> List[Path]:
+    import pyarrow
+
+    files = [Path(f"{path}.zst") for path in small_text(folder)]
+    for path in files:
+        with pyarrow.output_stream(str(path), compression="zstd") as stream:
+            stream.write(path.with_suffix("").read_bytes())
+    return files
+
+
 CORPORA: Dict[str, Callable[[Path], Subject]] = {
     "corpus: delimited": _corpus("delimited", small_text),
     "corpus: gzipped": _corpus("delimited", _gzipped),
+    "corpus: Zstandard": _corpus("delimited", _zstandard),
+    "corpus: <d> lines": _corpus("d-lines", _marked),
+    "corpus: WMT, post-editing": _corpus("wmt-ape", _post_edited),
     "corpus: TED, XML": _corpus("ted-xml", _talks),
     "corpus: TED, tags": _corpus("ted-tags", _tagged),
     "corpus: WMT, XML": _corpus("wmt-xml", lambda folder: [written(folder / "news.xml", NEWS)]),

@@ -1,13 +1,15 @@
 """Kills processes at random moments and compares what comes out with what comes out undisturbed.
 
-    python -m benchmarks.robustness.kills [--kills 200] [--seed 1] [--only prepare workers train translate score]
+    python -m benchmarks.robustness.kills [--kills 200] [--seed 1] [--only prepare workers train translate score …]
 
-Each of docnmt prepare, fairseq-train, docnmt translate and docnmt score is run to its end once. Then it is begun
-again and again in a new folder: SIGKILL goes to the command or to one of the processes that it started (of "workers",
-the part of docnmt prepare that has worker processes, always to one of these), at a moment drawn from the time that it
-takes, and the same command is given again until it ends by itself. In the end everything must be as it was without a
-kill, byte for byte (of checkpoints, whose files hold times, every tensor), no half-written file may be left, and no
-process. Writes benchmarks/results/kills.md and .json, in which the results of other commands stay.
+Each of docnmt prepare, fairseq-train, docnmt translate and docnmt score is run to its end once, and so are those that
+share their work out: docnmt prepare, translate and generate with --shards, and two ranks under torchrun. Then it is
+begun again and again in a new folder: SIGKILL goes to the command or to one of the processes that it started (of
+"workers", the part of docnmt prepare that has worker processes, and of "ranks" always to one of these), at a moment
+drawn from the time that it takes, and the same command is given again until it ends by itself. In the end everything
+must be as it was without a kill, byte for byte (of checkpoints, whose files hold times, every tensor), no
+half-written file may be left, and no process. Writes benchmarks/results/kills.md and .json, in which the results of
+other commands stay.
 """
 
 import argparse
@@ -26,23 +28,34 @@ import torch
 
 from benchmarks.lib import killed
 from benchmarks.lib.machine import RESULTS, machine, publish, table
-from benchmarks.robustness.commands import corpus, prepare, score, tokenise, train, translate
+from benchmarks.robustness.commands import (
+    corpus,
+    generate,
+    prepare,
+    score,
+    tokenise,
+    train,
+    train_by_ranks,
+    translate,
+)
 from docnmt_fairseq import compat
 
-COMMANDS = ("prepare", "workers", "train", "translate", "score")
+SHARED_OUT = ("prepare in shards", "translate in shards", "generate", "ranks")
+COMMANDS = ("prepare", "workers", "train", "translate", "score", *SHARED_OUT)
 LIMIT = 300.0  # seconds of a run: more, and it hangs
 
 Digests = Dict[str, str]
 
 
 def digest_of_files(folder: Path) -> Digests:
-    """Returns what each file holds; stamps of steps and kept indices, which hold times of files, are left out."""
-    files = (path for path in folder.rglob("*") if path.is_file() and ".stamps" not in path.parts)
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in files
-        if not path.name.endswith(".index.npy")
-    }
+    """Returns what each file holds; what tells of times is left out: stamps, kept indices, and folders of jobs."""
+    found = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        relative = path.relative_to(folder)
+        told = any(part == ".stamps" or part == "jobs" or part.endswith(".jobs") for part in relative.parts)
+        if not told and not path.name.endswith(".index.npy"):
+            found[str(relative)] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
 
 
 def digest_of_checkpoints(folder: Path) -> Digests:
@@ -173,6 +186,12 @@ def scenarios(folder: Path) -> Dict[str, Scenario]:
         "train": Scenario(lambda into: train(data, into), digest_of_checkpoints),
         "translate": Scenario(lambda into: translate(data, checkpoint, source, into)),
         "score": Scenario(lambda into: score(target, (target, target), into)),
+        "prepare in shards": Scenario(lambda into: prepare(text, into, "--shards", "3")),
+        "translate in shards": Scenario(
+            lambda into: translate(data, checkpoint, source, into, "--shards", "2", "--engine", "processes")
+        ),
+        "generate": Scenario(lambda into: generate(data, checkpoint, into)),
+        "ranks": Scenario(lambda into: train_by_ranks(data, into), digest_of_checkpoints, children=True),
     }
 
 
@@ -215,7 +234,7 @@ def report(found: Mapping[str, Mapping[str, Any]]) -> str:
     lines = ["# Kills", "", table(header, rows), ""]
     lines += [f"- {name}: {fault}" for name, one in found.items() for fault in one["faults"]]
     lines += ["", "Every run is killed 1 to 4 times. `workers`: the part of `docnmt prepare` that has worker"]
-    lines += [f"processes, where these alone are killed. {machine()}."]
+    lines += [f"processes, where these alone are killed, as are `ranks`, two under torchrun. {machine()}."]
     return "\n".join(lines)
 
 

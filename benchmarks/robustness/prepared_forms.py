@@ -166,6 +166,49 @@ def _journal(folder: Path) -> Subject:
     return Subject([written(journal_path(target), json.dumps(facts))], lambda _: read_journal(target))
 
 
+def _stamp(folder: Path) -> Subject:
+    from docnmt_fairseq.corpus.steps import Steps
+
+    made, steps = written(folder / "made", "content"), Steps(folder, folder / "summary")
+    steps.run("step", {"option": 1}, [made], lambda: {"tokens": {"train": [3, 4]}})
+
+    def read(_: Path) -> None:
+        known = steps.known("step", {"option": 1}, [made])
+        if known is not None and known.values != {"tokens": {"train": [3, 4]}}:
+            raise RuntimeError(f"values that nobody wrote: {known.values}")
+
+    return Subject([steps.stamp("step")], read)
+
+
+def _plan(folder: Path) -> Subject:
+    """What jobs of ``docnmt prepare --shards`` are told."""
+    from docnmt_fairseq.corpus.config import PrepareConfig
+    from docnmt_fairseq.corpus.shards import PLAN, DataBins
+    from docnmt_fairseq.corpus.shares import Held
+    from docnmt_fairseq.corpus.stages import Stages
+    from docnmt_fairseq.corpus.steps import Steps
+
+    folder.mkdir(parents=True, exist_ok=True)
+    stages = Stages(PrepareConfig("en", "de", folder, train="text", shards=2), Steps(folder, folder / "manifest.json"))
+    stages.held = {f"train-{number}": Held(5, 2) for number in range(2)}
+    DataBins(stages, [{"shard": ["abc", number, 2], "splits": {}} for number in range(2)]).write_plan()
+
+    def read(_: Path) -> None:
+        bins = DataBins.planned(folder, 1)
+        for number in range(len(bins.paths)):
+            bins.made(number)
+
+    return Subject([folder / PLAN], read)
+
+
+def _counts(folder: Path) -> Subject:
+    from docnmt_fairseq.translate.counts import read_counts, write_counts
+
+    text, path = small_text(folder), folder / "counts.npz"
+    write_counts(path, text, [[2, 1], [2, 1]])
+    return Subject([path], lambda _: read_counts(path, text))
+
+
 def _tensors(folder: Path) -> Subject:
     from safetensors.torch import save_file
 
@@ -198,5 +241,8 @@ PREPARED: Dict[str, Callable[[Path], Subject]] = {
     "sentence vectors": _embedding,
     "recipe": _recipe,
     "journal of a translation": _journal,
+    "stamp of a step": _stamp,
+    "plan of data-bins": _plan,
+    "counts of sentences": _counts,
     "safetensors": _tensors,
 }

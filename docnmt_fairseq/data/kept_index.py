@@ -142,7 +142,7 @@ def _save(path: Path, about: np.ndarray, index: DocumentIndex, sides: Sequence[L
         written, total = Path(folder) / path.name, 0
         with open(written, "wb") as stream:
             shape = (HEADER + sum(lengths),)
-            np.lib.format.write_array_header_1_0(stream, {"descr": "<i4", "fortran_order": False, "shape": shape})  # type: ignore[no-untyped-call]
+            np.lib.format.write_array_header_1_0(stream, {"descr": "<i4", "fortran_order": False, "shape": shape})
             begin = stream.tell()
             stream.write(head.data)
             for array in chain(own, sizes, [index.levels]):

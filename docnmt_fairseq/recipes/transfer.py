@@ -72,7 +72,7 @@ def transfer(url: str, partial: Path) -> None:
     except urllib.error.HTTPError as error:
         if error.code != 416:
             raise
-        if _range(error.headers) != (None, done):  # else there is no more than what is here
+        if _range(error.headers.get("Content-Range")) != (None, done):  # else there is no more than what is here
             return _anew(url, partial)
     except HTTPException as error:
         raise OSError(BROKEN_OFF) from error
@@ -116,12 +116,12 @@ def _anew(url: str, partial: Path) -> None:
 
 def _fits(headers: Mapping[str, str], begun: Content, done: int) -> bool:
     """Whether an answer is the rest of what was begun."""
-    start, total = _range(headers)
+    start, total = _range(headers.get("Content-Range"))
     return start == done and (begun.size is None or total in (None, begun.size))
 
 
-def _range(headers: Mapping[str, str]) -> Tuple[Optional[int], Optional[int]]:
+def _range(told: Optional[str]) -> Tuple[Optional[int], Optional[int]]:
     """First byte and size of the whole that ``Content-Range`` tells; None: it does not."""
-    found = CONTENT_RANGE.fullmatch(headers.get("Content-Range", "").strip())
+    found = CONTENT_RANGE.fullmatch((told or "").strip())
     start, total = found.groups() if found else (None, None)
     return int(start) if start else None, int(total) if total and total != "*" else None

@@ -30,6 +30,14 @@ def test_prepare_survives_kills(monkeypatch):
     assert found["workers"].outcomes == {"a child": 3}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", kills.SHARED_OUT)
+def test_work_that_is_shared_out_survives_a_kill(name):
+    found = kills.measure(1, 5, [name])
+    assert found[name].faults == [] and sum(found[name].outcomes.values()) == 1
+    assert name != "ranks" or found[name].outcomes == {"a child": 1}
+
+
 def scenario(write):
     def run(folder):
         time.sleep(0.05)

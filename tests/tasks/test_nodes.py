@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from docnmt_fairseq import compat
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
 from docnmt_fairseq.stopping import REQUEST, STATUS
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES
@@ -24,7 +25,11 @@ from tests.support.nodes import agent, agents, ended, free_port, training
 ROUNDING = {"atol": 2e-6, "rtol": 1e-5}
 ADAM = ["--optimizer", "adam", "--lr", "0.001"]
 FOUR_UPDATES = ["--max-update", "4"]
+GENTLE = ["--lr", "0.1"]  # at 0.5 some of them diverge, and rounding with them
 MAIN = ["conditional, block", "memory gru", "tree by keys", "target han", "concatenation", "rnn gru"]
+EVERY = [f"{name}, {CONTEXT_MECHANISMS[name].placements[0]}" for name in CONTEXT_MECHANISMS.names()]
+EVERY += [f"decoder {name}" for name in DECODER_MECHANISMS.names()]
+EVERY += [f"target {name}" for name in TARGET_MECHANISMS.names()]
 
 
 def one_process(data_bin, folder, *options, **kind):
@@ -38,8 +43,9 @@ def updates(checkpoint):
 
 @pytest.mark.slow
 def test_four_processes_of_two_nodes_equal_one(data_bin, tmp_path):
-    """All mechanisms in one start of four processes, which takes longer than the trainings."""
-    models = {name: (ARCHITECTURES[name], FOUR_UPDATES) for name in MAIN}
+    """Every mechanism that is registered, in one start of four processes, which takes longer than the trainings."""
+    models = {name: (ARCHITECTURES[name], [*FOUR_UPDATES, *GENTLE]) for name in EVERY}
+    models |= {name: (ARCHITECTURES[name], FOUR_UPDATES) for name in MAIN}
     models["with Adam"] = (ARCHITECTURES[MAIN[0]], [*FOUR_UPDATES, *ADAM])
     commands = []
     for name, (model, options) in models.items():
