@@ -3,10 +3,10 @@
     python -m benchmarks.speed.serving --path CHECKPOINT --data PREPARED --text FILE [--requests 10000] ...
 
 A server of its own process gets documents, a few sentences of the text each, some of them many. First every document
-is asked for alone: what comes then is what must come ever after, whoever else asks. Then several clients ask at the same time, each one
-request after the other, for documents drawn anew; and so that a leak would be seen, very many of them, while the
-memory of the server is read. A request is lost if its answer is not 200 or has not as many lines; it is another's if
-it is what another document gets.
+is asked for alone: what comes then is what must come ever after, whoever else asks. Then several clients ask at the
+same time, each one request after the other, for documents drawn anew; and so that a leak would be seen, very many of
+them, while the memory of the server is read. A request is lost if its answer is not 200 or has not as many lines; it
+is another's if it is what another document gets.
 Writes benchmarks/results/serving.md and .json.
 """
 
@@ -270,8 +270,8 @@ def report(args: argparse.Namespace, found: Dict[str, Any]) -> str:
         "of the wall, and the machine had other work, too; sentences a CPU second are of the server's own time. "
         "Sentences that come together share a search, so that products have more rows.",
         "",
-        f"Beam {args.beam}; documents of up to {args.sentences} sentences, every tenth of up to {args.longest}; clients on "
-        f"the same machine. {machine()}.",
+        f"Beam {args.beam}; documents of up to {args.sentences} sentences, every tenth of up to {args.longest}; "
+        f"clients on the same machine. {machine()}.",
     ]
     return "\n".join(lines)
 

@@ -19,6 +19,7 @@ def command(monkeypatch):
 
     monkeypatch.setattr(translator.DocumentTranslator, "from_checkpoint", lambda *args, **options: Model())
     monkeypatch.setattr(task, "languages_of", lambda path, data: ("en", "de"))
+    monkeypatch.setattr(task, "translates_alone", lambda path, context: False)
     return lambda *arguments: cli.main(["translate", "--path", "m", *map(str, arguments)])
 
 
