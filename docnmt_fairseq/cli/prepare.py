@@ -219,7 +219,7 @@ def run(args: argparse.Namespace) -> None:
     """Prepares, and prints the data-bins' paths and the command that trains on them."""
     config, engine = config_from(args), engine_of(args)
     if config.shards == 1:
-        refuse_engine_options(args, "--shards, whose data-bins jobs make", ("engine",))
+        refuse_engine_options(args, "--shards of 2 or more, whose data-bins jobs make", ("engine",))
     with alone_in(config.output):
         bins, inputs = fit(config)
         if args.fit_only or not _make(bins, engine, args.tries):

@@ -118,7 +118,7 @@ RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corp
             "--pairs",
             "300",
             "--shards",
-            "1",
+            "2",
             "--workers",
             "1",
             "--vocab-size",

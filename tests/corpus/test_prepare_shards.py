@@ -186,7 +186,7 @@ def test_an_engine_has_nothing_to_do_without_shards(tmp_path, capsys, option):
     write_corpus(tmp_path)
     command = [word for word in arguments(tmp_path, *option) if word not in ("--shards", "2")]
     assert cli.main(command) == 2
-    assert f"{option[0]}: needs --shards, whose data-bins jobs make" in capsys.readouterr().err
+    assert f"{option[0]}: needs --shards of 2 or more, whose data-bins jobs make" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -61,7 +61,7 @@ def test_the_commands_of_a_page_run_one_after_another(page, corpora, shared, tmp
     folder = tmp_path / "work"
     shutil.copytree(corpora, folder)
     copied = page == EXTENDING
-    for name in ("docnmt_fairseq", "configs", "scripts", "tests"):
+    for name in ("docnmt_fairseq", "configs", "scripts", "tests", "benchmarks"):
         if name == "docnmt_fairseq" and copied:
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
         elif (ROOT / name).exists():

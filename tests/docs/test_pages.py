@@ -19,6 +19,8 @@ FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*[a-z0-9])")
 OTHERS = {"data-binary", "retry", "retry-delay", "retry-connrefused"}  # curl's
 OTHERS |= {"slow", "no-build-isolation", "no-deps", "strict", "nproc-per-node", "cpu", "config-dir", "config-name"}
 OTHERS |= {"nnodes", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "max-restarts"}  # of torchrun
+OTHERS |= {"encoder-langtok", "decoder-langtok", "langtoks"}  # of fairseq's task of several languages
+OTHERS |= {"clear-fuzzy"}  # of gettext
 OTHERS |= {"gpus-per-node", "ntasks-per-node", "time", "signal", "batch"}  # of Slurm
 
 
