@@ -67,11 +67,11 @@ def test_failed_jobs_are_tried_again_and_named_and_others_go_on(tmp_path):
 
 
 def test_no_more_than_workers_at_once(tmp_path):
-    text = "mkdir only && sleep 0.1 && rmdir only && touch {}.out"
-    jobs = jobs_of(tmp_path, {name: text.format(name) for name in "abc"})
+    text = "mkdir only && sleep {} && rmdir only && touch {}.out"
+    jobs = jobs_of(tmp_path, {name: text.format(0.1, name) for name in "abc"})
     assert run_jobs(jobs, engine("processes", workers=1), tmp_path / "w", tries=1, program=SHELL)
     with pytest.raises(InputError, match="File exists"):
-        other = jobs_of(tmp_path, {f"{name}{name}": text.format(name * 2) for name in "abc"})
+        other = jobs_of(tmp_path, {f"{name}{name}": text.format(5, name * 2) for name in "abc"})
         run_jobs(other, engine("processes", workers=3), tmp_path / "w", tries=1, program=SHELL)
 
 

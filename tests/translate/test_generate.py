@@ -13,6 +13,7 @@ from docnmt_fairseq.cli import main
 from docnmt_fairseq.corpus.files import FilesByTurns
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import generating
+from docnmt_fairseq.translate.begun import states
 from docnmt_fairseq.translate.generated_share import configuration, read_share, write_share
 from docnmt_fairseq.translate.generating import put_together
 from docnmt_fairseq.translate.shards import Shard
@@ -144,7 +145,7 @@ def test_shares_of_another_model_are_not_gone_on_with_whatever_its_date(tmp_path
     model, shares = tmp_path / "model.pt", tmp_path / "shares"
 
     def begin():
-        generating._begin(shares, {"models": generating._stamps(str(model))})
+        generating._begin(shares, states([model]))
 
     model.write_bytes(b"one")
     begin()
