@@ -2,15 +2,21 @@
 
 fairseq's checkpoints say how many batches each process has had of an epoch. With another number of processes that is
 another place, and data would be trained on twice, or never. Here they also say how many all had together; those that
-are left are shared out among the processes that there are now.
+are left are shared out among the processes that there are now. And a training that has had all its updates is at its
+end, also when its command is given again, as after a kill or in a queue: fairseq would train it by one update more.
 """
 
+import logging
 import math
 from typing import Any, Dict, List, NamedTuple, Optional
 
+from fairseq import checkpoint_utils
 from fairseq.data import iterators
 
 BATCHES, PROCESSES = "batches_in_epoch", "processes"  # in the state of an iterator
+NO_EPOCH = -1  # as --max-epoch; 0 stands for any number
+
+logger = logging.getLogger(__name__)
 
 
 class Place(NamedTuple):
@@ -83,5 +89,16 @@ class ResumableBatchIterator(iterators.EpochBatchIterator):
 
 
 def mend() -> None:
-    """Lets fairseq iterate so."""
+    """Lets fairseq iterate so, and end where a training is at its end."""
     iterators.EpochBatchIterator = ResumableBatchIterator
+    load = checkpoint_utils.load_checkpoint
+
+    def load_checkpoint(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
+        found = load(cfg, trainer, **kwargs)
+        limits, updates = trainer.cfg.optimization, trainer.get_num_updates()
+        if limits.max_update and updates >= limits.max_update:
+            logger.info(f"nothing to do: {updates:,} updates were trained, --max-update is {limits.max_update:,}")
+            limits.max_epoch = NO_EPOCH
+        return found
+
+    checkpoint_utils.load_checkpoint = load_checkpoint

@@ -5,8 +5,9 @@ from fairseq.data import iterators
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docnmt_fairseq import compat
+from docnmt_fairseq import compat, resuming
 from docnmt_fairseq.resuming import ResumableBatchIterator
+from tests.support import toy
 
 assert compat  # which lets fairseq use what is tested here
 
@@ -95,3 +96,21 @@ def test_the_order_is_that_of_one_process():
 
 def test_fairseq_uses_it():
     assert iterators.EpochBatchIterator is ResumableBatchIterator
+
+
+def updates_of(checkpoint):
+    return torch.load(checkpoint)["optimizer_history"][-1]["num_updates"]
+
+
+def test_a_training_that_had_all_its_updates_is_not_trained_further(data_bin, tmp_path, monkeypatch):
+    checkpoint = toy.train(data_bin, tmp_path, "--max-update", "2")
+    trained = checkpoint.read_bytes()
+    said = []
+    monkeypatch.setattr(resuming.logger, "info", said.append)
+    toy.train(data_bin, tmp_path, "--max-update", "2")
+    assert checkpoint.read_bytes() == trained
+    assert said == ["nothing to do: 2 updates were trained, --max-update is 2"]
+    toy.train(data_bin, tmp_path, "--max-update", "3")
+    assert updates_of(checkpoint) == 3
+    toy.train(data_bin, tmp_path, "--max-update", "2", "--reset-optimizer")
+    assert updates_of(checkpoint) == 2

@@ -22,7 +22,7 @@ STUB = """#!/bin/sh
 echo "$*" >> {folder}/trainings
 [ "$(wc -l < {folder}/trainings)" = {runs} ] && exit {status}
 trap 'echo saved; exit 75' USR1
-touch {folder}/waits
+echo >> {folder}/waits
 while :; do sleep 0.05; done
 """
 
@@ -87,7 +87,7 @@ def test_all_machines_are_asked(tmp_path, queue, monkeypatch):
     stub(tmp_path, monkeypatch, 4, 0)
     monkeypatch.setenv("SLURM_GPUS_ON_NODE", "8")
     submit(tmp_path, ["data"])
-    wait_for(lambda: len((tmp_path / "trainings").read_text().splitlines()) == 2 and (tmp_path / "waits").exists())
+    wait_for(lambda: (tmp_path / "waits").exists() and (tmp_path / "waits").read_text() == 2 * "\n")
     send(queue, signal.SIGTERM)
     wait_for_the_end(queue)
     assert (tmp_path / "log").read_text().count("saved") == 2
