@@ -37,12 +37,14 @@ class Waiting:
         row: its number there.
         number: its id.
         source_tokens: that it has, its end included.
+        prefix: [·] tokens that its translation begins with; None: it is free.
     """
 
     batch: EncodedBatch
     row: int
     number: int
     source_tokens: int
+    prefix: Optional[np.ndarray]
 
 
 class Agenda:
@@ -90,7 +92,10 @@ class Agenda:
 
     @staticmethod
     def _waiting(batch: EncodedBatch, row: int) -> Waiting:
-        return Waiting(batch, row, int(batch.numbers[row]), int(batch.lengths[row]))
+        prefixes = batch.sample.get("prefixes")
+        return Waiting(
+            batch, row, int(batch.numbers[row]), int(batch.lengths[row]), None if prefixes is None else prefixes[row]
+        )
 
     def finished(self, sentences: List[Waiting], translated: List[Translated]) -> None:
         """Sentences of one batch have been translated: those after them are ready."""

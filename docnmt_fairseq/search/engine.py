@@ -53,7 +53,7 @@ class SearchEngine:
         device: torch.device,
         begin: Sequence[int] = (),
     ):
-        self.begin = torch.tensor(begin, dtype=torch.long)
+        self.begin = np.array(begin, dtype=np.int64)
         self.decoder, self.options, self.symbols, self.positions = decoder, options, symbols, positions
         self.beam, self.most, self.device = beam, slots, device
         # So many are prepared together: products of few rows are slow, and the longest decides the padding.
@@ -63,7 +63,6 @@ class SearchEngine:
     def run(
         self,
         samples: Iterator[Optional[Dict[str, Any]]],
-        prefixes: Optional[Mapping[int, Tensor]] = None,
         live: bool = False,
         draw_keys: Optional[Mapping[int, Sequence[int]]] = None,
     ) -> Iterator[Found]:
@@ -71,8 +70,8 @@ class SearchEngine:
 
         Args:
             samples: batches, asked for when there is room. None: there is none now; the search goes on with what is
-                under way, and ends where that is nothing.
-            prefixes: by the sentence's id, the tokens [·] that its translation begins with.
+                under way, and ends where that is nothing. Their ``prefixes``, if they have some, are by row the tokens
+                [·] that its translation begins with, or None.
             live: see :class:`~docnmt_fairseq.search.agenda.Agenda`.
             draw_keys: see :class:`~docnmt_fairseq.search.draws.Draws`.
         """
@@ -82,7 +81,7 @@ class SearchEngine:
         sentences: List[Optional[Waiting]] = []
         pool = Pool(self.decoder, agenda, self.prepared_together)
         while True:
-            self._fill(beams, sentences, pool, prefixes or {}, draws)
+            self._fill(beams, sentences, pool, draws)
             if not beams.busy.any():
                 self.decoder.begin()
                 return
@@ -114,7 +113,6 @@ class SearchEngine:
         beams: Beams,
         sentences: List[Optional[Waiting]],
         pool: "Pool",
-        prefixes: Mapping[int, Tensor],
         draws: Optional[Draws],
     ) -> None:
         """Lets sentences join where slots are free; gives up slots that no sentence will have."""
@@ -140,7 +138,7 @@ class SearchEngine:
             for slot, sentence in zip(slots.tolist(), joining):
                 sentences[slot] = sentence
                 limit = self.options.longest(sentence.source_tokens, self.positions)
-                beams.admit(slot, limit, prefixes.get(sentence.number, self.begin).numpy())
+                beams.admit(slot, limit, self.begin if sentence.prefix is None else sentence.prefix)
             if not self.decoder.refills:
                 break
         self._keep_busy(beams, sentences, draws)

@@ -95,7 +95,8 @@ class Desk:
             return questions.of_running_text(asked.text, self.languages)
         assert asked.paragraphs is not None  # one of both is there
         self._check_lines(sum(map(len, asked.paragraphs)))
-        return questions.of_paragraphs(asked.paragraphs)
+        prefixes = asked.prefixes if isinstance(asked, TranslateRequest) else None
+        return questions.of_paragraphs(asked.paragraphs, prefixes)
 
     def _check_lines(self, lines: int) -> None:
         most = LINES_A_SENTENCE * self.limits.max_waiting

@@ -34,6 +34,7 @@ class Question:
         places: of each line that is a sentence; None of a mark.
         finish: gives the translated text from what becomes of the lines.
         numbered: whether lines have the numbers that they have for the client.
+        prefixes: what the translation of each line begins with; none at all: all are free.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Question:
     places: List[Optional[Place]]
     finish: Callable[[Sequence[TranslatedLine]], bytes]
     numbered: bool = False
+    prefixes: Sequence[str] = ()
 
     def paragraphs(self, lines: Sequence[Any]) -> List[List[Any]]:
         """What becomes of the lines that are sentences, by paragraph."""
@@ -65,25 +67,41 @@ class Question:
         return Refusal(422, f"{self.name}, {where} ({self.lines[line][:40]!r}): {message}")
 
     def check(self, max_characters: int) -> None:
-        """Raises :class:`Refusal` for a line of more characters; names it."""
-        for number, line in enumerate(self.lines):
-            if len(line) > max_characters:
-                message = f"a sentence of {len(line):,} characters, but at most {max_characters:,} are taken; divide it"
-                raise self.refusal_at(number, message)
+        """Raises :class:`Refusal` for a line of more characters, or a prefix; names it."""
+        for what, lines in (("sentence", self.lines), ("prefix", self.prefixes)):
+            for number, line in enumerate(lines):
+                if len(line) > max_characters:
+                    message = f"a {what} of {len(line):,} characters, but at most {max_characters:,} are taken"
+                    raise self.refusal_at(number, message + "; divide it" * (what == "sentence"))
 
 
-def of_paragraphs(paragraphs: Sequence[Sequence[str]]) -> Question:
-    """Paragraphs of sentences; a sentence of which nothing can be seen is none, and its translation is empty."""
+def of_paragraphs(paragraphs: Sequence[Sequence[str]], prefixes: Optional[Sequence[Sequence[str]]] = None) -> Question:
+    """Paragraphs of sentences; a sentence of which nothing can be seen is none, and its translation is empty.
+
+    Args:
+        paragraphs: of sentences.
+        prefixes: what their translations begin with, in the same shape.
+
+    Raises:
+        InputError: the prefix of what is no sentence.
+    """
     lines: List[str] = []
+    begun: List[str] = []
     places: List[Optional[Place]] = []
     for p, sentences in enumerate(paragraphs):
         shown = [(s, sentence) for s, sentence in enumerate(sentences) if not is_mark(normalise(sentence))]
         if shown and lines:
             lines.append(PARAGRAPH)
+            begun.append("")
             places.append(None)
         lines += [sentence for _, sentence in shown]
         places += [Place(0, p, s) for s, _ in shown]
-    return Question("paragraphs", lines, places, _plain)
+        if prefixes is not None:
+            begun += [prefixes[p][s] for s, _ in shown]
+            lost = sorted({s for s, prefix in enumerate(prefixes[p]) if prefix} - {s for s, _ in shown})
+            if lost:
+                raise InputError(f"prefixes: paragraph {p + 1}, sentence {lost[0] + 1} is no sentence; leave it empty")
+    return Question("paragraphs", lines, places, _plain, prefixes=() if prefixes is None else begun)
 
 
 def in_shape(paragraphs: Sequence[Sequence[str]], question: Question, texts: Sequence[str]) -> List[List[str]]:

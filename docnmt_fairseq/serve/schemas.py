@@ -32,6 +32,18 @@ class TranslateRequest(TextRequest):
 
     nbest: int = Field(1, ge=1, description="translations of every sentence, at most the server's beam")
     scores: bool = Field(False, description="also the scores: mean log-probabilities, unless the server says otherwise")
+    prefixes: Optional[List[List[str]]] = Field(
+        None, description="what the translations of paragraphs begin with, one for each sentence; empty: anything"
+    )
+
+    @model_validator(mode="after")
+    def _one_for_each(self) -> "TranslateRequest":
+        if self.prefixes is not None:
+            if self.paragraphs is None:
+                raise ValueError("prefixes: give paragraphs, not text")
+            if list(map(len, self.prefixes)) != list(map(len, self.paragraphs)):
+                raise ValueError("prefixes: give one for each sentence of paragraphs")
+        return self
 
 
 class InspectRequest(TextRequest):

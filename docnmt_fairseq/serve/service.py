@@ -95,7 +95,10 @@ class Service:
             raise Refusal(422, str(error)) from error
         question.check(self.limits.max_characters)
         try:
-            return question, self.translator.prepare([question.lines], [question.name], self.empty_lines, alone)
+            prefixes = [question.prefixes] if question.prefixes else []
+            return question, self.translator.prepare(
+                [question.lines], [question.name], self.empty_lines, alone, prefixes=prefixes
+            )
         except InputError as error:
             raise question.refusal(error) from error
 

@@ -3,6 +3,7 @@
 import logging
 from typing import Dict, List, Sequence
 
+import numpy as np
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
@@ -54,7 +55,7 @@ class LineEncoder:
 
     def prefixes(
         self, documents: Sequence[Sequence[str]], starts: Sequence[int], prefixes: Sequence[Sequence[str]]
-    ) -> Dict[int, Tensor]:
+    ) -> Dict[int, np.ndarray]:
         """The tokens [·] that translations begin with, by line number.
 
         Args:
@@ -76,5 +77,5 @@ class LineEncoder:
             encoded = self.codec.encode_lines(1, list(map(normalise, lines)))
             for number, tokens in enumerate(token_ids(encoded, self.task.target_dictionary), start=start):
                 if len(tokens) > 1:
-                    found[number] = tokens[:-1]
+                    found[number] = tokens[:-1].numpy()
         return found

@@ -1,7 +1,7 @@
 """Texts that are ready to be translated, and what a translator finds of their sentences."""
 
-from dataclasses import dataclass
-from typing import Any, Dict, List, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Sequence
 
 import numpy as np
 from fairseq.data import FairseqDataset
@@ -21,6 +21,7 @@ class Text:
         decoded: [pieces] how many sentences each translates.
         batches: numbers of pieces that may be encoded together.
         alone: every sentence is seen by itself.
+        prefixes: by line, the tokens [·] that its translation begins with.
     """
 
     starts: Sequence[int]
@@ -28,6 +29,7 @@ class Text:
     decoded: np.ndarray
     batches: Sequence[Sequence[int]]
     alone: bool = False
+    prefixes: Mapping[int, np.ndarray] = field(default_factory=dict)
 
     @property
     def pieces(self) -> "List[Piece]":
@@ -79,11 +81,16 @@ class Result:
 
 
 def sample_of(pieces: Sequence[Piece]) -> Dict[str, Any]:
-    """What models get of some pieces as one batch; ids are lines of the texts, ``texts`` names that of each row."""
+    """What models get of some pieces as one batch; ids are lines of the texts.
+
+    By row, ``texts`` names the text, and ``prefixes`` what the translation begins with, or None.
+    """
     items = [_numbered(piece.text.dataset[piece.number], place) for place, piece in enumerate(pieces)]
     sample: Dict[str, Any] = pieces[0].text.dataset.collater(items)
     places, lines = sample["id"] >> LINE_BITS, sample["id"] & ((1 << LINE_BITS) - 1)
-    return {**sample, "id": lines, "texts": [pieces[place].text for place in places.tolist()]}
+    texts = [pieces[place].text for place in places.tolist()]
+    prefixes = [text.prefixes.get(line) for text, line in zip(texts, lines.tolist())]
+    return {**sample, "id": lines, "texts": texts, "prefixes": prefixes}
 
 
 def _numbered(item: Dict[str, Any], place: int) -> Dict[str, Any]:

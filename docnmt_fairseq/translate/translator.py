@@ -172,12 +172,11 @@ class DocumentTranslator:
             InputError: a sentence that is too long for the model; prefixes of other lines, or for windows of several
                 target sentences.
         """
-        text = self.prepare(documents, names, empty_lines, max_tokens=self.max_tokens)
+        text = self.prepare(documents, names, empty_lines, max_tokens=self.max_tokens, prefixes=prefixes)
         found: Dict[int, List[Translation]] = {}
         start = time.perf_counter()
         batches = ([Piece(text, number) for number in batch] for batch in text.batches)
-        begun = self.encoder.prefixes(documents, text.starts, prefixes)
-        for result in self.stream(batches, begun, draw_keys=draw_keys(text.starts, documents, names)):
+        for result in self.stream(batches, draw_keys=draw_keys(text.starts, documents, names)):
             found[result.line] = list(map(self.translation, result.hypotheses))
             progress(1)
         self.throughput.seconds += time.perf_counter() - start
@@ -196,6 +195,7 @@ class DocumentTranslator:
         empty_lines: str = EMPTY_LINES[0],
         alone: bool = False,
         max_tokens: Optional[int] = None,
+        prefixes: Sequence[Sequence[str]] = (),
     ) -> Text:
         """Makes documents ready for :meth:`stream`.
 
@@ -203,9 +203,11 @@ class DocumentTranslator:
             documents, names, empty_lines: see :meth:`translate`.
             alone: every sentence is seen by itself, whatever the view says.
             max_tokens: real source tokens of a batch; None: all are one batch, which is to be divided elsewhere.
+            prefixes: see :meth:`translate_lines`.
 
         Raises:
-            InputError: a sentence that is too long for the model; names document and line.
+            InputError: a sentence that is too long for the model, named by document and line; prefixes of other lines,
+                or for windows of several target sentences.
         """
         names = names or [f"document {number}" for number in range(1, len(documents) + 1)]
         tokens: List[Tensor] = []
@@ -222,12 +224,13 @@ class DocumentTranslator:
             max_positions=self.max_positions,
             disable_iterator_cache=True,  # the task would keep every text that it ever saw
         ).frozen_batches
-        return Text(starts, dataset, dataset.decoded_sentences(), [list(map(int, batch)) for batch in batches], alone)
+        begun = self.encoder.prefixes(documents, starts, prefixes)
+        numbers = [list(map(int, batch)) for batch in batches]
+        return Text(starts, dataset, dataset.decoded_sentences(), numbers, alone, begun)
 
     def stream(
         self,
         batches: Iterator[Optional[Sequence[Piece]]],
-        prefixes: Optional[Mapping[int, Tensor]] = None,
         live: bool = False,
         draw_keys: Optional[Mapping[int, Sequence[int]]] = None,
     ) -> Iterator[Result]:
@@ -237,12 +240,11 @@ class DocumentTranslator:
 
         Args:
             batches: what is encoded together; None: nothing right now, which ends the search if nothing is under way.
-            prefixes: by line, the tokens [·] that translations begin with; of one text only.
             live: batches come as they are made: all that are there are encoded, and take turns sentence by sentence.
             draw_keys: by line, what is drawn depends on; see :class:`~docnmt_fairseq.search.draws.Draws`.
         """
         penalty = None if self.search.unnormalized else self.search.lenpen
-        for sentence, hypotheses in self.engine.run(map(self._sample, batches), prefixes, live, draw_keys):
+        for sentence, hypotheses in self.engine.run(map(self._sample, batches), live, draw_keys):
             sample = sentence.batch.sample
             text: Text = sample["texts"][sentence.row]
             if not text.alone:

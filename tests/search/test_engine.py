@@ -52,7 +52,10 @@ def of_engine(task, models, samples, prefixes=None, hypotheses=None, **options):
     for model, decoder in zip(models, getattr(engine.decoder, "decoders", [engine.decoder])):
         decoder.model.decoder.output_layer = model.decoder.output_layer  # a stock model's is decoded as one of ours
     found = {}
-    for sentence, of_sentence in engine.run(iter(samples), prefixes):
+    if prefixes is not None:
+        arrays = {number: prefix.numpy() for number, prefix in prefixes.items()}
+        samples = [{**one, "prefixes": list(map(arrays.get, one["id"].tolist()))} for one in samples]
+    for sentence, of_sentence in engine.run(iter(samples)):
         assert sentence.number not in found
         source = sentence.batch.sample["net_input"]["src_tokens"][sentence.row, None]
         own = getattr(task, "of_sentences", lambda _, hypotheses, *rest: hypotheses)

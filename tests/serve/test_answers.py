@@ -78,6 +78,19 @@ def test_several_translations_and_scores(server, translator):
         assert (one["translation"], one["score"]) == texts[0]
 
 
+def test_translations_begin_as_they_are_told(server, translator):
+    found = translator.translate_lines([["a b c", "d", "<p>", "e e a"]], prefixes=[["", "e d", "", "b"]])[0]
+    lines = [line.text for line in found]
+    begun = [["", "e d"], ["b"]]
+    status, found = server.json({"paragraphs": PARAGRAPHS, "prefixes": begun})
+    assert status == 200 and found == {"paragraphs": [lines[:2], lines[3:]]}
+    assert found != server.json({"paragraphs": PARAGRAPHS})[1]
+    assert lines[1].startswith("e d") and lines[3].startswith("b")
+    holes, begun = [["a b c", " \u200b", "d"], [""], ["e e a"]], [["", "", "e d"], [""], ["b"]]
+    found = server.json({"paragraphs": holes, "prefixes": begun})[1]["paragraphs"]
+    assert found == [[lines[0], "", lines[1]], [""], lines[3:]]
+
+
 def test_running_text_is_divided_and_laid_back(server, translator):
     status, found = server.json({"text": "a b c here. D e there.\n\nE e a now.\n"})
     lines = translator.translate([["a b c here.", "D e there.", "<p>", "E e a now."]])[0]

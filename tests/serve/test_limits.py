@@ -53,6 +53,10 @@ def refused(answer, status, *parts):
         (b'{"text": "a", "nbest": 4}', 422, "nbest 4: at most 3, the server's beam"),
         (b'{"text": "a", "nbest": 0}', 422, "nbest: Input should be greater than or equal to 1"),
         (b'{"text": "a", "nbest": 1e999}', 422, "nbest"),
+        (b'{"text": "a", "prefixes": [["a"]]}', 422, "prefixes: give paragraphs, not text"),
+        (b'{"paragraphs": [["a"]], "prefixes": [[]]}', 422, "prefixes: give one for each sentence of paragraphs"),
+        (b'{"paragraphs": [["a", " "]], "prefixes": [["", "b"]]}', 422, "paragraph 1, sentence 2 is no sentence"),
+        (b'{"paragraphs": [["a"]], "prefixes": [["' + b"b" * 5001 + b'"]]}', 422, "a prefix of 5,001 characters"),
     ],
 )
 def test_json_that_is_wrong(server, body, status, part):
