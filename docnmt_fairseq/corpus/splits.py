@@ -1,8 +1,9 @@
 """The parts of the data, and the files that they are read from."""
 
 from pathlib import Path
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
+from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.errors import InputError
 
 AND = "+"  # between the files of corpora that make one split
@@ -41,3 +42,17 @@ def corpora_of(arguments: Sequence[str]) -> List[List[str]]:
 def numbered(name: str, index: int) -> str:
     """The name of a split as fairseq has it: ``test``, ``test1``, ..."""
     return f"{name}{index}" if index else name
+
+
+def at_least_one(documents: Iterable[Document], split: Split) -> Iterator[Document]:
+    """Yields the documents of a split.
+
+    Raises:
+        InputError: there is none.
+    """
+    none = True
+    for document in documents:
+        none = False
+        yield document
+    if none:
+        raise InputError(f"{split.paths[0]}: no sentence in it (--{split.name.rstrip('0123456789')})")

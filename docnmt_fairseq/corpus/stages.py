@@ -9,19 +9,18 @@ from dataclasses import asdict
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional
 
 from tqdm import tqdm
 
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.config import TRAIN, PrepareConfig
-from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.corpus.edits import write_operations
 from docnmt_fairseq.corpus.files import copy_file
 from docnmt_fairseq.corpus.language_tokens import beginning_with
 from docnmt_fairseq.corpus.shares import Held, deal, sample
 from docnmt_fairseq.corpus.sides import Side
-from docnmt_fairseq.corpus.splits import Split
+from docnmt_fairseq.corpus.splits import Split, at_least_one
 from docnmt_fairseq.corpus.steps import Step, Steps, sha256
 from docnmt_fairseq.corpus.subwords import check_subword_model, subword_encoder, subword_model_name, train_subword_model
 from docnmt_fairseq.corpus.text import TextCounts, normalise_documents
@@ -93,7 +92,7 @@ class Stages:
             native = chain.from_iterable(readers.read(split.format, corpus, reading) for corpus in split.corpora)
             documents = tqdm(native, desc=f"text/{split.name}", unit=" documents", disable=None)
             normalised = normalise_documents(documents, self.config.on_empty, counts)
-            held = deal(_at_least_one(normalised, split), files)
+            held = deal(at_least_one(normalised, split), files)
             return {"counts": asdict(counts), "held": held}
 
         inputs = {"files": digests, "format": split.format, "options": asdict(reading), "empty": self.config.on_empty}
@@ -290,12 +289,3 @@ def _unchanged() -> ContextManager[BatchFunction]:
 
 def _encoding(model: Path, workers: int, kind: str, token: Optional[str]) -> ContextManager[BatchFunction]:
     return nullcontext(beginning_with(token, subword_encoder(model, workers, kind)))
-
-
-def _at_least_one(documents: Iterable[Document], split: Split) -> Iterator[Document]:
-    none = True
-    for document in documents:
-        none = False
-        yield document
-    if none:
-        raise InputError(f"{split.paths[0]}: no sentence in it (--{split.name.rstrip('0123456789')})")

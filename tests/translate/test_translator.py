@@ -11,24 +11,15 @@ from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.postprocess import read_translation
-from docnmt_fairseq.search.options import SearchOptions
-from docnmt_fairseq.translate.lines import Origin
 from docnmt_fairseq.translate.task import DocumentView, translates_alone
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.documents import write_lines
+from tests.support.translating import SAME_SEARCH, SEARCH, SELECTED, translator
 
-SEARCH = SearchOptions(beam=3, max_len_b=10)
-SAME_SEARCH = ["--beam", "3", "--max-len-b", "10"]
 LINES = [["a b c", "d", "e e a", "<p>", "b"], ["c d"], ["a", "b", "c", "d", "e", "a b c d e a b"]]
 TRAIN = "The cat sat .\nIt was big .\n<p>\nwe saw the cat .\n\nthe dog saw us .\n\nso the Dog sat .\n"
 RAW = "the  cat sat.\n\u200b\n<p>\na dog saw us.\nIt sat.\n\n\n  \nwe sat .\n<p>\nthe cat was big.\n"
-
-
-def translator(checkpoint, data, *, view=DocumentView(), **options):
-    return DocumentTranslator.from_checkpoint(
-        checkpoint, data=data, view=view, cpu=True, **{"search": SEARCH, **options}
-    )
 
 
 def assert_as_generated(checkpoint, prepared, *extra, task="document_translation", **options):
@@ -46,7 +37,7 @@ def assert_as_generated(checkpoint, prepared, *extra, task="document_translation
 MODELS = {
     "no context": [],
     **{name: ["--context-attention", name] for name in CONTEXT_MECHANISMS.names()},
-    "selected": ["--context-attention", "conditional", "--context-top-t", "2", "--sentence-positions", "learned"],
+    "selected": SELECTED,
     "in the decoder": ["--decoder-context-attention", "sentence"],
     "rounds": ["--target-context-attention", "han", "--memory-contexts", "2", "--context-attention", "han"],
 }
@@ -91,12 +82,6 @@ def test_fairseqs_own_model(prepared, tmp_path):
     trained = toy.train(prepared / "data-bin", tmp_path, "--max-update", "8", task="translation", arch="transformer")
     assert_as_generated(trained, prepared)
     assert translates_alone(trained) and not translates_alone(trained, "document")
-
-
-@pytest.fixture(scope="module")
-def checkpoint(prepared, tmp_path_factory):
-    options = [*MODELS["selected"], "--max-update", "12", "-s", "src", "-t", "tgt"]
-    return toy.train(prepared / "data-bin", tmp_path_factory.mktemp("selected"), *options)
 
 
 def test_long_documents_go_in_pieces_with_overlap(prepared, checkpoint):
@@ -223,67 +208,6 @@ def test_real_files_through_a_real_model(prepared, checkpoint, tmp_path):
     assert [n for n, line in enumerate(lines) if line == "<p>"] == list(range(2, 40, 5)) and len(lines) == 41
     found = translator(checkpoint, prepared)
     assert lines[:5] == found.translate([["a b", "c", "<p>", "d", ""]])[0]
-
-
-def test_several_translations_and_their_scores(prepared, checkpoint, tmp_path, capsys):
-    (tmp_path / "in").write_text("a b c\n<p>\nd\n\ne e a\n")
-    command = [
-        "translate",
-        "--path",
-        str(checkpoint),
-        "--data",
-        str(prepared),
-        "--input",
-        str(tmp_path / "in"),
-        "--cpu",
-    ]
-    command += [*SAME_SEARCH, "--output", str(tmp_path / "out")]
-    assert cli.main([*command, "--nbest", "2"]) == 0
-    lines = (tmp_path / "out").read_text().splitlines()
-    header, *rows = (tmp_path / "out.scores.tsv").read_text().splitlines()
-    table = [row.split("\t") for row in rows]
-    assert header.split("\t") == ["line", "rank", "score", "translation"]
-    assert [row[:2] for row in table] == [[line, rank] for line in "135" for rank in "12"]
-    assert [row[3] for row in table if row[1] == "1"] == [lines[0], lines[2], lines[4]]
-    assert all(float(one[2]) >= float(other[2]) for one, other in zip(table[::2], table[1::2]))
-    assert cli.main([*command, "--force", "--context", "shuffled", "--scores"]) == 0
-    assert len((tmp_path / "out.scores.tsv").read_text().splitlines()) == 4
-    assert cli.main([*command[:-2], "--scores"]) == 2 and cli.main([*command, "--nbest", "9"]) == 2
-    assert "--nbest 9: at most --beam 3" in capsys.readouterr().err
-
-
-def test_translations_begin_as_they_are_told(prepared, checkpoint):
-    found = translator(checkpoint, prepared)
-    begun = found.translate_lines([["a b c", "<p>", "d"]], prefixes=[["e d", "", "a"]])[0]
-    free = found.translate_lines([["a b c", "<p>", "d"]])[0]
-    assert begun[0].text.startswith("e d") and begun[2].text.startswith("a") and begun[1] == free[1]
-    assert all(one.translations[0].score <= other.translations[0].score for one, other in zip(begun[::2], free[::2]))
-    with pytest.raises(InputError, match="--prefixes: as many lines"):
-        found.translate_lines([["a", "b"]], prefixes=[["a"]])
-
-
-def test_what_is_drawn_depends_on_where_a_line_stands(prepared, checkpoint):
-    drawing = translator(checkpoint, prepared, search=SearchOptions(beam=2, max_len_b=10, sampling=True, nbest=2))
-    lines = ["a b c", "", "d", "", "e e a", "", "b"]  # a sentence a document
-
-    def drawn(texts, *origins):
-        found = drawing.translate_lines(texts, [Origin.of("x", *origin) for origin in origins])
-        return [[one.text for one in line.translations] for text in found for line in text]
-
-    whole = drawn([lines], ("a", 0))
-    assert whole == drawn([lines[:2]], ("a", 0)) + drawn([lines[2:]], ("a", 2))
-    assert whole == drawn([lines[:4], lines[4:]], ("a", 0), ("a", 4)) != drawn([lines], ("b", 0))
-    assert drawn([lines], ("a", 7)) != whole
-    assert drawn([lines, lines], ("b", 0), ("a", 0))[len(lines) :] == whole
-
-
-@pytest.mark.parametrize("precision", ["bf16", "int8"])
-def test_fewer_bits_translate_much_the_same(prepared, checkpoint, precision):
-    full = translator(checkpoint, prepared).translate_lines([LINES[0]])[0]
-    found = translator(checkpoint, prepared, precision=precision).translate_lines([LINES[0]])[0]
-    for one, other in zip(full, found):
-        for a, b in zip(one.translations[:1], other.translations[:1]):
-            assert b.score == pytest.approx(a.score, rel=0.05)
 
 
 def test_texts_that_come_while_others_are_under_way(prepared, checkpoint):

@@ -1,0 +1,72 @@
+"""What is asked of the search: several translations, beginnings, draws, fewer bits."""
+
+import pytest
+
+from docnmt_fairseq import cli
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.translate.lines import Origin
+from tests.support.translating import SAME_SEARCH, translator
+
+LINES = ["a b c", "d", "e e a", "<p>", "b"]
+
+
+def test_several_translations_and_their_scores(prepared, checkpoint, tmp_path, capsys):
+    (tmp_path / "in").write_text("a b c\n<p>\nd\n\ne e a\n")
+    command = [
+        "translate",
+        "--path",
+        str(checkpoint),
+        "--data",
+        str(prepared),
+        "--input",
+        str(tmp_path / "in"),
+        "--cpu",
+    ]
+    command += [*SAME_SEARCH, "--output", str(tmp_path / "out")]
+    assert cli.main([*command, "--nbest", "2"]) == 0
+    lines = (tmp_path / "out").read_text().splitlines()
+    header, *rows = (tmp_path / "out.scores.tsv").read_text().splitlines()
+    table = [row.split("\t") for row in rows]
+    assert header.split("\t") == ["line", "rank", "score", "translation"]
+    assert [row[:2] for row in table] == [[line, rank] for line in "135" for rank in "12"]
+    assert [row[3] for row in table if row[1] == "1"] == [lines[0], lines[2], lines[4]]
+    assert all(float(one[2]) >= float(other[2]) for one, other in zip(table[::2], table[1::2]))
+    assert cli.main([*command, "--force", "--context", "shuffled", "--scores"]) == 0
+    assert len((tmp_path / "out.scores.tsv").read_text().splitlines()) == 4
+    assert cli.main([*command[:-2], "--scores"]) == 2 and cli.main([*command, "--nbest", "9"]) == 2
+    assert "--nbest 9: at most --beam 3" in capsys.readouterr().err
+
+
+def test_translations_begin_as_they_are_told(prepared, checkpoint):
+    found = translator(checkpoint, prepared)
+    begun = found.translate_lines([["a b c", "<p>", "d"]], prefixes=[["e d", "", "a"]])[0]
+    free = found.translate_lines([["a b c", "<p>", "d"]])[0]
+    assert begun[0].text.startswith("e d") and begun[2].text.startswith("a") and begun[1] == free[1]
+    assert all(one.translations[0].score <= other.translations[0].score for one, other in zip(begun[::2], free[::2]))
+    with pytest.raises(InputError, match="--prefixes: as many lines"):
+        found.translate_lines([["a", "b"]], prefixes=[["a"]])
+
+
+def test_what_is_drawn_depends_on_where_a_line_stands(prepared, checkpoint):
+    drawing = translator(checkpoint, prepared, search=SearchOptions(beam=2, max_len_b=10, sampling=True, nbest=2))
+    lines = ["a b c", "", "d", "", "e e a", "", "b"]  # a sentence a document
+
+    def drawn(texts, *origins):
+        found = drawing.translate_lines(texts, [Origin.of("x", *origin) for origin in origins])
+        return [[one.text for one in line.translations] for text in found for line in text]
+
+    whole = drawn([lines], ("a", 0))
+    assert whole == drawn([lines[:2]], ("a", 0)) + drawn([lines[2:]], ("a", 2))
+    assert whole == drawn([lines[:4], lines[4:]], ("a", 0), ("a", 4)) != drawn([lines], ("b", 0))
+    assert drawn([lines], ("a", 7)) != whole
+    assert drawn([lines, lines], ("b", 0), ("a", 0))[len(lines) :] == whole
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_fewer_bits_translate_much_the_same(prepared, checkpoint, precision):
+    full = translator(checkpoint, prepared).translate_lines([LINES])[0]
+    found = translator(checkpoint, prepared, precision=precision).translate_lines([LINES])[0]
+    for one, other in zip(full, found):
+        for a, b in zip(one.translations[:1], other.translations[:1]):
+            assert b.score == pytest.approx(a.score, rel=0.05)
