@@ -77,7 +77,7 @@ def test_no_more_than_workers_at_once(tmp_path):
 
 def test_each_job_has_gpus_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7,8")
-    jobs = jobs_of(tmp_path, {name: f"sleep 0.2; echo $CUDA_VISIBLE_DEVICES > {name}.out" for name in "ab"})
+    jobs = jobs_of(tmp_path, {name: f"sleep 1; echo $CUDA_VISIBLE_DEVICES > {name}.out" for name in "ab"})
     run_jobs(jobs, engine("processes", job_gpus=2), tmp_path / "w", program=SHELL)
     assert sorted((tmp_path / f"{name}.out").read_text() for name in "ab") == ["4,5\n", "6,7\n"]
     with pytest.raises(InputError, match="--job-gpus 6: there are 5 GPUs"):

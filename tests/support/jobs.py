@@ -10,7 +10,7 @@ from docnmt_fairseq.jobs import ENGINES, Job, slurm_queue
 from docnmt_fairseq.jobs.engines import slurm
 
 SHELL = ("sh", "-c")
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def engine(name, workers=None, **options):
