@@ -17,6 +17,7 @@ from typing import Any, Dict, List, Optional
 
 from benchmarks.experiments import comparison_report as report
 from benchmarks.experiments.comparison_chains import chained
+from benchmarks.lib.curves import validation_curve
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine
 from benchmarks.lib.progress import steps_told
 from benchmarks.lib.store import Store
@@ -45,7 +46,6 @@ TEXT_PACE = ["--lr", "0.003", "--warmup-updates", "200", "--dropout", "0.1"]
 # A formal or informal paragraph opens once; what reads documents is told which words are of which paragraph.
 PARAGRAPHS = ("--paragraph-positions", "sinusoidal")
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
-_UPDATES = re.compile(r'"valid_num_updates": "(\d+)"')
 _LOSS = re.compile(r'"valid_nll_loss": "([\d.]+)"')
 
 
@@ -69,7 +69,7 @@ def trained(recipe: Recipe, name: str, seed: int) -> Dict[str, Any]:
     folder = recipe.output / "models" / f"{name}-{seed}"
     log = (folder / "train.log").read_text(encoding="utf-8")
     scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-    losses = dict(zip(map(int, _UPDATES.findall(log)), map(float, _LOSS.findall(log))))
+    losses = dict(validation_curve(folder / "train.log"))
     figures = {
         "model": name,
         "seed": seed,

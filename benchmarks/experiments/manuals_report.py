@@ -1,9 +1,9 @@
 """The report of manuals.py: the recipe's table, curves, register by distance, documents side by side."""
 
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Dict, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, List, Sequence
 
+from benchmarks.lib.curves import validation_curve
 from benchmarks.lib.machine import table
 from docnmt_fairseq.evaluation.plots import COLOURS
 from docnmt_fairseq.evaluation.register.base import RegisterRule
@@ -30,19 +30,6 @@ DOCUMENTS = """\
 
 The first document of each register with {enough} marked sentences, from the first of them on; not chosen by how it was
 translated, but of projects only whose texts may be passed on. Seed {seed}."""
-
-
-def curve(log: Path) -> List[Tuple[int, float]]:
-    """Returns updates and validation loss of a training, in order."""
-    found: Dict[int, float] = {}
-    for line in log.read_text(encoding="utf-8").splitlines():
-        loss, update = (
-            re.search(r'"valid_nll_loss": "([\d.]+)"', line),
-            re.search(r'"valid_num_updates": "(\d+)"', line),
-        )
-        if loss and update:
-            found[int(update[1])] = float(loss[1])
-    return sorted(found.items())
 
 
 def by_distance(test_set: "TestSet", rule: RegisterRule) -> str:
@@ -108,14 +95,14 @@ def figure(work: Path, names: Sequence["Name"], path: Path) -> None:
     drawn = Figure(figsize=(8, 4), layout="constrained")
     FigureCanvasAgg(drawn)
     whole, axis = drawn.subplots(1, 2, width_ratios=(1, 2))
-    start = curve(work / "models" / "start" / "train.log")
+    start = validation_curve(work / "models" / "start" / "train.log")
     whole.plot(*zip(*start), color="0.3")
     whole.set(title="start", xlabel="updates", ylabel="nll of a token, bits (validation)")
     begin = min(start, key=lambda point: point[1])[0]
     for number, model in enumerate(dict.fromkeys(name for name, _ in names)):
         style = {"color": COLOURS[number % len(COLOURS)], "linestyle": "-" if number < len(COLOURS) else "--"}
         for label, (name, seed) in zip((model, None, None), (one for one in names if one[0] == model)):
-            points = curve(work / "models" / f"{name}-{seed}" / "train.log")
+            points = validation_curve(work / "models" / f"{name}-{seed}" / "train.log")
             axis.plot(*zip(*((begin + update, loss) for update, loss in points)), label=label, **style)
     axis.set(title="begun from it", xlabel="updates, the start's included")
     axis.legend(frameon=False, ncols=2, fontsize="small")

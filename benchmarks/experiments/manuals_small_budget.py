@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping
 
 from benchmarks.experiments.manuals import TestSet, distances_back
-from benchmarks.experiments.manuals_report import BASELINE, DISTANCES, curve
+from benchmarks.experiments.manuals_report import BASELINE, DISTANCES
+from benchmarks.lib.curves import validation_curve
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table
 from benchmarks.lib.progress import steps_told
 from benchmarks.lib.store import Store
@@ -102,7 +103,7 @@ def figures_of(recipe: Recipe, name: str, seed: int) -> Dict[str, Any]:
         "seed": seed,
         "scores": scores,
         "distances": distances_of(recipe, name, seed),
-        "curve": curve(folder / "train.log"),
+        "curve": validation_curve(folder / "train.log"),
     }
 
 

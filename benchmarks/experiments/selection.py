@@ -11,18 +11,18 @@ selection and trees have the same parameters, and so the same model to begin wit
 
 import argparse
 import itertools
-import re
 import shlex
 import shutil
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from benchmarks.experiments import selection_report as report
 from benchmarks.experiments.long_range_runs import CORPORA, Runner
 from benchmarks.experiments.selection_demo import demo_name, run_demo
 from benchmarks.experiments.selection_shares import shares_found
+from benchmarks.lib.curves import validation_curve
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine
 from benchmarks.lib.store import Store
 from docnmt_fairseq.evaluation.synth_report import build_report
@@ -225,17 +225,6 @@ def stages(cell: Cell) -> List[str]:
     return [f"s{cell.seed}-long", f"s{cell.seed}-{_part(window_of(cell))}", cell.name]
 
 
-def curve(*logs: Path) -> List[List[float]]:
-    """Returns the updates and nll of all validations, in order."""
-    points: Dict[int, float] = {}
-    for log in logs:
-        for line in log.read_text(encoding="utf-8").splitlines():
-            nll, update = re.search(r'"valid_nll_loss": "([\d.]+)"', line), re.search(r'num_updates": "(\d+)"', line)
-            if nll and update:
-                points[int(update[1])] = float(nll[1])
-    return [[update, nll] for update, nll in sorted(points.items())]
-
-
 def run_cell(runner: Runner, cell: Cell) -> dict:
     """Returns what a cell reached: accuracies by kind, nll at validations; trains and translates what is missing."""
     name = trained(runner, cell)
@@ -245,7 +234,7 @@ def run_cell(runner: Runner, cell: Cell) -> dict:
         for kind, part in result.accuracy.by_kind_and_distance.items()
     }
     found = shares_found(runner, name) if cell.mechanism == "tree" else None
-    nll = curve(*(runner.folder / log / "train.log" for log in stages(cell)))
+    nll = validation_curve(*(runner.folder / log / "train.log" for log in stages(cell)))
     return {**asdict(cell), "right_of_cases": figures, "nll": nll, "found": found}
 
 

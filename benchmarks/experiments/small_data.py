@@ -17,7 +17,7 @@ from typing import Dict, List, Tuple
 import yaml
 from fairseq.data import data_utils
 
-from benchmarks.experiments.manuals_report import curve
+from benchmarks.lib.curves import validation_curve
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table, write
 from docnmt_fairseq import cli
 from docnmt_fairseq.evaluation.plots import COLOURS
@@ -129,7 +129,7 @@ def bits_a_word(folder: Path, data: Path, batch: int, tokens: int) -> Curve:
     language = read_dataset_config(RECIPE).target_lang
     valid = data_utils.load_indexed_dataset(str(next((data / "data-bin").glob(f"valid.*.{language}.bin")))[:-4])
     ratio = valid.sizes.sum() / read_json(data / "manifest.json")["counts"]["valid"]["words"][language]
-    return [(update * batch * tokens / 1e6, loss * ratio) for update, loss in curve(folder / "train.log")]
+    return [(update * batch * tokens / 1e6, loss * ratio) for update, loss in validation_curve(folder / "train.log")]
 
 
 def figure(curves: Dict[str, Curve], path: Path) -> None:

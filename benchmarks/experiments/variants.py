@@ -9,15 +9,15 @@ variant, with what there is of both parts.
 
 import argparse
 import json
-import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List
 
 import yaml
 
 from benchmarks.experiments import variants_report as report
 from benchmarks.experiments.comparison import corpus_of, dataset_of, phenomena, trained
+from benchmarks.lib.curves import validation_curve
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine
 from benchmarks.lib.progress import steps_told
 from benchmarks.lib.store import Store
@@ -30,7 +30,6 @@ from docnmt_fairseq.recipes.run import Options, Recipe
 from docnmt_fairseq.recipes.training import BEST
 
 FOLDER = Path(__file__).parent / "variants"
-_VALIDATED = re.compile(r'"valid_nll_loss": "([\d.]+)".*"valid_num_updates": "(\d+)"')
 
 
 @dataclass(frozen=True)
@@ -86,11 +85,6 @@ def find_similar(recipe: Recipe, model: Path) -> None:
     made.rename(vectors)
 
 
-def curve(log: str) -> List[Tuple[int, float]]:
-    """Returns updates and validation loss, in bits a token, of every validation in a training's log."""
-    return [(int(updates), float(loss)) for loss, updates in _VALIDATED.findall(log)]
-
-
 @steps_told()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -122,8 +116,8 @@ def main() -> None:
                 if "similar" in models[name].options(dataset.training.updates):
                     find_similar(recipe, output / "models" / f"{next(iter(models))}-{args.seeds[0]}")
                 recipe.run()
-                log = (recipe.output / "models" / f"{name}-{seed}" / "train.log").read_text(encoding="utf-8")
-                run = {"part": args.part, **trained(recipe, name, seed), "curve": curve(log)}
+                curve = validation_curve(recipe.output / "models" / f"{name}-{seed}" / "train.log")
+                run = {"part": args.part, **trained(recipe, name, seed), "curve": curve}
                 if args.part == "synthetic":
                     run["right_of_cases"] = phenomena(recipe, corpus, name, seed)
                 stored.add(f"{args.part}-{name}-{seed}", run)

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from benchmarks.experiments import manuals, manuals_report
+from benchmarks.lib.curves import validation_curve
 from docnmt_fairseq.evaluation.register import RULES
 
 REFERENCE = ["Klick hier.", "Hast du es?", "Das ist gut.", "Du siehst es.", "Dein Haus.", "Nimm dich in Acht.", ""]
@@ -83,4 +84,13 @@ def test_the_report_shows_table_curves_and_documents_and_keeps_findings(work, tm
 
 
 def test_a_curve_is_what_the_log_validates(work):
-    assert manuals_report.curve(work / "models" / "start" / "train.log") == [(100, 6.5), (200, 6.0), (300, 6.25)]
+    assert validation_curve(work / "models" / "start" / "train.log") == [(100, 6.5), (200, 6.0), (300, 6.25)]
+
+
+def test_a_curve_goes_on_in_another_log_and_has_the_loss_where_there_is_no_other(tmp_path):
+    for name, lines in {"a": [(5, "2.5"), (9, "2.0")], "b": [(9, "1.5"), (12, "1.25")]}.items():
+        rows = [
+            f'{{"valid_loss": "{loss}", "valid_ppl": "3", "valid_num_updates": "{update}"}}' for update, loss in lines
+        ]
+        (tmp_path / name).write_text("\n".join([*rows, '{"loss": "7", "num_updates": "13"}']))
+    assert validation_curve(tmp_path / "a", tmp_path / "b") == [(5, 2.5), (9, 1.5), (12, 1.25)]
