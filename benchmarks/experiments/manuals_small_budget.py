@@ -25,6 +25,7 @@ from docnmt_fairseq.evaluation.register.labels import labels_of
 from docnmt_fairseq.evaluation.texts import read_references, read_text
 from docnmt_fairseq.recipes.dataset import DatasetConfig, named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.machines import Machine
+from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.probing import read_probes
 from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
 from docnmt_fairseq.recipes.result_files import ResultFiles
@@ -42,11 +43,19 @@ NARROW = f"""
     --encoder-layers {LAYERS}
 """.split()
 
+# What conditional attention may lack: its options, and those that are changed.
+WAYS: Dict[str, List[str]] = {
+    "conditional-all": ["--context-top-t", "0"],
+    "conditional-faster": ["--lr", "0.0015"],
+    "conditional-longer": ["--max-update", str(2 * UPDATES), "--context-narrow-from", str(2 * UPDATES * 3 // 4)],
+}
+
 READING = f"""\
 The recipe `en_de_manuals` at a lower cost: width {WIDTH}, {LAYERS} + 2 layers, {SUBWORDS:,} joint subwords, batches of
 {TOKENS:,} tokens. A seed is a whole repetition: a sentence-level start of {START_UPDATES:,} updates of its own, from
 which every model is trained for {UPDATES:,} more, in which the learning rate falls to zero. Compare models of this
-table with each other, not with larger ones."""
+table with each other, not with larger ones. `conditional-…`: trained otherwise, to see what it lacks: it attends to all
+sentences to the end; at twice the learning rate; for twice the updates."""
 
 
 def dataset_of(seed: int) -> DatasetConfig:
@@ -70,6 +79,12 @@ def dataset_of(seed: int) -> DatasetConfig:
     )
     title = "English-German handbooks, a small budget"
     return replace(recipe, title=title, prepare={**recipe.prepare, "vocab_size": SUBWORDS}, training=training)
+
+
+def way_of(name: str) -> Model:
+    """Conditional attention, trained in one of the :data:`WAYS`."""
+    usual, changed = model("conditional"), WAYS[name]
+    return replace(usual, options=lambda updates: [*usual.options(updates), *changed])
 
 
 def distances_of(recipe: Recipe, name: str, seed: int) -> Dict[str, Dict[str, List[int]]]:
@@ -124,7 +139,7 @@ def report(stored: Store, smoke: bool) -> str:
     """The report of all models trained so far."""
     dataset = dataset_of(1)
     runs: Dict[str, List[Dict[str, Any]]] = {}
-    for name in dataset.models:
+    for name in (*dataset.models, *WAYS):
         of_model = [run for run in stored.runs.values() if run["model"] == name]
         runs.update({name: sorted(of_model, key=lambda run: run["seed"])} if of_model else {})
     scores = {
@@ -159,7 +174,7 @@ def main() -> None:
     parser.add_argument("--raw", type=Path, help="the recipe's --raw")
     parser.add_argument("--work", type=Path, default=ROOT / "work" / NAME, help="folder for data and models")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
-    parser.add_argument("--models", nargs="+", help="default: those of the recipe")
+    parser.add_argument("--models", nargs="+", help=f"default: those of the recipe; also {', '.join(WAYS)}")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     parser.add_argument("--smoke", action="store_true", help="made-up text, tiny models: figures mean nothing")
     args = parser.parse_args()
@@ -169,7 +184,7 @@ def main() -> None:
         for name in args.models or dataset.models:
             names = tuple(dict.fromkeys((BASELINE, name)))
             options = Options(output, args.raw, names, (seed,), Machine(cpu=True), smoke=args.smoke)
-            recipe = Recipe(dataset, options)
+            recipe = Recipe(dataset, options, {way: way_of(way) for way in WAYS})
             with alone_in(output), ending_on_signals():
                 recipe.run()
             stored = Store(args.results / f"{NAME}.json")  # where another process may have written, too

@@ -8,17 +8,18 @@ import pytest
 
 from benchmarks.experiments import manuals_small_budget
 from benchmarks.lib.store import Store
+from docnmt_fairseq.recipes.models import model
 
 pytestmark = pytest.mark.slow
 
 
 def test_figures_of_models_whose_folders_are_gone_stay(tmp_path, monkeypatch):
     command = ["manuals_small_budget", "--smoke", "--work", str(tmp_path / "work"), "--results", str(tmp_path)]
-    monkeypatch.setattr(sys, "argv", [*command, "--models", "conditional"])
+    monkeypatch.setattr(sys, "argv", [*command, "--models", "conditional", "conditional-all"])
     manuals_small_budget.main()
     kept = tmp_path / "manuals_small_budget.json"
     first = json.loads(kept.read_text(encoding="utf-8"))["runs"]
-    assert [*first] == ["sentence-1", "conditional-1"]
+    assert [*first] == ["sentence-1", "conditional-1", "conditional-all-1"]
     scores = first["conditional-1"]["scores"]["unseen"]
     assert {"shuffled", "none"} <= {*scores["contexts"]} and "significance" in scores and "cxmi" in scores
     assert [*first["sentence-1"]["distances"]] == ["test", "unseen"] and first["sentence-1"]["curve"]
@@ -39,3 +40,10 @@ def test_figures_of_models_whose_folders_are_gone_stay(tmp_path, monkeypatch):
 def test_a_seed_has_a_start_of_its_own():
     first, second = (manuals_small_budget.dataset_of(seed).training for seed in (1, 2))
     assert (first.start.seed, second.start.seed) == (1, 2) and first.options == second.options
+
+
+@pytest.mark.parametrize("way", manuals_small_budget.WAYS)
+def test_a_way_is_conditional_attention_but_for_what_it_changes(way):
+    usual = model("conditional").options(1000)
+    options = manuals_small_budget.way_of(way).options(1000)
+    assert options == [*usual, *manuals_small_budget.WAYS[way]] and manuals_small_budget.WAYS[way]
