@@ -55,7 +55,7 @@ The recipe `en_de_manuals` at a lower cost: width {WIDTH}, {LAYERS} + 2 layers, 
 {TOKENS:,} tokens. A seed is a whole repetition: a sentence-level start of {START_UPDATES:,} updates of its own, from
 which every model is trained for {UPDATES:,} more, in which the learning rate falls to zero. Compare models of this
 table with each other, not with larger ones. `conditional-…`: trained otherwise, to see what it lacks: it attends to all
-sentences to the end; at twice the learning rate; for twice the updates."""
+sentences to the end; at a learning rate of 0.0015; for twice the updates."""
 
 
 def dataset_of(seed: int) -> DatasetConfig:
