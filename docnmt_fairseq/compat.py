@@ -17,6 +17,7 @@ from docnmt_fairseq import (
     exported,
     expressions,
     half_precision,
+    lr_scales,
     resuming,
     stopping,
     training_setup,
@@ -134,6 +135,7 @@ expressions.mend()
 _switch_off_the_fast_path()
 _let_torchrun_start_processes()
 half_precision.mend()
+lr_scales.mend()
 training_setup.mend()
 resuming.mend()
 stopping.mend()

@@ -12,6 +12,7 @@ from docnmt_fairseq.locks import holding, in_folder
 from docnmt_fairseq.stopping import REQUEST
 
 TASKS = ("document_translation", "concatenated_translation")
+RATES = "--context-lr-scale"
 PLAIN = ("c10d", "pytorch_ddp")  # what takes every parameter to be used in every batch
 
 _held = ExitStack()  # the folder of the training that goes on in this process
@@ -55,13 +56,16 @@ def prepare(cfg: Any) -> None:
     Raises:
         InputError: what fairseq would ignore or fail at, all of it, by the options' flags.
     """
-    problems = [*_problems_of_types(cfg.common), *problems_of_sharding(cfg)]
+    problems = [*_problems_of_types(cfg.common), *problems_of_sharding(cfg), *_problems_of_rates(cfg)]
     if problems:
         raise InputError("; ".join(problems))
     parallel, layerdrop = cfg.distributed_training, _layerdrop(cfg)
     if layerdrop and parallel.ddp_backend in PLAIN and not parallel.find_unused_parameters:
         logger.info(f"{layerdrop}: a batch leaves layers out, so --find-unused-parameters is on")
         parallel.find_unused_parameters = True
+    if _scales_rates(cfg) and cfg.common.fp16 and not cfg.common.fp16_no_flatten_grads:
+        logger.info(f"{RATES}: parameters of several learning rates do not go into one vector; --fp16-no-flatten-grads")
+        cfg.common.fp16_no_flatten_grads = True
 
 
 def _hold(cfg: Any) -> None:
@@ -87,6 +91,18 @@ def problems_of_sharding(cfg: Any) -> Iterator[str]:
             "--ddp-backend fully_sharded: not supported, as parts of document models are used outside the layers that "
             "it would gather them for; use pytorch_ddp or legacy_ddp, and --checkpoint-activations to save memory"
         )
+
+
+def _problems_of_rates(cfg: Any) -> Iterator[str]:
+    """Why parameters cannot have learning rates of their own, if they are to."""
+    if _scales_rates(cfg) and getattr(cfg.optimizer, "_name", None) == "composite":
+        yield f"{RATES}: not with --optimizer composite, which has groups of its own"
+    if _scales_rates(cfg) and cfg.distributed_training.zero_sharding != "none":
+        yield f"{RATES}: not with --zero-sharding, which deals out parameters by itself"
+
+
+def _scales_rates(cfg: Any) -> bool:
+    return float(getattr(cfg.model, "context_lr_scale", 1)) != 1
 
 
 def warn_of_shared_stores(environment: Mapping[str, str]) -> None:

@@ -43,6 +43,7 @@ ORDER = [
         "half_precision",
         "lifetime",
         "locks",
+        "lr_scales",
         "marks",
         "native",
         "options",

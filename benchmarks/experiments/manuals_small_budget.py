@@ -1,11 +1,13 @@
 """The handbooks' comparison at a size that an afternoon pays: all models, each seed with a start of its own.
 
     python -m benchmarks.experiments.manuals_small_budget --raw FOLDER [--seeds 1 2 3] [--models conditional han ...]
+        [--updates 2000]
 
 It is the recipe en_de_manuals with narrower models, fewer subwords and fewer updates. Run again, it goes on where it
 was; the report is written after every model. The results keep the figures of models whose folders are gone, so that
 seeds can be trained one by one, on several machines; models of one seed can be trained side by side, from copies of a
---work in which "sentence" is trained. Writes benchmarks/results/manuals_small_budget.md and .json.
+--work in which "sentence" is trained. --updates is how long models are trained after their start. Writes
+benchmarks/results/manuals_small_budget_UPDATES.md and .json.
 """
 
 import argparse
@@ -35,7 +37,7 @@ from docnmt_fairseq.recipes.table import scores_table
 
 NAME = "manuals_small_budget"
 SUBWORDS, TOKENS = 4000, 2500  # of a batch
-START_UPDATES, UPDATES, WARMUP, VALIDATE_EVERY = 5000, 1000, 600, 250
+START_UPDATES, UPDATES, WARMUP, VALIDATE_EVERY = 5000, 2000, 600, 250
 WIDTH, FEED_FORWARD, HEADS, LAYERS = 192, 768, 4, 3
 NARROW = f"""
     --encoder-embed-dim {WIDTH} --encoder-ffn-embed-dim {FEED_FORWARD} --encoder-attention-heads {HEADS}
@@ -47,19 +49,22 @@ NARROW = f"""
 WAYS: Dict[str, List[str]] = {
     "conditional-all": ["--context-top-t", "0"],
     "conditional-faster": ["--lr", "0.0015"],
-    "conditional-longer": ["--max-update", str(2 * UPDATES), "--context-narrow-from", str(2 * UPDATES * 3 // 4)],
+    "conditional-context-faster": ["--context-lr-scale", "10"],
+    "conditional-short-pieces": ["--max-document-sentences", "8"],
 }
 
-READING = f"""\
-The recipe `en_de_manuals` at a lower cost: width {WIDTH}, {LAYERS} + 2 layers, {SUBWORDS:,} joint subwords, batches of
-{TOKENS:,} tokens. A seed is a whole repetition: a sentence-level start of {START_UPDATES:,} updates of its own, from
-which every model is trained for {UPDATES:,} more, in which the learning rate falls to zero. Compare models of this
-table with each other, not with larger ones. `conditional-…`: trained otherwise, to see what it lacks: it attends to all
-sentences to the end; at a learning rate of 0.0015; for twice the updates."""
+READING = """\
+The recipe `en_de_manuals` at a lower cost: width {width}, {layers} + 2 layers, {subwords:,} joint subwords, batches of
+{tokens:,} tokens. A seed is a whole repetition: a sentence-level start of {start:,} updates of its own, from which
+every model is trained for {updates:,} more, in which the learning rate falls to zero. Compare models of this table with
+each other, not with larger ones. `conditional-…`: trained otherwise, to see what it lacks: it attends to all sentences
+to the end (`all`); at a learning rate of 0.0015 (`faster`); with 10 times the learning rate in what is not in the start
+(`context-faster`); from pieces of documents of at most 8 sentences instead of 24, so that a batch has more of them, and
+translates so (`short-pieces`)."""
 
 
-def dataset_of(seed: int) -> DatasetConfig:
-    """The recipe with the small budget, its start of a seed."""
+def dataset_of(seed: int, updates: int) -> DatasetConfig:
+    """The recipe with a small budget, its start of a seed."""
     recipe = read_dataset_config(named_recipes()["en_de_manuals"])
     training = recipe.training
     assert training.start is not None
@@ -71,7 +76,7 @@ def dataset_of(seed: int) -> DatasetConfig:
     )
     training = replace(
         training,
-        updates=UPDATES,
+        updates=updates,
         batch_tokens=TOKENS,
         validate_every=VALIDATE_EVERY,
         options=[*training.options, *NARROW],
@@ -135,9 +140,9 @@ def by_distance(runs: Mapping[str, List[Dict[str, Any]]], test_set: str) -> str:
     return table(["model", *groups], rows)
 
 
-def report(stored: Store, smoke: bool) -> str:
-    """The report of all models trained so far."""
-    dataset = dataset_of(1)
+def report(stored: Store, smoke: bool, updates: int) -> str:
+    """The report of all models trained so far with so many updates."""
+    dataset = dataset_of(1, updates)
     runs: Dict[str, List[Dict[str, Any]]] = {}
     for name in (*dataset.models, *WAYS):
         of_model = [run for run in stored.runs.values() if run["model"] == name]
@@ -154,7 +159,14 @@ def report(stored: Store, smoke: bool) -> str:
     ]
     for test_set in dataset.test_sets:
         lines += ["", f"## {test_set}: register by distance", "", DISTANCES, "", by_distance(runs, test_set)]
-    lines += ["", READING, "", *(f"`{one}`  " for one in stored.facts["calls"]), *stored.facts["machines"]]
+    numbers = {"width": WIDTH, "layers": LAYERS, "subwords": SUBWORDS, "tokens": TOKENS, "start": START_UPDATES}
+    lines += [
+        "",
+        READING.format(**numbers, updates=updates),
+        "",
+        *(f"`{one}`  " for one in stored.facts["calls"]),
+        *stored.facts["machines"],
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -175,22 +187,26 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "work" / NAME, help="folder for data and models")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
     parser.add_argument("--models", nargs="+", help=f"default: those of the recipe; also {', '.join(WAYS)}")
+    parser.add_argument(
+        "--updates", type=int, default=UPDATES, help=f"of a model, after its start (default: {UPDATES})"
+    )
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     parser.add_argument("--smoke", action="store_true", help="made-up text, tiny models: figures mean nothing")
     args = parser.parse_args()
 
     for seed in args.seeds:
-        dataset, output = dataset_of(seed), args.work / f"seed-{seed}"
+        dataset, output = dataset_of(seed, args.updates), args.work / f"{args.updates}-updates" / f"seed-{seed}"
         for name in args.models or dataset.models:
             names = tuple(dict.fromkeys((BASELINE, name)))
             options = Options(output, args.raw, names, (seed,), Machine(cpu=True), smoke=args.smoke)
             recipe = Recipe(dataset, options, {way: way_of(way) for way in WAYS})
             with alone_in(output), ending_on_signals():
                 recipe.run()
-            stored = Store(args.results / f"{NAME}.json")  # where another process may have written, too
+            stored = Store(args.results / f"{NAME}_{args.updates}.json")  # where another process may have written, too
             for one in names:
                 keep(stored, recipe, one, seed)
-            (args.results / f"{NAME}.md").write_text(report(stored, args.smoke), encoding="utf-8")
+            page = report(stored, args.smoke, args.updates)
+            (args.results / f"{NAME}_{args.updates}.md").write_text(page, encoding="utf-8")
             print(f"{name}, seed {seed}: done", flush=True)
 
 

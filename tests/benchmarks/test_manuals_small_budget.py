@@ -15,9 +15,10 @@ pytestmark = pytest.mark.slow
 
 def test_figures_of_models_whose_folders_are_gone_stay(tmp_path, monkeypatch):
     command = ["manuals_small_budget", "--smoke", "--work", str(tmp_path / "work"), "--results", str(tmp_path)]
+    command += ["--updates", "1000"]
     monkeypatch.setattr(sys, "argv", [*command, "--models", "conditional", "conditional-all"])
     manuals_small_budget.main()
-    kept = tmp_path / "manuals_small_budget.json"
+    kept = tmp_path / "manuals_small_budget_1000.json"
     first = json.loads(kept.read_text(encoding="utf-8"))["runs"]
     assert [*first] == ["sentence-1", "conditional-1", "conditional-all-1"]
     scores = first["conditional-1"]["scores"]["unseen"]
@@ -30,7 +31,7 @@ def test_figures_of_models_whose_folders_are_gone_stay(tmp_path, monkeypatch):
         better = json.loads(json.dumps(run))
         better["seed"], better["scores"]["test"]["bleu"] = 2, run["scores"]["test"]["bleu"] + 2
         stored.add(f"{name[:-1]}2", better)
-    text = manuals_small_budget.report(Store(kept), smoke=True)
+    text = manuals_small_budget.report(Store(kept), smoke=True, updates=1000)
     bleu = first["conditional-1"]["scores"]["test"]["bleu"]
     row = next(line for line in text.splitlines() if line.startswith("| conditional |"))
     assert f"{bleu + 1:.2f} ± 1.41" in row and row.endswith("| 1, 2 |")
@@ -38,7 +39,7 @@ def test_figures_of_models_whose_folders_are_gone_stay(tmp_path, monkeypatch):
 
 
 def test_a_seed_has_a_start_of_its_own():
-    first, second = (manuals_small_budget.dataset_of(seed).training for seed in (1, 2))
+    first, second = (manuals_small_budget.dataset_of(seed, 2000).training for seed in (1, 2))
     assert (first.start.seed, second.start.seed) == (1, 2) and first.options == second.options
 
 

@@ -65,6 +65,8 @@ def _size_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:
             "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention, "
             "--target-context-attention, --attention-combination, --extra-sources, --feed-forward or --lora-rank"
         )
+    if cfg.context_lr_scale == 0:
+        yield "--context-lr-scale 0: must be more than 0"
 
 
 def _context_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:

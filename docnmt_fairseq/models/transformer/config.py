@@ -95,6 +95,10 @@ class TransformerOptions(TrainedView, SourceOptions, AlternatingOptions):
     )
 
     freeze_sentence_model: bool = option(False, "train only what the sentence-level model does not have")
+    context_lr_scale: float = option(
+        1.0, "what the sentence-level model does not have learns at so many times the learning rate; more than 1 where "
+        "the rest begins trained", minimum=0,
+    )  # fmt: skip
 
 
 @dataclass

@@ -3,12 +3,12 @@
 import logging
 from collections import defaultdict
 from functools import partial
-from typing import Any, Dict, Optional, Sequence, Set
+from typing import Any, Dict, Iterator, Optional, Sequence, Set
 
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from fairseq.tasks import FairseqTask
-from torch import Tensor
+from torch import Tensor, nn
 
 from docnmt_fairseq import compat
 from docnmt_fairseq.batch.layout import DocumentLayout
@@ -21,6 +21,7 @@ from docnmt_fairseq.layers.feed_forward import FeedForward
 from docnmt_fairseq.layers.gate import ContextGate
 from docnmt_fairseq.layers.lora import PARAMETERS as LORA
 from docnmt_fairseq.layers.positions import StructuralPositions
+from docnmt_fairseq.lr_scales import mark
 from docnmt_fairseq.models.alternating import alternate_updates
 from docnmt_fairseq.models.base import DocumentModel, NetOutput, completed, embeddings_and_inputs
 from docnmt_fairseq.models.extra_sources import ExtraSources
@@ -70,6 +71,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         add_updates(model, cfg)
         if cfg.freeze_sentence_model:
             model.freeze_sentence_model()
+        mark(model.added_parameters(), cfg.context_lr_scale)
         alternate_updates(model, cfg)
         return model
 
@@ -106,9 +108,14 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
 
     def freeze_sentence_model(self) -> None:
         """Leaves only that to train which a sentence-level model does not have."""
-        trained = self.context_keys() - self.sentence_keys()
-        for name, parameter in self.named_parameters():
-            parameter.requires_grad_(name in trained)
+        self.requires_grad_(False)
+        for parameter in self.added_parameters():
+            parameter.requires_grad_(True)
+
+    def added_parameters(self) -> Iterator[nn.Parameter]:
+        """What a sentence-level model does not have."""
+        added = self.context_keys() - self.sentence_keys()
+        return (parameter for name, parameter in self.named_parameters() if name in added)
 
     def context_parts(self) -> Dict[str, Set[str]]:
         """The state-dict keys of what a sentence-level model does not have, by what comes together."""
