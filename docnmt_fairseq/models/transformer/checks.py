@@ -1,6 +1,7 @@
 """What is wrong with options of ``document_transformer`` that are right each by itself, or not."""
 
 import logging
+import math
 from dataclasses import fields
 from typing import Dict, Iterator, List, Set, Tuple
 
@@ -44,6 +45,8 @@ def check(cfg: DocumentTransformerOptions) -> None:
     ]
     if problems:
         raise InputError("; ".join(problems))
+    if cfg.context_lr_scale != 1 and _adds_nothing(cfg):
+        logger.warning("--context-lr-scale has no effect: the model has nothing but what a sentence-level model has")
     for flag, value in _without_effect(cfg):
         logger.warning(f"{flag} {value} has no effect: no mechanism of this model has that option")
     for name in _mechanisms(cfg):
@@ -57,16 +60,20 @@ def _size_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:
         width, heads = getattr(cfg, f"{side}_embed_dim"), getattr(cfg, f"{side}_attention_heads")
         if width % heads:
             yield f"--{side}-embed-dim {width} is not a multiple of --{side}-attention-heads {heads}"
-    without = cfg.context_attention == cfg.decoder_context_attention == cfg.target_context_attention == NONE
-    standard = all(feed_forward_of(cfg, side) == "standard" for side in ("encoder", "decoder"))
-    adapted = cfg.lora_rank > 0
-    if cfg.freeze_sentence_model and without and combination_name(cfg) is None and standard and not adapted:
+    if cfg.freeze_sentence_model and _adds_nothing(cfg):
         yield (
             "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention, "
             "--target-context-attention, --attention-combination, --extra-sources, --feed-forward or --lora-rank"
         )
-    if cfg.context_lr_scale == 0:
-        yield "--context-lr-scale 0: must be more than 0"
+    if cfg.context_lr_scale == 0 or not math.isfinite(cfg.context_lr_scale):
+        yield f"--context-lr-scale {cfg.context_lr_scale:g}: must be a number above 0"
+
+
+def _adds_nothing(cfg: DocumentTransformerOptions) -> bool:
+    """Whether the model has nothing but what a sentence-level model has."""
+    without = cfg.context_attention == cfg.decoder_context_attention == cfg.target_context_attention == NONE
+    standard = all(feed_forward_of(cfg, side) == "standard" for side in ("encoder", "decoder"))
+    return without and combination_name(cfg) is None and standard and not cfg.lora_rank > 0
 
 
 def _context_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:
