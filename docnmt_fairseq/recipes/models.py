@@ -18,7 +18,7 @@ COMMON = [
 SMOKE = ["--lr", "0.003", "--warmup-updates", "10", "--dropout", "0"]  # instead, in a smoke run
 # Vaswani et al. (2017) sec. 6.1; the allowance is for the targets of several sentences that concatenation has.
 SEARCH: Dict[str, Any] = {"beam": 4, "lenpen": 0.6, "max_len_a": 1.5, "max_len_b": 50}
-_MEMORY_3 = ["--memory-contexts", "3", "--memory-combination", "parallel"]
+_MEMORY_3 = ["--context-sentences", "3", "--memory-combination", "parallel"]
 _HAN_TARGET = ["--target-context-attention", "han"]
 _EQUATION = ("--context-init", "xavier")  # gates without a learned scalar that begins at 0
 # [M] as it is printed: the memory is made of the contexts of the whole batch (sec. 4.3), x' is bare attention (eq. 5).
