@@ -11,10 +11,10 @@ from fairseq.optim.fairseq_optimizer import FairseqOptimizer
 from torch import nn
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.training_setup import RATES
 
 MARK = "lr_scale"  # of a parameter
 SCALES = "lr_scales"  # of an optimiser: one a group
-OPTION = "--context-lr-scale"
 
 
 def mark(parameters: Iterable[nn.Parameter], scale: float) -> None:
@@ -44,7 +44,7 @@ def group_by_scale(optimizer: FairseqOptimizer, parameters: List[nn.Parameter]) 
     holder = _innermost(optimizer)
     groups = holder.optimizer.param_groups
     if len(groups) != 1 or len(groups[0]["params"]) != len(parameters):
-        raise InputError(f"{OPTION}: not with an optimizer that has groups of its own, or all parameters in one vector")
+        raise InputError(f"{RATES}: not with an optimizer that has groups of its own, or all parameters in one vector")
     held, rest = groups[0]["params"], {name: value for name, value in groups[0].items() if name != "params"}
     order = sorted(set(scales), key=lambda scale: (scale != 1.0, scale))
     groups[:] = [{**rest, "params": [p for p, own in zip(held, scales) if own == scale]} for scale in order]
@@ -91,7 +91,7 @@ def mend() -> None:
         ours = isinstance(getattr(self, "_optimizer", None), torch.optim.Optimizer)
         if ours and len(state_dict["param_groups"]) != len(self.param_groups):
             raise InputError(
-                f"{OPTION}: the checkpoint's optimizer has {len(state_dict['param_groups'])} learning rates and this "
+                f"{RATES}: the checkpoint's optimizer has {len(state_dict['param_groups'])} learning rates and this "
                 f"training {len(self.param_groups)}; give the option of its training, or --reset-optimizer"
             )
         load(self, state_dict, optimizer_overrides)
