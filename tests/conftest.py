@@ -43,6 +43,14 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path not in long)
 
 
+@pytest.fixture(autouse=True)
+def _logging_as_before():
+    """What a test changes of what is logged ends with it."""
+    before = logging.root.manager.disable
+    yield
+    logging.disable(before)
+
+
 @pytest.fixture
 def production_price(monkeypatch):
     """Lets batches fall into groups as they do outside the tests."""

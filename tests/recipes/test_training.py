@@ -57,7 +57,7 @@ def test_fairseq_takes_the_options_of_every_model(data_bin, name, smoke):
         ("concatenation-4to1", {"concatenate_source": 4, "concatenate_target": 1, "segment_embeddings": True}),
         ("tree", {"context_attention": "tree", "tree_order": "keys", "tree_beam": 16}),
         ("memory", {"context_attention": "memory"}),
-        ("memory-3", {"context_attention": "memory", "memory_contexts": 3, "memory_combination": "parallel"}),
+        ("memory-3", {"context_attention": "memory", "context_sentences": 3, "memory_combination": "parallel"}),
         ("han-target", {"context_attention": "none", "target_context_attention": "han"}),
         ("previous-flat", {"extra_sources": "previous:1", "attention_combination": "flat"}),
         ("mt-rnn-hierarchical", {"extra_sources": "text:mt", "attention_combination": "hierarchical"}),
