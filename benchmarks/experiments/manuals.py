@@ -103,10 +103,11 @@ def test_set_of(work: Path, split: str, name: str, raw: Path, rule: RegisterRule
 
 
 def models_of(work: Path) -> List[Name]:
-    """Returns models and seeds that have begun, in the recipe's order."""
+    """Returns models and seeds that have begun, in the recipe's order, those that it has not at the end."""
     order = read_dataset_config(named_recipes()[RECIPE]).models
     found = [folder.name.rsplit("-", 1) for folder in (work / "models").iterdir() if "-" in folder.name]
-    return sorted(((name, int(seed)) for name, seed in found), key=lambda one: (order.index(one[0]), one[1]))
+    places = {name: place for place, name in enumerate(order)}
+    return sorted(((name, int(seed)) for name, seed in found), key=lambda one: (places.get(one[0], len(order)), *one))
 
 
 def folder_of(name: Name) -> str:
