@@ -86,6 +86,11 @@ def dataset_of(seed: int, updates: int) -> DatasetConfig:
     return replace(recipe, title=title, prepare={**recipe.prepare, "vocab_size": SUBWORDS}, training=training)
 
 
+def folder_of_seed(work: Path, updates: int, seed: int) -> Path:
+    """Where the data and the models of a seed are."""
+    return work / f"{updates}-updates" / f"seed-{seed}"
+
+
 def way_of(name: str) -> Model:
     """Conditional attention, trained in one of the :data:`WAYS`."""
     usual, changed = model("conditional"), WAYS[name]
@@ -195,7 +200,7 @@ def main() -> None:
     args = parser.parse_args()
 
     for seed in args.seeds:
-        dataset, output = dataset_of(seed, args.updates), args.work / f"{args.updates}-updates" / f"seed-{seed}"
+        dataset, output = dataset_of(seed, args.updates), folder_of_seed(args.work, args.updates, seed)
         for name in args.models or dataset.models:
             names = tuple(dict.fromkeys((BASELINE, name)))
             options = Options(output, args.raw, names, (seed,), Machine(cpu=True), smoke=args.smoke)

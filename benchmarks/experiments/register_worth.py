@@ -1,7 +1,7 @@
 """What the right register is worth in BLEU: how much of a gain can come from it at all.
 
-    python -m benchmarks.experiments.manuals_small_budget --raw FOLDER [--updates N] [--work WORK]
-    python -m benchmarks.experiments.register_worth --raw FOLDER --work WORK/N-updates/seed-1
+    python -m benchmarks.experiments.manuals_small_budget --raw FOLDER [--updates N] [--seeds 1]
+    python -m benchmarks.experiments.register_worth --raw FOLDER [--updates N] [--seed 1]
 
 In a sentence-level translation the lines whose register a document model alone has right are replaced by its
 translations. Beside it as a control: those replaced whose register both have right, which says how much better the
@@ -15,7 +15,8 @@ from typing import Dict, List, Optional, Tuple
 import sacrebleu
 
 from benchmarks.experiments.manuals import RECIPE, Name, TestSet, folder_of, models_of, test_set_of
-from benchmarks.lib.machine import RESULTS, call, machine, table, write
+from benchmarks.experiments.manuals_small_budget import NAME, UPDATES, folder_of_seed
+from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table, write
 from docnmt_fairseq.evaluation.register import RULES
 from docnmt_fairseq.evaluation.register.base import RegisterRule
 from docnmt_fairseq.evaluation.texts import segments
@@ -74,14 +75,17 @@ def worth(test_set: TestSet, baseline: Name, name: Name, rule: RegisterRule) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, required=True, help="output of the recipe, with its models")
+    parser.add_argument("--work", type=Path, default=ROOT / "work" / NAME, help="folder with its models")
+    parser.add_argument("--updates", type=int, default=UPDATES, help=f"of its models (default: {UPDATES})")
+    parser.add_argument("--seed", type=int, default=1, help="of its models")
     parser.add_argument("--raw", type=Path, required=True, help="the recipe's --raw: labels, projects of documents")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
     args = parser.parse_args()
+    work = folder_of_seed(args.work, args.updates, args.seed)
     rule, rows = RULES["de"](), []
     for test_set, split in read_dataset_config(named_recipes()[RECIPE]).test_sets.items():
-        read = test_set_of(args.work, split, test_set, args.raw, rule)
-        for name in models_of(args.work):
+        read = test_set_of(work, split, test_set, args.raw, rule)
+        for name in models_of(work):
             baseline = (BASELINE, name[1])
             if name != baseline and {name, baseline} <= set(read.translations):
                 found = worth(read, baseline, name, rule)

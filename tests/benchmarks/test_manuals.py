@@ -107,9 +107,20 @@ def test_what_the_right_register_is_worth(work, tmp_path, monkeypatch):
     gain = found["with repaired"] - found["before"]
     assert gain > 0 and found["all"] == pytest.approx(found["before"] + gain * 4 / 3)
     assert found["before"] < found["with both"] < found["after"] < 100
-    monkeypatch.setattr(
-        sys, "argv", ["worth", "--work", str(work), "--raw", str(work / "raw"), "--results", str(tmp_path)]
-    )
+    (tmp_path / "7-updates").mkdir()
+    (tmp_path / "7-updates" / "seed-1").symlink_to(work)
+    command = [
+        "worth",
+        "--work",
+        str(tmp_path),
+        "--updates",
+        "7",
+        "--raw",
+        str(work / "raw"),
+        "--results",
+        str(tmp_path),
+    ]
+    monkeypatch.setattr(sys, "argv", command)
     register_worth.main()
     report = (tmp_path / "register_worth.md").read_text(encoding="utf-8")
     assert "| test | conditional-1 | 8 | 4 | 3 |" in report and "| unseen | conditional-1 |" in report

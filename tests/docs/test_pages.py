@@ -22,7 +22,6 @@ OTHERS |= {"nnodes", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "max-restarts"}
 OTHERS |= {"encoder-langtok", "decoder-langtok", "langtoks"}  # of fairseq's task of several languages
 OTHERS |= {"clear-fuzzy"}  # of gettext
 OTHERS |= {"gpus-per-node", "ntasks-per-node", "time", "signal", "batch"}  # of Slurm
-OTHERS |= {"work"}  # of benchmarks
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
