@@ -82,6 +82,8 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
     args = parser.parse_args()
     work = folder_of_seed(args.work, args.updates, args.seed)
+    if not (work / "models").is_dir():
+        parser.error(f"{work}: has no models; train them with manuals_small_budget, or give its --work and --updates")
     rule, rows = RULES["de"](), []
     for test_set, split in read_dataset_config(named_recipes()[RECIPE]).test_sets.items():
         read = test_set_of(work, split, test_set, args.raw, rule)
@@ -93,6 +95,10 @@ def main() -> None:
                 scores = [f"{found[key]:.2f}" for key in ("before", "with repaired", "all")]
                 control = [str(int(found["both"])), f"{found['with both']:.2f}", f"{found['after']:.2f}"]
                 rows.append([test_set, folder_of(name), *counts, *scores, *control])
+    if not rows:
+        parser.error(
+            f"{work}: has no translations of {BASELINE} and another model; train both with manuals_small_budget"
+        )
     lines = ["# What the right register is worth in BLEU", "", table(HEADER, rows), "", READING]
     write("register_worth.md", "\n".join([*lines, "", f"`{call(args.raw)}`  ", machine()]), args.results)
 

@@ -94,7 +94,7 @@ def test_models_that_the_recipe_has_not_come_last(work):
     ]
 
 
-def test_what_the_right_register_is_worth(work, tmp_path, monkeypatch):
+def test_what_the_right_register_is_worth(work, tmp_path, monkeypatch, capsys):
     test_set = manuals.test_set_of(work, "test", "test", work / "raw", SURE)
     found = register_worth.worth(test_set, ("sentence", 1), ("conditional", 1), SURE)
     # The baseline says Sie to all: wrong in four lines to be said du, of which the model has one wrong, too.
@@ -109,18 +109,12 @@ def test_what_the_right_register_is_worth(work, tmp_path, monkeypatch):
     assert found["before"] < found["with both"] < found["after"] < 100
     (tmp_path / "7-updates").mkdir()
     (tmp_path / "7-updates" / "seed-1").symlink_to(work)
-    command = [
-        "worth",
-        "--work",
-        str(tmp_path),
-        "--updates",
-        "7",
-        "--raw",
-        str(work / "raw"),
-        "--results",
-        str(tmp_path),
-    ]
+    command = ["worth", "--work", str(tmp_path), "--raw", str(work / "raw"), "--results", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit):
+        register_worth.main()
+    assert "2000-updates/seed-1: has no models; train them" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", [*command, "--updates", "7"])
     register_worth.main()
     report = (tmp_path / "register_worth.md").read_text(encoding="utf-8")
     assert "| test | conditional-1 | 8 | 4 | 3 |" in report and "| unseen | conditional-1 |" in report
