@@ -51,6 +51,7 @@ WAYS: Dict[str, List[str]] = {
     "conditional-faster": ["--lr", "0.0015"],
     "conditional-context-faster": ["--context-lr-scale", "10"],
     "conditional-short-pieces": ["--max-document-sentences", "8"],
+    "conditional-target": ["--target-context-attention", "han", "--context-sentences", "8"],
 }
 
 READING = """\
@@ -60,7 +61,7 @@ every model is trained for {updates:,} more, in which the learning rate falls to
 each other, not with larger ones. `conditional-…`: trained otherwise, to see what it lacks: it attends to all sentences
 to the end (`all`); at a learning rate of 0.0015 (`faster`); with 10 times the learning rate in what is not in the start
 (`context-faster`); from pieces of documents of at most 8 sentences instead of 24, so that a batch has more of them, and
-translates so (`short-pieces`)."""
+translates so (`short-pieces`); together with `han-target` over the 8 translations before (`target`)."""
 
 
 def dataset_of(seed: int, updates: int) -> DatasetConfig:
