@@ -14,7 +14,7 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Optional
 
 from benchmarks.experiments.manuals import TestSet, distances_back
 from benchmarks.experiments.manuals_report import BASELINE, DISTANCES
@@ -33,9 +33,10 @@ from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
 from docnmt_fairseq.recipes.result_files import ResultFiles
 from docnmt_fairseq.recipes.results import read_scores
 from docnmt_fairseq.recipes.run import Options, Recipe
+from docnmt_fairseq.recipes.scoring import metric_scores, metrics_of
 from docnmt_fairseq.recipes.table import scores_table
 
-NAME = "manuals_small_budget"
+NAME, CONSISTENCY = "manuals_small_budget", "register-consistency"
 SUBWORDS, TOKENS = 4000, 2500  # of a batch
 START_UPDATES, UPDATES, WARMUP, VALIDATE_EVERY = 5000, 2000, 600, 250
 WIDTH, FEED_FORWARD, HEADS, LAYERS = 192, 768, 4, 3
@@ -133,6 +134,17 @@ def figures_of(recipe: Recipe, name: str, seed: int) -> Dict[str, Any]:
     }
 
 
+def consistency_of_references(recipe: Recipe) -> Dict[str, Optional[float]]:
+    """Returns the share of documents in one register of every test set's reference, in %: what people wrote."""
+    scores, paths, found = recipe.dataset.scores, recipe.splits.get(recipe.options.raw), {}
+    for test_set, split in recipe.dataset.test_sets.items():
+        text = recipe.output / "data" / "text"
+        references = read_references([text / f"{split}.{recipe.dataset.target_lang}"])
+        metrics = metrics_of(replace(scores, metrics=[CONSISTENCY]), test_set, references, paths, recipe.options.smoke)
+        found[test_set] = metric_scores(metrics, references.streams[0], paths)[CONSISTENCY]["score"]
+    return found
+
+
 def by_distance(runs: Mapping[str, List[Dict[str, Any]]], test_set: str) -> str:
     """Returns a table: a row a model, a column a group of distances, all seeds together."""
     groups = list(next(iter(runs.values()))[0]["distances"][test_set])
@@ -165,6 +177,9 @@ def report(stored: Store, smoke: bool, updates: int) -> str:
     ]
     for test_set in dataset.test_sets:
         lines += ["", f"## {test_set}: register by distance", "", DISTANCES, "", by_distance(runs, test_set)]
+    own = stored.facts.get("consistency of references", {})
+    shares = ", ".join(f"{test_set} {share:.1f} %" for test_set, share in own.items() if share is not None)
+    lines += ["", f"Documents in one register in the references themselves: {shares}."] if shares else []
     numbers = {"width": WIDTH, "layers": LAYERS, "subwords": SUBWORDS, "tokens": TOKENS, "start": START_UPDATES}
     lines += [
         "",
@@ -181,6 +196,7 @@ def keep(stored: Store, recipe: Recipe, name: str, seed: int) -> None:
     names = {split: test_set for test_set, split in recipe.dataset.test_sets.items()}
     counted = json.loads((recipe.output / "data" / "manifest.json").read_text(encoding="utf-8"))["counts"]
     stored.facts["counts"] = {names.get(split, split): values["sentences"] for split, values in counted.items()}
+    stored.facts["consistency of references"] = consistency_of_references(recipe)
     stored.facts["machines"] = list(dict.fromkeys([*stored.facts.get("machines", []), machine()]))
     stored.called(call(recipe.options.raw))
     stored.add(f"{name}-{seed}", figures_of(recipe, name, seed))

@@ -31,7 +31,10 @@ def test_figures_of_models_whose_folders_are_gone_stay(tmp_path, monkeypatch):
         better = json.loads(json.dumps(run))
         better["seed"], better["scores"]["test"]["bleu"] = 2, run["scores"]["test"]["bleu"] + 2
         stored.add(f"{name[:-1]}2", better)
-    text = manuals_small_budget.report(Store(kept), smoke=True, updates=1000)
+    assert [*stored.facts["consistency of references"]] == ["test", "unseen"]
+    stored.facts["consistency of references"] = {"test": None, "unseen": 75.0}
+    text = manuals_small_budget.report(stored, smoke=True, updates=1000)
+    assert "in the references themselves: unseen 75.0 %." in text
     bleu = first["conditional-1"]["scores"]["test"]["bleu"]
     row = next(line for line in text.splitlines() if line.startswith("| conditional |"))
     assert f"{bleu + 1:.2f} ± 1.41" in row and row.endswith("| 1, 2 |")
