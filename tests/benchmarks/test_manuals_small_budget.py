@@ -6,26 +6,33 @@ import sys
 
 import pytest
 
-from benchmarks.experiments import manuals_small_budget
+from benchmarks.experiments import manuals_small_budget, manuals_told
 from benchmarks.lib.store import Store
 from docnmt_fairseq.recipes.models import model
 
 pytestmark = pytest.mark.slow
 
 
-def test_figures_of_models_whose_folders_are_gone_stay(tmp_path, monkeypatch):
-    command = ["manuals_small_budget", "--smoke", "--work", str(tmp_path / "work"), "--results", str(tmp_path)]
-    command += ["--updates", "1000"]
-    monkeypatch.setattr(sys, "argv", [*command, "--models", "conditional", "conditional-all"])
-    manuals_small_budget.main()
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Folder of the results, and below it that of the models: a start, a sentence-level and a conditional one."""
+    folder = tmp_path_factory.mktemp("small_budget")
+    command = ["small", "--work", str(folder / "work"), "--results", str(folder), "--updates", "1000", "--smoke"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [*command, "--models", "conditional-all"])
+        manuals_small_budget.main()
+    return folder
+
+
+def test_figures_of_models_whose_folders_are_gone_stay(trained, tmp_path):
     kept = tmp_path / "manuals_small_budget_1000.json"
+    shutil.copyfile(trained / kept.name, kept)
     first = json.loads(kept.read_text(encoding="utf-8"))["runs"]
-    assert [*first] == ["sentence-1", "conditional-1", "conditional-all-1"]
-    scores = first["conditional-1"]["scores"]["unseen"]
+    assert [*first] == ["sentence-1", "conditional-all-1"]
+    scores = first["conditional-all-1"]["scores"]["unseen"]
     assert {"shuffled", "none"} <= {*scores["contexts"]} and "significance" in scores and "cxmi" in scores
     assert [*first["sentence-1"]["distances"]] == ["test", "unseen"] and first["sentence-1"]["curve"]
 
-    shutil.rmtree(tmp_path / "work")
     stored = Store(kept)
     for name, run in first.items():
         better = json.loads(json.dumps(run))
@@ -35,10 +42,29 @@ def test_figures_of_models_whose_folders_are_gone_stay(tmp_path, monkeypatch):
     stored.facts["consistency of references"] = {"test": None, "unseen": 75.0}
     text = manuals_small_budget.report(stored, smoke=True, updates=1000)
     assert "in the references themselves: unseen 75.0 %." in text
-    bleu = first["conditional-1"]["scores"]["test"]["bleu"]
-    row = next(line for line in text.splitlines() if line.startswith("| conditional |"))
+    bleu = first["conditional-all-1"]["scores"]["test"]["bleu"]
+    row = next(line for line in text.splitlines() if line.startswith("| conditional-all |"))
     assert f"{bleu + 1:.2f} ± 1.41" in row and row.endswith("| 1, 2 |")
-    assert str(tmp_path) not in text
+    assert str(trained) not in text
+
+
+def test_a_model_is_told_and_asked_with_every_fact(trained, tmp_path, monkeypatch, capsys):
+    raw = tmp_path / "raw"
+    command = ["told", "--work", str(trained / "work"), "--results", str(tmp_path), "--raw", str(raw), "--smoke"]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit):
+        manuals_told.main()
+    assert "train it with manuals_small_budget" in capsys.readouterr().err
+    shutil.copytree(trained / "work" / "1000-updates" / "seed-1" / "fixtures", raw)
+    for split in ("train", "valid", "test"):
+        first = (raw / f"{split}.en").read_text(encoding="utf-8").split("\n").index("")
+        (raw / f"{split}.documents.tsv").write_text(f"0\t{first}\tcontao\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", [*command, "--updates", "1000"])
+    manuals_told.main()
+    report = (tmp_path / "manuals_told.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ")[0] for line in report.splitlines() if line.startswith("| ")]
+    assert rows == ["| told", "| ---", "| nothing", "| the project", "| the register", "| both"]
+    assert str(tmp_path) not in report and str(trained) not in report
 
 
 def test_a_seed_has_a_start_of_its_own():

@@ -1,13 +1,9 @@
-"""The sentence-level model that is told what documents tell."""
+"""What the sentence-level model is told of documents; test_manuals_small_budget.py trains it."""
 
 import random
-import shutil
-import sys
-from pathlib import Path
 
 import pytest
 
-from benchmarks.experiments import manuals_small_budget, manuals_told
 from benchmarks.experiments.manuals_told import TOLD, projects_of, register_of_document, told, with_facts, write_raw
 from docnmt_fairseq.evaluation.register import RULES
 from docnmt_fairseq.evaluation.texts import read_references
@@ -77,26 +73,3 @@ def test_each_fact_is_left_out_at_times(folders, monkeypatch):
     write_raw(text, text.parent / "raw", text.parent / "told", seed=1)
     lines = (text.parent / "told" / "train.en").read_text(encoding="utf-8").split("\n")
     assert lines == ["du: Click here.", "contao: Do you have it?", "", "Open it.", "Sie: You see.", "", ""]
-
-
-@pytest.mark.slow
-def test_a_model_is_trained_and_asked_with_every_fact(tmp_path, monkeypatch, capsys):
-    command = ["--work", str(tmp_path / "work"), "--results", str(tmp_path), "--updates", "1000"]
-    raw = tmp_path / "raw"
-    monkeypatch.setattr(sys, "argv", ["told", *command, "--raw", str(raw), "--smoke"])
-    with pytest.raises(SystemExit):
-        manuals_told.main()
-    assert "train it with manuals_small_budget" in capsys.readouterr().err
-    monkeypatch.setattr(sys, "argv", ["small", *command, "--smoke", "--models", "sentence"])
-    manuals_small_budget.main()
-    shutil.copytree(tmp_path / "work" / "1000-updates" / "seed-1" / "fixtures", raw)
-    for split in ("train", "valid", "test"):
-        lines = (raw / f"{split}.en").read_text(encoding="utf-8").split("\n")
-        first = lines.index("")
-        (raw / f"{split}.documents.tsv").write_text(f"0\t{first}\tcontao\n", encoding="utf-8")
-    monkeypatch.setattr(sys, "argv", ["told", *command, "--raw", str(raw), "--smoke"])
-    manuals_told.main()
-    report = Path(tmp_path / "manuals_told.md").read_text(encoding="utf-8")
-    rows = [line.split(" | ")[0] for line in report.splitlines() if line.startswith("| ")]
-    assert rows == ["| told", "| ---", "| nothing", "| the project", "| the register", "| both"]
-    assert str(tmp_path) not in report

@@ -183,7 +183,7 @@ TOLD_ELSEWHERE = {
     "experiments.comparison": "test_comparison.py; it trains by recipes",
     "experiments.manuals": "test_manuals.py",
     "experiments.manuals_small_budget": "test_manuals_small_budget.py",
-    "experiments.manuals_told": "test_manuals_told.py",
+    "experiments.manuals_told": "test_manuals_small_budget.py",
     "experiments.register_worth": "test_manuals.py",
     "experiments.selection": "test_selection.py; it trains",
     "experiments.small_data": "test_small_data.py",
