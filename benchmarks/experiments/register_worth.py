@@ -1,7 +1,7 @@
 """What the right register is worth in BLEU: how much of a gain can come from it at all.
 
     python -m benchmarks.experiments.manuals_small_budget --raw FOLDER [--updates N] [--seeds 1]
-    python -m benchmarks.experiments.register_worth --raw FOLDER [--updates N] [--seed 1]
+    python -m benchmarks.experiments.register_worth --raw FOLDER [--updates N] [--seeds 1]
 
 In a sentence-level translation the lines whose register a document model alone has right are replaced by its
 translations. Beside it as a control: those replaced whose register both have right, which says how much better the
@@ -73,31 +73,45 @@ def worth(test_set: TestSet, baseline: Name, name: Name, rule: RegisterRule) -> 
     return found
 
 
+def rows_of(read: TestSet, names: List[Name], test_set: str, rule: RegisterRule) -> List[List[str]]:
+    """Returns the rows of the report on a test set: a model each that is translated beside a baseline of its seed."""
+    rows = []
+    for name in names:
+        baseline = (BASELINE, name[1])
+        if name != baseline and {name, baseline} <= set(read.translations):
+            found = worth(read, baseline, name, rule)
+            counts = [str(int(found[key])) for key in ("marked", "wrong", "repaired")]
+            scores = [f"{found[key]:.2f}" for key in ("before", "with repaired", "all")]
+            control = [str(int(found["both"])), f"{found['with both']:.2f}", f"{found['after']:.2f}"]
+            rows.append([test_set, folder_of(name), *counts, *scores, *control])
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=ROOT / "work" / NAME, help="folder with its models")
     parser.add_argument("--updates", type=int, default=UPDATES, help=f"of its models (default: {UPDATES})")
-    parser.add_argument("--seed", type=int, default=1, help="of its models")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1], help="of its models")
     parser.add_argument("--raw", type=Path, required=True, help="the recipe's --raw: labels, projects of documents")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
     args = parser.parse_args()
-    work = folder_of_seed(args.work, args.updates, args.seed)
-    if not (work / "models").is_dir():
-        parser.error(f"{work}: has no models; train them with manuals_small_budget, or give its --work and --updates")
-    rule, rows = RULES["de"](), []
-    for test_set, split in read_dataset_config(named_recipes()[RECIPE]).test_sets.items():
-        read = test_set_of(work, split, test_set, args.raw, rule)
-        for name in models_of(work):
-            baseline = (BASELINE, name[1])
-            if name != baseline and {name, baseline} <= set(read.translations):
-                found = worth(read, baseline, name, rule)
-                counts = [str(int(found[key])) for key in ("marked", "wrong", "repaired")]
-                scores = [f"{found[key]:.2f}" for key in ("before", "with repaired", "all")]
-                control = [str(int(found["both"])), f"{found['with both']:.2f}", f"{found['after']:.2f}"]
-                rows.append([test_set, folder_of(name), *counts, *scores, *control])
+    works = [folder_of_seed(args.work, args.updates, seed) for seed in args.seeds]
+    for work in works:
+        if not (work / "models").is_dir():
+            parser.error(
+                f"{work}: has no models; train them with manuals_small_budget, or give its --work and --updates"
+            )
+    test_sets, rule = read_dataset_config(named_recipes()[RECIPE]).test_sets, RULES["de"]()
+    rows = [
+        row
+        for test_set, split in test_sets.items()
+        for work in works
+        for row in rows_of(test_set_of(work, split, test_set, args.raw, rule), models_of(work), test_set, rule)
+    ]
     if not rows:
         parser.error(
-            f"{work}: has no translations of {BASELINE} and another model; train both with manuals_small_budget"
+            f"{', '.join(map(str, works))}: no translations of {BASELINE} and another model; train both with "
+            "manuals_small_budget"
         )
     lines = ["# What the right register is worth in BLEU", "", table(HEADER, rows), "", READING]
     write("register_worth.md", "\n".join([*lines, "", f"`{call(args.raw)}`  ", machine()]), args.results)
