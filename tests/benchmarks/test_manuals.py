@@ -1,6 +1,7 @@
 """The report on the handbooks, of a recipe's output made here."""
 
 import json
+import shutil
 import sys
 
 import pytest
@@ -118,6 +119,14 @@ def test_what_the_right_register_is_worth(work, tmp_path, monkeypatch, capsys):
     register_worth.main()
     report = (tmp_path / "register_worth.md").read_text(encoding="utf-8")
     assert "| test | conditional-1 | 8 | 4 | 3 |" in report and "| unseen | conditional-1 |" in report
+
+
+def test_a_model_stands_beside_the_baseline_of_its_seed(work):
+    for name, same_as in (("sentence-2", "conditional-1"), ("conditional-2", "conditional-1")):
+        shutil.copytree(work / "models" / same_as, work / "models" / name)
+    read = manuals.test_set_of(work, "test", "test", work / "raw", SURE)
+    rows = register_worth.rows_of(read, manuals.models_of(work), "test", SURE)
+    assert [row[1:5] for row in rows] == [["conditional-1", "8", "4", "3"], ["conditional-2", "8", "1", "0"]]
 
 
 def test_a_curve_is_what_the_log_validates(work):
