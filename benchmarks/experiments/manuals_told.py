@@ -50,8 +50,8 @@ READING = """\
 The project is that of the document; the register the one that most sentences of its reference show which show one for
 sure: an oracle, not a translation. *Beside nothing told*: the same model asked without either; p and interval by a
 paired bootstrap over whole documents. What is told of a document is true of all of it, so this is what the kind of
-knowledge is worth that its topic gives, after so many updates; what single sentences before say, a name's gender or a word's translation, is
-not in it."""
+knowledge is worth that its topic gives, after so many updates; what single sentences before say, a name's gender or
+a word's translation, is not in it."""
 
 
 def projects_of(raw: Path, split: str) -> Dict[Tuple[str, ...], str]:
