@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterable, Mapping, Tuple
 from docnmt_fairseq.cli._jobs import add_engine_arguments, engine_options
 from docnmt_fairseq.corpus.steps import sha256
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.translate.beside import BESIDE
 from docnmt_fairseq.translate.files import EMPTY_LINES
 from docnmt_fairseq.translate.formats import FORMATS, RUNNING, SEPARATE, Reading
 from docnmt_fairseq.translate.shards import Shard
@@ -42,6 +43,12 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="what translations begin with, a line for each line of one input of a sentence a line; empty: anything",
+    )
+    texts.add_argument(
+        "--corrected",
+        type=Path,
+        metavar="FILE",
+        help="better translations of such lines: a model that looks back at translations sees these; empty: its own",
     )
     texts.add_argument("--pattern", default="*", metavar="GLOB", help="which files of a folder, e.g. '*.en'")
     _add_whole_work(texts)
@@ -147,20 +154,25 @@ def request_of(args: argparse.Namespace) -> Request:
     )
 
 
+def files_beside(args: argparse.Namespace) -> Dict[str, Path]:
+    """The files beside the text that are given, by :data:`~docnmt_fairseq.translate.beside.BESIDE`."""
+    return {name: getattr(args, name) for name in BESIDE if getattr(args, name) is not None}
+
+
 def settings_of(args: argparse.Namespace, files: Mapping[str, Iterable[Path]]) -> Dict[str, str]:
     """What translations depend on.
 
     Args:
         args: the options.
-        files: by option, those that it leads to: their content counts, as it can change while names stay. That of
-            --prefixes is known here.
+        files: by option, those that it leads to: their content counts, as it can change while names stay. Those
+            beside the text are known here.
     """
     values: Dict[str, Any] = {
         name: value for name, value in vars(args).items() if name not in (*FREE, *OF_ENGINES, *INSIDE)
     }
     settings = {name.replace("_", "-"): str(value) for name, value in values.items() if value is not None}
-    prefixes = {} if args.prefixes is None else {"prefixes": [args.prefixes]}
-    for option, paths in {**files, **prefixes}.items():
+    beside = {name: [path] for name, path in files_beside(args).items()}
+    for option, paths in {**files, **beside}.items():
         digests = [sha256(path)[:SHOWN] for path in paths]
         settings[option] = " ".join(filter(None, [settings.get(option), f"[{' '.join(digests)}]"]))
     return settings

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 from docnmt_fairseq.cli._jobs import add_engine_arguments, arguments_without, engine_of, refuse_engine_options
-from docnmt_fairseq.cli._texts import add_text_arguments, add_work_arguments, request_of, settings_of
+from docnmt_fairseq.cli._texts import add_text_arguments, add_work_arguments, files_beside, request_of, settings_of
 from docnmt_fairseq.cli._translator import add_translator_arguments, search_of, translator_of
 from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.alone import holding_output
 from docnmt_fairseq.translate.begun import states, states_of_prepared
+from docnmt_fairseq.translate.beside import TranslatorBeside, check_beside, lines_beside
 from docnmt_fairseq.translate.files import ALL, Translator, translate_files
-from docnmt_fairseq.translate.prefixes import PrefixedTranslator, check_prefixes, prefixes_of
 from docnmt_fairseq.translate.sharded import translate_in_shards
 from docnmt_fairseq.translate.texts import Text, texts_of
 
@@ -76,11 +76,11 @@ def run(args: argparse.Namespace) -> Optional[int]:
         raise InputError("--scores, --nbest: need --output, beside which they are written")
     if args.shards > 1 and args.context == SHUFFLED:
         raise InputError("--context shuffled: needs all documents together; leave --shards out")
-    if args.prefixes is not None and args.context == SHUFFLED:
-        raise InputError("--prefixes: not with --context shuffled")
-    request = request_of(args)
-    if args.prefixes is not None:
-        check_prefixes(args.prefixes, request)
+    request, beside = request_of(args), files_beside(args)
+    for name, path in beside.items():
+        if args.context == SHUFFLED:
+            raise InputError(f"--{name}: not with --context shuffled")
+        check_beside(f"--{name}", path, request)
     if args.engine is not None:
         arguments = arguments_without(args, add_work_arguments)
         engine, settings = engine_of(args), _begun_with(args)
@@ -130,9 +130,8 @@ def _told(translator: "DocumentTranslator", args: argparse.Namespace, texts: Seq
 
     if args.context == SHUFFLED:
         return ShuffledContext(translator, args.seed)
-    if args.prefixes is not None:
-        return PrefixedTranslator(translator, prefixes_of(args.prefixes, texts[0]))
-    return translator
+    beside = {name: lines_beside(path, texts[0]) for name, path in files_beside(args).items()}
+    return TranslatorBeside(translator, beside) if beside else translator
 
 
 def _interrupted(texts: Sequence[Text]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Deque, Dict, Iterator, List, Optional, Sequence
 
 import numpy as np
+from torch import Tensor
 
 from docnmt_fairseq.search.steps import StepDecoder, Translated
 
@@ -38,6 +39,7 @@ class Waiting:
         number: its id.
         source_tokens: that it has, its end included.
         prefix: [·] tokens that its translation begins with; None: it is free.
+        corrected: [·] tokens that later sentences see in place of its translation; None: they see this.
     """
 
     batch: EncodedBatch
@@ -45,6 +47,7 @@ class Waiting:
     number: int
     source_tokens: int
     prefix: Optional[np.ndarray]
+    corrected: Optional[Tensor]
 
 
 class Agenda:
@@ -92,17 +95,21 @@ class Agenda:
 
     @staticmethod
     def _waiting(batch: EncodedBatch, row: int) -> Waiting:
-        prefixes = batch.sample.get("prefixes")
-        return Waiting(
-            batch, row, int(batch.numbers[row]), int(batch.lengths[row]), None if prefixes is None else prefixes[row]
-        )
+        told = (batch.sample.get(name) for name in ("prefixes", "corrected"))
+        of_row = (None if of_rows is None else of_rows[row] for of_rows in told)
+        return Waiting(batch, row, int(batch.numbers[row]), int(batch.lengths[row]), *of_row)
 
     def finished(self, sentences: List[Waiting], translated: List[Translated]) -> None:
         """Sentences of one batch have been translated: those after them are ready."""
         if not self.decoder.looks_back:
             return
         batch = sentences[0].batch
-        self.decoder.remember(batch.encoded, [sentence.row for sentence in sentences], translated)
+        own = [(one.row, found) for one, found in zip(sentences, translated) if one.corrected is None]
+        if own:
+            self.decoder.remember(batch.encoded, *map(list, zip(*own)))
+        corrected = [(one.row, one.corrected) for one in sentences if one.corrected is not None]
+        if corrected:
+            self.decoder.remember_corrected(batch.encoded, *map(list, zip(*corrected)))
         for sentence in sentences:
             later = batch.later[sentence.row]
             if later:

@@ -76,5 +76,9 @@ class IncrementalSteps:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`; never asked."""
         raise NotImplementedError
 
+    def remember_corrected(self, encoded: Any, sentences: Sequence[int], tokens: List[Tensor]) -> None:
+        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`; never asked."""
+        raise NotImplementedError
+
     def _rows(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)

@@ -66,6 +66,9 @@ class StepDecoder(Protocol):
     def remember(self, encoded: Any, sentences: Sequence[int], translated: List[Translated]) -> None:
         """Sentences of a batch have been translated, and are in their slots still; asked of those that look back."""
 
+    def remember_corrected(self, encoded: Any, sentences: Sequence[int], tokens: List[Tensor]) -> None:
+        """The same, with other translations, [m] tokens each, their ends included, for what follows to look back at."""
+
 
 class EnsembleSteps:
     """Models that work together: their probabilities are averaged, as by fairseq.
@@ -117,3 +120,9 @@ class EnsembleSteps:
         for decoder, of_model in zip(self.decoders, encoded):
             if decoder.looks_back:
                 decoder.remember(of_model, sentences, translated)
+
+    def remember_corrected(self, encoded: List[Any], sentences: Sequence[int], tokens: List[Tensor]) -> None:
+        """See :class:`StepDecoder`."""
+        for decoder, of_model in zip(self.decoders, encoded):
+            if decoder.looks_back:
+                decoder.remember_corrected(of_model, sentences, tokens)

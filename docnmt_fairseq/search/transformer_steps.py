@@ -17,6 +17,7 @@ from docnmt_fairseq.models.base import completed
 from docnmt_fairseq.models.sources import PreviousTargets, Sources
 from docnmt_fairseq.models.transformer.attention import SourceAttention, TargetSelfAttention
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
+from docnmt_fairseq.search.rounds import project
 from docnmt_fairseq.search.slots import SlotTensor, StepStates, TokenCache
 from docnmt_fairseq.search.steps import Translated
 
@@ -226,11 +227,21 @@ class TransformerSteps:
     def remember(self, encoded: EncodedSources, sentences: Sequence[int], translated: List[Translated]) -> None:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
         assert self.target_context is not None
-        mechanism, documents = self.target_context.mechanism, encoded.sources.layout.decoded_document[list(sentences)]
         states = [self.states.of(one.slot, one.hypotheses) for one in translated]
-        projected = mechanism.project_targets(torch.cat(states)[None])[0].split([len(one) for one in states])
-        for document, of_sentence in zip(documents.tolist(), projected):
-            encoded.histories[document] = [*encoded.histories.get(document, []), of_sentence][-mechanism.contexts :]
+        projected = self.target_context.mechanism.project_targets(torch.cat(states)[None])[0]
+        self._append(encoded, sentences, projected.split([len(one) for one in states]))
+
+    def remember_corrected(self, encoded: EncodedSources, sentences: Sequence[int], tokens: List[Tensor]) -> None:
+        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+        sources = encoded.sources.taking(np.array(sentences))
+        self._append(encoded, sentences, project(self.decoder, [one.to(self.device) for one in tokens], sources))
+
+    def _append(self, encoded: EncodedSources, sentences: Sequence[int], projected: Sequence[Tensor]) -> None:
+        """What is kept of sentences [m_t, w] each comes to that of their documents."""
+        assert self.target_context is not None
+        contexts = self.target_context.mechanism.contexts
+        for document, of_sentence in zip(encoded.sources.layout.decoded_document[list(sentences)].tolist(), projected):
+            encoded.histories[document] = [*encoded.histories.get(document, []), of_sentence][-contexts:]
 
 
 def fused(attention: TargetSelfAttention) -> nn.Linear:

@@ -95,8 +95,8 @@ class Desk:
             return questions.of_running_text(asked.text, self.languages)
         assert asked.paragraphs is not None  # one of both is there
         self._check_lines(sum(map(len, asked.paragraphs)))
-        prefixes = asked.prefixes if isinstance(asked, TranslateRequest) else None
-        return questions.of_paragraphs(asked.paragraphs, prefixes)
+        beside = asked.beside if isinstance(asked, TranslateRequest) else {}
+        return questions.of_paragraphs(asked.paragraphs, beside)
 
     def _check_lines(self, lines: int) -> None:
         most = LINES_A_SENTENCE * self.limits.max_waiting

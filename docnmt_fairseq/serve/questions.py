@@ -1,9 +1,10 @@
 """What a request holds, as lines for the translator, and the way back from translated lines to its answer."""
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from types import MappingProxyType
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
@@ -34,7 +35,7 @@ class Question:
         places: of each line that is a sentence; None of a mark.
         finish: gives the translated text from what becomes of the lines.
         numbered: whether lines have the numbers that they have for the client.
-        prefixes: what the translation of each line begins with; none at all: all are free.
+        beside: what is told of the translation of each line, by :data:`~docnmt_fairseq.translate.beside.BESIDE`.
     """
 
     name: str
@@ -42,7 +43,7 @@ class Question:
     places: List[Optional[Place]]
     finish: Callable[[Sequence[TranslatedLine]], bytes]
     numbered: bool = False
-    prefixes: Sequence[str] = ()
+    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def paragraphs(self, lines: Sequence[Any]) -> List[List[Any]]:
         """What becomes of the lines that are sentences, by paragraph."""
@@ -67,41 +68,45 @@ class Question:
         return Refusal(422, f"{self.name}, {where} ({self.lines[line][:40]!r}): {message}")
 
     def check(self, max_characters: int) -> None:
-        """Raises :class:`Refusal` for a line of more characters, or a prefix; names it."""
-        for what, lines in (("sentence", self.lines), ("prefix", self.prefixes)):
+        """Raises :class:`Refusal` for a line of more characters, or what is told of one; names it."""
+        beside = [(f"{name}:", told, "") for name, told in self.beside.items()]
+        for what, lines, advice in (("a sentence of", self.lines, "; divide it"), *beside):
             for number, line in enumerate(lines):
                 if len(line) > max_characters:
-                    message = f"a {what} of {len(line):,} characters, but at most {max_characters:,} are taken"
-                    raise self.refusal_at(number, message + "; divide it" * (what == "sentence"))
+                    message = f"{what} {len(line):,} characters, but at most {max_characters:,} are taken{advice}"
+                    raise self.refusal_at(number, message)
 
 
-def of_paragraphs(paragraphs: Sequence[Sequence[str]], prefixes: Optional[Sequence[Sequence[str]]] = None) -> Question:
+def of_paragraphs(
+    paragraphs: Sequence[Sequence[str]], beside: Mapping[str, Sequence[Sequence[str]]] = MappingProxyType({})
+) -> Question:
     """Paragraphs of sentences; a sentence of which nothing can be seen is none, and its translation is empty.
 
     Args:
         paragraphs: of sentences.
-        prefixes: what their translations begin with, in the same shape.
+        beside: what is told of their translations, in the same shape, see :class:`Question`.
 
     Raises:
-        InputError: the prefix of what is no sentence.
+        InputError: something is told of what is no sentence.
     """
     lines: List[str] = []
-    begun: List[str] = []
+    told: Dict[str, List[str]] = {name: [] for name in beside}
     places: List[Optional[Place]] = []
     for p, sentences in enumerate(paragraphs):
         shown = [(s, sentence) for s, sentence in enumerate(sentences) if not is_mark(normalise(sentence))]
         if shown and lines:
             lines.append(PARAGRAPH)
-            begun.append("")
             places.append(None)
+            for of_lines in told.values():
+                of_lines.append("")
         lines += [sentence for _, sentence in shown]
         places += [Place(0, p, s) for s, _ in shown]
-        if prefixes is not None:
-            begun += [prefixes[p][s] for s, _ in shown]
-            lost = sorted({s for s, prefix in enumerate(prefixes[p]) if prefix} - {s for s, _ in shown})
+        for name, of_paragraphs in beside.items():
+            told[name] += [of_paragraphs[p][s] for s, _ in shown]
+            lost = sorted({s for s, line in enumerate(of_paragraphs[p]) if line} - {s for s, _ in shown})
             if lost:
-                raise InputError(f"prefixes: paragraph {p + 1}, sentence {lost[0] + 1} is no sentence; leave it empty")
-    return Question("paragraphs", lines, places, _plain, prefixes=() if prefixes is None else begun)
+                raise InputError(f"{name}: paragraph {p + 1}, sentence {lost[0] + 1} is no sentence; leave it empty")
+    return Question("paragraphs", lines, places, _plain, beside=told)
 
 
 def in_shape(paragraphs: Sequence[Sequence[str]], question: Question, texts: Sequence[str]) -> List[List[str]]:

@@ -1,10 +1,11 @@
 """What JSON requests hold, as the OpenAPI description tells it."""
 
-from typing import List, Literal, Optional, Type, TypeVar
+from typing import Dict, List, Literal, Optional, Type, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from docnmt_fairseq.serve.limits import Refusal
+from docnmt_fairseq.translate.beside import BESIDE
 
 Shape = TypeVar("Shape", bound="TextRequest")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -35,15 +36,25 @@ class TranslateRequest(TextRequest):
     prefixes: Optional[List[List[str]]] = Field(
         None, description="what the translations of paragraphs begin with, one for each sentence; empty: anything"
     )
+    corrected: Optional[List[List[str]]] = Field(
+        None,
+        description="better translations of sentences of paragraphs, one for each: those after them are translated as "
+        "if the model had written these; empty: its own",
+    )
 
     @model_validator(mode="after")
     def _one_for_each(self) -> "TranslateRequest":
-        if self.prefixes is not None:
+        for name, told in self.beside.items():
             if self.paragraphs is None:
-                raise ValueError("prefixes: give paragraphs, not text")
-            if list(map(len, self.prefixes)) != list(map(len, self.paragraphs)):
-                raise ValueError("prefixes: give one for each sentence of paragraphs")
+                raise ValueError(f"{name}: give paragraphs, not text")
+            if list(map(len, told)) != list(map(len, self.paragraphs)):
+                raise ValueError(f"{name}: give one for each sentence of paragraphs")
         return self
+
+    @property
+    def beside(self) -> Dict[str, List[List[str]]]:
+        """What is told of sentences, by :data:`~docnmt_fairseq.translate.beside.BESIDE`."""
+        return {name: getattr(self, name) for name in BESIDE if getattr(self, name) is not None}
 
 
 class InspectRequest(TextRequest):

@@ -95,10 +95,9 @@ class Service:
             raise Refusal(422, str(error)) from error
         question.check(self.limits.max_characters)
         try:
-            prefixes = [question.prefixes] if question.prefixes else []
-            return question, self.translator.prepare(
-                [question.lines], [question.name], self.empty_lines, alone, prefixes=prefixes
-            )
+            beside = {name: [told] for name, told in question.beside.items()}
+            lines, name = [question.lines], [question.name]
+            return question, self.translator.prepare(lines, name, self.empty_lines, alone, None, **beside)
         except InputError as error:
             raise question.refusal(error) from error
 

@@ -1,9 +1,8 @@
-"""Lines of text as the tokens of a model, and the beginnings that translations are told to have."""
+"""Lines of text as the tokens of a model, and what is told of their translations."""
 
 import logging
-from typing import Dict, List, Sequence
+from typing import Dict, List, Sequence, Tuple
 
-import numpy as np
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
@@ -21,10 +20,10 @@ class LineEncoder:
     Args:
         codec: from text to subwords.
         task: that has the dictionaries.
-        longest: tokens of a sentence that the model takes.
+        longest: tokens of a sentence that the model takes, and of a translation.
     """
 
-    def __init__(self, codec: TextCodec, task: FairseqTask, longest: int):
+    def __init__(self, codec: TextCodec, task: FairseqTask, longest: Tuple[int, int]):
         self.codec, self.task, self.longest = codec, task, longest
 
     def tokens(self, lines: Sequence[str], name: str, empty_lines: str) -> List[Tensor]:
@@ -48,34 +47,42 @@ class LineEncoder:
             encoded = [text or PARAGRAPH for text in encoded]
         tokens = token_ids([*encoded, DOCUMENT], self.task.source_dictionary)
         for number, sentence in enumerate(tokens, start=1):
-            if len(sentence) > self.longest:
-                message = f"a sentence of {len(sentence):,} tokens, but the model takes {self.longest:,}; divide it"
+            if len(sentence) > self.longest[0]:
+                message = f"a sentence of {len(sentence):,} tokens, but the model takes {self.longest[0]:,}; divide it"
                 raise InputError.at(name, number, message)
         return tokens
 
-    def prefixes(
-        self, documents: Sequence[Sequence[str]], starts: Sequence[int], prefixes: Sequence[Sequence[str]]
-    ) -> Dict[int, np.ndarray]:
-        """The tokens [·] that translations begin with, by line number.
+    def beside(
+        self,
+        option: str,
+        documents: Sequence[Sequence[str]],
+        starts: Sequence[int],
+        told: Sequence[Sequence[str]],
+    ) -> Dict[int, Tensor]:
+        """The tokens [·] of target lines beside the text, the end of sentence included, by line number.
 
         Args:
+            option: that they were given by, for messages.
             documents: as of :meth:`tokens`, each.
             starts: of each document, the number of its first line.
-            prefixes: a line for each line of the documents, or none at all.
+            told: a line for each line of the documents, of which empty ones are left out; or none at all.
 
         Raises:
-            InputError: prefixes of other lines, or for windows of several target sentences.
+            InputError: they are of other lines, for windows of several target sentences, or too long for the model.
         """
-        if not prefixes:
+        if not told:
             return {}
-        if [len(lines) for lines in prefixes] != [len(lines) for lines in documents]:
-            raise InputError("--prefixes: as many lines as the text has")
+        if [len(lines) for lines in told] != [len(lines) for lines in documents]:
+            raise InputError(f"{option}: as many lines as the text has")
         if getattr(self.task, "window", (1, 1))[1] > 1:
-            raise InputError("--prefixes: not with --concatenate-target over 1")
+            raise InputError(f"{option}: not with --concatenate-target over 1")
         found = {}
-        for start, lines in zip(starts, prefixes):
+        for start, lines in zip(starts, told):
             encoded = self.codec.encode_lines(1, list(map(normalise, lines)))
             for number, tokens in enumerate(token_ids(encoded, self.task.target_dictionary), start=start):
+                if len(tokens) > self.longest[1]:
+                    message = f"a line of {len(tokens):,} tokens, but the model writes {self.longest[1]:,}"
+                    raise InputError(f"{option}: {message}: {lines[number - start][:40]!r}")
                 if len(tokens) > 1:
-                    found[number] = tokens[:-1].numpy()
+                    found[number] = tokens
         return found

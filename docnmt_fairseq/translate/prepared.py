@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 
 import numpy as np
 from fairseq.data import FairseqDataset
+from torch import Tensor
 
 from docnmt_fairseq.data.concatenation import Hypothesis
 
@@ -22,6 +23,7 @@ class Text:
         batches: numbers of pieces that may be encoded together.
         alone: every sentence is seen by itself.
         prefixes: by line, the tokens [·] that its translation begins with.
+        corrected: by line, the tokens [·] that later sentences see in place of its translation, its end included.
     """
 
     starts: Sequence[int]
@@ -30,6 +32,7 @@ class Text:
     batches: Sequence[Sequence[int]]
     alone: bool = False
     prefixes: Mapping[int, np.ndarray] = field(default_factory=dict)
+    corrected: Mapping[int, Tensor] = field(default_factory=dict)
 
     @property
     def pieces(self) -> "List[Piece]":
@@ -83,14 +86,17 @@ class Result:
 def sample_of(pieces: Sequence[Piece]) -> Dict[str, Any]:
     """What models get of some pieces as one batch; ids are lines of the texts.
 
-    By row, ``texts`` names the text, and ``prefixes`` what the translation begins with, or None.
+    By row, ``texts`` names the text, ``prefixes`` what the translation begins with, and ``corrected`` what later
+    sentences see in its place, or None.
     """
     items = [_numbered(piece.text.dataset[piece.number], place) for place, piece in enumerate(pieces)]
     sample: Dict[str, Any] = pieces[0].text.dataset.collater(items)
     places, lines = sample["id"] >> LINE_BITS, sample["id"] & ((1 << LINE_BITS) - 1)
     texts = [pieces[place].text for place in places.tolist()]
-    prefixes = [text.prefixes.get(line) for text, line in zip(texts, lines.tolist())]
-    return {**sample, "id": lines, "texts": texts, "prefixes": prefixes}
+    of_text = list(zip(texts, lines.tolist()))
+    prefixes = [text.prefixes.get(line) for text, line in of_text]
+    corrected = [text.corrected.get(line) for text, line in of_text]
+    return {**sample, "id": lines, "texts": texts, "prefixes": prefixes, "corrected": corrected}
 
 
 def _numbered(item: Dict[str, Any], place: int) -> Dict[str, Any]:

@@ -97,7 +97,7 @@ class DocumentTranslator:
         self.max_positions = utils.resolve_max_positions(
             self.task.max_positions(), *[model.max_positions() for model in self.models]
         )
-        self.encoder = LineEncoder(codec, self.task, self.max_positions[0])
+        self.encoder = LineEncoder(codec, self.task, self.max_positions)
         self.search = search
         begin = [token for token in self.task.language_tokens[1:] if token is not None]
         dictionary = self.task.target_dictionary
@@ -158,6 +158,7 @@ class DocumentTranslator:
         empty_lines: str = EMPTY_LINES[0],
         progress: Callable[[int], object] = lambda sentences: None,
         prefixes: Sequence[Sequence[str]] = (),
+        corrected: Sequence[Sequence[str]] = (),
     ) -> List[List[TranslatedLine]]:
         """Every line with its translations, as many as the search was told, and their scores.
 
@@ -167,12 +168,14 @@ class DocumentTranslator:
                 these, else on the line's number in this call.
             prefixes: what each line's translation begins with, a line for each line of the documents; an empty one
                 leaves it open.
+            corrected: what later sentences of models with target-side context see in place of each line's translation,
+                a line for each line of the documents; in place of an empty one they see the model's own.
 
         Raises:
-            InputError: a sentence that is too long for the model; prefixes of other lines, or for windows of several
-                target sentences.
+            InputError: a sentence that is too long for the model; prefixes or corrected translations of other lines, or
+                for windows of several target sentences, or corrected ones for models that do not look back at them.
         """
-        text = self.prepare(documents, names, empty_lines, max_tokens=self.max_tokens, prefixes=prefixes)
+        text = self.prepare(documents, names, empty_lines, False, self.max_tokens, prefixes, corrected)
         found: Dict[int, List[Translation]] = {}
         start = time.perf_counter()
         batches = ([Piece(text, number) for number in batch] for batch in text.batches)
@@ -196,6 +199,7 @@ class DocumentTranslator:
         alone: bool = False,
         max_tokens: Optional[int] = None,
         prefixes: Sequence[Sequence[str]] = (),
+        corrected: Sequence[Sequence[str]] = (),
     ) -> Text:
         """Makes documents ready for :meth:`stream`.
 
@@ -203,12 +207,17 @@ class DocumentTranslator:
             documents, names, empty_lines: see :meth:`translate`.
             alone: every sentence is seen by itself, whatever the view says.
             max_tokens: real source tokens of a batch; None: all are one batch, which is to be divided elsewhere.
-            prefixes: see :meth:`translate_lines`.
+            prefixes, corrected: see :meth:`translate_lines`.
 
         Raises:
-            InputError: a sentence that is too long for the model, named by document and line; prefixes of other lines,
-                or for windows of several target sentences.
+            InputError: a sentence that is too long for the model, named by document and line; others see
+                :meth:`translate_lines`.
         """
+        if corrected and not self.engine.decoder.looks_back:
+            raise InputError(
+                "--corrected: the model does not look back at translations, so that these would change nothing; leave "
+                "it out, or take a model with --target-context-attention"
+            )
         names = names or [f"document {number}" for number in range(1, len(documents) + 1)]
         tokens: List[Tensor] = []
         starts = []
@@ -224,9 +233,11 @@ class DocumentTranslator:
             max_positions=self.max_positions,
             disable_iterator_cache=True,  # the task would keep every text that it ever saw
         ).frozen_batches
-        begun = self.encoder.prefixes(documents, starts, prefixes)
+        whole = self.encoder.beside("--prefixes", documents, starts, prefixes)
+        begun = {number: tokens[:-1].numpy() for number, tokens in whole.items()}
+        seen = self.encoder.beside("--corrected", documents, starts, corrected)
         numbers = [list(map(int, batch)) for batch in batches]
-        return Text(starts, dataset, dataset.decoded_sentences(), numbers, alone, begun)
+        return Text(starts, dataset, dataset.decoded_sentences(), numbers, alone, begun, seen)
 
     def stream(
         self,

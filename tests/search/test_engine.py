@@ -8,6 +8,7 @@ from fairseq.ngram_repeat_block import NGramRepeatBlock
 from docnmt_fairseq.search.engines import search_engine
 from docnmt_fairseq.search.incremental_steps import IncrementalSteps
 from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.search.rounds import translate_in_rounds
 from docnmt_fairseq.search.transformer_steps import TransformerSteps
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES, begun, parameters
@@ -203,6 +204,33 @@ def test_ensembles(extra_bin, names):
     options = {"beam": 3, "max_len_b": 8}
     expected = of_fairseq(task, models, samples_of(task), **options)
     assert_same(of_engine(task, models, samples_of(task), hypotheses=9, **options), expected)
+
+
+@pytest.mark.parametrize("names", [["target han"], ["sentence", "target han"]])
+def test_what_was_corrected_is_what_later_sentences_see(extra_bin, names):
+    built = [ARCHITECTURES[name].build(extra_bin) for name in names]
+    task, models = built[-1][1], [lively(model) for _, _, model in built]
+    for model in models:
+        model.pace = 20
+    (sample,) = samples_of(task)
+    words = torch.randint(4, len(task.target_dictionary), (len(sample["id"]), 5), generator=torch.manual_seed(3))
+    words[:, -1] = task.target_dictionary.eos()
+    corrected = dict(list(zip(sample["id"].tolist(), words))[::2])
+    options, own = {"beam": 3, "max_len_b": 8}, {}
+    generator = task.build_generator(models, GenerationConfig(**options))
+
+    def search(batch, numbers):
+        """The hypotheses of some sentences; translate_in_rounds goes on with what they were corrected to."""
+        found = dict(zip(numbers[:, 0].tolist(), generator.generate(models, batch)))
+        own.update(found)
+        return [[{"tokens": corrected.get(number, best[0]["tokens"])}] for number, best in found.items()]
+
+    with torch.no_grad():
+        translate_in_rounds(search, models, sample, sample["id"][:, None])
+    told = {**sample, "corrected": [corrected.get(number) for number in sample["id"].tolist()]}
+    assert_same(of_engine(task, models, [told], hypotheses=9, **options), own)
+    free = of_engine(task, models, [sample], **options)
+    assert sum(float(free[n][0]["score"]) != float(own[n][0]["score"]) for n in own) > len(own) // 3
 
 
 STOCK_MODELS = {

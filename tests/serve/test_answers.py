@@ -12,6 +12,7 @@ from docnmt_fairseq.report.documents import dataset_of_lines
 from docnmt_fairseq.report.inspection import inspect
 from docnmt_fairseq.report.views import views_of
 from docnmt_fairseq.translate.formats import FORMATS, Reading
+from tests.support import toy
 from tests.support.serving import JSON, running, translator_of
 
 LINES = ["a b c", "d", "<p>", "e e a", "", "c d", "b"]
@@ -89,6 +90,25 @@ def test_translations_begin_as_they_are_told(server, translator):
     holes, begun = [["a b c", " \u200b", "d"], [""], ["e e a"]], [["", "", "e d"], [""], ["b"]]
     found = server.json({"paragraphs": holes, "prefixes": begun})[1]["paragraphs"]
     assert found == [[lines[0], "", lines[1]], [""], lines[3:]]
+
+
+def test_later_sentences_see_what_was_corrected(prepared, tmp_path_factory):
+    options = ["--target-context-attention", "han", "--context-init", "xavier", "--max-update", "60"]
+    trained = toy.train(prepared / "data-bin", tmp_path_factory.mktemp("han"), *options, "-s", "src", "-t", "tgt")
+    corrected = [["", "e d b", ""], ["a c"]]
+    found = translator_of(trained, prepared).translate_lines(
+        [["a b c", "d", "<p>", "e e a"]], corrected=[["", "e d b", "", "a c"]]
+    )[0]
+    asked = {"paragraphs": [["a b c", "d", " "], ["e e a"]], "scores": True}
+    with running(translator_of(trained, prepared)) as server:
+        status, told = server.json({**asked, "corrected": corrected})
+        free = server.json(asked)[1]
+    assert status == 200
+    scores = [[one["score"] for one in answer["sentences"]] for answer in (told, free)]
+    wanted = [line.translations[0].score for line in found if line.translations]
+    assert scores[0] == pytest.approx(wanted, abs=1e-4)
+    same = [one == pytest.approx(other, abs=1e-6) for one, other in zip(*scores)]
+    assert same == [True, True, False]  # only the third sentence comes after one that was corrected
 
 
 def test_running_text_is_divided_and_laid_back(server, translator):

@@ -56,7 +56,9 @@ def refused(answer, status, *parts):
         (b'{"text": "a", "prefixes": [["a"]]}', 422, "prefixes: give paragraphs, not text"),
         (b'{"paragraphs": [["a"]], "prefixes": [[]]}', 422, "prefixes: give one for each sentence of paragraphs"),
         (b'{"paragraphs": [["a", " "]], "prefixes": [["", "b"]]}', 422, "paragraph 1, sentence 2 is no sentence"),
-        (b'{"paragraphs": [["a"]], "prefixes": [["' + b"b" * 5001 + b'"]]}', 422, "a prefix of 5,001 characters"),
+        (b'{"paragraphs": [["a"]], "prefixes": [["' + b"b" * 5001 + b'"]]}', 422, "prefixes: 5,001 characters"),
+        (b'{"text": "a", "corrected": [["a"]]}', 422, "corrected: give paragraphs, not text"),
+        (b'{"paragraphs": [["a"]], "corrected": [["b"]]}', 422, "--corrected: the model does not look back"),
     ],
 )
 def test_json_that_is_wrong(server, body, status, part):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from docnmt_fairseq import cli
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate import files
 from docnmt_fairseq.translate.formats import text as text_format
@@ -48,6 +49,40 @@ def test_a_file_says_what_translations_begin_with(prepared, checkpoint, tmp_path
         assert message in capsys.readouterr().err
 
 
+CORRECTED = [["d d", "", "", "", "a", "b a"]]
+
+
+@pytest.fixture(scope="module")
+def looking_back(prepared, tmp_path_factory):
+    """Returns a model that sees the translations before, among them such ones as are not its own."""
+    options = ["--target-context-attention", "han", "--context-init", "xavier", "--max-update", "60"]
+    return toy.train(prepared / "data-bin", tmp_path_factory.mktemp("han"), *options, "-s", "src", "-t", "tgt")
+
+
+def test_a_file_says_what_translations_were_corrected_to(prepared, looking_back, checkpoint, tmp_path, capsys):
+    text = ["a b c", "<p>", "d", "", "e", "c c"]
+    write_lines(tmp_path / "in", text)
+    write_lines(tmp_path / "corrected", CORRECTED[0])
+    command = ["translate", "--data", str(prepared), "--cpu", *SEARCH, "--input", str(tmp_path / "in")]
+    command += ["--corrected", str(tmp_path / "corrected"), "--output", str(tmp_path / "out"), "--path"]
+    assert cli.main([*command, str(checkpoint)]) == 2
+    assert "--corrected: the model does not look back at translations" in capsys.readouterr().err
+    assert cli.main([*command, str(looking_back), "--scores"]) == 0
+    search = SearchOptions(beam=3, max_len_b=10)
+    found = DocumentTranslator.from_checkpoint(looking_back, data=prepared, cpu=True, search=search)
+    wanted = found.translate_lines([text], corrected=CORRECTED)[0]
+    scores = [line.split("\t")[2] for line in (tmp_path / "out.scores.tsv").read_text().splitlines()[1:]]
+    assert [float(one) for one in scores] == pytest.approx([t.score for w in wanted for t in w.translations], abs=1e-4)
+    free = found.translate_lines([text])[0]
+    own = found.translate_lines([text], corrected=[[line.text for line in free]])[0]
+    for n in (0, 2, 4, 5):  # of the first sentence of a document nothing changes, of the second all
+        shown = [(line.text, line.translations[0].score) for line in (wanted[n], own[n], free[n])]
+        assert (shown[0][1] == pytest.approx(shown[2][1], abs=1e-6)) == (n in (0, 4))
+        assert shown[1][0] == shown[2][0] and shown[1][1] == pytest.approx(shown[2][1], abs=1e-5)
+    with pytest.raises(InputError, match=r"--corrected: a line of [0-9,]+ tokens, but the model writes"):
+        found.translate_lines([["a"]], corrected=[["a " * 5000]])
+
+
 def test_a_translation_goes_on_with_the_same_files_only(prepared, checkpoint, tmp_path, capsys, monkeypatch):
     write_lines(tmp_path / "in", ["a b c", "", "d"])
     write_lines(tmp_path / "begun", ["", "", ""])
@@ -59,10 +94,10 @@ def test_a_translation_goes_on_with_the_same_files_only(prepared, checkpoint, tm
     monkeypatch.setattr(files, "TOGETHER", 1)
     translate_lines = DocumentTranslator.translate_lines
 
-    def interrupted(self, documents, *more):
+    def interrupted(self, documents, *more, **told):
         if documents[0] == ["d"]:
             raise KeyboardInterrupt
-        return translate_lines(self, documents, *more)
+        return translate_lines(self, documents, *more, **told)
 
     with monkeypatch.context() as patched:
         patched.setattr(DocumentTranslator, "translate_lines", interrupted)

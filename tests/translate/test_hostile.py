@@ -57,6 +57,7 @@ def test_running_text(content, command, tmp_path, capsys):
         (["--prefixes", "x"], "--prefixes: needs one file as --input"),
         (["--prefixes", "x", "--input", "y.html"], "--prefixes: needs text of a sentence a line, which y.html is not"),
         (["--prefixes", "x", "--context", "shuffled"], "--prefixes: not with --context shuffled"),
+        (["--corrected", "x"], "--corrected: needs one file as --input"),
         (["--shards", "2", "--shard", "1"], "--shards: give --input and --output"),
         (["--shard", "2", "--input", "x", "--output", "y"], "--shard 2: from 1 to 1"),
     ],
