@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from benchmarks.experiments import manuals_small_budget, manuals_told
+from benchmarks.experiments import manuals_corrected, manuals_small_budget, manuals_told
 from benchmarks.lib.store import Store
 from docnmt_fairseq.recipes.models import model
 
@@ -19,7 +19,7 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("small_budget")
     command = ["small", "--work", str(folder / "work"), "--results", str(folder), "--updates", "1000", "--smoke"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", [*command, "--models", "conditional-all"])
+        patch.setattr(sys, "argv", [*command, "--models", "conditional-target"])
         manuals_small_budget.main()
     return folder
 
@@ -28,8 +28,8 @@ def test_figures_of_models_whose_folders_are_gone_stay(trained, tmp_path):
     kept = tmp_path / "manuals_small_budget_1000.json"
     shutil.copyfile(trained / kept.name, kept)
     first = json.loads(kept.read_text(encoding="utf-8"))["runs"]
-    assert [*first] == ["sentence-1", "conditional-all-1"]
-    scores = first["conditional-all-1"]["scores"]["unseen"]
+    assert [*first] == ["sentence-1", "conditional-target-1"]
+    scores = first["conditional-target-1"]["scores"]["unseen"]
     assert {"shuffled", "none"} <= {*scores["contexts"]} and "significance" in scores and "cxmi" in scores
     assert [*first["sentence-1"]["distances"]] == ["test", "unseen"] and first["sentence-1"]["curve"]
 
@@ -42,8 +42,8 @@ def test_figures_of_models_whose_folders_are_gone_stay(trained, tmp_path):
     stored.facts["consistency of references"] = {"test": None, "unseen": 75.0}
     text = manuals_small_budget.report(stored, smoke=True, updates=1000)
     assert "in the references themselves: unseen 75.0 %." in text
-    bleu = first["conditional-all-1"]["scores"]["test"]["bleu"]
-    row = next(line for line in text.splitlines() if line.startswith("| conditional-all |"))
+    bleu = first["conditional-target-1"]["scores"]["test"]["bleu"]
+    row = next(line for line in text.splitlines() if line.startswith("| conditional-target |"))
     assert f"{bleu + 1:.2f} ± 1.41" in row and row.endswith("| 1, 2 |")
     assert str(trained) not in text
 
@@ -65,6 +65,23 @@ def test_a_model_is_told_and_asked_with_every_fact(trained, tmp_path, monkeypatc
     rows = [line.split(" | ")[0] for line in report.splitlines() if line.startswith("| ")]
     assert rows == ["| told", "| ---", "| nothing", "| the project", "| the register", "| both"]
     assert str(tmp_path) not in report and str(trained) not in report
+
+
+def test_a_model_goes_on_from_references(trained, tmp_path, monkeypatch, capsys):
+    command = ["corrected", "--work", str(trained / "work"), "--results", str(tmp_path), "--smoke"]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit):
+        manuals_corrected.main()
+    assert "has no translations of conditional-target" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", [*command, "--updates", "1000"])
+    manuals_corrected.main()
+    report = (tmp_path / "manuals_corrected.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ")[:4] for line in report.splitlines() if line.startswith("| ") and "conditional" in line]
+    before = ["the model's own", "the references", "references of other documents"]
+    assert [row[2] for row in rows] == before * 2
+    kept = json.loads((trained / "manuals_small_budget_1000.json").read_text(encoding="utf-8"))["runs"]
+    scores = kept["conditional-target-1"]["scores"]
+    assert [row[3] for row in rows[::3]] == [f"{scores[name]['bleu']:.2f}" for name in ("test", "unseen")]
 
 
 def test_a_seed_has_a_start_of_its_own():

@@ -184,6 +184,7 @@ TOLD_ELSEWHERE = {
     "experiments.manuals": "test_manuals.py",
     "experiments.manuals_by_updates": "test_manuals_by_updates.py",
     "experiments.manuals_small_budget": "test_manuals_small_budget.py",
+    "experiments.manuals_corrected": "test_manuals_small_budget.py",
     "experiments.manuals_told": "test_manuals_small_budget.py",
     "experiments.register_worth": "test_manuals.py",
     "experiments.selection": "test_selection.py; it trains",
