@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Protocol, Tuple, Ty
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import allowed_names, default_of, flag_of, help_of
 from docnmt_fairseq.registry import Registry
+from docnmt_fairseq.translate.view import DocumentView
 
 if TYPE_CHECKING:
     from docnmt_fairseq.checkpoints import Ensemble
@@ -43,18 +44,42 @@ def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) 
         "--max-tokens", type=int, default=4096, metavar="N", help="of a batch, source or target (default: 4096)"
     )
     model.add_argument("--cpu", action="store_true", help="also where there is a GPU")
+    add_view_arguments(parser)
+
+
+def add_view_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Adds how models see documents, by the names of :class:`~docnmt_fairseq.translate.view.DocumentView`."""
+    view = parser.add_argument_group("documents", "default: as the model was trained")
+    view.add_argument("--max-document-sentences", type=int, metavar="N", help="longer documents go in pieces; 0: never")
+    view.add_argument("--max-document-tokens", type=int, metavar="N", help="the same, in tokens")
+    view.add_argument("--context-overlap", type=int, metavar="K", help="sentences that a piece sees of the one before")
+    view.add_argument("--context-overlap-after", type=int, metavar="K", help="the same, of the one after")
+    return view
+
+
+def given(args: argparse.Namespace, options: type) -> Dict[str, Any]:
+    """The fields of a dataclass that were given on the command line."""
+    values = {field.name: getattr(args, field.name, None) for field in fields(options)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def load_models(args: argparse.Namespace) -> "Tuple[Ensemble, TextCodec]":
-    """Loads the models, onto the GPU if there is one, and the way from text to their tokens."""
+    """Loads the models, onto the GPU if there is one, and the way from text to their tokens.
+
+    Raises:
+        InputError: files that are not there or do not belong together, a view of documents that a model does not have.
+    """
     import torch
 
-    from docnmt_fairseq.checkpoints import load_ensemble
+    from docnmt_fairseq.checkpoints import load_ensemble, read_configuration
     from docnmt_fairseq.corpus.text_codec import TextCodec
 
     if args.max_tokens < 1:
         raise InputError(f"--max-tokens {args.max_tokens}: at least 1")
-    ensemble = load_ensemble(*args.path.split(":"), data=args.data)
+    paths, view = args.path.split(":"), given(args, DocumentView)
+    for path in paths if view else ():
+        DocumentView(**view).check(read_configuration(path).task.get("_name"))
+    ensemble = load_ensemble(*paths, data=args.data, overrides=view)
     if torch.cuda.is_available() and not args.cpu:
         for model in ensemble.models:
             model.cuda()

@@ -1,10 +1,10 @@
 """The options of commands that translate: the model, the search, the view of documents, and the machine."""
 
 import argparse
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional
+from typing import TYPE_CHECKING, NamedTuple, Optional
 
+from docnmt_fairseq.cli._options import add_view_arguments, given
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 
@@ -53,12 +53,7 @@ def add_translator_arguments(parser: argparse.ArgumentParser, max_tokens: int) -
     search.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn (default: 1)")
     search.add_argument("--temperature", type=float, metavar="X", help="above 1: flatter probabilities (default: 1)")
 
-    view = parser.add_argument_group("documents", "default: as the model was trained")
-    view.add_argument("--max-document-sentences", type=int, metavar="N", help="longer documents go in pieces; 0: never")
-    view.add_argument("--max-document-tokens", type=int, metavar="N", help="the same, in tokens")
-    view.add_argument("--context-overlap", type=int, metavar="K", help="sentences that a piece sees of the one before")
-    view.add_argument("--context-overlap-after", type=int, metavar="K", help="the same, of the one after")
-
+    view = add_view_arguments(parser)
     machine = parser.add_argument_group("machine")
     machine.add_argument(
         "--max-tokens",
@@ -106,8 +101,8 @@ def translator_of(args: argparse.Namespace, search: SearchOptions, **view: Optio
     import torch
 
     from docnmt_fairseq.cli._arithmetic import PRECISIONS, warn_if_slow
-    from docnmt_fairseq.translate.task import DocumentView
     from docnmt_fairseq.translate.translator import DocumentTranslator
+    from docnmt_fairseq.translate.view import DocumentView
 
     if args.precision in PRECISIONS and (args.cpu or not torch.cuda.is_available()):
         warn_if_slow(args.precision)
@@ -120,9 +115,3 @@ def translator_of(args: argparse.Namespace, search: SearchOptions, **view: Optio
         cpu=args.cpu,
         precision=args.precision,
     )
-
-
-def given(args: argparse.Namespace, options: type) -> Dict[str, Any]:
-    """The fields of a dataclass that were given on the command line."""
-    values = {field.name: getattr(args, field.name, None) for field in fields(options)}
-    return {name: value for name, value in values.items() if value is not None}

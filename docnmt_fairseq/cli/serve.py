@@ -8,7 +8,8 @@ import argparse
 import logging
 import os
 
-from docnmt_fairseq.cli._translator import add_translator_arguments, given, search_of, translator_of
+from docnmt_fairseq.cli._options import given
+from docnmt_fairseq.cli._translator import add_translator_arguments, search_of, translator_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.files import EMPTY_LINES
 

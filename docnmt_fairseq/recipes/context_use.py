@@ -1,13 +1,24 @@
 """What trained models do with context, asked in this process: translations with another context, and CXMI."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from docnmt_fairseq.recipes.models import SEARCH
 from docnmt_fairseq.recipes.probes import SHUFFLED
 from docnmt_fairseq.recipes.result_files import write_json
+from docnmt_fairseq.translate.view import DocumentView
 
 
-def translate(data: Path, source: Path, checkpoint: Path, output: Path, context: str, tokens: int, cpu: bool) -> None:
+def translate(
+    data: Path,
+    source: Path,
+    checkpoint: Path,
+    output: Path,
+    context: str,
+    tokens: int,
+    cpu: bool,
+    view: DocumentView = DocumentView(),
+) -> None:
     """Translates a text as ``docnmt translate`` does, with the search of recipes.
 
     Args:
@@ -18,6 +29,7 @@ def translate(data: Path, source: Path, checkpoint: Path, output: Path, context:
         context: "document", "none" or "shuffled".
         tokens: of a batch.
         cpu: without a GPU.
+        view: of documents, but for the context.
 
     Raises:
         InputError: a sentence that is too long, a text of one document.
@@ -25,11 +37,10 @@ def translate(data: Path, source: Path, checkpoint: Path, output: Path, context:
     from docnmt_fairseq.search.options import SearchOptions
     from docnmt_fairseq.translate.false_context import ShuffledContext
     from docnmt_fairseq.translate.files import ALL, EMPTY_LINES, translate_files
-    from docnmt_fairseq.translate.task import DocumentView
     from docnmt_fairseq.translate.texts import Request, texts_of
     from docnmt_fairseq.translate.translator import DocumentTranslator
 
-    view, search = DocumentView(None if context == SHUFFLED else context), SearchOptions(**SEARCH)
+    view, search = replace(view, context=None if context == SHUFFLED else context), SearchOptions(**SEARCH)
     translator = DocumentTranslator.from_checkpoint(
         checkpoint, data=data, view=view, search=search, max_tokens=tokens, cpu=cpu
     )
@@ -39,7 +50,14 @@ def translate(data: Path, source: Path, checkpoint: Path, output: Path, context:
 
 
 def measure_cxmi(
-    data: Path, source: Path, reference: Path, checkpoint: Path, output: Path, sentences: int, cpu: bool
+    data: Path,
+    source: Path,
+    reference: Path,
+    checkpoint: Path,
+    output: Path,
+    sentences: int,
+    cpu: bool,
+    view: DocumentView = DocumentView(),
 ) -> None:
     """Writes what ``docnmt cxmi --format json`` does.
 
@@ -50,6 +68,7 @@ def measure_cxmi(
         output: file to write.
         sentences: of a random sample; 0: all.
         cpu: without a GPU.
+        view: of documents.
 
     Raises:
         InputError: a sentence that is too long, a test set of one document.
@@ -63,7 +82,7 @@ def measure_cxmi(
     from docnmt_fairseq.evaluation.context_use.report import build_report
     from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
 
-    ensemble = load_ensemble(checkpoint, data=data)
+    ensemble = load_ensemble(checkpoint, data=data, overrides=view.given)
     if torch.cuda.is_available() and not cpu:
         ensemble.model.cuda()
     test_set = read_test_set(source, reference, ensemble, TextCodec(data))

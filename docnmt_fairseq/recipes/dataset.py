@@ -12,6 +12,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.register import RULES
 from docnmt_fairseq.recipes.metrics import FurtherMetrics, further_metrics
 from docnmt_fairseq.recipes.probes import Probes
+from docnmt_fairseq.translate.view import DocumentView
 
 T = TypeVar("T")
 DEFAULT_MODELS = ("sentence", "concatenation", "conditional", "tree")
@@ -120,6 +121,7 @@ class DatasetConfig:
         prepare: options of ``docnmt prepare`` by name, see :func:`~docnmt_fairseq.corpus.config.config_of`.
         scores: beside BLEU and chrF.
         probes: whether it comes from context.
+        view: of documents in translation, where it is to differ from training; of the models that see context.
         models: that are trained if nobody says which.
         post_edits_of: for automatic post-editing: the side with machine translations, which are scored, too.
         features: files with features of every sentence by name and split, which go beside the data-bin.
@@ -137,6 +139,7 @@ class DatasetConfig:
     published: Optional[Published] = None
     scores: FurtherMetrics = field(default_factory=FurtherMetrics)
     probes: Probes = field(default_factory=Probes)
+    view: DocumentView = DocumentView()
     models: List[str] = field(default_factory=lambda: list(DEFAULT_MODELS))
     post_edits_of: Optional[str] = None
     features: Dict[str, Dict[str, str]] = field(default_factory=dict)
@@ -196,6 +199,7 @@ def read_dataset_config(path: Path) -> DatasetConfig:
         "published": partial(_made, Published),
         "scores": further_metrics,
         "probes": partial(_made, Probes),
+        "view": _view,
     }
     for name, made in parts.items():
         if name in values:
@@ -229,6 +233,17 @@ def _training(values: Any, where: str) -> Training:
         if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
             raise InputError(f'{where}: {name}: expected a list of options, numbers in quotes ("0.1"); got {options!r}')
     return training
+
+
+def _view(values: Any, where: str) -> DocumentView:
+    """How models see documents in translation; the context itself is taken from them by probes alone."""
+    view = _made(DocumentView, values, where)
+    if view.context is not None:
+        raise InputError(f"{where}: context: not here; ask for it by probes: contexts")
+    for name, value in view.given.items():
+        if type(value) is not int or value < 0:
+            raise InputError(f"{where}: {name}: {value!r} is not a number from 0 on")
+    return view
 
 
 def _check_splits(path: Path, dataset: DatasetConfig) -> None:

@@ -8,11 +8,13 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.steps import sha256
 from docnmt_fairseq.corpus.text_codec import tokenizers_of
 from docnmt_fairseq.recipes.context_use import measure_cxmi, translate
-from docnmt_fairseq.recipes.probes import SHUFFLED, Probes
+from docnmt_fairseq.recipes.models import Model
+from docnmt_fairseq.recipes.probes import NONE, SHUFFLED, Probes
 from docnmt_fairseq.recipes.result_files import ResultFiles, read_json, write_json
-from docnmt_fairseq.recipes.results import Results
+from docnmt_fairseq.recipes.results import Results, seen
 from docnmt_fairseq.recipes.scoring import Scores, text_scores
 from docnmt_fairseq.recipes.training import BEST
+from docnmt_fairseq.translate.view import DocumentView
 
 
 class Probing:
@@ -26,32 +28,35 @@ class Probing:
     def __init__(self, results: Results, cpu: bool):
         self.results, self.probes, self.cpu = results, results.dataset.probes, cpu
 
-    def probe(self, folder: Path, tokens: int) -> None:
+    def probe(self, folder: Path, chosen: Model, tokens: int) -> None:
         """Asks a model: ``test.shuffled.txt``, ``scores.shuffled.json``, …, ``cxmi.json``.
 
         Of a test set of one document there is no false context: it comes from others.
 
         Args:
             folder: of the model, trained.
+            chosen: what it is.
             tokens: of a batch of translation.
 
         Raises:
             InputError: it failed.
         """
+        view = self.results.view_of(chosen)
         for test_set in self.results.dataset.test_sets:
             several = self.results.references(test_set).documents > 1
             for context in self.probes.contexts:
                 if several or context != SHUFFLED:
-                    self._translate(ResultFiles(folder, test_set, context), tokens)
+                    of_context = DocumentView() if context == NONE else view
+                    self._translate(ResultFiles(folder, test_set, context), tokens, of_context)
             if several and self.probes.cxmi_sentences is not None:
-                self._measure(ResultFiles(folder, test_set), self.probes.cxmi_sentences)
+                self._measure(ResultFiles(folder, test_set), self.probes.cxmi_sentences, view)
 
-    def _translate(self, files: ResultFiles, tokens: int) -> None:
+    def _translate(self, files: ResultFiles, tokens: int, view: DocumentView) -> None:
         results, scores = self.results, files.named("scores.json")
         source, reference = results.text_of(files.test_set)
-        inputs = {"model": read_json(files.folder / "training.json"), "text": sha256(source)}
+        inputs = {"model": read_json(files.folder / "training.json"), "text": sha256(source), **seen(view)}
         action = partial(
-            translate, results.data, source, files.folder / BEST, files.text, files.context, tokens, self.cpu
+            translate, results.data, source, files.folder / BEST, files.text, files.context, tokens, self.cpu, view
         )
         results.steps.run(files.step("translate"), inputs, [files.text], action)
 
@@ -63,15 +68,16 @@ class Probing:
         inputs = {"text": sha256(files.text), "reference": sha256(reference), **results.further_inputs()}
         results.steps.run(files.step("score"), inputs, [scores], score)
 
-    def _measure(self, files: ResultFiles, sentences: int) -> None:
+    def _measure(self, files: ResultFiles, sentences: int, view: DocumentView) -> None:
         results, written = self.results, files.named("cxmi.json")
         texts = results.text_of(files.test_set)
         inputs = {
             "model": read_json(files.folder / "training.json"),
             "texts": [sha256(text) for text in texts],
             "sentences": sentences,
+            **seen(view),
         }
-        action = partial(measure_cxmi, results.data, *texts, files.folder / BEST, written, sentences, self.cpu)
+        action = partial(measure_cxmi, results.data, *texts, files.folder / BEST, written, sentences, self.cpu, view)
         results.steps.run(files.step("cxmi"), inputs, [written], action)
 
 

@@ -14,6 +14,12 @@ from docnmt_fairseq.recipes.models import Model
 from docnmt_fairseq.recipes.result_files import ResultFiles, read_json, write_json
 from docnmt_fairseq.recipes.scoring import Scores, compared, metric_scores, metrics_of, scores_of
 from docnmt_fairseq.recipes.training import translate
+from docnmt_fairseq.translate.view import DIVIDES, DocumentView
+
+
+def seen(view: DocumentView) -> Dict[str, Any]:
+    """What a view adds to the inputs of a step: nothing, where it is that of training."""
+    return {"view": view.given} if view.given else {}
 
 
 class Results:
@@ -54,6 +60,10 @@ class Results:
         source, target = self.text_of(test_set)
         return read_references([target], source)
 
+    def view_of(self, chosen: Model) -> DocumentView:
+        """How a model sees documents in translation: those that see them at all, whole or in pieces."""
+        return self.dataset.view if chosen.task == DIVIDES and chosen.sees_context else DocumentView()
+
     def translate(self, folder: Path, chosen: Model, tokens: int, cpu: bool) -> None:
         """Translates the test sets with a model and scores them: ``generate.log``, ``test.txt``, ``scores.json``.
 
@@ -68,12 +78,13 @@ class Results:
         """
         joins = None if self.options["edits_of"] else joins_of(self.options)
         trained = read_json(folder / "training.json")
+        view = self.view_of(chosen)
         for test_set, split in self.dataset.test_sets.items():
             files = ResultFiles(folder, test_set)
-            inputs, log = {"model": trained}, files.named("generate.log")
+            inputs, log = {"model": trained, **seen(view)}, files.named("generate.log")
             if test_set != TEST:  # a training depends on the first one's counts, on no other's
                 inputs["text"] = sha256(self.data / "subword" / f"{split}.{self.options['source_lang']}")
-            action = partial(translate, self.data / "data-bin", split, folder, log, chosen, tokens, joins, cpu)
+            action = partial(translate, self.data / "data-bin", split, folder, log, chosen, tokens, joins, cpu, view)
             self.steps.run(files.step("translate"), inputs, [log], action)
             self._score(files, log)
 

@@ -189,7 +189,7 @@ class Recipe:
         """Asks the models that see context."""
         for name, chosen in self.models.items():
             for seed in self.options.seeds if chosen.sees_context else ():
-                probing.probe(self._folder(name, seed), self._tokens(chosen))
+                probing.probe(self._folder(name, seed), chosen, self._tokens(chosen))
 
     def _table(self, results: Results, manifest: Dict[str, Any]) -> str:
         """The table, which is written to ``table.md`` last."""

@@ -16,6 +16,7 @@ from docnmt_fairseq.options import flag_of
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import COMMON, SEARCH, SMOKE, Model
 from docnmt_fairseq.recipes.processes import PLUGIN, fairseq, run
+from docnmt_fairseq.translate.view import DocumentView
 
 LAST, BEST = "checkpoint_last.pt", "checkpoint_best.pt"
 ENDED = "ended.json"  # of a training that ended before its last update, as --patience ends it
@@ -145,7 +146,15 @@ def updates_of(checkpoint: Path) -> int:
 
 
 def translate(
-    data: Path, split: str, folder: Path, output: Path, model: Model, tokens: int, joins: Optional[str], cpu: bool
+    data: Path,
+    split: str,
+    folder: Path,
+    output: Path,
+    model: Model,
+    tokens: int,
+    joins: Optional[str],
+    cpu: bool,
+    view: DocumentView = DocumentView(),
 ) -> None:
     """Writes what fairseq-generate prints for a test set, with the checkpoint of the lowest validation loss.
 
@@ -158,13 +167,15 @@ def translate(
         tokens: of a batch.
         joins: how fairseq joins subwords; None: they are left.
         cpu: without a GPU.
+        view: of documents.
 
     Raises:
         InputError: it failed.
     """
     command = [*fairseq("generate"), str(data), "--user-dir", str(PLUGIN), "--task", model.task, "--path"]
     command += [str(folder / BEST), "--gen-subset", split, "--max-tokens", str(tokens)]
-    command += [word for name, value in SEARCH.items() for word in (flag_of(name), str(value))]
+    told = {**SEARCH, **view.given}
+    command += [word for name, value in told.items() for word in (flag_of(name), str(value))]
     command += [*([] if joins is None else ["--remove-bpe", joins]), *Machine(cpu=cpu).options()]
     errors = output.with_suffix(".err")
     with open(partial_path(output), "w", encoding="utf-8") as stream, open(errors, "w", encoding="utf-8") as messages:

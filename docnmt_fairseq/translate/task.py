@@ -1,8 +1,8 @@
 """The task that translates text that is in no data-bin, with what any of the tasks trained."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, List, Mapping, Optional, Tuple
 
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, setup_task
 from omegaconf import DictConfig, OmegaConf
@@ -13,6 +13,7 @@ from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.prepared import is_prepared, prepared_folder
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.translate.view import DIVIDES, DocumentView
 
 # The task that translates what a task trained: ours also serves fairseq's sentence-level models.
 TASKS = {
@@ -21,22 +22,6 @@ TASKS = {
     "concatenated_translation": "concatenated_translation",
 }
 ALONE = {"concatenate_source": 1, "concatenate_target": 1}  # a window without context
-
-
-@dataclass(frozen=True)
-class DocumentView:
-    """How a model is to see documents; None: as it was trained. See the options of ``document_translation``."""
-
-    context: Optional[str] = None
-    max_document_sentences: Optional[int] = None
-    max_document_tokens: Optional[int] = None
-    context_overlap: Optional[int] = None
-    context_overlap_after: Optional[int] = None
-
-    @property
-    def given(self) -> Dict[str, object]:
-        """What is not None."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def load_translating(
@@ -131,11 +116,7 @@ def _as_options(view: DocumentView, name: str) -> Mapping[str, object]:
     Raises:
         InputError: it divides documents, of which a window has no pieces.
     """
-    given = view.given
-    if TASKS[name] == "document_translation":
-        return given
-    context = given.pop("context", None)
-    if given:
-        options = " ".join(f"--{option.replace('_', '-')}" for option in given)
-        raise InputError(f"{options}: not with a model of {name}, which reads windows of sentences")
-    return ALONE if context == "none" else {}
+    view.check(TASKS[name])
+    if TASKS[name] == DIVIDES:
+        return view.given
+    return ALONE if view.context == "none" else {}

@@ -30,7 +30,8 @@ from docnmt_fairseq.translate.encoding import LineEncoder
 from docnmt_fairseq.translate.files import EMPTY_LINES
 from docnmt_fairseq.translate.lines import TranslatedLine, Translation, draw_keys, translated_line
 from docnmt_fairseq.translate.prepared import Piece, Result, Text, sample_of
-from docnmt_fairseq.translate.task import DocumentView, load_translating
+from docnmt_fairseq.translate.task import load_translating
+from docnmt_fairseq.translate.view import DocumentView
 
 # What models can be computed in: on GPUs the type of all states, on CPUs that of matrix products.
 ON_GPU = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}

@@ -234,5 +234,19 @@ def test_the_command(data_bin, files, tmp_path, capsys):
     assert main([*command, *texts, "--format", "json", "--sentences", "5"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert list(report["probes"]) == list(PROBES) and report["about"]["sentences"] == 5
+    assert main([*command, *texts, "--format", "json", "--max-document-sentences", "1"]) == 0
+    alone = json.loads(capsys.readouterr().out)["probes"]
+    shown = [
+        [one["log_probability"] for name, one in of.items() if name != "empty"] for of in (alone, report["probes"])
+    ]
+    cut, whole = map(set, shown)
+    assert len(cut) == 1 < len(whole)  # pieces of one sentence are the same in any document
     assert main(command) == 2 and "give --source and --reference" in capsys.readouterr().err
     assert main([*command, "--split", "test"]) == 2 and "--split test: no " in capsys.readouterr().err
+
+
+def test_models_that_see_no_documents_do_not_divide_any(data_bin, files, tmp_path, capsys):
+    trained = toy.train(data_bin, tmp_path, "--max-update", "1", task="translation", arch="transformer")
+    command = ["cxmi", "--path", str(trained), "--data", str(data_bin), "--cpu", "--context-overlap", "2"]
+    assert main([*command, "--source", str(files[0]), "--reference", str(files[1])]) == 2
+    assert "--context-overlap: not with a model of translation" in capsys.readouterr().err

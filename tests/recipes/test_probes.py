@@ -14,7 +14,7 @@ from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.models import SEARCH, models
 from docnmt_fairseq.recipes.training import BEST
 from docnmt_fairseq.search.options import SearchOptions
-from docnmt_fairseq.translate.task import DocumentView
+from docnmt_fairseq.translate.view import DocumentView
 from tests.support.recipes import MANUALS, changed, raw, recipe, unprobed, untrained
 from tests.support.texts import Plain
 
@@ -263,12 +263,16 @@ def test_true_translations_are_those_of_fairseq_generate_and_answers_those_of_th
     """Else true and false context could not be compared."""
     names = ("concatenation-2to2", "conditional", "han-target")
     options = ["--smoke", "--models", " ".join(names), "--workers", "1", "--output", str(tmp_path)]
-    assert cli.main(["recipe", "en_de_manuals", *options]) == 0
+    cut = MANUALS.read_text(encoding="utf-8").replace("max_document_sentences: 0", "max_document_sentences: 2")
+    (tmp_path / "cut.yaml").write_text(cut, encoding="utf-8")
+    assert cli.main(["recipe", str(tmp_path / "cut.yaml"), *options]) == 0
     data = tmp_path / "data"
     search = ["--beam", "4", "--lenpen", "0.6", "--max-len-a", "1.5", "--max-len-b", "50"]
     for name in names:
         folder = tmp_path / "models" / f"{name}-1"
         model = ["--path", str(folder / BEST), "--data", str(data), "--cpu"]
+        if name != "concatenation-2to2":
+            model += ["--max-document-sentences", "2"]
         for test_set, split in (("test", "test"), ("unseen", "test1")):
             translated = {}
             for context, text in (("document", "txt"), ("shuffled", "shuffled.txt"), ("none", "none.txt")):

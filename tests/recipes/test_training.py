@@ -12,6 +12,7 @@ from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import model, models
 from docnmt_fairseq.recipes.run import Options, Recipe
 from docnmt_fairseq.recipes.training import Budget, mend, train, training_options, updates_of
+from docnmt_fairseq.translate.view import DocumentView
 from tests.support import toy
 
 SMALL = named_recipes()["en_de_small"]
@@ -172,7 +173,10 @@ def test_all_models_translate_by_the_same_search(tmp_path, monkeypatch):
     training.translate(tmp_path, "test", tmp_path, tmp_path / "log", model("tree"), 77, "@@ ", cpu=True)
     assert found[-1][found[-1].index("--remove-bpe") + 1] == "@@ "
     training.translate(tmp_path, "test", tmp_path, tmp_path / "log", model("tree"), 77, None, cpu=True)
-    assert "--remove-bpe" not in found[-1]
+    assert "--remove-bpe" not in found[-1] and "--max-document-sentences" not in found[-1]
+    view = DocumentView(max_document_sentences=0)
+    training.translate(tmp_path, "test", tmp_path, tmp_path / "log", model("tree"), 77, None, True, view)
+    assert found[-1][found[-1].index("--max-document-sentences") + 1] == "0"
 
 
 def test_another_model_in_the_folder_is_refused(tmp_path, monkeypatch):

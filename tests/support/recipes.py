@@ -26,7 +26,7 @@ def untrained(monkeypatch, write=lambda folder, line: line):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "training.json").write_text(json.dumps(folder.name))
 
-    def translate(data, split, folder, output, model, tokens, subwords, cpu):
+    def translate(data, split, folder, output, model, tokens, subwords, cpu, view=None):
         translated.append((folder.name, split))
         lines = enumerate(read_lines(data.parent / "text" / f"{split}.de"))
         hypotheses = [f"H-{number}\t-1\t{write(folder, line)}\n" for number, line in lines if line]
@@ -47,13 +47,13 @@ def unprobed(monkeypatch, write=lambda context, line: line):
     """
     asked = []
 
-    def translate(data, source, checkpoint, output, context, tokens, cpu):
+    def translate(data, source, checkpoint, output, context, tokens, cpu, view=None):
         assert source.parent == data / "text" and source.suffix == ".en" and checkpoint.name == BEST and cpu
         asked.append((checkpoint.parent.name, source.stem, context, tokens))
         lines = read_lines(source.with_suffix(".de"))
         output.write_text("".join(f"{line and write(context, line)}\n" for line in lines), encoding="utf-8")
 
-    def measure_cxmi(data, source, reference, checkpoint, output, sentences, cpu):
+    def measure_cxmi(data, source, reference, checkpoint, output, sentences, cpu, view=None):
         assert (source.suffix, reference) == (".en", source.with_suffix(".de")) and checkpoint.name == BEST and cpu
         asked.append((checkpoint.parent.name, source.stem, "cxmi", sentences))
         figures = {"true": 1.25, "shuffled": -0.5, "random-document": -0.25, "empty": 0.0}

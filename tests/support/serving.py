@@ -10,8 +10,8 @@ from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.serve.limits import Limits
 from docnmt_fairseq.serve.server import Server, bound_socket
 from docnmt_fairseq.serve.service import Service
-from docnmt_fairseq.translate.task import DocumentView
 from docnmt_fairseq.translate.translator import DocumentTranslator
+from docnmt_fairseq.translate.view import DocumentView
 
 SEARCH = SearchOptions(beam=3, max_len_b=10, nbest=3)
 TEXT, JSON = "text/plain", "application/json"

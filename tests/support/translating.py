@@ -1,8 +1,8 @@
 """Translators of tiny models."""
 
 from docnmt_fairseq.search.options import SearchOptions
-from docnmt_fairseq.translate.task import DocumentView
 from docnmt_fairseq.translate.translator import DocumentTranslator
+from docnmt_fairseq.translate.view import DocumentView
 
 SELECTED = ["--context-attention", "conditional", "--context-top-t", "2", "--sentence-positions", "learned"]
 SEARCH = SearchOptions(beam=3, max_len_b=10)

@@ -11,8 +11,9 @@ from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.postprocess import read_translation
-from docnmt_fairseq.translate.task import DocumentView, translates_alone
+from docnmt_fairseq.translate.task import translates_alone
 from docnmt_fairseq.translate.translator import DocumentTranslator
+from docnmt_fairseq.translate.view import DocumentView
 from tests.support import toy
 from tests.support.documents import write_lines
 from tests.support.translating import SAME_SEARCH, SEARCH, SELECTED, translator
