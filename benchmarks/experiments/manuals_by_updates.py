@@ -1,9 +1,9 @@
 """How much a model makes of its context by how long it is trained: the handbooks' small budgets beside each other.
 
-    python -m benchmarks.experiments.manuals_by_updates [--model conditional]
+    python -m benchmarks.experiments.manuals_by_updates [--model conditional] [--pieces]
 
-Reads benchmarks/results/manuals_small_budget_UPDATES.json of all numbers of updates in which the model is; trains
-nothing. Writes benchmarks/results/manuals_by_updates.md and .png.
+Reads benchmarks/results/manuals_small_budget_UPDATES.json of all numbers of updates in which the model is, or those of
+translations --pieces by pieces; trains nothing. Writes benchmarks/results/manuals_by_updates.md and .png.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from statistics import mean
 from typing import Any, Dict, List, Mapping
 
 from benchmarks.experiments.manuals_report import BASELINE
-from benchmarks.experiments.manuals_small_budget import NAME
+from benchmarks.experiments.manuals_small_budget import NAME, PIECES, WHOLE, results_name
 from benchmarks.lib.machine import RESULTS, call, table, write
 from benchmarks.lib.store import Store
 from docnmt_fairseq.evaluation.plots import COLOURS
@@ -70,12 +70,21 @@ def point(updates: int, runs: Mapping[str, Mapping[str, Any]], model: str) -> Po
     )
 
 
-def points_of(results: Path, model: str) -> List[Point]:
-    """Returns all numbers of updates that both models have been trained for, the lowest first."""
+def points_of(results: Path, model: str, pieces: bool) -> List[Point]:
+    """Returns all numbers of updates that both models have been trained for, the lowest first.
+
+    Args:
+        results: folder of the results.
+        model: beside the sentence-level one.
+        pieces: translations by pieces of documents, else of whole ones.
+    """
     found = []
     for path in results.glob(f"{NAME}_*.json"):
-        runs, number = Store(path).runs, re.fullmatch(rf"{NAME}_(\d+)", path.stem)
-        if number and any(run["model"] == model and f"{BASELINE}-{run['seed']}" in runs for run in runs.values()):
+        number = re.match(rf"{NAME}_(\d+)", path.stem)
+        if number is None or path.stem != results_name(int(number[1]), pieces):
+            continue
+        runs = Store(path).runs
+        if any(run["model"] == model and f"{BASELINE}-{run['seed']}" in runs for run in runs.values()):
             found.append(point(int(number[1]), runs, model))
     return sorted(found, key=lambda one: one.updates)
 
@@ -116,13 +125,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="conditional", help="beside the sentence-level one (default: conditional)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder that is read and written to")
+    parser.add_argument("--pieces", action="store_true", help="translated by pieces of documents, not whole ones")
     args = parser.parse_args()
-    points = points_of(args.results, args.model)
+    points = points_of(args.results, args.model, args.pieces)
     if not points:
-        parser.error(f"{args.results}: no {NAME}_*.json has {args.model}; train it with manuals_small_budget")
+        names = f"{NAME}_*{'_pieces' * args.pieces}.json"
+        parser.error(f"{args.results}: no {names} has {args.model}; train it with manuals_small_budget")
     figure(points, args.model, args.results / "manuals_by_updates.png")
     lines = [f"# What {args.model} makes of its context, by updates", "", table(HEADER, [row(one) for one in points])]
-    lines += ["", "![By updates](manuals_by_updates.png)", "", READING, "", f"`{call(None)}`"]
+    reading = f"{READING}\n{PIECES if args.pieces else WHOLE}"
+    lines += ["", "![By updates](manuals_by_updates.png)", "", reading, "", f"`{call(None)}`"]
     write("manuals_by_updates.md", "\n".join(lines), args.results)
 
 

@@ -82,7 +82,11 @@ def rows_of(recipe: Recipe, name: str, seed: int) -> List[List[str]]:
     folder, data = recipe.output / "models" / f"{name}-{seed}", recipe.output / "data"
     languages, paths = recipe.dataset, recipe.splits.get(recipe.options.raw)
     translator = DocumentTranslator.from_checkpoint(
-        folder / BEST, data=data, search=SearchOptions(**SEARCH), cpu=recipe.options.machine.cpu
+        folder / BEST,
+        data=data,
+        view=recipe.dataset.view,
+        search=SearchOptions(**SEARCH),
+        cpu=recipe.options.machine.cpu,
     )
     rows = []
     for test_set, split in recipe.dataset.test_sets.items():

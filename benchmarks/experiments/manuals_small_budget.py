@@ -1,13 +1,14 @@
 """The handbooks' comparison at a size that an afternoon pays: all models, each seed with a start of its own.
 
     python -m benchmarks.experiments.manuals_small_budget --raw FOLDER [--seeds 1 2 3] [--models conditional han ...]
-        [--updates 2000]
+        [--updates 2000] [--pieces]
 
 It is the recipe en_de_manuals with narrower models, fewer subwords and fewer updates. Run again, it goes on where it
 was; the report is written after every model. The results keep the figures of models whose folders are gone, so that
 seeds can be trained one by one, on several machines; models of one seed can be trained side by side, from copies of a
---work in which "sentence" is trained. --updates is how long models are trained after their start. Writes
-benchmarks/results/manuals_small_budget_UPDATES.md and .json.
+--work in which "sentence" is trained. --updates is how long models are trained after their start; --pieces is how
+models translate that are trained already, or not yet. Writes benchmarks/results/manuals_small_budget_UPDATES.md and
+.json, or ..._UPDATES_pieces.
 """
 
 import argparse
@@ -35,6 +36,7 @@ from docnmt_fairseq.recipes.results import read_scores
 from docnmt_fairseq.recipes.run import Options, Recipe
 from docnmt_fairseq.recipes.scoring import metric_scores, metrics_of
 from docnmt_fairseq.recipes.table import scores_table
+from docnmt_fairseq.translate.view import DocumentView
 
 NAME, CONSISTENCY = "manuals_small_budget", "register-consistency"
 SUBWORDS, TOKENS = 4000, 2500  # of a batch
@@ -59,14 +61,26 @@ READING = """\
 The recipe `en_de_manuals` at a lower cost: width {width}, {layers} + 2 layers, {subwords:,} joint subwords, batches of
 {tokens:,} tokens. A seed is a whole repetition: a sentence-level start of {start:,} updates of its own, from which
 every model is trained for {updates:,} more, in which the learning rate falls to zero. Compare models of this table with
-each other, not with larger ones. `conditional-…`: trained otherwise, to see what it lacks: it attends to all sentences
-to the end (`all`); at a learning rate of 0.0015 (`faster`); with 10 times the learning rate in what is not in the start
-(`context-faster`); from pieces of documents of at most 8 sentences instead of 24, so that a batch has more of them, and
-translates so (`short-pieces`); together with `han-target` over the 8 translations before (`target`)."""
+each other, not with larger ones. {seen}
+
+`conditional-…`: trained otherwise, to see what it lacks: it attends to all sentences to the end (`all`); at a learning
+rate of 0.0015 (`faster`); with 10 times the learning rate in what is not in the start (`context-faster`); from pieces
+of documents of at most 8 sentences instead of 24, so that a batch has more of them (`short-pieces`); together with
+`han-target` over the 8 translations before (`target`)."""
+WHOLE = """\
+Trained on pieces of documents of at most 24 sentences, models that see context translate documents whole."""
+PIECES = """\
+Models that see context translate as they are trained: in pieces of documents of at most 24 sentences."""
 
 
-def dataset_of(seed: int, updates: int) -> DatasetConfig:
-    """The recipe with a small budget, its start of a seed."""
+def dataset_of(seed: int, updates: int, pieces: bool = False) -> DatasetConfig:
+    """The recipe with a small budget, its start of a seed.
+
+    Args:
+        seed: of the start.
+        updates: after it.
+        pieces: documents are translated in pieces, as in training.
+    """
     recipe = read_dataset_config(named_recipes()["en_de_manuals"])
     training = recipe.training
     assert training.start is not None
@@ -85,7 +99,14 @@ def dataset_of(seed: int, updates: int) -> DatasetConfig:
         start=start,
     )
     title = "English-German handbooks, a small budget"
-    return replace(recipe, title=title, prepare={**recipe.prepare, "vocab_size": SUBWORDS}, training=training)
+    view = DocumentView() if pieces else recipe.view
+    prepare = {**recipe.prepare, "vocab_size": SUBWORDS}
+    return replace(recipe, title=title, prepare=prepare, training=training, view=view)
+
+
+def results_name(updates: int, pieces: bool) -> str:
+    """What files of results are called, but for their endings."""
+    return f"{NAME}_{updates}" + "_pieces" * pieces
 
 
 def folder_of_seed(work: Path, updates: int, seed: int) -> Path:
@@ -158,8 +179,8 @@ def by_distance(runs: Mapping[str, List[Dict[str, Any]]], test_set: str) -> str:
     return table(["model", *groups], rows)
 
 
-def report(stored: Store, smoke: bool, updates: int) -> str:
-    """The report of all models trained so far with so many updates."""
+def report(stored: Store, smoke: bool, updates: int, pieces: bool) -> str:
+    """The report of all models trained so far with so many updates, and translated in one way."""
     dataset = dataset_of(1, updates)
     runs: Dict[str, List[Dict[str, Any]]] = {}
     for name in (*dataset.models, *WAYS):
@@ -183,7 +204,7 @@ def report(stored: Store, smoke: bool, updates: int) -> str:
     numbers = {"width": WIDTH, "layers": LAYERS, "subwords": SUBWORDS, "tokens": TOKENS, "start": START_UPDATES}
     lines += [
         "",
-        READING.format(**numbers, updates=updates),
+        READING.format(**numbers, updates=updates, seen=PIECES if pieces else WHOLE),
         "",
         *(f"`{one}`  " for one in stored.facts["calls"]),
         *stored.facts["machines"],
@@ -213,22 +234,24 @@ def main() -> None:
         "--updates", type=int, default=UPDATES, help=f"of a model, after its start (default: {UPDATES})"
     )
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
+    parser.add_argument("--pieces", action="store_true", help="translate documents in pieces, as in training")
     parser.add_argument("--smoke", action="store_true", help="made-up text, tiny models: figures mean nothing")
     args = parser.parse_args()
 
     for seed in args.seeds:
-        dataset, output = dataset_of(seed, args.updates), folder_of_seed(args.work, args.updates, seed)
+        dataset = dataset_of(seed, args.updates, args.pieces)
+        output, written = folder_of_seed(args.work, args.updates, seed), results_name(args.updates, args.pieces)
         for name in args.models or dataset.models:
             names = tuple(dict.fromkeys((BASELINE, name)))
             options = Options(output, args.raw, names, (seed,), Machine(cpu=True), smoke=args.smoke)
             recipe = Recipe(dataset, options, {way: way_of(way) for way in WAYS})
             with alone_in(output), ending_on_signals():
                 recipe.run()
-            stored = Store(args.results / f"{NAME}_{args.updates}.json")  # where another process may have written, too
+            stored = Store(args.results / f"{written}.json")  # where another process may have written, too
             for one in names:
                 keep(stored, recipe, one, seed)
-            page = report(stored, args.smoke, args.updates)
-            (args.results / f"{NAME}_{args.updates}.md").write_text(page, encoding="utf-8")
+            page = report(stored, args.smoke, args.updates, args.pieces)
+            (args.results / f"{written}.md").write_text(page, encoding="utf-8")
             print(f"{name}, seed {seed}: done", flush=True)
 
 

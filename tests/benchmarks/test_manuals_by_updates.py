@@ -34,7 +34,11 @@ def results(tmp_path):
 
 
 def test_means_are_over_seeds_that_have_both_models(results):
-    first, last = by_updates.points_of(results, "conditional")
+    stored = Store(results / "manuals_small_budget_3000_pieces.json")
+    for model in ("sentence", "conditional"):
+        stored.add(f"{model}-1", {"model": model, "seed": 1, "scores": scores(1, 2)})
+    assert [point.updates for point in by_updates.points_of(results, "conditional", pieces=True)] == [3000]
+    first, last = by_updates.points_of(results, "conditional", pieces=False)
     assert (first.updates, first.seeds, last.updates, last.seeds) == (1000, 1, 4000, 2)
     assert last.bleu == {"sentence": 20, "true": 21.5, "shuffled": 20.5, "none": 19.5}
     assert last.register == {"sentence": 80, "true": 91.5, "shuffled": 90.5, "none": 89.5}
@@ -49,7 +53,11 @@ def test_a_row_a_number_of_updates(results, monkeypatch, capsys):
     row = "| 4,000 | 2 | 20.00 | 21.50 | +1.50 | 80.0 | 91.5 | 90.5 | 89.5 | +0.750 | -0.750 |"
     assert report.index("| 1,000 | 1 |") < report.index(row) and str(results) not in report
     assert (results / "manuals_by_updates.png").stat().st_size > 0
-    monkeypatch.setattr(sys, "argv", [*command, "--model", "han"])
-    with pytest.raises(SystemExit):
-        by_updates.main()
-    assert "manuals_small_budget_*.json has han; train it" in capsys.readouterr().err
+    for further, message in (
+        (["--model", "han"], "manuals_small_budget_*.json has han; train it"),
+        (["--pieces"], "manuals_small_budget_*_pieces.json has conditional; train it"),
+    ):
+        monkeypatch.setattr(sys, "argv", [*command, *further])
+        with pytest.raises(SystemExit):
+            by_updates.main()
+        assert message in capsys.readouterr().err

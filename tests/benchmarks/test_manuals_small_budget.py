@@ -40,12 +40,13 @@ def test_figures_of_models_whose_folders_are_gone_stay(trained, tmp_path):
         stored.add(f"{name[:-1]}2", better)
     assert [*stored.facts["consistency of references"]] == ["test", "unseen"]
     stored.facts["consistency of references"] = {"test": None, "unseen": 75.0}
-    text = manuals_small_budget.report(stored, smoke=True, updates=1000)
+    text = manuals_small_budget.report(stored, smoke=True, updates=1000, pieces=True)
     assert "in the references themselves: unseen 75.0 %." in text
     bleu = first["conditional-target-1"]["scores"]["test"]["bleu"]
     row = next(line for line in text.splitlines() if line.startswith("| conditional-target |"))
     assert f"{bleu + 1:.2f} ± 1.41" in row and row.endswith("| 1, 2 |")
-    assert str(trained) not in text
+    assert str(trained) not in text and "as they are trained: in pieces" in text
+    assert "translate documents whole" in (trained / "manuals_small_budget_1000.md").read_text(encoding="utf-8")
 
 
 def test_a_model_is_told_and_asked_with_every_fact(trained, tmp_path, monkeypatch, capsys):
@@ -82,6 +83,13 @@ def test_a_model_goes_on_from_references(trained, tmp_path, monkeypatch, capsys)
     kept = json.loads((trained / "manuals_small_budget_1000.json").read_text(encoding="utf-8"))["runs"]
     scores = kept["conditional-target-1"]["scores"]
     assert [row[3] for row in rows[::3]] == [f"{scores[name]['bleu']:.2f}" for name in ("test", "unseen")]
+
+
+def test_what_is_translated_in_pieces_is_kept_apart():
+    whole, pieces = (manuals_small_budget.dataset_of(1, 2000, cut) for cut in (False, True))
+    assert whole.training == pieces.training and whole.view.given == {"max_document_sentences": 0} != pieces.view.given
+    names = [manuals_small_budget.results_name(2000, cut) for cut in (False, True)]
+    assert names == ["manuals_small_budget_2000", "manuals_small_budget_2000_pieces"]
 
 
 def test_a_seed_has_a_start_of_its_own():
