@@ -101,9 +101,9 @@ def of_paragraphs(
                 of_lines.append("")
         lines += [sentence for _, sentence in shown]
         places += [Place(0, p, s) for s, _ in shown]
-        for name, of_paragraphs in beside.items():
-            told[name] += [of_paragraphs[p][s] for s, _ in shown]
-            lost = sorted({s for s, line in enumerate(of_paragraphs[p]) if line} - {s for s, _ in shown})
+        for name, by_paragraph in beside.items():
+            told[name] += [by_paragraph[p][s] for s, _ in shown]
+            lost = sorted({s for s, line in enumerate(by_paragraph[p]) if line} - {s for s, _ in shown})
             if lost:
                 raise InputError(f"{name}: paragraph {p + 1}, sentence {lost[0] + 1} is no sentence; leave it empty")
     return Question("paragraphs", lines, places, _plain, beside=told)

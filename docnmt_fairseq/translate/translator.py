@@ -219,6 +219,8 @@ class DocumentTranslator:
                 "--corrected: the model does not look back at translations, so that these would change nothing; leave "
                 "it out, or take a model with --target-context-attention"
             )
+        if corrected and (alone or self.task.view("context") == "none"):
+            raise InputError("--corrected: without context nothing is seen of it; leave one of both out")
         names = names or [f"document {number}" for number in range(1, len(documents) + 1)]
         tokens: List[Tensor] = []
         starts = []

@@ -103,7 +103,8 @@ def test_later_sentences_see_what_was_corrected(prepared, tmp_path_factory):
     with running(translator_of(trained, prepared)) as server:
         status, told = server.json({**asked, "corrected": corrected})
         free = server.json(asked)[1]
-    assert status == 200
+        alone = server.json({**asked, "corrected": corrected, "context": "none"})
+    assert status == 200 and alone[0] == 422 and "without context" in alone[1]["error"]
     scores = [[one["score"] for one in answer["sentences"]] for answer in (told, free)]
     wanted = [line.translations[0].score for line in found if line.translations]
     assert scores[0] == pytest.approx(wanted, abs=1e-4)

@@ -67,6 +67,8 @@ def test_a_file_says_what_translations_were_corrected_to(prepared, looking_back,
     command += ["--corrected", str(tmp_path / "corrected"), "--output", str(tmp_path / "out"), "--path"]
     assert cli.main([*command, str(checkpoint)]) == 2
     assert "--corrected: the model does not look back at translations" in capsys.readouterr().err
+    assert cli.main([*command, str(looking_back), "--context", "none"]) == 2
+    assert "--corrected: without context nothing is seen of it" in capsys.readouterr().err
     assert cli.main([*command, str(looking_back), "--scores"]) == 0
     search = SearchOptions(beam=3, max_len_b=10)
     found = DocumentTranslator.from_checkpoint(looking_back, data=prepared, cpu=True, search=search)
