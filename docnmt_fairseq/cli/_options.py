@@ -71,15 +71,12 @@ def load_models(args: argparse.Namespace) -> "Tuple[Ensemble, TextCodec]":
     """
     import torch
 
-    from docnmt_fairseq.checkpoints import load_ensemble, read_configuration
     from docnmt_fairseq.corpus.text_codec import TextCodec
+    from docnmt_fairseq.translate.task import load_viewing
 
     if args.max_tokens < 1:
         raise InputError(f"--max-tokens {args.max_tokens}: at least 1")
-    paths, view = args.path.split(":"), given(args, DocumentView)
-    for path in paths if view else ():
-        DocumentView(**view).check(read_configuration(path).task.get("_name"))
-    ensemble = load_ensemble(*paths, data=args.data, overrides=view)
+    ensemble = load_viewing(*args.path.split(":"), data=args.data, view=DocumentView(**given(args, DocumentView)))
     if torch.cuda.is_available() and not args.cpu:
         for model in ensemble.models:
             model.cuda()

@@ -8,6 +8,9 @@ import argparse
 from dataclasses import fields
 from pathlib import Path
 
+from docnmt_fairseq.cli._options import add_view_arguments, given
+from docnmt_fairseq.translate.view import DocumentView
+
 HELP = "an HTML file about a checkpoint and a document: what context each word used"
 
 
@@ -51,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sentence", type=int, metavar="N", help="of the document, for --source-weights (default: the first three)"
     )
+    add_view_arguments(parser)
     parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="HTML file to write")
 
 
@@ -59,7 +63,8 @@ def run(args: argparse.Namespace) -> None:
     from docnmt_fairseq.corpus.files import atomic_files
     from docnmt_fairseq.report.build import ReportOptions, build_page
 
-    options = ReportOptions(**{field.name: getattr(args, field.name) for field in fields(ReportOptions)})
+    told = {field.name: getattr(args, field.name) for field in fields(ReportOptions) if hasattr(args, field.name)}
+    options = ReportOptions(**told, view=DocumentView(**given(args, DocumentView)))
     html = build_page(options).to_html()
     with atomic_files(args.output) as (stream,):
         stream.write(html)

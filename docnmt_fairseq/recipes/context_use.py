@@ -75,14 +75,14 @@ def measure_cxmi(
     """
     import torch
 
-    from docnmt_fairseq.checkpoints import load_ensemble
     from docnmt_fairseq.corpus.text_codec import TextCodec
     from docnmt_fairseq.evaluation.context_use.corpus import read_test_set
     from docnmt_fairseq.evaluation.context_use.cxmi import measure
     from docnmt_fairseq.evaluation.context_use.report import build_report
     from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
+    from docnmt_fairseq.translate.task import load_viewing
 
-    ensemble = load_ensemble(checkpoint, data=data, overrides=view.given)
+    ensemble = load_viewing(checkpoint, data=data, view=view)
     if torch.cuda.is_available() and not cpu:
         ensemble.model.cuda()
     test_set = read_test_set(source, reference, ensemble, TextCodec(data))

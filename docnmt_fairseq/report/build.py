@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
-from docnmt_fairseq.checkpoints import Ensemble, load_ensemble
+from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.data.dataset import DocumentDataset
@@ -16,6 +16,8 @@ from docnmt_fairseq.report.inspection import Inspection, inspect
 from docnmt_fairseq.report.page import Page
 from docnmt_fairseq.report.properties import model_properties
 from docnmt_fairseq.report.views import views_of
+from docnmt_fairseq.translate.task import load_viewing
+from docnmt_fairseq.translate.view import DocumentView
 
 Section = Tuple[str, str, str]  # anchor, heading, HTML
 
@@ -36,6 +38,7 @@ class ReportOptions:
     log: Optional[Path] = None
     source_weights: Optional[Path] = None
     sentence: Optional[int] = None
+    view: DocumentView = DocumentView()
 
     def check(self) -> None:
         """Does nothing if the options fit together.
@@ -60,7 +63,7 @@ def build_page(options: ReportOptions) -> Page:
     if options.results:
         content = "".join(f"<h3>{escape(path.name)}</h3>{results.section(path)}" for path in options.results)
         sections.append(("scores", "Scores", content))
-    ensemble = load_ensemble(options.path, data=options.data)
+    ensemble = load_viewing(options.path, data=options.data, view=options.view)
     check_model(ensemble)
     codec = TextCodec(ensemble.data, options.tokenized)
     if options.scat is not None:

@@ -37,7 +37,7 @@ def load_split(ensemble: Ensemble, split: str) -> DocumentDataset:
 
 
 def dataset_of_lines(ensemble: Ensemble, lines: Sequence[str], name: str) -> DocumentDataset:
-    """Delimited lines of tokens as documents, cut into pieces as the model had them in training.
+    """Delimited lines of tokens as documents, cut into pieces as the model sees them.
 
     Args:
         ensemble: the model.

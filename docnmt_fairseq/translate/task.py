@@ -45,6 +45,22 @@ def load_translating(
     return load_ensemble(*paths, data=folder, task=task, first=first), codec
 
 
+def load_viewing(*paths: PathLike, data: PathLike, view: DocumentView = DocumentView()) -> Ensemble:
+    """Loads the models of some checkpoints with the task that they were trained for, to be asked about documents.
+
+    Args:
+        paths: the checkpoints.
+        data: the data-bin with the dictionaries, or the folder of ``docnmt prepare`` around it.
+        view: of documents.
+
+    Raises:
+        InputError: a file that is no checkpoint, one that does not fit the data, a view that the task does not have.
+    """
+    for path in paths if view.given else ():
+        view.check(read_configuration(path).task.get("_name"))
+    return load_ensemble(*paths, data=data, overrides=view.given)
+
+
 def languages_of(path: PathLike, data: Optional[PathLike] = None) -> Tuple[str, str]:
     """The languages that the model of a checkpoint translates from and to.
 

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from docnmt_fairseq.cli import main
+from docnmt_fairseq.report import build
+from docnmt_fairseq.report.page import Page
 from tests.support.documents import write_lines
 from tests.support.toy import train
 
@@ -67,3 +69,13 @@ def test_a_model_of_another_task_is_refused(data_bin, tmp_path, capsys):
     other = train(data_bin, tmp_path / "m", "--max-update", "1", task="translation", arch="transformer")
     assert run(other, data_bin, tmp_path / "r.html") == 2
     assert "reports are of a document_transformer or document_rnn" in capsys.readouterr().err
+
+
+def test_documents_are_seen_in_pieces_where_that_is_asked_for(checkpoint, data_bin, tmp_path, monkeypatch):
+    pages = []
+    monkeypatch.setattr(build, "Page", lambda *parts: pages.append(parts) or Page(*parts))
+    for name, options in (("whole", []), ("pieces", ["--max-document-sentences", "2", "--context-overlap", "1"])):
+        assert run(checkpoint, data_bin, tmp_path / name, *options) == 0
+    (whole, pieces) = (inspection for _, _, inspection, *_ in pages)
+    assert [len(one.pieces) for one in (whole, pieces)] == [1, 2] and len(whole.sentences) == len(pieces.sentences) == 4
+    assert (tmp_path / "whole").read_text() != (tmp_path / "pieces").read_text()
