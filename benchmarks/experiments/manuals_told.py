@@ -27,7 +27,7 @@ from docnmt_fairseq.evaluation.register.base import RegisterRule
 from docnmt_fairseq.evaluation.texts import References, read_references, read_text
 from docnmt_fairseq.recipes.dataset import DatasetConfig, SplitConfig
 from docnmt_fairseq.recipes.machines import Machine
-from docnmt_fairseq.recipes.processes import ending_on_signals
+from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
 from docnmt_fairseq.recipes.result_files import ResultFiles
 from docnmt_fairseq.recipes.results import read_scores
 from docnmt_fairseq.recipes.run import Options, Recipe
@@ -188,12 +188,12 @@ def main() -> None:
     start = (work / "models" / "start" / BEST).absolute()
     if not start.exists():
         parser.error(f"{start}: is not there; train it with manuals_small_budget, or give its --work and --updates")
-    raw = work / "told" / "raw"
-    write_raw(work / "data" / "text", args.raw, raw, args.seed)
+    output = work / "told"
     dataset = dataset_told(args.seed, args.updates, (work / "data").absolute(), start)
-    options = Options(work / "told", raw, ("sentence",), (args.seed,), Machine(cpu=True), smoke=args.smoke)
+    options = Options(output, output / "raw", ("sentence",), (args.seed,), Machine(cpu=True), smoke=args.smoke)
     recipe = Recipe(dataset, options)
-    with ending_on_signals():
+    with alone_in(output), ending_on_signals():
+        write_raw(work / "data" / "text", args.raw, output / "raw", args.seed)
         recipe.run()
     lines = ["# What a document could tell at most", "", table(HEADER, rows_of(recipe, args.seed)), "", READING, ""]
     lines += [f"`{call(args.raw)}`  ", machine()]
