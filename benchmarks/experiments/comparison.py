@@ -24,7 +24,8 @@ from benchmarks.lib.store import Store
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import partial_path
 from docnmt_fairseq.evaluation.synth_report import build_report
-from docnmt_fairseq.recipes.dataset import DatasetConfig, named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.dataset import DatasetConfig
+from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.processes import PLUGIN, alone_in, ending_on_signals, fairseq, run

@@ -17,7 +17,7 @@ from docnmt_fairseq.evaluation.register import RULES
 from docnmt_fairseq.evaluation.register.base import RegisterRule
 from docnmt_fairseq.evaluation.register.labels import labels_of
 from docnmt_fairseq.evaluation.texts import References, Stream, read_references, read_text, segments
-from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 
 RECIPE = "en_de_manuals"
 Name = Tuple[str, int]  # a model and its seed

@@ -26,7 +26,8 @@ from benchmarks.lib.store import Store
 from docnmt_fairseq.evaluation.register import RULES
 from docnmt_fairseq.evaluation.register.labels import labels_of
 from docnmt_fairseq.evaluation.texts import read_references, read_text
-from docnmt_fairseq.recipes.dataset import DatasetConfig, named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.dataset import DatasetConfig
+from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.probing import read_probes

@@ -18,7 +18,8 @@ from benchmarks.lib.curves import validation_curve
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table
 from benchmarks.lib.progress import steps_told
 from benchmarks.lib.store import Store
-from docnmt_fairseq.recipes.dataset import DatasetConfig, named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.dataset import DatasetConfig
+from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import models
 from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals

@@ -20,7 +20,7 @@ from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table, write
 from docnmt_fairseq.evaluation.register import RULES
 from docnmt_fairseq.evaluation.register.base import RegisterRule
 from docnmt_fairseq.evaluation.texts import segments
-from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 
 BASELINE = "sentence"
 RIGHT, WRONG, NONE = "right", "wrong", "none"

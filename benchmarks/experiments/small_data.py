@@ -21,7 +21,7 @@ from benchmarks.lib.curves import validation_curve
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table, write
 from docnmt_fairseq import cli
 from docnmt_fairseq.evaluation.plots import COLOURS
-from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import model
 from docnmt_fairseq.recipes.result_files import read_json, write_json

@@ -150,7 +150,7 @@ def _embedding(folder: Path) -> Subject:
 
 
 def _recipe(folder: Path) -> Subject:
-    from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
+    from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 
     values = yaml.safe_load(named_recipes()["en_de_manuals"].read_text(encoding="utf-8"))
     path = written(folder / "recipe.yaml", yaml.safe_dump(values))

@@ -21,7 +21,8 @@ from docnmt_fairseq.cli._machine import (
 )
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.crew import Crew, Meeting, take_part
-from docnmt_fairseq.recipes.dataset import DEFAULT_MODELS, named_recipes, read_dataset_config, recipe_path
+from docnmt_fairseq.recipes.dataset import DEFAULT_MODELS
+from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
 from docnmt_fairseq.recipes.run import STEPS, Options, Recipe

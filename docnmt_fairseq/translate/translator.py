@@ -20,8 +20,7 @@ from docnmt_fairseq.corpus.reusing import MANIFEST
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.packed_linear import available
-from docnmt_fairseq.layers.rounding import FLOAT32, INT8, PRECISIONS, round_weights
+from docnmt_fairseq.layers.rounding import round_weights
 from docnmt_fairseq.models.base import check_together
 from docnmt_fairseq.search.engine import SearchEngine
 from docnmt_fairseq.search.engines import search_engine
@@ -29,13 +28,10 @@ from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.encoding import LineEncoder
 from docnmt_fairseq.translate.files import EMPTY_LINES
 from docnmt_fairseq.translate.lines import TranslatedLine, Translation, draw_keys, translated_line
+from docnmt_fairseq.translate.precision import ON_GPU, precision_of
 from docnmt_fairseq.translate.prepared import Piece, Result, Text, sample_of
 from docnmt_fairseq.translate.task import load_translating
 from docnmt_fairseq.translate.view import DocumentView
-
-# What models can be computed in: on GPUs the type of all states, on CPUs that of matrix products.
-ON_GPU = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-ON_CPU = PRECISIONS
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +61,7 @@ class DocumentTranslator:
         search: options of the search.
         max_tokens: real source tokens that are encoded together.
         cpu: do not use a GPU.
-        precision: of ``ON_CPU`` or ``ON_GPU``; None: that of an exported checkpoint, else float32. On a CPU the
+        precision: see :func:`precision_of`; None: that of an exported checkpoint, else float32. On a CPU the
             models' weights are rounded to it.
 
     Raises:
@@ -278,29 +274,3 @@ class DocumentTranslator:
             return None
         sample = sample_of(pieces)
         return utils.move_to_cuda(sample) if self.cuda else sample
-
-
-def precision_of(ensemble: Ensemble, given: Optional[str], cuda: bool) -> str:
-    """What models are computed in.
-
-    Args:
-        ensemble: the models.
-        given: the precision that is wanted; None: that of an exported checkpoint, else float32.
-        cuda: whether on a GPU, which has no products of int8: weights of int8 serve in any precision there.
-
-    Raises:
-        InputError: the device does not have it, or it another than an exported checkpoint's.
-    """
-    made_for = None if cuda and ensemble.rounded_to == INT8 else ensemble.rounded_to
-    precision = given or made_for or FLOAT32
-    on_device = ON_GPU if cuda else ON_CPU
-    if precision not in on_device:
-        raise InputError(f"--precision {precision}: {'a GPU' if cuda else 'a CPU'} has {', '.join(on_device)}")
-    if made_for is not None and precision != made_for:
-        raise InputError(
-            f"--precision {precision}: {ensemble.paths[0]} was exported in {made_for}; leave the option out, or give "
-            "the checkpoint that it was made from"
-        )
-    if not cuda and precision != FLOAT32 and not available(precision):
-        raise InputError(f"--precision {precision}: this PyTorch has no such products on CPUs; use float32")
-    return precision

@@ -12,7 +12,8 @@ from docnmt_fairseq.export.write import export
 from docnmt_fairseq.exported import KEY, VERSION
 from docnmt_fairseq.layers.rounding import rounded, weights_to_round
 from docnmt_fairseq.search.options import SearchOptions
-from docnmt_fairseq.translate.translator import DocumentTranslator, precision_of
+from docnmt_fairseq.translate.precision import precision_of
+from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import frozen, toy
 
 LINES = [["a b c", "d", "e e a", "<p>", "b"], ["c d"], ["a", "b", "c", "d", "e", "a b c d e a b"]]

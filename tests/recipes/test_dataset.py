@@ -6,7 +6,7 @@ from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.config import config_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes import fixtures
-from docnmt_fairseq.recipes.dataset import read_dataset_config, recipe_path
+from docnmt_fairseq.recipes.dataset_file import read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.fetch import Source
 from docnmt_fairseq.recipes.select import native_documents
 

@@ -10,7 +10,7 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes import context_use
 from docnmt_fairseq.recipes.context_table import context_lines
-from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.models import SEARCH, models
 from docnmt_fairseq.recipes.training import BEST
 from docnmt_fairseq.search.options import SearchOptions

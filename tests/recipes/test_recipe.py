@@ -13,7 +13,7 @@ import pytest
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.recipes import fixtures
-from docnmt_fairseq.recipes.dataset import read_dataset_config
+from docnmt_fairseq.recipes.dataset_file import read_dataset_config
 from docnmt_fairseq.recipes.run import Options, Recipe
 from docnmt_fairseq.recipes.training import updates_of
 from tests.support import toy

@@ -6,7 +6,7 @@ import pytest
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.register import RegisterAccuracyOptions
-from docnmt_fairseq.recipes.dataset import read_dataset_config
+from docnmt_fairseq.recipes.dataset_file import read_dataset_config
 from docnmt_fairseq.recipes.metrics import FurtherMetrics, further_metrics
 from tests.support.recipes import MANUALS, changed, raw, recipe, untrained
 

@@ -15,7 +15,7 @@ import pytest
 from docnmt_fairseq import cli
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes import machines
-from docnmt_fairseq.recipes.dataset import read_dataset_config
+from docnmt_fairseq.recipes.dataset_file import read_dataset_config
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import model
 from docnmt_fairseq.recipes.training import BEST, Budget, train

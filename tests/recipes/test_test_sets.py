@@ -7,7 +7,7 @@ import pytest
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.dataset import read_dataset_config
+from docnmt_fairseq.recipes.dataset_file import read_dataset_config
 from docnmt_fairseq.recipes.splits import first_difference
 from tests.support.pages import ROOT
 from tests.support.recipes import MANUALS, changed, raw, recipe, untrained

@@ -7,7 +7,7 @@ import pytest
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes import fixtures, machines, training
-from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import model, models
 from docnmt_fairseq.recipes.run import Options, Recipe

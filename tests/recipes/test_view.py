@@ -4,7 +4,7 @@ import pytest
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes import probing, results
-from docnmt_fairseq.recipes.dataset import read_dataset_config
+from docnmt_fairseq.recipes.dataset_file import read_dataset_config
 from docnmt_fairseq.translate.view import DocumentView
 from tests.support.recipes import MANUALS, changed, recipe, untrained
 

@@ -4,7 +4,7 @@ import json
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.recipes import fixtures, probing, results, run
-from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.run import Options, Recipe
 from docnmt_fairseq.recipes.training import BEST

@@ -10,7 +10,8 @@ from typing import Any, Dict, List, Mapping, Optional
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.postprocess import Translation, read_translation
 from docnmt_fairseq.evaluation.scores import tokenized_sign_test
-from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig, read_dataset_config, recipe_path
+from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig
+from docnmt_fairseq.recipes.dataset_file import read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.result_files import ResultFiles
 from docnmt_fairseq.recipes.results import read_scores

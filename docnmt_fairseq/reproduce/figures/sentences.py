@@ -2,7 +2,7 @@
 
 from typing import Dict, List
 
-from docnmt_fairseq.recipes.dataset import read_dataset_config, recipe_path
+from docnmt_fairseq.recipes.dataset_file import read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.result_files import read_json
 from docnmt_fairseq.recipes.run import Recipe
 from docnmt_fairseq.reproduce.base import FIGURES, Cell, Figures

@@ -1,0 +1,40 @@
+"""What models that translate are computed in."""
+
+from typing import Optional
+
+import torch
+
+from docnmt_fairseq.checkpoints import Ensemble
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.layers.packed_linear import available
+from docnmt_fairseq.layers.rounding import FLOAT32, INT8, PRECISIONS
+
+# What models can be computed in: on GPUs the type of all states, on CPUs that of matrix products.
+ON_GPU = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+ON_CPU = PRECISIONS
+
+
+def precision_of(ensemble: Ensemble, given: Optional[str], cuda: bool) -> str:
+    """What models are computed in.
+
+    Args:
+        ensemble: the models.
+        given: the precision that is wanted; None: that of an exported checkpoint, else float32.
+        cuda: whether on a GPU, which has no products of int8: weights of int8 serve in any precision there.
+
+    Raises:
+        InputError: the device does not have it, or it another than an exported checkpoint's.
+    """
+    made_for = None if cuda and ensemble.rounded_to == INT8 else ensemble.rounded_to
+    precision = given or made_for or FLOAT32
+    on_device = ON_GPU if cuda else ON_CPU
+    if precision not in on_device:
+        raise InputError(f"--precision {precision}: {'a GPU' if cuda else 'a CPU'} has {', '.join(on_device)}")
+    if made_for is not None and precision != made_for:
+        raise InputError(
+            f"--precision {precision}: {ensemble.paths[0]} was exported in {made_for}; leave the option out, or give "
+            "the checkpoint that it was made from"
+        )
+    if not cuda and precision != FLOAT32 and not available(precision):
+        raise InputError(f"--precision {precision}: this PyTorch has no such products on CPUs; use float32")
+    return precision
