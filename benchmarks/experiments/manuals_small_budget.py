@@ -49,13 +49,16 @@ NARROW = f"""
     --encoder-layers {LAYERS}
 """.split()
 
+TARGET = ["--target-context-attention", "han", "--context-sentences", "8"]
+
 # What conditional attention may lack: its options, and those that are changed.
 WAYS: Dict[str, List[str]] = {
     "conditional-all": ["--context-top-t", "0"],
     "conditional-faster": ["--lr", "0.0015"],
     "conditional-context-faster": ["--context-lr-scale", "10"],
     "conditional-short-pieces": ["--max-document-sentences", "8"],
-    "conditional-target": ["--target-context-attention", "han", "--context-sentences", "8"],
+    "conditional-target": TARGET,
+    "conditional-target-dropout": [*TARGET, "--source-context-dropout", "0.5"],
 }
 
 READING = """\
@@ -67,7 +70,8 @@ each other, not with larger ones. {seen}
 `conditional-…`: trained otherwise, to see what it lacks: it attends to all sentences to the end (`all`); at a learning
 rate of 0.0015 (`faster`); with 10 times the learning rate in what is not in the start (`context-faster`); from pieces
 of documents of at most 8 sentences instead of 24, so that a batch has more of them (`short-pieces`); together with
-`han-target` over the 8 translations before (`target`)."""
+`han-target` over the 8 translations before (`target`); so, but half of the documents show nothing else of their context
+in training (`target-dropout`)."""
 WHOLE = """\
 Trained on pieces of documents of at most 24 sentences, models that see context translate documents whole."""
 PIECES = """\

@@ -67,6 +67,7 @@ class DocumentLayout:
             none; those of other documents do not count. None: not known.
         epoch: of the training, from 1 on; 0: this is no training.
         drawn: [R, K] rows that were drawn for each from the training set, -1: none; None: nothing was drawn.
+        target_document: [S] the document that each decoded row sees earlier targets of; None: that of its source.
     """
 
     tokens: Ragged
@@ -84,6 +85,7 @@ class DocumentLayout:
     similar: Optional[np.ndarray] = None
     epoch: int = 0
     drawn: Optional[np.ndarray] = None
+    target_document: Optional[np.ndarray] = None
     _plans: Dict[PlanKey[Any], Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -100,6 +102,7 @@ class DocumentLayout:
         similar: Optional[np.ndarray] = None,
         epoch: int = 0,
         drawn: Optional[np.ndarray] = None,
+        target_document: Optional[np.ndarray] = None,
         device: torch.device = torch.device("cpu"),
     ) -> "DocumentLayout":
         """The layout of a batch.
@@ -110,7 +113,7 @@ class DocumentLayout:
             sentence_position: see above.
             unit_position: see above; [R]: of paragraphs alone.
             target_lengths: [S] target tokens of each decoded sentence, None without targets.
-            decoded, context_tokens, lines, similar, epoch, drawn: see above.
+            decoded, context_tokens, lines, similar, epoch, drawn, target_document: see above.
             device: of the tensors.
 
         Raises:
@@ -136,6 +139,7 @@ class DocumentLayout:
             similar=similar,
             epoch=epoch,
             drawn=drawn,
+            target_document=target_document,
         )
 
     @classmethod

@@ -41,7 +41,8 @@ class OfTargets(PlanKey[DocumentLayout]):
 
     def make(self, layout: DocumentLayout) -> DocumentLayout:
         """See :class:`PlanKey`."""
-        _, first, lengths = np.unique(layout.decoded_document, return_index=True, return_counts=True)
+        documents = layout.decoded_document if layout.target_document is None else layout.target_document
+        _, first, lengths = np.unique(documents, return_index=True, return_counts=True)
         tokens = layout.target_tokens
         place = np.arange(tokens.rows) - np.repeat(first, lengths)
         targets = DocumentLayout.of(tokens.lengths, lengths, place, np.zeros_like(place), device=layout.device)

@@ -12,6 +12,7 @@ from torch.utils.data import get_worker_info
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.data.batching import pack_batches
+from docnmt_fairseq.data.context_dropout import ContextDropout, Hidden, target_documents
 from docnmt_fairseq.data.extra_sources import LineSource, lengths_of
 from docnmt_fairseq.data.index import DocumentIndex, Lines, name_of
 from docnmt_fairseq.data.pieces import cut, running_total
@@ -30,9 +31,9 @@ class DocumentDataset(FairseqDataset):
         pad, eos: numbers of the padding and the end-of-sentence symbol, the same on both sides.
         max_sentences, max_tokens, overlap: see :func:`docnmt_fairseq.data.pieces.cut`.
         with_context: False hides all context: every sentence is a document of its own.
-        context_dropout: probability of hiding the context of a piece, drawn anew every epoch.
+        context_dropout: of how many pieces context is hidden.
         shuffle: visit the pieces in random order.
-        seed: of the order and the context dropout.
+        seed: of the order.
         name: for messages.
         extra: datasets of the same items, texts or features of the sentences; None for an extra source that the
             document holds.
@@ -55,7 +56,7 @@ class DocumentDataset(FairseqDataset):
         max_tokens: int = 0,
         overlap: Tuple[int, int] = (0, 0),
         with_context: bool = True,
-        context_dropout: float = 0.0,
+        context_dropout: ContextDropout = ContextDropout(),
         shuffle: bool = False,
         seed: int = 1,
         name: str = "corpus",
@@ -103,15 +104,16 @@ class DocumentDataset(FairseqDataset):
     def __getitem__(self, number: int) -> Sample:
         pieces, index = self.pieces, self.index
         start, end = int(pieces.start[number]), int(pieces.end[number])
-        hidden = not self.with_context or self._drops_context(number)
-        first, last = (start, end) if hidden else (int(pieces.context_start[number]), int(pieces.context_end[number]))
+        hidden = self.context_dropout.draw(self.epoch, number) if self.with_context else Hidden.ALL
+        around = hidden is Hidden.NOTHING
+        first, last = (int(pieces.context_start[number]), int(pieces.context_end[number])) if around else (start, end)
         rows = np.arange(first, last)
         if len(self.skipped):
             rows = rows[~np.isin(rows, self.skipped)]
         document = int(pieces.document[number])
         decoded = (rows >= start) & (rows < end)
         source = [self.src[int(item)] for item in index.items[rows]]
-        training_sentences = None if hidden else self.training_sentences
+        training_sentences = self.training_sentences if around else None
         epoch = self.epoch if self.shuffle else 0  # drawn anew in training only
         return {
             "hidden": hidden,
@@ -128,11 +130,6 @@ class DocumentDataset(FairseqDataset):
             "unit_position": index.unit_positions(document, first, last)[:, rows - first],
             "similar": None if self.similar is None else within_piece(self.similar[index.items[rows]], rows),
         }
-
-    def _drops_context(self, number: int) -> bool:
-        if not self.context_dropout:
-            return False
-        return np.random.default_rng((self.seed, self.epoch, number)).random() < self.context_dropout
 
     def collater(self, samples: List[Sample]) -> Sample:
         """fairseq's ordinary batch, sentences as rows, with ``net_input["layout"]`` beside them."""
@@ -194,8 +191,8 @@ class DocumentDataset(FairseqDataset):
         documents, sentence, units = [], [], []
         for sample in samples:
             rows = len(sample["source"])
-            documents.append(np.ones(rows, dtype=np.int64) if sample["hidden"] else np.array([rows]))
-            seen = 0 if sample["hidden"] else 1
+            seen = 1 if sample["hidden"] is Hidden.NOTHING else 0
+            documents.append(np.array([rows]) if seen else np.ones(rows, dtype=np.int64))
             sentence.append(sample["sentence_position"] * seen)
             units.append(sample["unit_position"] * seen)
         context = [tokens for row, tokens in enumerate(source) if not decoded[row]]
@@ -211,6 +208,7 @@ class DocumentDataset(FairseqDataset):
             similar=None if self.similar is None else np.concatenate([sample["similar"] for sample in samples]),
             epoch=self.epoch if self.shuffle else 0,
             drawn=drawn,
+            target_document=target_documents([(sample["hidden"], len(sample["ids"])) for sample in samples]),
         )
 
     def _targets(self, targets: List[Tensor], rows: Ragged) -> Tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ from fairseq.data import Dictionary
 from fairseq.data.data_utils import load_indexed_dataset
 from torch import Tensor
 
+from docnmt_fairseq.data.context_dropout import Hidden
 from docnmt_fairseq.data.index import Lines
 from docnmt_fairseq.errors import InputError
 
@@ -81,7 +82,7 @@ def drawn_piece(pieces: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
     nothing = np.zeros(len(found), dtype=np.int64)
     similar = pieces[0]["similar"]
     return {
-        "hidden": True,
+        "hidden": Hidden.ALL,
         "ids": nothing[:0],
         "decoded": nothing > 0,
         "source": found,

@@ -11,6 +11,7 @@ from torch import Tensor
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.data.batching import pack_batches
 from docnmt_fairseq.data.concatenation import ConcatenationDataset
+from docnmt_fairseq.data.context_dropout import Hidden
 from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.data.pieces import running_total
 from docnmt_fairseq.errors import InputError
@@ -101,7 +102,7 @@ def _of_pieces(dataset: DocumentDataset, lines: List[int], max_tokens: int, only
             samples = [_with_rows(sample, lines) for sample in samples]
         sample: Sample = dataset.collater(samples)
         # Target sentences before a piece are not seen in training either.
-        visible_targets = [0 if one["hidden"] else place for one in samples for place in range(len(one["ids"]))]
+        visible_targets = [0 if one["hidden"] is Hidden.ALL else place for one in samples for place in range(len(one["ids"]))]
         yield Batch(sample, sample["id"].tolist(), visible_targets)
 
 

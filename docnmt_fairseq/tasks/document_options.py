@@ -20,6 +20,9 @@ class DocumentTranslationConfig(DocumentsConfig):
         None, "none hides everything but the sentence itself (default: as trained, else document)"
     )
     context_dropout: float = option(0.0, "probability of hiding the context of a whole document in training")
+    source_context_dropout: float = option(
+        0.0, "probability of hiding the source side's context alone, so that a model learns to use earlier translations"
+    )
     max_document_sentences: Optional[int] = option(
         None, "longer documents are cut into consecutive pieces; 0: no limit (default: as trained, else 128)"
     )

@@ -20,6 +20,7 @@ from omegaconf import OmegaConf, open_dict
 from torch import nn
 
 from docnmt_fairseq.batch.layout import PlanKey
+from docnmt_fairseq.data.context_dropout import ContextDropout
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
 from docnmt_fairseq.data.extra_source_specs import NONE, OPTION, SourceSpec, parse_specs
 from docnmt_fairseq.data.extra_sources import ExtraSourceData, ExtraSourceInput
@@ -70,8 +71,7 @@ class DocumentTranslationTask(DocumentsTask):
         self.open_document = OpenDocument(
             src_dict.pad(), src_dict.eos(), paragraph_symbol, self.similar.in_memory, lambda: self.drawn.sentences
         )
-        if not 0 <= cfg.context_dropout <= 1:
-            raise InputError(f"--context-dropout {cfg.context_dropout}: a probability is between 0 and 1")
+        self.context_dropout = ContextDropout(cfg.context_dropout, cfg.source_context_dropout, cfg.seed)
         for name in ("max_document_sentences", "max_document_tokens", "context_overlap", "context_overlap_after"):
             if (getattr(cfg, name) or 0) < 0:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(cfg, name)}: must not be negative")
@@ -183,7 +183,7 @@ class DocumentTranslationTask(DocumentsTask):
             max_tokens=self.view("max_document_tokens"),
             overlap=(self.view("context_overlap"), self.view("context_overlap_after")),
             with_context=not alone and str(self.view("context")) == "document",
-            context_dropout=self.cfg.context_dropout if training else 0.0,
+            context_dropout=self.context_dropout if training else ContextDropout(),
             shuffle=training,
             seed=self.cfg.seed,
             name=name,

@@ -2,9 +2,12 @@ import numpy as np
 import pytest
 import torch
 
+from docnmt_fairseq.data.context_dropout import ContextDropout, Hidden
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.documents import DOCUMENTS
+
+SOURCE_DROPOUT = "--source-context-dropout"
 
 
 def dataset_of(data_bin, *extra, split="test"):
@@ -71,15 +74,41 @@ def test_hidden_context_makes_documents_of_one_sentence(data_bin):
     assert not layout.sentence_position.any() and layout.decoded is None
 
 
-def test_context_dropout_hides_whole_documents_anew_every_epoch(data_bin):
-    dataset = dataset_of(data_bin, "--context-dropout", "0.5", split="train")
-    drawn = []
-    for epoch in (1, 2, 1):
-        dataset.set_epoch(epoch)
-        drawn.append([dataset[number]["hidden"] for number in range(len(dataset))])
-    assert drawn[0] == drawn[2] != drawn[1]
-    assert 0 < sum(drawn[0]) < len(dataset)
-    assert not dataset_of(data_bin, "--context-dropout", "0.5", split="valid")[0]["hidden"]
+def drawn_of(dataset, epoch):
+    """Returns what is hidden of every piece in an epoch."""
+    dataset.set_epoch(epoch)
+    return [dataset[number]["hidden"] for number in range(len(dataset))]
+
+
+@pytest.mark.parametrize(("option", "hidden"), [("--context-dropout", Hidden.ALL), (SOURCE_DROPOUT, Hidden.SOURCE)])
+def test_context_dropout_hides_whole_documents_anew_every_epoch(data_bin, option, hidden):
+    dataset = dataset_of(data_bin, option, "0.5", split="train")
+    first, second, again = (drawn_of(dataset, epoch) for epoch in (1, 2, 1))
+    assert first == again != second
+    assert set(first) == {hidden, Hidden.NOTHING}
+    assert set(drawn_of(dataset_of(data_bin, option, "0.5", split="valid"), 1)) == {Hidden.NOTHING}
+
+
+def test_everything_or_the_source_is_hidden_as_often_as_asked():
+    drawn = [ContextDropout(0.2, 0.5, seed=3).draw(1, number) for number in range(2000)]
+    shares = {hidden: drawn.count(hidden) / len(drawn) for hidden in Hidden}
+    expected = {Hidden.ALL: 0.2, Hidden.SOURCE: 0.5, Hidden.NOTHING: 0.3}
+    assert shares == pytest.approx(expected, abs=0.04)  # 4 standard deviations
+    both = [ContextDropout(0.2, seed=3).draw(1, number) for number in range(2000)]
+    assert [one is Hidden.ALL for one in both] == [one is Hidden.ALL for one in drawn]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--context-dropout", "1.5"], "--context-dropout 1.5: a probability"),
+        ([SOURCE_DROPOUT, "-0.1"], "--source-context-dropout -0.1: a probability"),
+        (["--context-dropout", "0.6", SOURCE_DROPOUT, "0.5"], "together they must not be above 1"),
+    ],
+)
+def test_shares_that_are_none_are_refused(data_bin, options, message):
+    with pytest.raises(InputError, match=message):
+        dataset_of(data_bin, *options)
 
 
 def test_too_long_sentences_are_refused_or_left_out_by_id(data_bin, caplog):

@@ -1,0 +1,80 @@
+"""Documents whose source context is hidden in training: sentences see earlier targets, and no other source sentence."""
+
+import pytest
+
+from docnmt_fairseq.data.context_dropout import Hidden
+from tests.models.test_what_sentences_see import changed, in_training, which_differ, with_another_sentence
+from tests.support import toy
+from tests.support.decoding import stir
+
+BACK = 2
+LOOKING_BACK = ["--target-context-attention", "han", "--context-sentences", str(BACK)]
+LENGTHS = (4, 1, 6)  # of the documents
+HIDDEN = (Hidden.ALL, Hidden.NOTHING, Hidden.SOURCE)
+
+
+class Drawn:
+    """Hides of every piece what is said."""
+
+    def __init__(self, hidden):
+        self.hidden = hidden
+
+    def draw(self, epoch, number):
+        return self.hidden[number]
+
+
+def documents_of(rows):
+    return [number for number, length in enumerate(LENGTHS) for _ in range(length)][rows]
+
+
+@pytest.fixture(scope="module")
+def looking_back(data_bin):
+    """Returns a task, and a model that looks at other source sentences and at earlier targets."""
+    attention = ["--context-attention", "conditional", "--context-top-t", "0"]
+    _, task, model = toy.build(data_bin, *attention, *LOOKING_BACK)
+    stir(model)
+    task.load_dataset("test")
+    return task, model
+
+
+def batch_of(task, hidden):
+    dataset = task.dataset("test")
+    dataset.context_dropout = Drawn(hidden)
+    return dataset.collater([dataset[number] for number in range(len(LENGTHS))])["net_input"]
+
+
+def seen_sources(hidden, row):
+    """Returns the rows that see a source sentence."""
+    document = documents_of(row)
+    together = hidden[document] is Hidden.NOTHING
+    return {other for other in range(sum(LENGTHS)) if other == row or (together and documents_of(other) == document)}
+
+
+def seen_targets(hidden, row):
+    """Returns the rows that see a target sentence."""
+    document = documents_of(row)
+    after = range(row + 1, min(row + 1 + BACK, sum(LENGTHS)))
+    back = [] if hidden[document] is Hidden.ALL else [other for other in after if documents_of(other) == document]
+    return {row, *back}
+
+
+@pytest.mark.parametrize("hidden", [HIDDEN, HIDDEN[::-1], (Hidden.SOURCE,) * 3, (Hidden.NOTHING,) * 3])
+def test_sentences_see_earlier_targets_and_no_other_source(looking_back, hidden):
+    task, model = looking_back
+    net_input = batch_of(task, hidden)
+    before = in_training(model, net_input)
+    for row in range(sum(LENGTHS)):
+        after = in_training(model, with_another_sentence(net_input, row))
+        assert which_differ(before, after) == seen_sources(hidden, row), row
+        previous = net_input["prev_output_tokens"].clone()
+        length = net_input["layout"].targets.lengths[row]
+        previous[row, 1:length] = changed(previous[row, 1:length])
+        after = in_training(model, {**net_input, "prev_output_tokens": previous})
+        assert which_differ(before, after) == seen_targets(hidden, row), row
+
+
+def test_it_is_the_model_with_every_document_alone_at_its_source(looking_back):
+    """Of documents whose source is hidden, logits are those of what is hidden of everything, but for earlier targets."""
+    task, model = looking_back
+    source, everything = (in_training(model, batch_of(task, (one,) * 3)) for one in (Hidden.SOURCE, Hidden.ALL))
+    assert which_differ(source, everything) == set(range(1, 4)) | set(range(6, 11))  # the first have none before them
