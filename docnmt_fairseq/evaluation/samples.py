@@ -102,7 +102,9 @@ def _of_pieces(dataset: DocumentDataset, lines: List[int], max_tokens: int, only
             samples = [_with_rows(sample, lines) for sample in samples]
         sample: Sample = dataset.collater(samples)
         # Target sentences before a piece are not seen in training either.
-        visible_targets = [0 if one["hidden"] is Hidden.ALL else place for one in samples for place in range(len(one["ids"]))]
+        visible_targets = [
+            0 if one["hidden"] is Hidden.ALL else place for one in samples for place in range(len(one["ids"]))
+        ]
         yield Batch(sample, sample["id"].tolist(), visible_targets)
 
 
