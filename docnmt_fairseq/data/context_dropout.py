@@ -10,11 +10,14 @@ from docnmt_fairseq.errors import InputError
 
 
 class Hidden(Enum):
-    """What of a document its sentences do not see."""
+    """What of a document its sentences do not see; false where they see everything."""
 
     NOTHING = "nothing"
     SOURCE = "source"  # the other source sentences; what was translated before is seen
     ALL = "all"
+
+    def __bool__(self) -> bool:
+        return self is not Hidden.NOTHING
 
 
 @dataclass(frozen=True)

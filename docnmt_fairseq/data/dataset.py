@@ -105,15 +105,14 @@ class DocumentDataset(FairseqDataset):
         pieces, index = self.pieces, self.index
         start, end = int(pieces.start[number]), int(pieces.end[number])
         hidden = self.context_dropout.draw(self.epoch, number) if self.with_context else Hidden.ALL
-        around = hidden is Hidden.NOTHING
-        first, last = (int(pieces.context_start[number]), int(pieces.context_end[number])) if around else (start, end)
+        first, last = (start, end) if hidden else (int(pieces.context_start[number]), int(pieces.context_end[number]))
         rows = np.arange(first, last)
         if len(self.skipped):
             rows = rows[~np.isin(rows, self.skipped)]
         document = int(pieces.document[number])
         decoded = (rows >= start) & (rows < end)
         source = [self.src[int(item)] for item in index.items[rows]]
-        training_sentences = self.training_sentences if around else None
+        training_sentences = None if hidden else self.training_sentences
         epoch = self.epoch if self.shuffle else 0  # drawn anew in training only
         return {
             "hidden": hidden,
@@ -191,8 +190,8 @@ class DocumentDataset(FairseqDataset):
         documents, sentence, units = [], [], []
         for sample in samples:
             rows = len(sample["source"])
-            seen = 1 if sample["hidden"] is Hidden.NOTHING else 0
-            documents.append(np.array([rows]) if seen else np.ones(rows, dtype=np.int64))
+            documents.append(np.ones(rows, dtype=np.int64) if sample["hidden"] else np.array([rows]))
+            seen = 0 if sample["hidden"] else 1
             sentence.append(sample["sentence_position"] * seen)
             units.append(sample["unit_position"] * seen)
         context = [tokens for row, tokens in enumerate(source) if not decoded[row]]

@@ -112,7 +112,7 @@ def test_pieces_with_and_without_context_in_one_batch(data_bin):
         rows = layout.drawn[first : first + len(item["source"])]
         assert (rows < 0).all() if item["hidden"] else (rows >= 0).all()
         first += len(item["source"])
-    assert 0 < sum(item["hidden"] for item in items) < len(items)
+    assert 0 < sum(bool(item["hidden"]) for item in items) < len(items)
 
 
 def test_a_missing_training_set_is_refused(data_bin, tmp_path):
