@@ -6,7 +6,7 @@
 
 Models that look back at translations translate the test sets by docnmt translate --corrected: lines see the references
 of those before in place of the model's translations, and as a control those of another document. Of --work models and
-data are read. Writes benchmarks/results/manuals_corrected.md.
+data are read. Writes benchmarks/results/manuals_corrected.md and .json, which keeps what earlier calls found.
 """
 
 import argparse
@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Dict, List, Sequence
 
 from benchmarks.experiments.manuals_small_budget import NAME, UPDATES, WAYS, dataset_of, folder_of_seed, way_of
-from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table, write
+from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table
+from benchmarks.lib.store import Store
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.evaluation.texts import References, Stream, read_references, read_text, segments
 from docnmt_fairseq.recipes.machines import Machine
@@ -27,12 +28,12 @@ from docnmt_fairseq.recipes.training import BEST
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
 
-MODEL = "conditional-target"
+NAME_OF_RESULTS, MODEL = "manuals_corrected", "conditional-target"
 OWN, REFERENCES, FALSE = "the model's own", "the references", "references of other documents"
 METRICS = ("register", "register-of-all", "register-consistency")
 HEADER = [
-    "test set", "model", "translations before", "BLEU", "beside its own", "95 %", "p", "register", "of all",
-    "register consistency",
+    "test set", "model", "updates", "seed", "translations before", "BLEU", "beside its own", "95 %", "p", "register",
+    "of all", "register consistency",
 ]  # fmt: skip
 READING = """\
 *The references*: every line is translated by the model itself, after the references of the lines before; so are
@@ -78,7 +79,7 @@ def translations_of(translator: DocumentTranslator, source: Path, references: Re
 
 
 def rows_of(recipe: Recipe, name: str, seed: int) -> List[List[str]]:
-    """Returns the rows of the report on a model: three of each test set."""
+    """Returns the rows of the report on a model, three of each test set, but for which model it is."""
     folder, data = recipe.output / "models" / f"{name}-{seed}", recipe.output / "data"
     languages, paths = recipe.dataset, recipe.splits.get(recipe.options.raw)
     translator = DocumentTranslator.from_checkpoint(
@@ -103,11 +104,26 @@ def rows_of(recipe: Recipe, name: str, seed: int) -> List[List[str]]:
             shown = [scores[metric]["score"] for metric in METRICS]
             rows.append(
                 [
-                    test_set, name, before, f"{bleu:.2f}", *(["–"] * 3 if before == OWN else beside),
+                    test_set, before, f"{bleu:.2f}", *(["–"] * 3 if before == OWN else beside),
                     *("–" if one is None else f"{one:.1f}" for one in shown),
                 ]
             )  # fmt: skip
     return rows
+
+
+def report(stored: Store) -> str:
+    """Returns the report on all models so far, those of a test set beside each other."""
+    runs = list(stored.runs.values())
+    rows = [
+        [test_set, run["model"], str(run["updates"]), str(run["seed"]), *cells]
+        for wanted in dict.fromkeys(row[0] for run in runs for row in run["rows"])
+        for run in runs
+        for test_set, *cells in run["rows"]
+        if test_set == wanted
+    ]
+    lines = ["# What corrected translations before are worth", "", table(HEADER, rows), "", READING, ""]
+    lines += [*(f"`{one}`  " for one in stored.facts["calls"]), *stored.facts["machines"]]
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -129,10 +145,15 @@ def main() -> None:
         )
     options = Options(output, args.raw, tuple(args.models), (args.seed,), Machine(cpu=True), smoke=args.smoke)
     recipe = Recipe(dataset_of(args.seed, args.updates), options, {way: way_of(way) for way in WAYS})
-    with alone_in(output):
-        rows = [row for name in args.models for row in rows_of(recipe, name, args.seed)]
-    lines = ["# What corrected translations before are worth", "", table(HEADER, rows), "", READING, ""]
-    write("manuals_corrected.md", "\n".join([*lines, f"`{call(args.raw)}`  ", machine()]), args.results)
+    for name in args.models:
+        with alone_in(output):
+            rows = rows_of(recipe, name, args.seed)
+        stored = Store(args.results / f"{NAME_OF_RESULTS}.json")
+        stored.facts["machines"] = list(dict.fromkeys([*stored.facts.get("machines", []), machine()]))
+        stored.called(call(args.raw))
+        run = {"model": name, "updates": args.updates, "seed": args.seed, "rows": rows}
+        stored.add(f"{name}-{args.updates}-{args.seed}", run)
+        (args.results / f"{NAME_OF_RESULTS}.md").write_text(report(stored), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from benchmarks.experiments.manuals_corrected import beside_the_text, elsewhere
+from benchmarks.experiments.manuals_corrected import beside_the_text, elsewhere, report
+from benchmarks.lib.store import Store
 from docnmt_fairseq.evaluation.texts import References
 
 
@@ -18,3 +19,17 @@ def test_elsewhere_each_is_used_once_and_none_in_its_place():
     moved = elsewhere(sentences)
     assert sorted(moved) == sentences and all(a != b for a, b in zip(sentences, moved))
     assert "".join(moved) == "defgabc"
+
+
+def test_the_report_keeps_models_of_earlier_calls(tmp_path):
+    for name in ("first", "second"):
+        stored = Store(tmp_path / "kept.json")
+        stored.facts["machines"] = ["a machine"]
+        stored.called(f"python {name}")
+        rows = [[test_set, "the references", *"1234567"] for test_set in ("test", "unseen")]
+        stored.add(f"{name}-9-1", {"model": name, "updates": 9, "seed": 1, "rows": rows})
+    text = report(Store(tmp_path / "kept.json"))
+    rows = [line.split(" | ")[:4] for line in text.splitlines() if line.startswith("| ") and "references" in line]
+    expected = [("test", "first"), ("test", "second"), ("unseen", "first"), ("unseen", "second")]
+    assert rows == [[f"| {test_set}", name, "9", "1"] for test_set, name in expected]
+    assert text.count("a machine") == 1 and "`python first`" in text and "`python second`" in text

@@ -77,12 +77,12 @@ def test_a_model_goes_on_from_references(trained, tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(sys, "argv", [*command, "--updates", "1000"])
     manuals_corrected.main()
     report = (tmp_path / "manuals_corrected.md").read_text(encoding="utf-8")
-    rows = [line.split(" | ")[:4] for line in report.splitlines() if line.startswith("| ") and "conditional" in line]
+    rows = [line.split(" | ")[:6] for line in report.splitlines() if line.startswith("| ") and "conditional" in line]
     before = ["the model's own", "the references", "references of other documents"]
-    assert [row[2] for row in rows] == before * 2
+    assert [row[4] for row in rows] == before * 2
     kept = json.loads((trained / "manuals_small_budget_1000.json").read_text(encoding="utf-8"))["runs"]
     scores = kept["conditional-target-1"]["scores"]
-    assert [row[3] for row in rows[::3]] == [f"{scores[name]['bleu']:.2f}" for name in ("test", "unseen")]
+    assert [row[5] for row in rows[::3]] == [f"{scores[name]['bleu']:.2f}" for name in ("test", "unseen")]
 
 
 def test_what_is_translated_in_pieces_is_kept_apart():
