@@ -13,9 +13,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, Dict, List, Mapping
 
-from benchmarks.experiments.manuals_report import BASELINE
 from benchmarks.experiments.manuals_small_budget import NAME, PIECES, WHOLE, results_name
 from benchmarks.lib.machine import RESULTS, call, table, write
+from benchmarks.lib.recipe_figures import BASELINE
 from benchmarks.lib.store import Store
 from docnmt_fairseq.evaluation.plots import COLOURS
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Dict, List, Sequence
 
 from benchmarks.experiments.manuals_small_budget import NAME, UPDATES, WAYS, dataset_of, folder_of_seed, way_of
-from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table
+from benchmarks.lib.machine import RESULTS, ROOT, table
+from benchmarks.lib.recipe_figures import kept_of, made_with
 from benchmarks.lib.store import Store
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.evaluation.texts import References, Stream, read_references, read_text, segments
@@ -122,8 +123,7 @@ def report(stored: Store) -> str:
         if test_set == wanted
     ]
     lines = ["# What corrected translations before are worth", "", table(HEADER, rows), "", READING, ""]
-    lines += [*(f"`{one}`  " for one in stored.facts["calls"]), *stored.facts["machines"]]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *made_with(stored)]) + "\n"
 
 
 def main() -> None:
@@ -149,8 +149,7 @@ def main() -> None:
         with alone_in(output):
             rows = rows_of(recipe, name, args.seed)
         stored = Store(args.results / f"{NAME_OF_RESULTS}.json")
-        stored.facts["machines"] = list(dict.fromkeys([*stored.facts.get("machines", []), machine()]))
-        stored.called(call(args.raw))
+        kept_of(stored, args.raw)
         run = {"model": name, "updates": args.updates, "seed": args.seed, "rows": rows}
         stored.add(f"{name}-{args.updates}-{args.seed}", run)
         (args.results / f"{NAME_OF_RESULTS}.md").write_text(report(stored), encoding="utf-8")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Dict, List, Sequence
 
 from benchmarks.lib.curves import validation_curve
 from benchmarks.lib.machine import table
+from benchmarks.lib.recipe_figures import BASELINE
 from docnmt_fairseq.evaluation.plots import COLOURS
 from docnmt_fairseq.evaluation.register.base import RegisterRule
 from docnmt_fairseq.recipes.result_files import ResultFiles, read_json
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 SHOWN = 8  # sentences of a document
 GAINING = 10  # words that gain by context
-BASELINE = "sentence"
 ENOUGH = 3  # marked sentences of a document that is shown
 FINDINGS = "## What it says"
 DISTANCES = """\

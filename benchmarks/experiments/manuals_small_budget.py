@@ -12,16 +12,16 @@ models translate that are trained already, or not yet. Writes benchmarks/results
 """
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
 from benchmarks.experiments.manuals import TestSet, distances_back
-from benchmarks.experiments.manuals_report import BASELINE, DISTANCES
-from benchmarks.lib.curves import validation_curve
-from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table
+from benchmarks.experiments.manuals_report import DISTANCES
+from benchmarks.lib import recipe_figures
+from benchmarks.lib.machine import RESULTS, ROOT, table
 from benchmarks.lib.progress import steps_told
+from benchmarks.lib.recipe_figures import BASELINE
 from benchmarks.lib.store import Store
 from docnmt_fairseq.evaluation.register import RULES
 from docnmt_fairseq.evaluation.register.labels import labels_of
@@ -30,13 +30,10 @@ from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import Model, model
-from docnmt_fairseq.recipes.probing import read_probes
 from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
 from docnmt_fairseq.recipes.result_files import ResultFiles
-from docnmt_fairseq.recipes.results import read_scores
 from docnmt_fairseq.recipes.run import Options, Recipe
 from docnmt_fairseq.recipes.scoring import metric_scores, metrics_of
-from docnmt_fairseq.recipes.table import scores_table
 from docnmt_fairseq.translate.view import DocumentView
 
 NAME, CONSISTENCY = "manuals_small_budget", "register-consistency"
@@ -144,22 +141,6 @@ def distances_of(recipe: Recipe, name: str, seed: int) -> Dict[str, Dict[str, Li
     return found
 
 
-def figures_of(recipe: Recipe, name: str, seed: int) -> Dict[str, Any]:
-    """Returns all that was found out about a model that is trained and asked."""
-    folder, scores = recipe.output / "models" / f"{name}-{seed}", {}
-    for test_set in recipe.dataset.test_sets:
-        files = ResultFiles(folder, test_set)
-        probed = read_probes(files, recipe.dataset.probes) if recipe.models[name].sees_context else {}
-        scores[test_set] = {**read_scores(files, significance=name != BASELINE), **probed}
-    return {
-        "model": name,
-        "seed": seed,
-        "scores": scores,
-        "distances": distances_of(recipe, name, seed),
-        "curve": validation_curve(folder / "train.log"),
-    }
-
-
 def consistency_of_references(recipe: Recipe) -> Dict[str, Optional[float]]:
     """Returns the share of documents in one register of every test set's reference, in %: what people wrote."""
     scores, paths, found = recipe.dataset.scores, recipe.splits.get(recipe.options.raw), {}
@@ -187,20 +168,8 @@ def by_distance(runs: Mapping[str, List[Dict[str, Any]]], test_set: str) -> str:
 def report(stored: Store, smoke: bool, updates: int, pieces: bool) -> str:
     """The report of all models trained so far with so many updates, and translated in one way."""
     dataset = dataset_of(1, updates)
-    runs: Dict[str, List[Dict[str, Any]]] = {}
-    for name in (*dataset.models, *WAYS):
-        of_model = [run for run in stored.runs.values() if run["model"] == name]
-        runs.update({name: sorted(of_model, key=lambda run: run["seed"])} if of_model else {})
-    scores = {
-        test_set: {name: {run["seed"]: run["scores"][test_set] for run in seeds} for name, seeds in runs.items()}
-        for test_set in dataset.test_sets
-    }
-    losses = {name: [min(loss for _, loss in run["curve"]) for run in seeds] for name, seeds in runs.items()}
-    lines = [scores_table(dataset, scores, stored.facts["counts"], smoke, BASELINE), "", "## Validation", ""]
-    lines += ["Lowest loss, bits a token, seeds beside each other in order.", ""]
-    lines += [
-        table(["model", "loss"], [[name, " / ".join(f"{one:.3f}" for one in found)] for name, found in losses.items()])
-    ]
+    runs = recipe_figures.by_model(stored, [*dataset.models, *WAYS])
+    lines = [recipe_figures.scores_of(dataset, runs, stored, smoke), "", *recipe_figures.losses_of(runs)]
     for test_set in dataset.test_sets:
         lines += ["", f"## {test_set}: register by distance", "", DISTANCES, "", by_distance(runs, test_set)]
     own = stored.facts.get("consistency of references", {})
@@ -211,21 +180,17 @@ def report(stored: Store, smoke: bool, updates: int, pieces: bool) -> str:
         "",
         READING.format(**numbers, updates=updates, seen=PIECES if pieces else WHOLE),
         "",
-        *(f"`{one}`  " for one in stored.facts["calls"]),
-        *stored.facts["machines"],
+        *recipe_figures.made_with(stored),
     ]
     return "\n".join(lines) + "\n"
 
 
 def keep(stored: Store, recipe: Recipe, name: str, seed: int) -> None:
     """Adds a model's figures, and what they were made with."""
-    names = {split: test_set for test_set, split in recipe.dataset.test_sets.items()}
-    counted = json.loads((recipe.output / "data" / "manifest.json").read_text(encoding="utf-8"))["counts"]
-    stored.facts["counts"] = {names.get(split, split): values["sentences"] for split, values in counted.items()}
+    recipe_figures.remember(stored, recipe)
     stored.facts["consistency of references"] = consistency_of_references(recipe)
-    stored.facts["machines"] = list(dict.fromkeys([*stored.facts.get("machines", []), machine()]))
-    stored.called(call(recipe.options.raw))
-    stored.add(f"{name}-{seed}", figures_of(recipe, name, seed))
+    figures = {**recipe_figures.figures_of(recipe, name, seed), "distances": distances_of(recipe, name, seed)}
+    stored.add(f"{name}-{seed}", figures)
 
 
 @steps_told()

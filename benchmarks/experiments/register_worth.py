@@ -17,12 +17,12 @@ import sacrebleu
 from benchmarks.experiments.manuals import RECIPE, Name, TestSet, folder_of, models_of, test_set_of
 from benchmarks.experiments.manuals_small_budget import NAME, UPDATES, folder_of_seed
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table, write
+from benchmarks.lib.recipe_figures import BASELINE
 from docnmt_fairseq.evaluation.register import RULES
 from docnmt_fairseq.evaluation.register.base import RegisterRule
 from docnmt_fairseq.evaluation.texts import segments
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 
-BASELINE = "sentence"
 RIGHT, WRONG, NONE = "right", "wrong", "none"
 HEADER = [
     "test set", "model", "marked lines", "register of sentence-level wrong", "right in the model alone",

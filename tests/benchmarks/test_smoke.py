@@ -189,6 +189,7 @@ TOLD_ELSEWHERE = {
     "experiments.register_worth": "test_manuals.py",
     "experiments.selection": "test_selection.py; it trains",
     "experiments.small_data": "test_small_data.py",
+    "experiments.talks_and_news": "test_talks_and_news.py",
     "experiments.variants": "test_comparison.py; it trains by recipes",
     "experiments.long_range": "test_long_range.py runs it",
     "experiments.long_range_diagnosis": "test_long_range.py",
