@@ -15,7 +15,7 @@ from typing import Dict, List, Sequence
 
 from benchmarks.experiments.manuals_small_budget import NAME, UPDATES, WAYS, dataset_of, folder_of_seed, way_of
 from benchmarks.lib.machine import RESULTS, ROOT, table
-from benchmarks.lib.recipe_figures import kept_of, made_with
+from benchmarks.lib.recipe_figures import made_with, remember_call
 from benchmarks.lib.store import Store
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.evaluation.texts import References, Stream, read_references, read_text, segments
@@ -149,7 +149,7 @@ def main() -> None:
         with alone_in(output):
             rows = rows_of(recipe, name, args.seed)
         stored = Store(args.results / f"{NAME_OF_RESULTS}.json")
-        kept_of(stored, args.raw)
+        remember_call(stored, args.raw)
         run = {"model": name, "updates": args.updates, "seed": args.seed, "rows": rows}
         stored.add(f"{name}-{args.updates}-{args.seed}", run)
         (args.results / f"{NAME_OF_RESULTS}.md").write_text(report(stored), encoding="utf-8")

@@ -32,10 +32,10 @@ def remember(stored: Store, recipe: Recipe) -> None:
     names = {split: test_set for test_set, split in recipe.dataset.test_sets.items()}
     counted = json.loads((recipe.output / "data" / "manifest.json").read_text(encoding="utf-8"))["counts"]
     stored.facts["counts"] = {names.get(split, split): values["sentences"] for split, values in counted.items()}
-    kept_of(stored, recipe.options.raw)
+    remember_call(stored, recipe.options.raw)
 
 
-def kept_of(stored: Store, raw: Optional[Path]) -> None:
+def remember_call(stored: Store, raw: Optional[Path]) -> None:
     """Keeps machine and command line."""
     stored.facts["machines"] = list(dict.fromkeys([*stored.facts.get("machines", []), machine()]))
     stored.called(call(raw))
