@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from docnmt_fairseq.batch import grouping
 from tests.support.documents import DOCUMENTS, write_data_bin
+from tests.support.imported import Imported
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile("repeatable")
@@ -49,6 +51,28 @@ def _logging_as_before():
     before = logging.root.manager.disable
     yield
     logging.disable(before)
+
+
+@pytest.fixture(scope="session")
+def imported(tmp_path_factory):
+    """Runs commands without importing fairseq anew."""
+    server = Imported(tmp_path_factory.mktemp("imported"), Path(__file__).parents[1])
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def ready_python(tmp_path_factory, imported):
+    """What starts fairseq's commands sooner in the place of ``sys.executable``, and does all else that this does."""
+    folder = tmp_path_factory.mktemp("python")
+    imported.commands(folder)
+    return str(folder / "python")
+
+
+@pytest.fixture
+def starts_soon(monkeypatch, ready_python):
+    """Has fairseq's commands that the test starts as processes be forked off one that has imported fairseq."""
+    monkeypatch.setattr(sys, "executable", ready_python)
 
 
 @pytest.fixture

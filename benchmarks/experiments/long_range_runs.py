@@ -35,6 +35,7 @@ PACE = {
     "long": ["--lr", "0.001", "--warmup-updates", "50"],
 }
 BATCH_TOKENS = {"short": 1000, "long": 650}  # a long document is a batch by itself
+SEARCH = ["--beam", "1", "--max-tokens", "4000"]
 HERE = Machine(cpu=True)
 
 
@@ -107,8 +108,8 @@ class Runner:
         log, errors = folder / "generate.log", folder / "generate.err"
         if not log.exists():
             command = [*fairseq("generate"), str(self.data("long")), "--user-dir", str(PLUGIN), "--path"]
-            command += [str(folder / LAST), "--task", "document_translation", "--gen-subset", "test", "--beam", "1"]
-            command += ["--max-tokens", "4000", *HERE.options()]
+            command += [str(folder / LAST), "--task", "document_translation", "--gen-subset", "test"]
+            command += [*SEARCH, *HERE.options()]
             with open(partial_path(log), "w", encoding="utf-8") as out, open(errors, "w", encoding="utf-8") as messages:
                 run(command, out, errors, messages)
             os.replace(partial_path(log), log)

@@ -1,6 +1,4 @@
 import json
-import os
-import subprocess
 import sys
 from itertools import pairwise
 
@@ -159,11 +157,15 @@ def test_a_path_is_cut_where_the_walk_leaves_it():
 
 
 @pytest.mark.slow
-def test_small_run_covers_all_regimes_and_is_not_repeated(tmp_path):
+def test_small_run_covers_all_regimes_and_is_not_repeated(tmp_path, monkeypatch, capsys, starts_soon):
+    from benchmarks.experiments import long_range, long_range_runs
+
+    monkeypatch.setattr(long_range_runs, "SEARCH", [*long_range_runs.SEARCH, "--max-len-b", "8"])
     sizes = "--train-documents 60 4 --test-documents 2 --short-updates 4 --long-updates 4 --narrow-from 1 --narrow-to 3"
     words = f"--mechanisms tree --kept 2 --seeds 1 --work {tmp_path / 'work'} --results {tmp_path} {sizes}"
-    command = [sys.executable, "-m", "benchmarks.experiments.long_range", *words.split()]
-    first = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=True)
+    monkeypatch.setattr(sys, "argv", ["long_range", *words.split()])
+    long_range.main()
+    first = capsys.readouterr().out
     runs = json.loads((tmp_path / "long_range.json").read_text())["runs"]
     assert [run["regime"] for run in runs.values()] == ["all", "schedule", "from start", "at once"]
     # Short: all and t = 2; long: all, shared by schedules, schedule, from start, at once.
@@ -171,5 +173,6 @@ def test_small_run_covers_all_regimes_and_is_not_repeated(tmp_path):
     assert len(list((tmp_path / "work").glob("*/generate.log"))) == 4
     checkpoint = tmp_path / "work" / "tree-s1-schedule-t2" / "checkpoint_last.pt"
     written = checkpoint.stat().st_mtime_ns
-    second = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=True)
-    assert second.stdout and first.stdout.endswith(second.stdout) and checkpoint.stat().st_mtime_ns == written
+    long_range.main()
+    second = capsys.readouterr().out
+    assert second and first.endswith(second) and checkpoint.stat().st_mtime_ns == written

@@ -13,13 +13,19 @@ from docnmt_fairseq.recipes.models import model
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(autouse=True)
+def _soon(starts_soon):
+    """Models are trained sooner."""
+
+
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(tmp_path_factory, ready_python):
     """Folder of the results, and below it that of the models: a start, a sentence-level and a conditional one."""
     folder = tmp_path_factory.mktemp("small_budget")
     command = ["small", "--work", str(folder / "work"), "--results", str(folder), "--updates", "1000", "--smoke"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", [*command, "--models", "conditional-target"])
+        patch.setattr(sys, "executable", ready_python)
         manuals_small_budget.main()
     return folder
 

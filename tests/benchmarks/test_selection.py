@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks.experiments import selection, selection_report
+from benchmarks.experiments import long_range_runs, selection, selection_report
 from benchmarks.lib.store import Store
 
 
@@ -25,9 +25,10 @@ def test_the_demo_says_its_worst_group_of_distances(tmp_path):
 
 
 @pytest.mark.slow
-def test_long_documents_flat_and_tree_from_one_model(tmp_path, monkeypatch):
+def test_long_documents_flat_and_tree_from_one_model(tmp_path, monkeypatch, starts_soon):
     for name, updates in (("SHORT", 4), ("DENSE", 2), ("JUMP", 3), ("END", 4)):
         monkeypatch.setattr(selection, name, updates)
+    monkeypatch.setattr(long_range_runs, "SEARCH", [*long_range_runs.SEARCH, "--max-len-b", "8"])
     monkeypatch.setitem(selection.PACE, "long", [*selection.PACE["long"][:-1], "1"])
     ways, mechanisms = (selection.FROM_START, selection.IN_WINDOW), ("conditional", "tree")
     wanted = [selection.Cell(mechanism, 4, taught, 1) for taught in ways for mechanism in mechanisms]

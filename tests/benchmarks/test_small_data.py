@@ -36,7 +36,7 @@ def test_other_vocabularies_are_prepared(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_trainings_are_kept_and_told(tmp_path, monkeypatch):
+def test_trainings_are_kept_and_told(tmp_path, monkeypatch, starts_soon):
     """On the recipe's made-up documents, in the smallest size."""
     work, full, trained = tmp_path / "work", small_data.budget_of, []
     assert cli.main(["recipe", "en_de_manuals", "--smoke", "--output", str(work), "--until", "prepare"]) == 0

@@ -243,7 +243,7 @@ def test_peak_memory(name, size, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", sorted(RUNS))
-def test_it_runs(name, data_bin, request, tmp_path, monkeypatch):
+def test_it_runs(name, data_bin, request, tmp_path, monkeypatch, starts_soon):
     arguments, written = RUNS[name]
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])

@@ -10,7 +10,7 @@ from benchmarks.lib.store import Store
 
 
 @pytest.mark.slow
-def test_the_report_keeps_what_earlier_calls_found(tmp_path, monkeypatch):
+def test_the_report_keeps_what_earlier_calls_found(tmp_path, monkeypatch, starts_soon):
     command = ["talks", "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--smoke", "--models", "sentence"]
     monkeypatch.setattr(sys, "argv", command)
     talks_and_news.main()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.imported import Imported
 from tests.support.pages import PAGES, ROOT, blocks, titled
 from tests.support.shell import Shell
 
@@ -25,11 +26,9 @@ def test_every_block_of_commands_is_run_or_says_why_not(page):
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory):
+def shared(tmp_path_factory, imported):
     """bash with the package of the repository."""
-    shell = Shell(tmp_path_factory.mktemp("commands"), ROOT)
-    yield shell
-    shell.close()
+    return Shell(tmp_path_factory.mktemp("commands"), imported)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +67,8 @@ def test_the_commands_of_a_page_run_one_after_another(page, corpora, shared, tmp
             (folder / name).symlink_to(ROOT / name)
     for name, text in titled(page).items():
         (folder / name).write_text(text, encoding="utf-8")
-    shell = Shell(tmp_path, folder) if copied else shared
+    own = Imported(tmp_path, folder) if copied else None
+    shell = Shell(tmp_path, own) if own else shared
     try:
         for block in blocks(page, "bash"):
             if block.mark is None:
@@ -84,5 +84,5 @@ def test_the_commands_of_a_page_run_one_after_another(page, corpora, shared, tmp
             assert done.returncode == 0, done.stdout[-3000:]
             assert re.search(r"\b\d\d passed", done.stdout)
     finally:
-        if copied:
-            shell.close()
+        if own:
+            own.close()

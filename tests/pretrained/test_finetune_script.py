@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "finetune_pretrained.sh"
 
 
-def run(output):
+def run(output, environment):
     command = ["bash", str(SCRIPT), "--smoke", str(output)]
-    environment = {**os.environ, "DOCNMT_SET_UP": "1", "PYTHONPATH": str(ROOT)}
+    environment = {**environment, "DOCNMT_SET_UP": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return done
@@ -21,8 +21,9 @@ def run(output):
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="needs transformers")
-def test_from_a_random_model_to_scores(tmp_path):
-    told = run(tmp_path)
+def test_from_a_random_model_to_scores(tmp_path, tmp_path_factory, imported):
+    soon = imported.commands(tmp_path_factory.mktemp("commands"))
+    told = run(tmp_path, soon)
     for name in ("sentence", "document"):
         lines = (tmp_path / name / "test.txt").read_text(encoding="utf-8").splitlines()
         source = (tmp_path / "corpus" / "test.src").read_text(encoding="utf-8").splitlines()
@@ -31,7 +32,7 @@ def test_from_a_random_model_to_scores(tmp_path):
     assert "family: marian" in told.stdout
     scores = (tmp_path / "scores.txt").read_text(encoding="utf-8")
     assert "sentence" in scores and "document" in scores
-    again = run(tmp_path)
+    again = run(tmp_path, soon)
     assert "document: translated already" in again.stderr and (tmp_path / "scores.txt").read_text() == scores
 
 

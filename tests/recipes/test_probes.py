@@ -259,7 +259,7 @@ def test_the_model_is_shown_what_was_asked(tmp_path, monkeypatch, context, view)
 
 
 @pytest.mark.slow
-def test_true_translations_are_those_of_fairseq_generate_and_answers_those_of_the_commands(tmp_path):
+def test_true_translations_are_those_of_fairseq_generate_and_answers_those_of_the_commands(tmp_path, starts_soon):
     """Else true and false context could not be compared."""
     names = ("concatenation-2to2", "conditional", "han-target")
     options = ["--smoke", "--models", " ".join(names), "--workers", "1", "--output", str(tmp_path)]

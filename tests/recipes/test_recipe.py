@@ -111,7 +111,7 @@ def test_post_editing_is_of_operations_or_words(tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_every_recipe_runs(path, tmp_path):
+def test_every_recipe_runs(path, tmp_path, starts_soon):
     names = OF_RECIPE.get(path.stem, ["conditional"])
     assert recipe(path, tmp_path / "out", "--smoke", "--models", " ".join(names), "--updates", "4") == 0
     table = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")

@@ -1,0 +1,149 @@
+"""Commands of the package and of fairseq that need not import both anew, which takes longer than what they do in tests.
+
+A server imports them once. Files named ``docnmt``, ``fairseq-train``, …, ``python`` hand it their arguments, folder,
+environment and open files; it forks, and runs the command in the child. They hand on the signal to end, too. A command
+that starts ``python -m fairseq_cli.…`` comes back to the server; other calls of ``python`` are what they always are.
+"""
+
+import importlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Dict, List, Mapping
+
+from docnmt_fairseq.lifetime import end_with_parent
+
+FAIRSEQ = {f"fairseq-{name}": name for name in ("train", "generate", "interactive", "validate", "preprocess")}
+FAIRSEQ["fairseq-hydra-train"] = "hydra_train"
+MODULES = {"docnmt_fairseq": "docnmt", **{f"fairseq_cli.{name}": command for command, name in FAIRSEQ.items()}}
+CLIENT = """#!{python} -SE
+import json, os, signal, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    call = dict(command={command!r}, arguments=sys.argv[1:], folder=os.getcwd(), environment=dict(os.environ))
+    call.update(python={python!r}, clients={clients!r}, behind={behind!r}, instead={instead!r})
+    socket.send_fds(server, [b"!"], [0, 1, 2])
+    server.sendall((json.dumps(call) + "\\n").encode())
+    answers = server.makefile()
+    process = int(answers.readline())
+    signal.signal(signal.SIGTERM, lambda number, frame: os.kill(process, number))
+    sys.exit(int(answers.readline() or 1))
+"""
+SLOW_TO_IMPORT = ("torch._dynamo", "sacrebleu", "sacremoses", "matplotlib.pyplot", "scipy.stats")
+
+
+class Imported:
+    """The server.
+
+    Args:
+        folder: for its socket and log.
+        package: the folder that the package is in.
+    """
+
+    def __init__(self, folder: Path, package: Path):
+        self.address = str(folder / "socket")
+        self.path = f"{package}:{Path(__file__).resolve().parents[2]}"
+        log = folder / "log"  # a pipe that nobody reads would fill
+        with log.open("w", encoding="utf-8") as errors:
+            self.server = subprocess.Popen(
+                [sys.executable, "-m", __name__, self.address], cwd=package, text=True, stdout=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": self.path, "PYTHONWARNINGS": "ignore"}, stderr=errors,
+                preexec_fn=end_with_parent,
+            )  # fmt: skip
+        assert self.server.stdout is not None
+        assert "ready\n" in iter(self.server.stdout.readline, ""), log.read_text(encoding="utf-8")
+
+    def commands(
+        self, folder: Path, behind: Mapping[str, List[str]] = {}, instead: Mapping[str, str] = {}
+    ) -> Dict[str, str]:
+        """Writes the files that stand for the commands; returns an environment in which they are found.
+
+        Args:
+            folder: takes them.
+            behind: arguments that are put behind the others, where they win, by command, or command and subcommand.
+            instead: values of options, instead of what is given.
+        """
+        known = {"python": sys.executable, "address": self.address, "clients": str(folder)}
+        for command in ("docnmt", "python", *FAIRSEQ):
+            text = CLIENT.format(**known, command=command, behind=dict(behind), instead=dict(instead))
+            (folder / command).write_text(text, encoding="utf-8")
+            (folder / command).chmod(0o755)
+        return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": self.path}
+
+    def close(self) -> None:
+        """Ends the server."""
+        self.server.terminate()
+        self.server.wait()
+
+
+def _serve(address: str) -> None:
+    """Runs commands until the parent ends it."""
+    for module in (*(f"fairseq_cli.{name}" for name in FAIRSEQ.values()), *SLOW_TO_IMPORT):
+        importlib.import_module(module)
+    importlib.import_module("docnmt_fairseq").register()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address)
+        server.listen()
+        print("ready", flush=True)
+        while True:
+            client, _ = server.accept()
+            if os.fork() == 0:
+                _answer(client)
+            client.close()  # or a child that dies would leave its command waiting
+
+
+def _answer(client: socket.socket) -> None:
+    """Runs one command in this process, and ends it."""
+    _, files, _, _ = socket.recv_fds(client, 1, 3)
+    call = json.loads(client.makefile().readline())
+    client.sendall(f"{os.getpid()}\n".encode())
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+    os.chdir(call["folder"])
+    os.environ.clear()
+    os.environ.update(call["environment"])
+    command, arguments = call["command"], call["arguments"]
+    small = call["behind"].get(command) or call["behind"].get(" ".join([command, *arguments[:1]]), [])
+    if command == "python":
+        command = MODULES.get(arguments[1]) if arguments[:1] == ["-m"] and len(arguments) > 1 else None
+        if command is None:
+            done = subprocess.run([call["python"], *arguments])
+            client.sendall(f"{done.returncode}\n".encode())
+            os._exit(0)
+        arguments = arguments[2:]
+    sys.executable = str(Path(call["clients"]) / "python")
+    for place, option in enumerate(arguments[:-1]):
+        arguments[place + 1] = call["instead"].get(option, arguments[place + 1])
+    # fairseq knows the imported package by its path, and the folder may have a link to it.
+    package = os.path.join(call["folder"], "docnmt_fairseq")
+    for given in ("docnmt_fairseq", f"common.user_dir={package}"):
+        real = given.replace(package, "docnmt_fairseq").replace("docnmt_fairseq", os.path.realpath(package))
+        arguments = [real if argument == given else argument for argument in arguments]
+    sys.argv = [command, *arguments, *small]
+    status = 1
+    try:
+        status = _entry_point(command)() or 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    client.sendall(f"{status}\n".encode())
+    os._exit(0)
+
+
+def _entry_point(command: str):
+    """The function that a command runs."""
+    if command == "docnmt":
+        return importlib.import_module("docnmt_fairseq.cli").main
+    return importlib.import_module(f"fairseq_cli.{FAIRSEQ[command]}").cli_main
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])
