@@ -32,7 +32,7 @@ def trained(name: str, setting: Setting) -> Figures:
     words += ["--smoke", "--updates", "4"] if setting.dry else [*SIZE, "--raw", str(setting.raw)]
     words += ["--until", "translate"]
     begun = time.monotonic()
-    call = [sys.executable, "-c", "import sys; from docnmt_fairseq.cli import main; sys.exit(main())", "recipe", *words]
+    call = [sys.executable, "-m", "docnmt_fairseq", "recipe", *words]
     done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
