@@ -63,7 +63,7 @@ def imported(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def ready_python(tmp_path_factory, imported):
-    """What starts fairseq's commands sooner in the place of ``sys.executable``, and does all else that this does."""
+    """Starts modules that import fairseq sooner, in the place of ``sys.executable``."""
     folder = tmp_path_factory.mktemp("python")
     imported.commands(folder)
     return str(folder / "python")
@@ -71,8 +71,9 @@ def ready_python(tmp_path_factory, imported):
 
 @pytest.fixture
 def starts_soon(monkeypatch, ready_python):
-    """Has fairseq's commands that the test starts as processes be forked off one that has imported fairseq."""
+    """Has processes that the test starts, and those of torchrun, be forked off one that has imported fairseq."""
     monkeypatch.setattr(sys, "executable", ready_python)
+    monkeypatch.setenv("PYTHON_EXEC", ready_python)
 
 
 @pytest.fixture

@@ -172,7 +172,7 @@ def test_what_has_no_context_to_hide(data_bin):
 
 
 @pytest.mark.slow
-def test_two_processes_log_what_one_does(data_bin, tmp_path):
+def test_two_processes_log_what_one_does(data_bin, tmp_path, starts_soon):
     options = [*STRONG, *PROBE, *SMOOTHING, "--optimizer", "adam", "--lr", "0.01", "--max-update", "2"]
     options += ["--log-format", "json", "--max-tokens", "400", "--batch-size", "6", "--batch-size-valid", "1"]
     logged = []

@@ -171,7 +171,7 @@ def test_a_model_trains_with_dropped_layers_validates_and_translates(data_bin, t
 
 
 @pytest.mark.slow
-def test_two_processes_alternate_and_log_what_one_does(data_bin, tmp_path):
+def test_two_processes_alternate_and_log_what_one_does(data_bin, tmp_path, starts_soon):
     options = [*VARIANTS["ca-nn"], "--em-steps", "1", "--optimizer", "adam", "--lr", "0.01", "--max-update", "3"]
     options += ["--criterion", "document_label_smoothed_cross_entropy", "--log-format", "json", "--max-tokens", "400"]
     options += ["--batch-size", "6", "--batch-size-valid", "1"]

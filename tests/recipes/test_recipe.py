@@ -124,7 +124,7 @@ def test_every_recipe_runs(path, tmp_path, starts_soon):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [SMALL, MANUALS], ids=lambda path: path.stem)  # the second in half precision
-def test_two_processes(path, tmp_path):
+def test_two_processes(path, tmp_path, starts_soon):
     options = ["--smoke", "--models", "sentence", "--updates", "4", "--processes", "2"]
     assert recipe(path, tmp_path / "out", *options) == 0
     assert "num. shared model params" in (tmp_path / "out" / "models" / "sentence-1" / "train.log").read_text()

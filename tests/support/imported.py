@@ -2,23 +2,24 @@
 
 A server imports them once. Files named ``docnmt``, ``fairseq-train``, …, ``python`` hand it their arguments, folder,
 environment and open files; it forks, and runs the command in the child. They hand on the signal to end, too. A command
-that starts ``python -m fairseq_cli.…`` comes back to the server; other calls of ``python`` are what they always are.
+that starts ``python -m MODULE`` comes back to the server; other calls of ``python`` are what they always are.
 """
 
 import importlib
 import json
 import os
+import runpy
 import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping
 
 from docnmt_fairseq.lifetime import end_with_parent
 
 FAIRSEQ = {f"fairseq-{name}": name for name in ("train", "generate", "interactive", "validate", "preprocess")}
 FAIRSEQ["fairseq-hydra-train"] = "hydra_train"
-MODULES = {"docnmt_fairseq": "docnmt", **{f"fairseq_cli.{name}": command for command, name in FAIRSEQ.items()}}
+COMMANDS = {"docnmt_fairseq": "docnmt", **{f"fairseq_cli.{name}": command for command, name in FAIRSEQ.items()}}
 CLIENT = """#!{python} -SE
 import json, os, signal, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
@@ -108,12 +109,12 @@ def _answer(client: socket.socket) -> None:
     command, arguments = call["command"], call["arguments"]
     small = call["behind"].get(command) or call["behind"].get(" ".join([command, *arguments[:1]]), [])
     if command == "python":
-        command = MODULES.get(arguments[1]) if arguments[:1] == ["-m"] and len(arguments) > 1 else None
-        if command is None:
+        words = arguments[1:] if arguments[:1] == ["-u"] else arguments
+        if words[:1] != ["-m"]:
             done = subprocess.run([call["python"], *arguments])
             client.sendall(f"{done.returncode}\n".encode())
             os._exit(0)
-        arguments = arguments[2:]
+        command, arguments = COMMANDS.get(words[1], words[1]), words[2:]
     sys.executable = str(Path(call["clients"]) / "python")
     for place, option in enumerate(arguments[:-1]):
         arguments[place + 1] = call["instead"].get(option, arguments[place + 1])
@@ -138,11 +139,13 @@ def _answer(client: socket.socket) -> None:
     os._exit(0)
 
 
-def _entry_point(command: str):
-    """The function that a command runs."""
+def _entry_point(command: str) -> Callable[[], Any]:
+    """What a command runs, or ``python -m`` with the name of a module."""
     if command == "docnmt":
         return importlib.import_module("docnmt_fairseq.cli").main
-    return importlib.import_module(f"fairseq_cli.{FAIRSEQ[command]}").cli_main
+    if command in FAIRSEQ:
+        return importlib.import_module(f"fairseq_cli.{FAIRSEQ[command]}").cli_main
+    return lambda: runpy.run_module(command, run_name="__main__", alter_sys=True) and 0
 
 
 if __name__ == "__main__":

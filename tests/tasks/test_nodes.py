@@ -42,7 +42,7 @@ def updates(checkpoint):
 
 
 @pytest.mark.slow
-def test_four_processes_of_two_nodes_equal_one(data_bin, tmp_path):
+def test_four_processes_of_two_nodes_equal_one(data_bin, tmp_path, starts_soon):
     """Every mechanism that is registered, in one start of four processes, which takes longer than the trainings."""
     models = {name: (ARCHITECTURES[name], [*FOUR_UPDATES, *GENTLE]) for name in EVERY}
     models |= {name: (ARCHITECTURES[name], FOUR_UPDATES) for name in MAIN}
@@ -195,7 +195,7 @@ SEVEN = {"train": [[["a d", "c"]], [["e b"], ["d a"]], [["b a"]], [["c c", "d"]]
 
 
 @pytest.mark.slow
-def test_two_processes_and_one_go_on_in_the_data_bin_they_were_in(data_bin, tmp_path):
+def test_two_processes_and_one_go_on_in_the_data_bin_they_were_in(data_bin, tmp_path, starts_soon):
     """Of 18 and 7 documents, two an update; and of 3, of which one process has none in every other update."""
     known = ["--srcdict", str(data_bin / "dict.src.txt")]
     folders = {name: tmp_path / name for name in ("seven", "three")}

@@ -17,6 +17,8 @@ UPDATES += ["--optimizer", "sgd", "--lr", "0.5", "--clip-norm", "0"]
 ROUNDING = {"atol": 1e-6, "rtol": 1e-5}
 
 
+pytestmark = pytest.mark.usefixtures("starts_soon")
+
 # The selection's loss is a sum over tokens, and what all processes find decides when narrowing begins.
 TAUGHT = ["--selection-loss", "0.5", "--selection-loss-phase", "always", "--context-init", "xavier"]
 TAUGHT += ["--context-narrow-from", "2", "--context-narrow-when", "0.5"]
