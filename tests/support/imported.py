@@ -129,6 +129,8 @@ def _answer(client: socket.socket) -> None:
         status = _entry_point(command)() or 0
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
     except BaseException:
         import traceback
 
