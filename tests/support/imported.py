@@ -115,6 +115,7 @@ def _answer(client: socket.socket) -> None:
             client.sendall(f"{done.returncode}\n".encode())
             os._exit(0)
         command, arguments = COMMANDS.get(words[1], words[1]), words[2:]
+        sys.path[:0] = [call["folder"], *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     sys.executable = str(Path(call["clients"]) / "python")
     for place, option in enumerate(arguments[:-1]):
         arguments[place + 1] = call["instead"].get(option, arguments[place + 1])
