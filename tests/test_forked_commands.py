@@ -55,3 +55,15 @@ def test_the_signal_to_end_is_handed_on(ready_python, tmp_path):
         assert waiting.stdout.readline() == "begun\n"
         waiting.send_signal(signal.SIGTERM)
         assert waiting.wait(20) != 0
+
+
+def test_a_module_may_start_itself_anew(ready_python, tmp_path):
+    code = """import os, sys
+if "AGAIN" not in os.environ:
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, "AGAIN": "1"})
+print(sys.argv[1:])
+sys.exit(5)
+"""
+    (tmp_path / "anew.py").write_text(code, encoding="utf-8")
+    done = run(ready_python, "-m", "anew", "word", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (5, "['word']\n")

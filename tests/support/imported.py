@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping, NoReturn
 
 from docnmt_fairseq.lifetime import end_with_parent
 
@@ -125,6 +125,8 @@ def _answer(client: socket.socket) -> None:
         real = given.replace(package, "docnmt_fairseq").replace("docnmt_fairseq", os.path.realpath(package))
         arguments = [real if argument == given else argument for argument in arguments]
     sys.argv = [command, *arguments, *small]
+    sys.orig_argv = [sys.executable, *call["arguments"]]
+    os.execve = _begin_anew  # type: ignore[assignment]
     status = 1
     try:
         status = _entry_point(command)() or 0
@@ -140,6 +142,11 @@ def _answer(client: socket.socket) -> None:
     sys.stderr.flush()
     client.sendall(f"{status}\n".encode())
     os._exit(0)
+
+
+def _begin_anew(program: str, words: List[str], environment: Mapping[str, str]) -> NoReturn:
+    """Ends as another program does, which put in the place of this process could not answer."""
+    raise SystemExit(subprocess.run(words, executable=program, env=environment).returncode)
 
 
 def _entry_point(command: str) -> Callable[[], Any]:
