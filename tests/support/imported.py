@@ -126,7 +126,7 @@ def _answer(client: socket.socket) -> None:
         arguments = [real if argument == given else argument for argument in arguments]
     sys.argv = [command, *arguments, *small]
     sys.orig_argv = [sys.executable, *call["arguments"]]
-    os.execve = _begin_anew  # type: ignore[assignment]
+    os.execve = _begin_anew
     status = 1
     try:
         status = _entry_point(command)() or 0
