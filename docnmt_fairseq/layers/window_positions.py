@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from docnmt_fairseq.layers.positions import LearnedPositions
-from docnmt_fairseq.layers.summation import rows_of
 
 
 def segment_distance(tokens: Tensor, break_symbol: int) -> Tensor:
@@ -62,7 +61,7 @@ class RestartedPositions(nn.Module):
             numbers = numbers[:, -1:]
         most = min(tokens.shape[1], self.max_positions)
         table = self.words(tokens.new_full((1, most), self.break_symbol))[0]
-        return rows_of(functional.pad(table, (0, 0, 1, 0)), numbers.flatten()).unflatten(0, numbers.shape)
+        return functional.embedding(numbers, functional.pad(table, (0, 0, 1, 0)))
 
 
 class PositionsWithSegments(nn.Module):

@@ -80,7 +80,7 @@ def architectures() -> Dict[str, Architecture]:
             "concatenation_transformer", "concatenated_translation",
         ),
         "concatenation, restarted": Architecture(
-            ["--restart-positions", "--concatenate-source", "3", "--concatenate-target", "2"],
+            ["--restart-positions", "--decoder-learned-pos", "--concatenate-source", "3", "--concatenate-target", "2"],
             "concatenation_transformer", "concatenated_translation",
         ),
     }  # fmt: skip
