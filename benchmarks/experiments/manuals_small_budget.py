@@ -69,7 +69,7 @@ each other, not with larger ones. {seen}
 rate of 0.0015 (`faster`); with 10 times the learning rate in what is not in the start (`context-faster`); from pieces
 of documents of at most 8 sentences instead of 24, so that a batch has more of them (`short-pieces`); together with
 `han-target` over the 8 translations before (`target`); so, but half of the documents show nothing else of their context
-in training (`target-dropout`). `concatenation-2to2-restarted`: with positions counted anew in each sentence."""
+in training (`target-dropout`). `concatenation-2to2-restarted`: with positions that are counted anew in each sentence."""
 WHOLE = """\
 Trained on pieces of documents of at most 24 sentences, models that see context translate documents whole."""
 PIECES = """\
