@@ -48,7 +48,7 @@ NARROW = f"""
 
 TARGET = ["--target-context-attention", "han", "--context-sentences", "8"]
 
-# What a model that the name begins with may lack: options that are changed.
+# What conditional attention may lack: its options, and those that are changed.
 WAYS: Dict[str, List[str]] = {
     "conditional-all": ["--context-top-t", "0"],
     "conditional-faster": ["--lr", "0.0015"],
@@ -56,7 +56,6 @@ WAYS: Dict[str, List[str]] = {
     "conditional-short-pieces": ["--max-document-sentences", "8"],
     "conditional-target": TARGET,
     "conditional-target-dropout": [*TARGET, "--source-context-dropout", "0.5"],
-    "concatenation-2to2-restarted": ["--restart-positions"],
 }
 
 READING = """\
@@ -69,7 +68,7 @@ each other, not with larger ones. {seen}
 rate of 0.0015 (`faster`); with 10 times the learning rate in what is not in the start (`context-faster`); from pieces
 of documents of at most 8 sentences instead of 24, so that a batch has more of them (`short-pieces`); together with
 `han-target` over the 8 translations before (`target`); so, but half of the documents show nothing else of their context
-in training (`target-dropout`). `concatenation-2to2-restarted`: with positions that are counted anew in each sentence."""
+in training (`target-dropout`)."""
 WHOLE = """\
 Trained on pieces of documents of at most 24 sentences, models that see context translate documents whole."""
 PIECES = """\
@@ -118,8 +117,8 @@ def folder_of_seed(work: Path, updates: int, seed: int) -> Path:
 
 
 def way_of(name: str) -> Model:
-    """A model of the recipe, trained in one of the :data:`WAYS`."""
-    usual, changed = model("conditional" if name.startswith("conditional") else "concatenation-2to2"), WAYS[name]
+    """Conditional attention, trained in one of the :data:`WAYS`."""
+    usual, changed = model("conditional"), WAYS[name]
     return replace(usual, options=lambda updates: [*usual.options(updates), *changed])
 
 

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from torch import Tensor, nn
@@ -177,3 +177,38 @@ class StructuralPositions(nn.Module):
                 of_sentences = embedding(*layout.places(level))
                 total = total + rows_of(of_sentences, layout.token_sentence)
         return total
+
+
+def segment_distance(tokens: Tensor, break_symbol: int) -> Tensor:
+    """The breaks from each token on, [B, m]: 0 in the last sentence; a break belongs to what it ends."""
+    return tokens.eq(break_symbol).flip(1).cumsum(1).flip(1)
+
+
+class PositionsWithSegments(nn.Module):
+    """Token positions of a stock encoder plus a learned embedding by distance, which begins at zero.
+
+    [TS] sec. 3 marks words of context with a prefix, i.e. gives each its own embedding; here a token's embedding is
+    shared and what context adds to it is learned once for each distance.
+
+    Args:
+        words: the encoder's positions, [B, m] tokens to [B, m, d].
+        segments: sentences of a window; those beyond share the last row.
+        embed_dim: d.
+        break_symbol: number of the break.
+    """
+
+    def __init__(self, words: nn.Module, segments: int, embed_dim: int, break_symbol: int):
+        super().__init__()
+        self.words = words
+        self.segments = LearnedPositions(segments, embed_dim, "segment")
+        self.break_symbol = break_symbol
+
+    @property
+    def max_positions(self) -> int:
+        """The most tokens that the encoder's positions allow."""
+        allowed: Any = self.words.max_positions  # an attribute of fairseq's embeddings
+        return int(allowed)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """[B, m, d] of tokens [B, m], padded on either side."""
+        return self.words(tokens) + self.segments(segment_distance(tokens, self.break_symbol))

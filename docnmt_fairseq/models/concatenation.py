@@ -1,4 +1,4 @@
-"""``concatenation_transformer``: fairseq's Transformer that knows of windows, for ``concatenated_translation``."""
+"""``concatenation_transformer``: fairseq's Transformer with segment embeddings, for ``concatenated_translation``."""
 
 import re
 from argparse import ArgumentParser, Namespace
@@ -10,16 +10,15 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.window_positions import PositionsWithSegments, RestartedPositions
+from docnmt_fairseq.layers.positions import PositionsWithSegments
 from docnmt_fairseq.models.transformer.presets import SIZES, set_size
 
 _FEED_FORWARD = re.compile(r"(layers\.\d+)\.feed_forward\.(fc[12]\.(?:weight|bias))$")  # of document_transformer
-OF_WINDOWS = ("segment-embeddings", "restart-positions")
 
 
 @register_model("concatenation_transformer")
 class ConcatenationTransformer(TransformerModel):
-    """fairseq's ``transformer``, whose tokens may know the distance of their sentence, or their place in it."""
+    """fairseq's ``transformer``; with ``--segment-embeddings`` tokens know the distance of their sentence."""
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -31,29 +30,16 @@ class ConcatenationTransformer(TransformerModel):
             help="the encoder adds a learned embedding by the distance of a token's sentence, 0 for the one to be "
             "translated",
         )
-        parser.add_argument(
-            "--restart-positions",
-            action="store_true",
-            help="encoder and decoder count tokens anew in each sentence of a window, as in sentence-level models that "
-            "trainings begin as",
-        )
 
     @classmethod
     def build_model(cls, args: Namespace, task: FairseqTask) -> "ConcatenationTransformer":
-        """The model; ``InputError`` for windows that nobody makes."""
+        """The model; ``InputError`` for segments that nobody divides."""
         model = super().build_model(args, task)
-        wanted = [f"--{name}" for name in OF_WINDOWS if getattr(args, name.replace("-", "_"), False)]
-        for option in wanted:
+        if getattr(args, "segment_embeddings", False):
             if "concatenate_source" not in getattr(task, "view_defaults", {}):
-                raise InputError(f"{option} needs --task concatenated_translation")
+                raise InputError("--segment-embeddings needs --task concatenated_translation")
             if model.encoder.embed_positions is None:
-                raise InputError(f"{option} cannot go with --no-token-positional-embeddings")
-        if "--restart-positions" in wanted:
-            for part, ends in ((model.encoder, True), (model.decoder, False)):
-                known = part.dictionary
-                symbol = known.index(str(task.view("break_symbol")))
-                part.embed_positions = RestartedPositions(part.embed_positions, symbol, known.pad(), ends)
-        if "--segment-embeddings" in wanted:
+                raise InputError("--segment-embeddings cannot go with --no-token-positional-embeddings")
             trained = task.trained_view.get("concatenate_source") or task.view("concatenate_source")
             symbol = task.source_dictionary.index(str(task.view("break_symbol")))
             tokens, width = model.encoder.embed_positions, args.encoder_embed_dim
@@ -70,18 +56,12 @@ class ConcatenationTransformer(TransformerModel):
             if stock != key:
                 state_dict[stock] = state_dict.pop(key)
         super().upgrade_state_dict_named(state_dict, name)
-        for side, part in (("encoder", self.encoder), ("decoder", self.decoder)):
-            positions = f"{side}.embed_positions"
-            segments, inner = f"{positions}.segments.", positions
-            while hasattr(part.get_submodule(inner.removeprefix(f"{side}.")), "words"):
-                inner += ".words"
-            for key in [key for key in state_dict if key.startswith(f"{positions}.")]:
-                if not key.startswith(segments):
-                    leaf = key.removeprefix(f"{positions}.").replace("words.", "")
-                    state_dict[f"{inner}.{leaf}"] = state_dict.pop(key)
-        own = self.state_dict()
-        for key in [key for key in own if ".segments." in key]:
-            state_dict.setdefault(key, own[key])
+        own, positions = self.state_dict(), "encoder.embed_positions"
+        if f"{positions}.segments.weight" not in own or f"{positions}.segments.weight" in state_dict:
+            return
+        for key in [key for key in state_dict if key.startswith(f"{positions}.")]:
+            state_dict[key.replace(positions, f"{positions}.words")] = state_dict.pop(key)
+        state_dict[f"{positions}.segments.weight"] = own[f"{positions}.segments.weight"]
 
 
 def _register(size: str) -> None:

@@ -79,10 +79,6 @@ def architectures() -> Dict[str, Architecture]:
             ["--segment-embeddings", "--concatenate-source", "3", "--concatenate-target", "2"],
             "concatenation_transformer", "concatenated_translation",
         ),
-        "concatenation, restarted": Architecture(
-            ["--restart-positions", "--decoder-learned-pos", "--concatenate-source", "3", "--concatenate-target", "2"],
-            "concatenation_transformer", "concatenated_translation",
-        ),
     }  # fmt: skip
     for name in CONTEXT_MECHANISMS.names():
         for place in CONTEXT_MECHANISMS[name].placements:

@@ -7,10 +7,9 @@ import re
 
 import pytest
 import torch
-from fairseq.modules import PositionalEmbedding
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.window_positions import RestartedPositions, numbers_in_sentences, segment_distance
+from docnmt_fairseq.layers.positions import segment_distance
 from tests.reference.concatenation import windows
 from tests.support import toy
 from tests.support.documents import text_of, write_lines
@@ -220,13 +219,9 @@ def test_bad_options_are_named(data_bin, options, message):
         toy.build(data_bin, *options, task=TASK, arch="transformer")
 
 
-@pytest.mark.parametrize("option", ["--segment-embeddings", "--restart-positions"])
-def test_what_is_of_windows_needs_the_task(data_bin, option):
-    with pytest.raises(InputError, match=f"{option} needs --task concatenated_translation"):
-        toy.build(data_bin, option, task="translation", arch="concatenation_transformer")
-    without = [option, "--no-token-positional-embeddings"]
-    with pytest.raises(InputError, match=f"{option} cannot go with --no-token-positional-embeddings"):
-        toy.build(data_bin, *without, task=TASK, arch="concatenation_transformer")
+def test_segments_need_the_task(data_bin):
+    with pytest.raises(InputError, match="--segment-embeddings needs --task concatenated_translation"):
+        toy.build(data_bin, "--segment-embeddings", task="translation", arch="concatenation_transformer")
 
 
 def test_segments_count_back_from_the_last_sentence():
@@ -234,47 +229,12 @@ def test_segments_count_back_from_the_last_sentence():
     assert segment_distance(tokens, 9).tolist() == [[2, 2, 2, 2, 1, 1, 0, 0], [2, 2, 1, 0, 0, 0, 0, 0]]
 
 
-def test_tokens_are_counted_anew_after_each_break():
-    """Of <p> = 9, padding = 1, and 2, which ends what an encoder reads and begins what a decoder is given."""
-    source = torch.tensor([[1, 1, 7, 9, 8, 9, 6, 2], [5, 4, 9, 4, 2, 1, 1, 1]])
-    assert numbers_in_sentences(source, 9, 1, ends=True).tolist() == [
-        [0, 0, 1, 2, 1, 2, 1, 2],
-        [1, 2, 3, 1, 2, 0, 0, 0],
-    ]
-    target = torch.tensor([[2, 7, 9, 8, 4, 9, 6], [2, 9, 9, 4, 1, 1, 1]])
-    assert numbers_in_sentences(target, 9, 1, ends=False).tolist() == [[1, 2, 1, 2, 3, 1, 2], [1, 1, 1, 2, 0, 0, 0]]
-
-
-@pytest.mark.parametrize("learned", [False, True])
-def test_restarted_positions_are_those_of_sentences_alone(learned):
-    """Whole, and token by token as in a search; gradients, too, where there are any."""
-    words = PositionalEmbedding(20, 6, 1, learned=learned)
-    for ends, window, sentences in (
-        (True, [7, 8, 9, 8, 2], ([7, 8, 2], [8, 2])),
-        (False, [2, 7, 8, 9, 8], ([2, 7, 8], [2, 8])),
-    ):
-        ours = RestartedPositions(words, 9, 1, ends)
-        tokens = torch.tensor([window, [7] * len(window)])
-        alone = torch.cat([words(torch.tensor([sentence])) for sentence in sentences], 1)[0]
-        whole = ours(tokens)
-        assert torch.equal(whole[0], alone)
-        steps = [ours(tokens[:, : step + 1], incremental_state={}) for step in range(len(window))]
-        assert torch.equal(torch.cat(steps, 1), whole)
-        if learned:
-            weights = torch.rand(len(window), 6)
-            given = [torch.autograd.grad((one * weights).sum(), words.weight)[0] for one in (whole[0], alone)]
-            torch.testing.assert_close(*given)
-
-
 def test_segment_embeddings_are_learned(data_bin, one):
     rows = toy.state(one)["encoder.embed_positions.segments.weight"]
     assert rows.shape[0] == 2 and rows.abs().sum(1).min() > 0
 
 
-WINDOWS = [[], ["--segment-embeddings"], ["--restart-positions"], ["--segment-embeddings", "--restart-positions"]]
-
-
-@pytest.mark.parametrize("segments", WINDOWS)
+@pytest.mark.parametrize("segments", [[], ["--segment-embeddings"]])
 def test_a_sentence_level_model_is_the_start_where_the_break_is_known(data_bin, tmp_path, segments):
     sentence = toy.train(data_bin, tmp_path / "sentence", "--max-update", "3", task="translation", arch="transformer")
     options = ["--break-symbol", "<p>", "--finetune-from-model", str(sentence), "--max-update", "1", "--lr", "1e-12"]
@@ -284,7 +244,7 @@ def test_a_sentence_level_model_is_the_start_where_the_break_is_known(data_bin, 
     assert ours == {number: stock.hypotheses[number] for number in IDS}
 
 
-@pytest.mark.parametrize("segments", WINDOWS)
+@pytest.mark.parametrize("segments", [[], ["--segment-embeddings"]])
 def test_so_is_a_document_model_without_context(data_bin, tmp_path, segments):
     sentence = toy.train(data_bin, tmp_path / "s", "--max-update", "3", "--context", "none")
     begin = ["--break-symbol", "<p>", "--finetune-from-model", str(sentence), "--max-update", "1", "--lr", "1e-12"]
