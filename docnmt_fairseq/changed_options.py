@@ -10,17 +10,17 @@ from unittest import mock
 
 from omegaconf import DictConfig, OmegaConf
 
+from docnmt_fairseq.options import flag_of
+
 logger = logging.getLogger(__name__)
 
 
-def mend() -> None:
-    """Lets fairseq's trainer tell so in this process; once is enough."""
+def patch_fairseq() -> None:
+    """Lets fairseq's trainer tell so in this process."""
     from fairseq import checkpoint_utils
     from fairseq.trainer import Trainer
 
     resume = Trainer.load_checkpoint
-    if getattr(resume, "docnmt", False):
-        return
 
     def compared(self: Any, filename: str, reset_optimizer: bool = False, *args: Any, **kwargs: Any) -> Any:
         load = checkpoint_utils.load_checkpoint_to_cpu
@@ -40,7 +40,6 @@ def mend() -> None:
         with mock.patch.object(checkpoint_utils, "load_checkpoint_to_cpu", load_and_compare):
             return resume(self, filename, reset_optimizer, *args, **kwargs)
 
-    setattr(compared, "docnmt", True)  # noqa: B010  (functions of no declared type take it)
     Trainer.load_checkpoint = compared
 
 
@@ -58,7 +57,7 @@ def changed_options(before: Any, now: Any) -> List[str]:
         return []
     old, new = _values(before), _values(now)
     return [
-        f"--{name.replace('_', '-')} was {old[name]}, is {value}"
+        f"{flag_of(name)} was {old[name]}, is {value}"
         for name, value in new.items()
         if name in old and old[name] != value and name not in ("_name", "seed")
     ]

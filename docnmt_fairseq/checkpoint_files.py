@@ -17,7 +17,7 @@ from typing import IO, Any, Callable, Dict, Optional
 
 import torch
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
 
 TRIES = 3  # file systems of networks fail for a moment
 PAUSE = 2.5  # seconds between them
@@ -58,7 +58,7 @@ def _reason(error: Exception, path: str) -> str:
     folder = Path(path).parent
     if not folder.is_dir():
         return f"{folder} is gone; make it again and start the training again, it goes on from the last checkpoint"
-    reason = error.strerror if isinstance(error, OSError) else str(error).strip().splitlines()[0]
+    reason = error.strerror if isinstance(error, OSError) else first_line(error)
     megabytes = shutil.disk_usage(folder).free >> 20
     return f"{reason} ({megabytes:,} MB are free); make room and start again, it goes on from the last whole checkpoint"
 
@@ -103,15 +103,13 @@ def check_whole(path: str) -> None:
         raise InputError(f"{path}: damaged: its checksum of {bad} is that of something else")
 
 
-def mend() -> None:
-    """Lets fairseq write and read checkpoints so in this process; once is enough."""
+def patch_fairseq() -> None:
+    """Lets fairseq write and read checkpoints so in this process."""
     from fairseq import checkpoint_utils
     from fairseq.file_io import PathManager
 
     saves, copies = checkpoint_utils.torch_persistent_save, PathManager.copy
     load = checkpoint_utils.load_checkpoint_to_cpu
-    if getattr(saves, "docnmt", False):
-        return
 
     def saved(obj: Any, filename: Any, async_write: bool = False) -> None:
         if async_write or not isinstance(filename, str) or not PathManager.supports_rename(filename):
@@ -141,7 +139,5 @@ def mend() -> None:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise InputError(f"{path}: damaged, or no checkpoint that is safe to load ({reason}); {remedy}") from error
 
-    for function in (saved, loaded):
-        setattr(function, "docnmt", True)  # noqa: B010  (functions of no declared type take it)
     checkpoint_utils.torch_persistent_save, PathManager.copy = saved, staticmethod(copied)
     checkpoint_utils.load_checkpoint_to_cpu = loaded

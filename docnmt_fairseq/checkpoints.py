@@ -16,7 +16,7 @@ import docnmt_fairseq
 from docnmt_fairseq import compat
 from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.prepared import data_bin
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.exported import Exported
 from docnmt_fairseq.expressions import NoPlainValue
 from docnmt_fairseq.layers.lora import merge_lora
@@ -179,6 +179,6 @@ def _check_file(path: PathLike) -> None:
 
 def _short(error: Exception) -> str:
     """The first line of an error, without PyTorch's advice to load what may execute anything."""
-    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    line = first_line(error)
     refused = "Weights only load failed"
     return refused if line.startswith(refused) else line

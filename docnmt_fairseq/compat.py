@@ -1,4 +1,8 @@
-"""The one place that knows differences between versions of fairseq and PyTorch."""
+"""The one place that knows differences between versions of fairseq and PyTorch, and that changes fairseq.
+
+Imported, it installs all changes of fairseq's own functions: those for other versions, which are here, and those of the
+modules that have a ``patch_fairseq``.
+"""
 
 import argparse
 import collections
@@ -83,8 +87,6 @@ def _let_torchrun_start_processes() -> None:
     from fairseq.models import distributed_fairseq_model as wrapping
 
     infer = distributed.infer_init_method
-    if getattr(infer, "docnmt", False):
-        return
 
     def infer_init_method(cfg: typing.Any, force_distributed: bool = False) -> None:
         env = os.environ
@@ -99,7 +101,6 @@ def _let_torchrun_start_processes() -> None:
         else:
             infer(cfg, force_distributed)
 
-    setattr(infer_init_method, "docnmt", True)  # noqa: B010  (functions of no declared type take it)
     distributed.infer_init_method = infer_init_method
     wrapper = wrapping.DistributedDataParallel
 
@@ -117,13 +118,6 @@ def _let_torchrun_start_processes() -> None:
 FAST_PATH_WEIGHTS = [f"{part}_{kind}" for part in ("in_proj", "out_proj", "fc1", "fc2") for kind in ("weight", "bias")]
 
 
-def remove_fast_path(layer: torch.nn.Module) -> None:
-    """Removes the second copy of an encoder layer's weights: it would be saved, but never trained."""
-    for name in FAST_PATH_WEIGHTS:
-        if name in layer._parameters:
-            delattr(layer, name)
-
-
 def drop_fast_path_weights(state_dict: typing.Dict[str, torch.Tensor]) -> None:
     """Removes the second copies from a checkpoint's state."""
     for key in [key for key in state_dict if key.rsplit(".", 1)[-1] in FAST_PATH_WEIGHTS]:
@@ -131,14 +125,14 @@ def drop_fast_path_weights(state_dict: typing.Dict[str, torch.Tensor]) -> None:
 
 
 _allow_fairseq_checkpoints()
-expressions.mend()
+expressions.patch_fairseq()
 _switch_off_the_fast_path()
 _let_torchrun_start_processes()
-half_precision.mend()
-lr_scales.mend()
-training_setup.mend()
-resuming.mend()
-stopping.mend()
-exported.mend()
-checkpoint_files.mend()
-changed_options.mend()
+half_precision.patch_fairseq()
+lr_scales.patch_fairseq()
+training_setup.patch_fairseq()
+resuming.patch_fairseq()
+stopping.patch_fairseq()
+exported.patch_fairseq()
+checkpoint_files.patch_fairseq()
+changed_options.patch_fairseq()

@@ -24,3 +24,8 @@ class InputError(ValueError):
         error = cls(f"{path}:{line}: {message}")
         error.place = path, line, message
         return error
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says, without the advice that PyTorch adds; its name if it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

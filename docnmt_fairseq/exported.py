@@ -89,13 +89,11 @@ def restore(checkpoint: Dict[str, Any], path: object) -> None:
             parameters[name] = restored.setdefault(place, value.float()) if is_half else value
 
 
-def mend() -> None:
-    """Lets fairseq load such checkpoints in this process, but not train them; once is enough."""
+def patch_fairseq() -> None:
+    """Lets fairseq load such checkpoints in this process, but not train them."""
     from fairseq import checkpoint_utils
 
     load = checkpoint_utils.load_checkpoint_to_cpu
-    if getattr(load, "docnmt", False):
-        return
 
     def load_and_restore(
         path: Any, arg_overrides: Optional[Dict[str, Any]] = None, load_on_all_ranks: Optional[bool] = None
@@ -109,5 +107,4 @@ def mend() -> None:
         restore(checkpoint, path)
         return checkpoint
 
-    setattr(load_and_restore, "docnmt", True)  # noqa: B010  (functions of no declared type take it)
     checkpoint_utils.load_checkpoint_to_cpu = load_and_restore

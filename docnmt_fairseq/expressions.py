@@ -53,8 +53,8 @@ def _value(node: ast.expr) -> Any:
     return ast.literal_eval(node)
 
 
-def mend() -> None:
-    """Gives all modules of fairseq, which are imported together, this ``eval``; once is enough."""
+def patch_fairseq() -> None:
+    """Gives all modules of fairseq, which are imported together, this ``eval``."""
     import fairseq  # noqa: F401  (which imports them)
 
     for name, module in list(sys.modules.items()):

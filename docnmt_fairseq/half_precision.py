@@ -9,8 +9,8 @@ from torch import Tensor
 FULL = "full_precision_weights"  # in a checkpoint's state of the optimiser
 
 
-def mend() -> None:
-    """Mends fairseq in this process; once is enough."""
+def patch_fairseq() -> None:
+    """Lets fairseq use half types on this device, and keep the weights in full, in this process."""
     _keep_bf16_on_this_device()
     _keep_full_precision_weights()
 
@@ -23,7 +23,7 @@ def _keep_bf16_on_this_device() -> None:
     from fairseq.distributed import utils as distributed
 
     call_main = distributed.call_main
-    if getattr(call_main, "docnmt", False) or importlib.util.find_spec("torch_xla") is not None:
+    if importlib.util.find_spec("torch_xla") is not None:
         return
 
     def on_this_device(cfg: Any, main: Callable[..., Any], **kwargs: Any) -> None:
@@ -31,7 +31,6 @@ def _keep_bf16_on_this_device() -> None:
             cfg.common.tpu = cfg.distributed_training.tpu = False  # the second: of several processes
         call_main(cfg, main, **kwargs)
 
-    setattr(on_this_device, "docnmt", True)  # noqa: B010  (functions of no declared type take it)
     distributed.call_main = on_this_device
 
 
@@ -44,8 +43,6 @@ def _keep_full_precision_weights() -> None:
     from fairseq.optim.fp16_optimizer import _FP16OptimizerMixin as Optimizer
 
     save, load = Optimizer.state_dict, Optimizer.load_state_dict
-    if getattr(save, "docnmt", False):
-        return
 
     def state_dict(self: Any) -> Dict[str, Any]:
         return {**save(self), FULL: [weights.detach() for weights in _weights(self)]}
@@ -61,7 +58,6 @@ def _keep_full_precision_weights() -> None:
                 for weights, other in zip(own, saved):
                     weights.copy_(other)
 
-    setattr(state_dict, "docnmt", True)  # noqa: B010
     Optimizer.state_dict, Optimizer.load_state_dict = state_dict, load_state_dict
 
 

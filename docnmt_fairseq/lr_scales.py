@@ -62,13 +62,11 @@ def _innermost(optimizer: Any) -> FairseqOptimizer:
     return optimizer
 
 
-def mend() -> None:
-    """Lets fairseq's trainer and optimisers do so, in this process; once is enough."""
+def patch_fairseq() -> None:
+    """Lets fairseq's trainer and optimisers do so, in this process."""
     from fairseq.trainer import Trainer
 
     build = Trainer._build_optimizer
-    if getattr(build, "docnmt", False):
-        return
 
     def _build_optimizer(self: Any) -> None:
         build(self)
@@ -96,7 +94,6 @@ def mend() -> None:
             )
         load(self, state_dict, optimizer_overrides)
 
-    setattr(_build_optimizer, "docnmt", True)  # noqa: B010  (functions of no declared type take it)
     Trainer._build_optimizer = _build_optimizer
     FairseqOptimizer.set_lr, FairseqOptimizer.get_lr = set_lr, get_lr
     FairseqOptimizer.load_state_dict = load_state_dict

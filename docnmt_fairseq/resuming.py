@@ -88,7 +88,7 @@ class ResumableBatchIterator(iterators.EpochBatchIterator):
         return [batch for together in zip(*shares) for batch in together if len(batch)]
 
 
-def mend() -> None:
+def patch_fairseq() -> None:
     """Lets fairseq iterate so, and end where a training is at its end."""
     iterators.EpochBatchIterator = ResumableBatchIterator
     load = checkpoint_utils.load_checkpoint

@@ -63,7 +63,7 @@ class StopRequest:
 REQUEST = StopRequest()  # signals are for the process
 
 
-def mend() -> None:
+def patch_fairseq() -> None:
     """Lets fairseq's trainer end where that is agreed."""
     from fairseq import checkpoint_utils
     from fairseq.trainer import Trainer

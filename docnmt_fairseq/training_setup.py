@@ -9,6 +9,7 @@ import torch
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.locks import holding, in_folder
+from docnmt_fairseq.options import flag_of
 from docnmt_fairseq.stopping import REQUEST
 
 TASKS = ("document_translation", "concatenated_translation")
@@ -20,14 +21,12 @@ _held = ExitStack()  # the folder of the training that goes on in this process
 logger = logging.getLogger(__name__)
 
 
-def mend() -> None:
-    """Lets fairseq's commands and its trainer ask here, in this process; once is enough."""
+def patch_fairseq() -> None:
+    """Lets fairseq's commands and its trainer ask here, in this process."""
     from fairseq.distributed import utils as distributed
     from fairseq.trainer import Trainer
 
     initialise, call_main = Trainer.__init__, distributed.call_main
-    if getattr(initialise, "docnmt", False):
-        return
 
     def prepared(self: Any, cfg: Any, task: Any, *args: Any, **kwargs: Any) -> None:
         prepare(cfg)
@@ -42,8 +41,6 @@ def mend() -> None:
         with _held:
             call_main(cfg, main, **kwargs)
 
-    setattr(prepared, "docnmt", True)  # noqa: B010  (functions of no declared type take it)
-    setattr(checked, "docnmt", True)  # noqa: B010
     Trainer.__init__, distributed.call_main = prepared, checked
 
 
@@ -135,4 +132,4 @@ def _problems_of_types(common: Any) -> Iterator[str]:
 def _layerdrop(cfg: Any) -> str:
     """The options by which layers are left out, as given; empty: there are none."""
     names = [name for name in ("encoder_layerdrop", "decoder_layerdrop") if getattr(cfg.model, name, None)]
-    return " ".join(f"--{name.replace('_', '-')} {getattr(cfg.model, name):g}" for name in names)
+    return " ".join(f"{flag_of(name)} {getattr(cfg.model, name):g}" for name in names)

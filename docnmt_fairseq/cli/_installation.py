@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 import docnmt_fairseq
+from docnmt_fairseq.errors import first_line
 
 PACKAGE = docnmt_fairseq.__name__
 OK = "ok"
@@ -70,7 +71,7 @@ def examine() -> List[Finding]:
         try:
             findings += [Finding(part, *found) for found in check()]
         except Exception as error:  # whatever an installation that is half broken happens to cause
-            findings.append(Finding(part, "check", BROKEN, _line(error), "mend what is broken above"))
+            findings.append(Finding(part, "check", BROKEN, first_line(error), "mend what is broken above"))
     return findings
 
 
@@ -121,7 +122,7 @@ def checkpoints() -> Iterator[Found]:
             torch.load(harmless, weights_only=True)
             yield "safe loading", OK, "of fairseq's checkpoints"
         except Exception as error:
-            yield "safe loading", BROKEN, _line(error), "install the PyTorch that constraints.txt names"
+            yield "safe loading", BROKEN, first_line(error), "install the PyTorch that constraints.txt names"
         with contextlib.suppress(Exception):  # only what it did counts
             load_checkpoint_to_cpu(str(harmful))
         if trace.exists():
@@ -198,7 +199,7 @@ def gpu() -> Iterator[Found]:
                 torch.ones(2, device=f"cuda:{number}").sum().item()
                 yield f"GPU {number}", OK, detail
             except RuntimeError as error:
-                yield f"GPU {number}", OFF, f"{detail}: {_line(error)}", "install a PyTorch build for this GPU"
+                yield f"GPU {number}", OFF, f"{detail}: {first_line(error)}", "install a PyTorch build for this GPU"
     elif not has_nvidia_gpu():
         yield "GPU", OK, f"none here; PyTorch is {build}"
     elif torch.version.cuda:
@@ -283,7 +284,7 @@ def _library(requirement: Requirement) -> Found:
         importlib.import_module(IMPORTED_AS.get(name.lower(), name))
     except Exception as error:  # whatever an installation that is half broken happens to cause
         remedy = _install(requirement, "--force-reinstall ")
-        return name, BROKEN, f"{version} cannot be imported: {_line(error)}", remedy
+        return name, BROKEN, f"{version} cannot be imported: {first_line(error)}", remedy
     if not requirement.specifier.contains(version, prereleases=True):
         return name, BROKEN, f"{version} does not serve", _install(requirement)
     return name, OK, version
@@ -291,8 +292,3 @@ def _library(requirement: Requirement) -> Found:
 
 def _install(requirement: Requirement, options: str = "") -> str:
     return f"pip install {options}'{requirement.name}{requirement.specifier}'"
-
-
-def _line(error: Exception) -> str:
-    """An error's first line."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

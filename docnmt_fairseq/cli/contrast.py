@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, List, Tuple
 
 from docnmt_fairseq.cli._options import add_model_arguments, add_output_arguments, load_models, write_report
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.options import flag_of
 
 if TYPE_CHECKING:
     from docnmt_fairseq.evaluation.contrast.items import Item
@@ -101,7 +102,7 @@ def _check_options(args: argparse.Namespace) -> None:
     of_set.update(dict.fromkeys(("inputs", "translations", *SEARCH), "ctxpro"))
     for name, needed in of_set.items():
         if getattr(args, name) is not None and args.set != needed:
-            raise InputError(f"--{name.replace('_', '-')}: only for --set {needed}")
+            raise InputError(f"{flag_of(name)}: only for --set {needed}")
     if args.normalise and args.set == "ctxpro":
         raise InputError("--normalise: there are no scores to divide with --set ctxpro")
     if args.documents is not None and args.context_files is not None:
@@ -109,7 +110,7 @@ def _check_options(args: argparse.Namespace) -> None:
     if args.context_sentences is not None and args.documents is None:
         raise InputError("--context-sentences: needs --documents")
     model = {"--path": args.path, "--data": args.data}
-    model.update({f"--{name.replace('_', '-')}": getattr(args, name) for name in SEARCH})
+    model.update({flag_of(name): getattr(args, name) for name in SEARCH})
     if args.translations is not None:
         useless = [option for option, value in model.items() if value is not None]
         if useless:

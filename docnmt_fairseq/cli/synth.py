@@ -5,6 +5,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Dict
 
+from docnmt_fairseq.options import flag_of
+
 HELP = "write an artificial corpus that needs document context"
 
 
@@ -24,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             extra.update(type=int, metavar="N")
         else:
             extra.update(metavar="SUFFIX")
-        parser.add_argument(f"--{setting.name.replace('_', '-')}", **extra)
+        parser.add_argument(flag_of(setting.name), **extra)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -150,7 +150,7 @@ class DecoderContextMechanism(ContextMechanism):
 class TargetContextMechanism(ContextMechanism):
     """Contract of mechanisms by which target tokens also see the target sentences before theirs.
 
-    In training ``forward`` takes packed target tokens, whose layout is :class:`~docnmt_fairseq.batch.layout.OfTargets`.
+    In training ``forward`` takes packed target tokens, whose layout is :class:`~docnmt_fairseq.batch.plans.OfTargets`.
     A search goes through the sentences of a document one by one, and gives what it wrote before.
 
     Attributes:

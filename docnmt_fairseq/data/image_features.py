@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from docnmt_fairseq.data.npy_files import npy_on_disk
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
 
 # Simonyan and Zisserman 2014, configuration D, without its last pooling; pools are None.
 LAYERS: Sequence[Union[int, None]] = (64, 64, None, 128, 128, None, 256, 256, 256, None) + 2 * (512, 512, 512, None)
@@ -50,8 +50,8 @@ class VGG16(nn.Module):
             found = torch.load(path, map_location="cpu", weights_only=True)
             model.load_state_dict({name: value for name, value in found.items() if name.startswith("features.")})
         except (OSError, RuntimeError, EOFError, AttributeError, pickle.UnpicklingError) as error:
-            first = str(error).splitlines()[0]
-            raise InputError(f"--weights {path}: not VGG-16's as torchvision saves them ({first})") from error
+            reason = first_line(error)
+            raise InputError(f"--weights {path}: not VGG-16's as torchvision saves them ({reason})") from error
         return model.eval()
 
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.export.trained import TrainedModel
-from docnmt_fairseq.layers.positions import FAIRSEQ, StructuralPositions
+from docnmt_fairseq.layers.positions import ADDED_LEVELS, FAIRSEQ, StructuralPositions
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
 
 PLAIN = (TransformerModel, TransformerModelBase, DocumentTransformer)  # not their subclasses, which do other things
@@ -157,7 +157,7 @@ def _problems(model: BaseFairseqModel, without_context: bool) -> Iterator[str]:
 def _structural(positions: StructuralPositions) -> Iterator[str]:
     if positions.word is not None and positions.word_scope == "document":
         yield "counts words from the start of the document (--word-positions-from)"
-    for level in ("sentence", "paragraph"):
+    for level in ADDED_LEVELS:
         table = getattr(positions, level)
         if table is not None and not list(table.parameters()):  # a learned one is a part of its own
             yield f"has {level} positions"

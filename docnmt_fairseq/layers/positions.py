@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 KINDS = ("learned", "sinusoidal", "none")
 SINUSOIDS = FAIRSEQ, MARIAN = ("fairseq", "marian")
 WORD_SCOPES = ("sentence", "document")
+ADDED_LEVELS = ("sentence", *LEVELS)  # to the words' positions, which a sentence-level model has, too
 
 
 def sinusoid(positions: Tensor, embed_dim: int, dtype: torch.dtype = torch.float32, formula: str = FAIRSEQ) -> Tensor:

@@ -13,7 +13,6 @@ from typing import (
     Optional,
     Protocol,
     Sequence,
-    Set,
     Tuple,
     Type,
     cast,
@@ -253,9 +252,3 @@ def plans_of(modules: Iterable[nn.Module]) -> Iterator[PlanKey[Any]]:
         for part in module.modules():
             if hasattr(type(part), "plans"):  # to ask whether it is an instance of the protocol takes far longer
                 yield from cast(AsksForPlans, part).plans()
-
-
-def missing_keys(model: nn.Module, keys: Set[str]) -> Dict[str, Tensor]:
-    """A model's own values of some keys of its state."""
-    own = model.state_dict()
-    return {key: own[key] for key in keys}

@@ -6,7 +6,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Iterable, Optional
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
 
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 CARD = "README.md"
@@ -79,7 +79,7 @@ def _fetched(name: str, revision: Optional[str]) -> Found:
     except InputError:
         raise
     except Exception as error:  # of the network, the hub, the disk: the library has no common one
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = first_line(error)
         raise InputError(f"{name}: no such folder here, and it cannot be fetched from the hub: {reason}") from None
     return Found(Path(folder), about.sha)
 

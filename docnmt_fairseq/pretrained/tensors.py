@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from docnmt_fairseq import compat
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.pretrained.released import read_json
 
 SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
@@ -148,8 +148,3 @@ def load_safely(file: Path) -> Any:
     harm = "could execute something when it is loaded"
     reason = harm if "Weights only" in str(last) else f"is damaged ({type(last).__name__}: {first_line(last)})"
     raise InputError(f"{file}: refused: it is no file of tensors alone, or it {reason}") from None
-
-
-def first_line(error: Exception) -> str:
-    """What an error says, without the advice that PyTorch adds."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

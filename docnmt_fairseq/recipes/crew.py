@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Type
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.recipes.processes import PLUGIN, fairseq, run
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Crew:
         try:
             self._store = _store(meeting, first=True)
         except RuntimeError as error:
-            raise InputError(f"{meeting}: nothing can be opened there: {_line(error)}") from error
+            raise InputError(f"{meeting}: nothing can be opened there: {first_line(error)}") from error
         if self._store.add("first", 1) > 1:
             raise InputError(f"{meeting}: there is a first machine already; give every machine its own --node-rank")
         self._store.set("alike", meeting.alike())
@@ -107,7 +107,7 @@ class Crew:
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
     ) -> None:
-        self._send({"end": "" if error is None else _line(error)})
+        self._send({"end": "" if error is None else first_line(error)})
         until = time.monotonic() + (FAREWELL if error is None else FAREWELL / 6)
         while time.monotonic() < until and not all(map(self._is_home, self._others())):
             time.sleep(POLL)
@@ -219,8 +219,3 @@ def _free_port() -> int:
     with socket.socket() as one:
         one.bind(("", 0))
         return int(one.getsockname()[1])
-
-
-def _line(error: BaseException) -> str:
-    """The beginning of what an error says."""
-    return (str(error).splitlines() or [type(error).__name__])[0] or type(error).__name__

@@ -88,7 +88,7 @@ def train(
     if start is not None:
         record["initial_weights"] = sha256(start)
     _check_record(folder / "training.json", record)
-    mend(folder)
+    restore_last_checkpoint(folder)
     if updates_of(folder / LAST) < budget.updates and not (folder / ENDED).exists():
         share = machine.share(tokens, options)
         if machine.all_processes > 1:
@@ -116,7 +116,7 @@ def _check_record(path: Path, record: Dict[str, Any]) -> None:
     atomic_write_bytes(path, (json.dumps(record, indent=1) + "\n").encode())
 
 
-def mend(folder: Path) -> None:
+def restore_last_checkpoint(folder: Path) -> None:
     """Makes ``checkpoint_last.pt`` whole again, from the newest whole checkpoint, or removes it.
 
     fairseq writes one checkpoint and then copies it; a training that is killed while it does leaves half a copy.

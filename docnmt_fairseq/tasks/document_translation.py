@@ -30,7 +30,7 @@ from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.base import check_together, for_model, takes_layout
 from docnmt_fairseq.models.extra_sources_config import ExtraSourceOptions
-from docnmt_fairseq.options import take_old_names
+from docnmt_fairseq.options import flag_of, take_old_names
 from docnmt_fairseq.search.rounds import Hypotheses, translate_in_rounds, with_target_context
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult
 from docnmt_fairseq.tasks.document_options import DocumentTranslationConfig
@@ -74,7 +74,7 @@ class DocumentTranslationTask(DocumentsTask):
         self.context_dropout = ContextDropout(cfg.context_dropout, cfg.source_context_dropout, cfg.seed)
         for name in ("max_document_sentences", "max_document_tokens", "context_overlap", "context_overlap_after"):
             if (getattr(cfg, name) or 0) < 0:
-                raise InputError(f"--{name.replace('_', '-')} {getattr(cfg, name)}: must not be negative")
+                raise InputError(f"{flag_of(name)} {getattr(cfg, name)}: must not be negative")
         parse_specs(cfg.extra_sources)
 
     @property

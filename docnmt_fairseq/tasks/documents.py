@@ -29,7 +29,7 @@ from docnmt_fairseq.data.kept_index import read_index
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
 from docnmt_fairseq.models.full_sums import sum_in_full
-from docnmt_fairseq.options import option
+from docnmt_fairseq.options import flag_of, option
 from docnmt_fairseq.stopping import REQUEST
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, with_auxiliary_losses
 from docnmt_fairseq.tasks.dictionaries import LanguageDictionary
@@ -141,10 +141,10 @@ class DocumentsTask(TranslationTask):
             trained = trained_view.get(name)
             trained = default if trained is None else trained
             if str(self.trained_view.get(name, trained)) != str(trained) and getattr(self.cfg, name) is None:
-                raise InputError(f"--path: models trained with different --{name.replace('_', '-')}; say which to use")
+                raise InputError(f"--path: models trained with different {flag_of(name)}; say which to use")
             self.trained_view[name] = trained
             if str(self.view(name)) != str(self.trained_view[name]):
-                option = f"--{name.replace('_', '-')}"
+                option = flag_of(name)
                 logger.warning(f"{option} {self.view(name)}: the model was trained with {self.trained_view[name]}")
 
     def read_split(

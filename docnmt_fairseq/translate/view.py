@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Dict, Optional
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.options import flag_of
 
 DIVIDES = "document_translation"  # the task whose models see documents whole or in pieces
 
@@ -34,5 +35,5 @@ class DocumentView:
         """
         divides = [name for name in self.given if name != "context"]
         if divides and task != DIVIDES:
-            options = " ".join(f"--{name.replace('_', '-')}" for name in divides)
+            options = " ".join(map(flag_of, divides))
             raise InputError(f"{options}: not with a model of {task}, which sees no documents whole or in pieces")

@@ -162,6 +162,8 @@ REFUSED = {
     "target context": (["--target-context-attention", "han"], {}, "has target context"),
     "sentence positions": (["--sentence-positions", "sinusoidal"], {}, "has sentence positions"),
     "learned paragraph positions": (["--paragraph-positions", "learned"], {}, "has paragraph positions"),
+    "section positions": (["--section-positions", "sinusoidal"], {}, "has section positions"),
+    "learned part positions": (["--part-positions", "learned"], {}, "has part positions"),
     "words of the document": (["--word-positions-from", "document"], {}, "counts words from the start of the document"),
     "feed-forward": (["--feed-forward", "ca-nn"], {}, "has context-aware feed-forward in the encoder"),
     "recurrent": ([], {"arch": "document_rnn", "tiny": toy.TINY_RNN}, "is a DocumentRNN"),

@@ -7,6 +7,7 @@ from omegaconf import OmegaConf
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.layers.positions import ADDED_LEVELS
 from tests.support import toy
 from tests.support.decoding import logits, stir
 
@@ -27,7 +28,7 @@ for _name in TARGET_MECHANISMS.names():
         "--target-context-attention", _name,
     ]  # fmt: skip
 VARIANTS.update(TARGET_VARIANTS)
-POSITIONS = ["--sentence-positions", "learned", "--paragraph-positions", "learned"]
+POSITIONS = [part for level in ADDED_LEVELS for part in (f"--{level}-positions", "learned")]
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
@@ -167,7 +168,7 @@ def test_other_targets_than_the_batchs_own_can_be_scored(data_bin, variant):
 def test_freezing_leaves_the_context_to_train(data_bin):
     _, _, model = toy.build(data_bin, *VARIANTS["conditional-block"], *POSITIONS, "--freeze-sentence-model")
     trained = {name.split(".")[-2] for name, parameter in model.named_parameters() if parameter.requires_grad}
-    assert {"sentence_q_proj", "context_layer_norm", "sentence", "paragraph"} <= trained
+    assert {"sentence_q_proj", "context_layer_norm", *ADDED_LEVELS} <= trained
     assert not {"fc1", "embed_tokens", "word", "encoder_attn_layer_norm"} & trained
 
 

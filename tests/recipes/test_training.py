@@ -11,7 +11,7 @@ from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_conf
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import model, models
 from docnmt_fairseq.recipes.run import Options, Recipe
-from docnmt_fairseq.recipes.training import Budget, mend, train, training_options, updates_of
+from docnmt_fairseq.recipes.training import Budget, restore_last_checkpoint, train, training_options, updates_of
 from docnmt_fairseq.translate.view import DocumentView
 from tests.support import toy
 
@@ -213,14 +213,14 @@ def test_half_a_checkpoint_is_mended_from_the_newest_whole_one(trained, tmp_path
     last, older = folder / training.LAST, sorted(folder.glob("checkpoint_*_*.pt"))
     assert [updates_of(path) for path in (last, *older)] == [4, 1, 2, 3]
     whole = last.read_bytes()
-    mend(folder)
+    restore_last_checkpoint(folder)
     assert last.read_bytes() == whole
     for newest, updates in (("checkpoint1.pt", 4), ("checkpoint_1_3.pt", 3)):  # the end of an epoch, then inside it
         last.write_bytes(whole[: len(whole) // 2])
-        mend(folder)
+        restore_last_checkpoint(folder)
         assert updates_of(last) == updates and last.read_bytes() == (folder / newest).read_bytes()
         (folder / newest).unlink()
     for path in folder.glob("*.pt"):
         path.write_bytes(path.read_bytes()[:99])
-    mend(folder)
+    restore_last_checkpoint(folder)
     assert not last.exists() and updates_of(last) == 0

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Tuple
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.options import flag_of
 
 KINDS = ("pronoun", "ambiguous", "formality")
 
@@ -74,4 +75,4 @@ class SynthOptions:
         if not holds:
             value = getattr(self, name)
             shown = " ".join(map(str, value)) if isinstance(value, tuple) else value
-            raise InputError(f"--{name.replace('_', '-')} {shown}: {message}")
+            raise InputError(f"{flag_of(name)} {shown}: {message}")

@@ -9,7 +9,7 @@ import socket
 from dataclasses import dataclass
 from typing import Any, Dict, Generator, Iterator, List, Optional, Sequence
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.jobs.attempt import Attempt
 from docnmt_fairseq.jobs.engines.base import ENGINES, THREADS, Engine, EngineOptions
 from docnmt_fairseq.jobs.job import Job
@@ -94,7 +94,7 @@ class Ray(Engine):
                 **({} if address else {"include_dashboard": False}),
             )  # fmt: skip
         except (OSError, ValueError, RuntimeError) as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            reason = first_line(error)
             raise InputError(f"--engine ray: none at {address or 'this machine'}: {reason}") from error
 
 

@@ -168,7 +168,7 @@ class CombinedAttention(SourceAttention):
 
     Args:
         cfg: the model's options.
-        rows: of every source, which of its states decoded sentences see.
+        key: of the plan that says of every source which of its states decoded sentences see.
         names: of what attention is divided over: the sources, perhaps a sentinel.
     """
 

@@ -130,8 +130,8 @@ class ContextOptions:
         "the decoder; documents are then translated sentence by sentence", names=TARGET_MECHANISMS, also=(NONE,),
     )  # fmt: skip
     context_init: str = option(
-        "zero", "output projection of added context sub-layers, the context's share in gated ones, learned sentence "
-        "and paragraph positions: zero begins as the identity, i.e. as the sentence-level model; xavier: as usual",
+        "zero", "output projection of added context sub-layers, the context's share in gated ones, learned positions "
+        "but those of tokens: zero begins as the identity, i.e. as the sentence-level model; xavier: as usual",
         names=Choices(("zero", "xavier")),
     )  # fmt: skip
 

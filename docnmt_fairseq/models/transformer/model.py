@@ -20,7 +20,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.feed_forward import FeedForward
 from docnmt_fairseq.layers.gate import ContextGate
 from docnmt_fairseq.layers.lora import PARAMETERS as LORA
-from docnmt_fairseq.layers.positions import StructuralPositions
+from docnmt_fairseq.layers.positions import ADDED_LEVELS, StructuralPositions
 from docnmt_fairseq.lr_scales import mark
 from docnmt_fairseq.models.alternating import alternate_updates
 from docnmt_fairseq.models.base import DocumentModel, NetOutput, completed, embeddings_and_inputs
@@ -132,7 +132,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
             if isinstance(module, ContextAwareEmbedding):
                 parts["context-aware embeddings"] |= keys - {f"{name}.weight"}
             if isinstance(module, StructuralPositions):
-                for level in ("sentence", "paragraph"):
+                for level in ADDED_LEVELS:
                     parts[f"{level} positions"] |= {key for key in keys if key.startswith(f"{name}.{level}.")}
             if name.endswith(".feed_forward") and not isinstance(module, FeedForward) and ".layers." in name:
                 stock = f"{name}.v."  # the usual feed-forward inside

@@ -18,12 +18,12 @@ from torch import Tensor
 
 import docnmt_fairseq
 from docnmt_fairseq.corpus.subwords import CODES, SENTENCEPIECE, load_subword_model
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.expressions import NoPlainValue
 from docnmt_fairseq.models.transformer.structure import structure_of_transformer
 from docnmt_fairseq.pretrained.fairseq_languages import Languages
 from docnmt_fairseq.pretrained.released import FAMILIES, Family, Released, Request, TextModels
-from docnmt_fairseq.pretrained.tensors import check_weight, first_line, load_safely
+from docnmt_fairseq.pretrained.tensors import check_weight, load_safely
 from docnmt_fairseq.pretrained.vocabulary import SPECIAL, Vocabulary, output_bias
 
 TASKS = ("translation", "translation_multi_simple_epoch", "document_translation")
