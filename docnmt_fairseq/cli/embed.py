@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     similarity.add_argument("--language", default="en", metavar="CODE", help="of --tokenizer (default: en)")
     similarity.set_defaults(act=_similarity)
 
-    neighbours = actions.add_parser("neighbours", help="find similar sentences, for --memory-selection similar")
+    neighbours = actions.add_parser("neighbours", help="find similar sentences, for --context-selection similar")
     _add_model(neighbours)
     neighbours.add_argument(
         "data", nargs="+", type=Path, metavar="DATA-BIN", help="data-bins, or what docnmt prepare wrote around them"

@@ -32,6 +32,37 @@ def test_links_to_files_lead_somewhere(page):
     assert broken == []
 
 
+def slug(heading: str) -> str:
+    """The anchor that GitHub and Python-Markdown give a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower()).strip().replace(" ", "-")
+
+
+def headings_of(page):
+    """The anchors of a page: its headings', which are not in blocks of code, and those it gives itself."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    own = re.findall(r'<a id="([^"]+)">', text)
+    return {*map(slug, re.findall(r"^#+ (.+)$", text, re.M)), *own}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_headings_lead_somewhere(page):
+    text, broken = page.read_text(encoding="utf-8"), []
+    for link, anchor in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", text):
+        target = page.parent / link if link else page
+        made_by_the_site = anchor.startswith("docnmt_fairseq.") or target.name == "options.md"
+        if "://" not in link and target.suffix == ".md" and not made_by_the_site and anchor not in headings_of(target):
+            broken.append(f"{link}#{anchor}")
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_rows_of_tables_have_the_cells_of_their_header(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for rows in re.findall(r"(?:^\|.*\n)+", text, re.M):
+        cells = [len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()]
+        assert len(set(cells)) == 1, f"{rows.splitlines()[0]}: rows of {cells} bars"
+
+
 def test_the_readme_is_short():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 140 and len(text) < 16_000
