@@ -45,7 +45,7 @@ class NoLocksError(Exception):
     """The system, or the file system, knows no locks."""
 
 
-_not_for_heirs: List[TextIO] = []  # lock files that forked processes close
+_not_inherited: List[TextIO] = []  # lock files that forked processes close
 
 
 def in_folder(folder: Path) -> Path:
@@ -60,7 +60,7 @@ def beside(path: Path) -> Path:
 
 @contextlib.contextmanager
 def holding(
-    lock: Path, place: str, *, patience: Optional[float] = None, together: str = "", heirs: bool = True
+    lock: Path, place: str, *, patience: Optional[float] = None, shared_by: str = "", inherited: bool = True
 ) -> Iterator[None]:
     """Holds a place.
 
@@ -68,26 +68,26 @@ def holding(
         lock: its file, of :func:`in_folder` or :func:`beside`; its folder is made if it is not there.
         place: what messages call it.
         patience: seconds to wait for somebody else's end; None: :data:`PATIENCE`.
-        together: those that say the same may hold it together; nothing: it is held alone.
-        heirs: processes that are forked, or started with ``close_fds=False``, hold it, too, until they end.
+        shared_by: those that say the same may hold it together; nothing: it is held alone.
+        inherited: processes that are forked, or started with ``close_fds=False``, hold it, too, until they end.
 
     Raises:
         InputError: somebody else is at work there; names the process.
     """
     made = not lock.parent.exists()
-    stream = _held(lock, place, PATIENCE if patience is None else patience, together)
+    stream = _held(lock, place, PATIENCE if patience is None else patience, shared_by)
     if stream is None:
         yield
         return
-    if heirs:
+    if inherited:
         os.set_inheritable(stream.fileno(), True)
     else:
-        _not_for_heirs.append(stream)
+        _not_inherited.append(stream)
     try:
         yield
     finally:
-        if not heirs:
-            _not_for_heirs.remove(stream)
+        if not inherited:
+            _not_inherited.remove(stream)
         if _takes(stream, alone=True):  # nobody holds it together with this one
             lock.unlink(missing_ok=True)
         stream.close()
@@ -96,7 +96,7 @@ def holding(
                 lock.parent.rmdir()
 
 
-def _held(lock: Path, place: str, patience: float, together: str) -> Optional[TextIO]:
+def _held(lock: Path, place: str, patience: float, shared_by: str) -> Optional[TextIO]:
     """The lock file, held; None: nobody can hold it.
 
     Raises:
@@ -110,7 +110,7 @@ def _held(lock: Path, place: str, patience: float, together: str) -> Optional[Te
         except OSError as error:
             raise InputError(f"{place}: {lock} cannot be written: {error.strerror}") from error
         try:
-            if _entered(lock, stream, together):
+            if _entered(lock, stream, shared_by):
                 return stream
         except NoLocksError as error:
             stream.close()
@@ -127,22 +127,22 @@ def _held(lock: Path, place: str, patience: float, together: str) -> Optional[Te
         time.sleep(PAUSE)
 
 
-def _entered(lock: Path, stream: TextIO, together: str) -> bool:
+def _entered(lock: Path, stream: TextIO, shared_by: str) -> bool:
     """Whether the lock could be taken; if so, the file says who has it."""
     alone = _takes(stream, alone=True)
-    if not alone and not (together and _takes(stream, alone=False)):
+    if not alone and not (shared_by and _takes(stream, alone=False)):
         return False
     if not _is_there(lock, stream):  # its holder has just removed it
         return False
     holders = [] if alone else _holders(stream)
     if alone:
         stream.truncate(0)
-    elif not holders or holders[0].together != together:
+    elif not holders or holders[0].together != shared_by:
         return False
-    own = Holder(os.getpid(), socket.gethostname(), time.strftime("%F %T"), together)
+    own = Holder(os.getpid(), socket.gethostname(), time.strftime("%F %T"), shared_by)
     stream.write(json.dumps(asdict(own)) + "\n")
     stream.flush()
-    return not (alone and together) or _takes(stream, alone=False)
+    return not (alone and shared_by) or _takes(stream, alone=False)
 
 
 def _takes(stream: TextIO, alone: bool) -> bool:
@@ -188,7 +188,7 @@ def _told(stream: TextIO) -> str:
 
 
 def _leave_to_parent() -> None:
-    for stream in _not_for_heirs:
+    for stream in _not_inherited:
         stream.close()
 
 

@@ -23,7 +23,7 @@ class Names(Protocol):
     def names(self) -> List[str]:
         """The allowed names, without former ones."""
 
-    def today(self, name: str) -> str:
+    def current_name(self, name: str) -> str:
         """The name of today for a former one; any other as it is."""
 
 
@@ -34,7 +34,7 @@ class Choices(Tuple[str, ...]):
         """The allowed names."""
         return list(self)
 
-    def today(self, name: str) -> str:
+    def current_name(self, name: str) -> str:
         """The name itself."""
         return name
 
@@ -153,6 +153,6 @@ def take_old_names(cfg: Any, cls: type) -> None:
             setattr(cfg, known.name, value)
             setattr(cfg, old, False if known.type is bool else None)
         value = plain(getattr(cfg, known.name, None))
-        if names is not None and value is not None and names.today(value) != value:
-            logger.info(f"{flag_of(known.name)} {value} is now {names.today(value)}")
-            setattr(cfg, known.name, names.today(value))
+        if names is not None and value is not None and names.current_name(value) != value:
+            logger.info(f"{flag_of(known.name)} {value} is now {names.current_name(value)}")
+            setattr(cfg, known.name, names.current_name(value))

@@ -54,12 +54,12 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> Type[T]:
         if name not in self:
             raise ValueError(f"no {self.kind} {name!r}; there are: {', '.join(self.names())}")
-        return self._classes[self.today(name)]
+        return self._classes[self.current_name(name)]
 
     def __contains__(self, name: object) -> bool:
         return name in self._classes or name in self._old
 
-    def today(self, name: str) -> str:
+    def current_name(self, name: str) -> str:
         """The name of today for a former one; any other as it is."""
         return self._old.get(name, name)
 

@@ -78,7 +78,7 @@ def _hold(cfg: Any) -> None:
         return
     _held.close()  # where a script trains without fairseq's command, one training after another
     place = f"--save-dir {folder}"
-    _held.enter_context(holding(in_folder(Path(folder)), place, heirs=False))  # loaders of a killed one end later
+    _held.enter_context(holding(in_folder(Path(folder)), place, inherited=False))  # loaders of a killed one end later
 
 
 def problems_of_sharding(cfg: Any) -> Iterator[str]:

@@ -61,12 +61,12 @@ def test_what_was_not_there_before_is_not_there_afterwards(tmp_path):
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["result"]
 
 
-@pytest.mark.parametrize("heirs", [True, False])
-def test_who_was_forked_holds_it_if_that_is_wanted(tmp_path, heirs):
+@pytest.mark.parametrize("inherited", [True, False])
+def test_who_was_forked_holds_it_if_that_is_wanted(tmp_path, inherited):
     lock = beside(tmp_path / "file")
 
     def parent():
-        with holding(lock, "x", heirs=heirs), forked(lambda: time.sleep(60)) as child:
+        with holding(lock, "x", inherited=inherited), forked(lambda: time.sleep(60)) as child:
             (tmp_path / "child").write_text(str(child))
             time.sleep(60)
 
@@ -74,7 +74,7 @@ def test_who_was_forked_holds_it_if_that_is_wanted(tmp_path, heirs):
         wait_for(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text())
     child = int((tmp_path / "child").read_text())
     try:
-        with pytest.raises(InputError, match=REFUSED) if heirs else contextlib.nullcontext(), holding(lock, "x"):
+        with pytest.raises(InputError, match=REFUSED) if inherited else contextlib.nullcontext(), holding(lock, "x"):
             pass
     finally:
         os.kill(child, signal.SIGKILL)
@@ -85,15 +85,15 @@ def test_who_was_forked_holds_it_if_that_is_wanted(tmp_path, heirs):
 
 def test_some_are_at_work_together(tmp_path):
     lock = beside(tmp_path / "file")
-    with holding(lock, "x", together="2 shards"):
+    with holding(lock, "x", shared_by="2 shards"):
         for other in ("", "3 shards"):
-            with pytest.raises(InputError, match=REFUSED), holding(lock, "x", together=other):
+            with pytest.raises(InputError, match=REFUSED), holding(lock, "x", shared_by=other):
                 pass
-        with holding(lock, "x", together="2 shards"):
+        with holding(lock, "x", shared_by="2 shards"):
             pass
         assert lock.exists(), "one of two took the lock of both away"
     assert not lock.exists()
-    with holding(lock, "x"), pytest.raises(InputError, match=REFUSED), holding(lock, "x", together="2 shards"):
+    with holding(lock, "x"), pytest.raises(InputError, match=REFUSED), holding(lock, "x", shared_by="2 shards"):
         pass
 
 

@@ -10,7 +10,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import docnmt_fairseq
 from benchmarks.lib.machine import ROOT
-from docnmt_fairseq.models.base import for_model
+from docnmt_fairseq.models.batches import batch_for_model
 from docnmt_fairseq.recipes.models import model as recipe
 from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationTask
 
@@ -144,7 +144,7 @@ class System:
 
     def prepared(self, sample: dict) -> dict:
         """Returns a batch as the system's criterion and model take it."""
-        return for_model(self.model, sample)
+        return batch_for_model(self.model, sample)
 
     def step(self, sample: dict, wait: bool = True) -> None:
         """Trains on one batch: forward, backward, Adam.

@@ -13,7 +13,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.plans import TargetsToSource, WithinSentences, WithinTargets
 from docnmt_fairseq.context.conditional import kernels
 from docnmt_fairseq.context.conditional.kernels.pytorch import grouped_attention, masked_documents
-from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import GroupedKernel
+from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import PyTorchKernel
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionPlan
 
 PARTS = {
@@ -100,7 +100,7 @@ def _counting_selected(counter: Counter) -> ExitStack:
 
     They are those of the kernel ``torch``, which pads; the compiled one computes real pairs only.
     """
-    attend, pad, block = GroupedKernel.attend, masked_documents.ragged_attention, grouped_attention.block_pairs
+    attend, pad, block = PyTorchKernel.attend, masked_documents.ragged_attention, grouped_attention.block_pairs
 
     def real(kernel: object, q: object, k: object, v: object, selection: Selection, layout: object, p: float) -> object:
         kept = selection.sentence.flatten().numpy()
@@ -119,7 +119,7 @@ def _counting_selected(counter: Counter) -> ExitStack:
 
     stack = ExitStack()
     stack.enter_context(patch.object(kernels, "PREFERENCE", ("torch",)))
-    stack.enter_context(patch.object(GroupedKernel, "attend", real))
+    stack.enter_context(patch.object(PyTorchKernel, "attend", real))
     stack.enter_context(patch.object(masked_documents, "ragged_attention", padded))
     stack.enter_context(patch.object(grouped_attention, "block_pairs", blocked))
     return stack

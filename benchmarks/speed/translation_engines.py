@@ -29,7 +29,7 @@ from benchmarks.lib.kinds import kinds
 from benchmarks.lib.machine import begin, clock, machine, publish, table, threads
 from benchmarks.lib.preprocess import fairseq_preprocess
 from benchmarks.lib.systems import configuration
-from docnmt_fairseq.search.engines import search_engine
+from docnmt_fairseq.search.build_engine import search_engine
 from docnmt_fairseq.search.options import SearchOptions
 
 MANY = 64  # documents that fill the slots of a search for four hypotheses

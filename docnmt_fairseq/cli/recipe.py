@@ -20,10 +20,10 @@ from docnmt_fairseq.cli._machine import (
     workers,
 )
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.crew import Crew, Meeting, take_part
 from docnmt_fairseq.recipes.dataset import DEFAULT_MODELS
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.machines import Machine
+from docnmt_fairseq.recipes.node_group import NodeGroup, Rendezvous, run_worker_node
 from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
 from docnmt_fairseq.recipes.run import STEPS, Options, Recipe
 
@@ -76,13 +76,13 @@ def run(args: argparse.Namespace) -> None:
     """Runs it, and prints the table."""
     check_updates(args)
     cpu = without_gpu(args)
-    meeting = _meeting(args, cpu)
+    rendezvous = _rendezvous(args, cpu)
     with ending_on_signals(), contextlib.ExitStack() as stack:
-        if meeting and args.node_rank:
-            take_part(meeting, args.node_rank)
+        if rendezvous and args.node_rank:
+            run_worker_node(rendezvous, args.node_rank)
             return
-        crew = stack.enter_context(Crew(meeting)) if meeting else None
-        options = _options(args, Machine(args.processes, cpu, crew))
+        group = stack.enter_context(NodeGroup(rendezvous)) if rendezvous else None
+        options = _options(args, Machine(args.processes, cpu, group))
         recipe = Recipe(read_dataset_config(recipe_path(args.recipe)), options)
         stack.enter_context(alone_in(options.output))
         table = recipe.run()
@@ -109,7 +109,7 @@ def _options(args: argparse.Namespace, machine: Machine) -> Options:
     )
 
 
-def _meeting(args: argparse.Namespace, cpu: bool) -> Optional[Meeting]:
+def _rendezvous(args: argparse.Namespace, cpu: bool) -> Optional[Rendezvous]:
     """Where several machines meet; None: there is one."""
     if args.nodes < 1:
         raise InputError(f"--nodes {args.nodes}: at least 1")
@@ -125,4 +125,4 @@ def _meeting(args: argparse.Namespace, cpu: bool) -> Optional[Meeting]:
         raise InputError(
             f"--nodes {args.nodes}: needs --rendezvous HOST:PORT, the name of the first machine and a free port of it"
         )
-    return Meeting(host, int(port), args.nodes, args.processes, cpu)
+    return Rendezvous(host, int(port), args.nodes, args.processes, cpu)

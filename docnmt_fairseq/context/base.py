@@ -185,7 +185,7 @@ CONTEXT_MECHANISMS: Registry[ContextMechanism] = Registry("context mechanism", _
 C = TypeVar("C", bound=ContextMechanism)
 
 
-class Serving(Generic[C]):
+class MechanismsOf(Generic[C]):
     """The mechanisms that fulfil a contract, by name, as options are checked by.
 
     Args:
@@ -206,13 +206,13 @@ class Serving(Generic[C]):
         names = CONTEXT_MECHANISMS.names()
         return [name for name in names if issubclass(CONTEXT_MECHANISMS[name], self.contract)]
 
-    def today(self, name: str) -> str:
+    def current_name(self, name: str) -> str:
         """The name of today for a former one."""
-        return CONTEXT_MECHANISMS.today(name)
+        return CONTEXT_MECHANISMS.current_name(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names() or (name in CONTEXT_MECHANISMS and self.today(str(name)) in self.names())
+        return name in self.names() or (name in CONTEXT_MECHANISMS and self.current_name(str(name)) in self.names())
 
 
-DECODER_MECHANISMS = Serving(DecoderContextMechanism)
-TARGET_MECHANISMS = Serving(TargetContextMechanism)
+DECODER_MECHANISMS = MechanismsOf(DecoderContextMechanism)
+TARGET_MECHANISMS = MechanismsOf(TargetContextMechanism)

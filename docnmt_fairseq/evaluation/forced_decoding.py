@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.samples import Batch, Sample, batches_of, longest_sentences
-from docnmt_fairseq.models.base import for_model
+from docnmt_fairseq.models.batches import batch_for_model
 from docnmt_fairseq.models.sources import Sources
 from docnmt_fairseq.search.rounds import project, show_previous, with_target_context
 from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationTask
@@ -107,7 +107,7 @@ class ForcedDecoder:
                 yield request, scores[start : start + len(request.target)].copy()
 
     def _encode(self, model: BaseFairseqModel, sample: Sample) -> Dict[str, Any]:
-        net_input = dict(for_model(model, sample)["net_input"])
+        net_input = dict(batch_for_model(model, sample)["net_input"])
         net_input.pop("prev_output_tokens", None)
         if self.device.type == "cuda":
             net_input = utils.move_to_cuda(net_input)

@@ -5,7 +5,6 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, fields
 from typing import (
     Any,
-    Callable,
     Dict,
     Iterable,
     Iterator,
@@ -18,10 +17,8 @@ from typing import (
     cast,
 )
 
-import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from omegaconf import II, OmegaConf
 from torch import Tensor, nn
@@ -172,50 +169,6 @@ class TrainedView:
     max_document_tokens: Optional[int] = II("task.max_document_tokens")
     context_overlap: Optional[int] = II("task.context_overlap")
     context_overlap_after: Optional[int] = II("task.context_overlap_after")
-
-
-def completed(
-    src_tokens: Tensor,
-    layout: Optional[DocumentLayout],
-    padding: int,
-    plans: Callable[[], Iterable[PlanKey[Any]]] = tuple,
-) -> Tuple[Tensor, DocumentLayout]:
-    """Right-padded tokens [S, m] and a layout on their device, whatever the task gives.
-
-    Args:
-        src_tokens: [S, m], padded on either side if there is no layout.
-        layout: of the batch; None: every sentence stands alone.
-        padding: number of the padding.
-        plans: those that will be asked for; a layout that has yet to be moved takes them along.
-    """
-    if layout is not None:
-        here = layout.device == src_tokens.device
-        return src_tokens, layout if here else layout.with_plans(plans()).to(src_tokens.device)
-    real = src_tokens.ne(padding)
-    order = real.to(torch.int8).argsort(dim=1, descending=True, stable=True)  # pads to the right
-    lengths = real.sum(1).cpu().numpy()
-    return src_tokens.gather(1, order), DocumentLayout.of_single_sentences(lengths).to(src_tokens.device)
-
-
-def takes_layout(model: BaseFairseqModel) -> bool:
-    """Whether the model looks across sentences; fairseq's own models translate each by itself."""
-    return getattr(model, "takes_layout", False)
-
-
-def check_together(models: Sequence[BaseFairseqModel]) -> bool:
-    """Whether the models of an ensemble look across sentences; :class:`InputError` if only some do."""
-    takers = [takes_layout(model) for model in models]
-    if any(takers) and not all(takers):
-        raise InputError("--path: an ensemble of models with and without document context is not supported")
-    return all(takers)
-
-
-def for_model(model: BaseFairseqModel, sample: Dict[str, Any]) -> Dict[str, Any]:
-    """The batch as the model takes it."""
-    if takes_layout(model) or "net_input" not in sample:
-        return sample
-    net_input = {name: value for name, value in sample["net_input"].items() if name not in ("layout", "extra_sources")}
-    return {**sample, "net_input": net_input}
 
 
 def embeddings_and_inputs(cfg: Any, task: FairseqTask) -> Tuple[nn.Embedding, nn.Embedding, List[ExtraSourceInput]]:

@@ -12,7 +12,7 @@ from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
 from docnmt_fairseq.multisource.state_sums import state_sum_of
 
 
-class SourceAttention(nn.Module):
+class AttentionToOneSource(nn.Module):
     """c_i^{(k)} of one source: [L] eq. 1-3 with any score, or CA-ATT ([Z] eq. 23).
 
     Multi-head attention is that of Vaswani et al. (2017), with a projection of the values and of the result; the
@@ -72,13 +72,13 @@ class SeparateAttentions(AttentionCombination):
 
     Args:
         config: what it is built from.
-        output_dim: of each attention, see :class:`SourceAttention`.
+        output_dim: of each attention, see :class:`AttentionToOneSource`.
     """
 
     def __init__(self, config: CombinationConfig, output_dim: Optional[int] = None):
         super().__init__(config)
         numbers = range(len(config.source_dims))
-        self.attentions = ModulesOf(SourceAttention(config, number, output_dim) for number in numbers)
+        self.attentions = ModulesOf(AttentionToOneSource(config, number, output_dim) for number in numbers)
 
     def project_sources(self, states: List[Tensor]) -> List[Tensor]:
         """Keys and values of every source; see :class:`AttentionCombination`."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import List, NamedTuple, Optional, Sequence
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.crew import Crew
+from docnmt_fairseq.recipes.node_group import NodeGroup
 from docnmt_fairseq.recipes.processes import PLUGIN, fairseq, run
 
 
@@ -32,12 +32,12 @@ class Machine:
 
     processes: int = 1
     cpu: bool = False
-    crew: Optional[Crew] = None
+    group: Optional[NodeGroup] = None
 
     @property
     def all_processes(self) -> int:
         """Those of all machines."""
-        return self.processes * (self.crew.nodes if self.crew else 1)
+        return self.processes * (self.group.nodes if self.group else 1)
 
     def options(self) -> List[str]:
         """Returns the options of fairseq's commands."""
@@ -85,8 +85,8 @@ class Machine:
         """
         arguments = [*arguments, *self.options()]
         together, check = None, None
-        if self.crew:
-            together, check = self.crew.call(arguments, log), self.crew.check
+        if self.group:
+            together, check = self.group.call(arguments, log), self.group.check
         elif self.processes > 1:
             together = ["--standalone"]
         command = [*fairseq("train", self.processes, together), *arguments, "--user-dir", str(PLUGIN)]

@@ -109,7 +109,7 @@ class DecoderCells:
         """The names, sorted."""
         return sorted([*RECURRENT_CELLS.names(), *CONDITIONAL])
 
-    def today(self, name: str) -> str:
+    def current_name(self, name: str) -> str:
         """The name itself."""
         return name
 

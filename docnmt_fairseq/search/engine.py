@@ -8,6 +8,7 @@ hypothesis and token, where fairseq's search takes those that PyTorch's ``topk``
 """
 
 from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -15,17 +16,17 @@ import torch
 from torch import Tensor
 
 from docnmt_fairseq.data.concatenation import Hypothesis
-from docnmt_fairseq.search.agenda import Agenda, EncodedBatch, Waiting
 from docnmt_fairseq.search.beams import Beams, Candidates, Demands
 from docnmt_fairseq.search.candidates import Symbols, allowed, best, drawn
 from docnmt_fairseq.search.draws import Draws
 from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.search.sentence_queue import EncodedBatch, QueuedSentence, SentenceQueue
 from docnmt_fairseq.search.steps import StepDecoder, Translated
 
 IDLE = 8  # where nothing waits any more, slots are given up as soon as one of so many is free
 NOTHING = np.zeros(0, dtype=np.int64)
 
-Found = Tuple[Waiting, List[Hypothesis]]
+Found = Tuple[QueuedSentence, List[Hypothesis]]
 
 
 class SearchEngine:
@@ -72,16 +73,15 @@ class SearchEngine:
             samples: batches, asked for when there is room. None: there is none now; the search goes on with what is
                 under way, and ends where that is nothing. Their ``prefixes``, if they have some, are by row the tokens
                 [·] that its translation begins with, or None.
-            live: see :class:`~docnmt_fairseq.search.agenda.Agenda`.
+            live: see :class:`~docnmt_fairseq.search.sentence_queue.SentenceQueue`.
             draw_keys: see :class:`~docnmt_fairseq.search.draws.Draws`.
         """
         self.decoder.begin()
-        agenda, beams = Agenda(samples, self.decoder, live), Beams(self.options, self.beam, self.symbols.eos)
+        queue, beams = SentenceQueue(samples, self.decoder, live), Beams(self.options, self.beam, self.symbols.eos)
         draws = Draws(self.options.seed, self.beam, draw_keys) if self.options.sampling else None
-        sentences: List[Optional[Waiting]] = []
-        pool = Pool(self.decoder, agenda, self.prepared_together)
+        slots, pool = Slots(self.decoder, beams, draws), Pool(self.decoder, queue, self.prepared_together)
         while True:
-            self._fill(beams, sentences, pool, draws)
+            self._fill(slots, pool)
             if not beams.busy.any():
                 self.decoder.begin()
                 return
@@ -89,15 +89,14 @@ class SearchEngine:
             logits = self.decoder.step(beams.written(), beams.steps)
             parents, finished = beams.advance(self._candidates(logits, beams, demands, draws))
             self.decoder.follow(parents)
-            of_batches: Dict[int, List[Tuple[Waiting, Translated]]] = defaultdict(list)
+            of_batches: Dict[int, List[Tuple[QueuedSentence, Translated]]] = defaultdict(list)
             for slot, hypotheses in finished.items():
-                sentence, sentences[slot] = sentences[slot], None
-                assert sentence is not None
+                sentence = slots.release(slot)
                 translated = Translated(hypotheses[0]["tokens"], slot, hypotheses[0]["made_by"])
                 of_batches[id(sentence.batch)].append((sentence, translated))
                 yield sentence, hypotheses[: self.options.nbest]
             for done in of_batches.values():
-                agenda.finished([sentence for sentence, _ in done], [translated for _, translated in done])
+                queue.finished([sentence for sentence, _ in done], [translated for _, translated in done])
 
     def _candidates(self, logits: Tensor, beams: Beams, demands: Demands, draws: Optional[Draws]) -> Candidates:
         """What may follow the hypotheses."""
@@ -108,55 +107,88 @@ class SearchEngine:
         uniform = torch.from_numpy(draws.next(beams.steps)).to(self.device)
         return drawn(following, totals, uniform, self.options.sampling_topk, self.options.sampling_topp)
 
-    def _fill(
-        self,
-        beams: Beams,
-        sentences: List[Optional[Waiting]],
-        pool: "Pool",
-        draws: Optional[Draws],
-    ) -> None:
+    def _fill(self, slots: "Slots", pool: "Pool") -> None:
         """Lets sentences join where slots are free; gives up slots that no sentence will have."""
-        if not self.decoder.refills and beams.busy.any():
-            self._keep_busy(beams, sentences, draws)
-            return
-        if not self.decoder.refills:
-            self._keep(NOTHING, beams, sentences, draws)
-        while True:
-            free = np.flatnonzero(~beams.busy)
-            room = len(free) + self.most - len(beams)
+        busy, refills = slots.beams.busy, self.decoder.refills
+        if not refills and not busy.any():
+            slots.keep(NOTHING)
+        while refills or not slots.beams.busy.any():
+            free = np.flatnonzero(~slots.beams.busy)
+            room = len(free) + self.most - len(slots)
             joining = pool.take(room) if room else []
             if not joining:
                 break
-            added = max(0, len(joining) - len(free))
-            if added:
-                beams.extend(added)
-                sentences += [None] * added
-            slots = np.concatenate([free, np.arange(len(beams) - added, len(beams))])[: len(joining)]
-            pool.join(slots)
-            if draws is not None:
-                draws.begin(slots, [sentence.number for sentence in joining], len(beams))
-            for slot, sentence in zip(slots.tolist(), joining):
-                sentences[slot] = sentence
-                limit = self.options.longest(sentence.source_tokens, self.positions)
-                beams.admit(slot, limit, self.begin if sentence.prefix is None else sentence.prefix)
-            if not self.decoder.refills:
-                break
-        self._keep_busy(beams, sentences, draws)
+            numbers = slots.numbers_for(len(joining), free)
+            pool.join(numbers)
+            limits = [self.options.longest(sentence.source_tokens, self.positions) for sentence in joining]
+            slots.admit(numbers, joining, limits, self.begin)
+        slots.give_up_idle()
 
-    def _keep_busy(self, beams: Beams, sentences: List[Optional[Waiting]], draws: Optional[Draws]) -> None:
-        busy = np.flatnonzero(beams.busy)
-        if len(busy) and (len(beams) - len(busy)) * IDLE >= len(beams):
-            self._keep(busy, beams, sentences, draws)
 
-    def _keep(
-        self, slots: np.ndarray, beams: Beams, sentences: List[Optional[Waiting]], draws: Optional[Draws]
+@dataclass
+class Slots:
+    """Where sentences are translated side by side: what is kept of each in several places, under one number.
+
+    Attributes:
+        decoder: keeps the states of each.
+        beams: its hypotheses.
+        draws: its random numbers, if translations are drawn.
+        sentences: which one it is; None: the slot is free.
+    """
+
+    decoder: StepDecoder
+    beams: Beams
+    draws: Optional[Draws]
+    sentences: List[Optional[QueuedSentence]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def numbers_for(self, count: int, free: np.ndarray) -> np.ndarray:
+        """Slots for ``count`` sentences [count]: those that are free, then new ones."""
+        added = max(0, count - len(free))
+        if added:
+            self.beams.extend(added)
+            self.sentences += [None] * added
+        return np.concatenate([free, np.arange(len(self) - added, len(self))])[:count]
+
+    def admit(
+        self, numbers: np.ndarray, joining: Sequence[QueuedSentence], limits: Sequence[int], begin: np.ndarray
     ) -> None:
-        if len(slots) < len(beams):
-            beams.keep(slots)
-            sentences[:] = [sentences[slot] for slot in slots]
-            self.decoder.keep(slots)
-            if draws is not None:
-                draws.keep(slots)
+        """Sentences begin in slots.
+
+        Args:
+            numbers: [j] of the slots.
+            joining: the sentences.
+            limits: how many tokens each may become.
+            begin: tokens that translations without a prefix of their own begin with.
+        """
+        if self.draws is not None:
+            self.draws.begin(numbers, [sentence.number for sentence in joining], len(self))
+        for slot, sentence, limit in zip(numbers.tolist(), joining, limits):
+            self.sentences[slot] = sentence
+            self.beams.admit(slot, limit, begin if sentence.prefix is None else sentence.prefix)
+
+    def release(self, slot: int) -> QueuedSentence:
+        """The sentence of a slot, which is free from now on."""
+        sentence, self.sentences[slot] = self.sentences[slot], None
+        assert sentence is not None
+        return sentence
+
+    def give_up_idle(self) -> None:
+        """Gives up free slots where they are many."""
+        busy = np.flatnonzero(self.beams.busy)
+        if len(busy) and (len(self) - len(busy)) * IDLE >= len(self):
+            self.keep(busy)
+
+    def keep(self, numbers: np.ndarray) -> None:
+        """Keeps these slots alone."""
+        if len(numbers) < len(self):
+            self.beams.keep(numbers)
+            self.sentences = [self.sentences[slot] for slot in numbers]
+            self.decoder.keep(numbers)
+            if self.draws is not None:
+                self.draws.keep(numbers)
 
 
 class Pool:
@@ -164,21 +196,21 @@ class Pool:
 
     Args:
         decoder: prepares them.
-        agenda: where they wait.
+        queue: where they wait.
         count: how many are prepared together.
     """
 
-    def __init__(self, decoder: StepDecoder, agenda: Agenda, count: int):
-        self.decoder, self.agenda, self.count = decoder, agenda, count
-        self.sentences: List[Waiting] = []
+    def __init__(self, decoder: StepDecoder, queue: SentenceQueue, count: int):
+        self.decoder, self.queue, self.count = decoder, queue, count
+        self.sentences: List[QueuedSentence] = []
         self.prepared: Any = None
         self.first = self.taken = 0
 
-    def take(self, room: int) -> List[Waiting]:
+    def take(self, room: int) -> List[QueuedSentence]:
         """The next sentences, ``room`` at most; they are to join at once."""
         if self.first == len(self.sentences):
             count = min(self.count, room) if self.decoder.looks_back else self.count
-            self.sentences, self.first, self.prepared = self.agenda.take(count), 0, None
+            self.sentences, self.first, self.prepared = self.queue.take(count), 0, None
             if self.sentences:
                 batch: EncodedBatch = self.sentences[0].batch
                 rows = np.array([sentence.row for sentence in self.sentences])

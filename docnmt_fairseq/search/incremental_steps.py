@@ -7,7 +7,7 @@ import torch
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
-from docnmt_fairseq.models.base import for_model
+from docnmt_fairseq.models.batches import batch_for_model
 from docnmt_fairseq.search.steps import Translated
 
 
@@ -37,7 +37,7 @@ class IncrementalSteps:
 
     def encode(self, sample: Dict[str, Any]) -> Any:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
-        return self.model.encoder.forward_torchscript(for_model(self.model, sample)["net_input"])
+        return self.model.encoder.forward_torchscript(batch_for_model(self.model, sample)["net_input"])
 
     def prepare(self, encoded: Any, sentences: np.ndarray) -> Tuple[Any, np.ndarray]:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""

@@ -47,7 +47,7 @@ def translate_in_rounds(
     lines = net_input.get("extra_sources", ())
     with torch.no_grad():
         encoded = {model.encoder: model.encoder(src_tokens, layout=layout, extra_sources=lines) for model in models}
-    past = Past(models, {} if histories is None else histories)
+    past = TranslationHistory(models, {} if histories is None else histories)
     document = layout.decoded_document
     place = np.arange(len(document)) - np.searchsorted(document, document)  # of each sentence in its document
     hypotheses: Hypotheses = [[] for _ in document]
@@ -64,7 +64,7 @@ def translate_in_rounds(
     return hypotheses
 
 
-class Past:
+class TranslationHistory:
     """What models with target-side context keep of the translations of a batch's documents.
 
     Args:

@@ -13,7 +13,7 @@ from docnmt_fairseq.layers.hypothesis_attention import attend_hypotheses
 from docnmt_fairseq.layers.lora import weight_of
 from docnmt_fairseq.layers.packed_linear import pack_linears
 from docnmt_fairseq.layers.rounding import FLOAT32
-from docnmt_fairseq.models.base import completed
+from docnmt_fairseq.models.batches import right_padded_with_layout
 from docnmt_fairseq.models.sources import PreviousTargets, Sources
 from docnmt_fairseq.models.transformer.attention import SourceAttention, TargetSelfAttention
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
@@ -154,8 +154,9 @@ class TransformerSteps:
     def encode(self, sample: Dict[str, Any]) -> EncodedSources:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
         net_input, encoder = sample["net_input"], self.model.encoder
-        given = completed(net_input["src_tokens"], net_input.get("layout"), encoder.padding_idx, encoder.plans)
-        return EncodedSources(encoder.encode(*given, net_input.get("extra_sources", ())))
+        src_tokens, layout = net_input["src_tokens"], net_input.get("layout")
+        src_tokens, layout = right_padded_with_layout(src_tokens, layout, encoder.padding_idx, encoder.plans)
+        return EncodedSources(encoder.encode(src_tokens, layout, net_input.get("extra_sources", ())))
 
     def prepare(self, encoded: EncodedSources, sentences: np.ndarray) -> PreparedSentences:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""

@@ -28,7 +28,7 @@ from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.interactive import OpenBatch, OpenDocument
 from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.base import check_together, for_model, takes_layout
+from docnmt_fairseq.models.batches import all_take_layouts, batch_for_model, takes_layout
 from docnmt_fairseq.models.extra_sources_config import ExtraSourceOptions
 from docnmt_fairseq.options import flag_of, take_old_names
 from docnmt_fairseq.search.rounds import Hypotheses, translate_in_rounds, with_target_context
@@ -250,7 +250,7 @@ class DocumentTranslationTask(DocumentsTask):
     ) -> Hypotheses:
         """The hypotheses of a batch, completing what fairseq-interactive left of it."""
         typed: Optional[OpenBatch] = None
-        if check_together(models) and "layout" not in sample["net_input"]:
+        if all_take_layouts(models) and "layout" not in sample["net_input"]:
             typed = self.open_document.batch_of(sample["net_input"]["src_lengths"])
             sample["net_input"]["layout"] = typed.layout
 
@@ -261,7 +261,7 @@ class DocumentTranslationTask(DocumentsTask):
 
         # To score a reference is no search: it sees the references before it.
         if isinstance(generator, SequenceScorer) or not with_target_context(models):
-            return search(for_model(models[0], sample), prefix_tokens)
+            return search(batch_for_model(models[0], sample), prefix_tokens)
         histories = {} if typed is None else dict(typed.histories)
         hypotheses = translate_in_rounds(search, models, sample, prefix_tokens, histories)
         if typed is not None and typed.stays_open is not None:
@@ -273,7 +273,7 @@ class DocumentTranslationTask(DocumentsTask):
     ) -> StepResult:
         """fairseq's loss, sample size and log; logs how many sentences a token keeps while that number falls."""
         self.training = True
-        result = super().train_step(for_model(model, sample), model, criterion, *args, **kwargs)
+        result = super().train_step(batch_for_model(model, sample), model, criterion, *args, **kwargs)
         if sample:
             self.schedules.log(sample["net_input"]["layout"])
         if self.schedules.moved():
@@ -283,7 +283,7 @@ class DocumentTranslationTask(DocumentsTask):
     def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> StepResult:
         """fairseq's loss, sample size and log."""
         self.training = False
-        return super().valid_step(for_model(model, sample), model, criterion)
+        return super().valid_step(batch_for_model(model, sample), model, criterion)
 
     def reduce_metrics(self, logging_outputs: List[Dict[str, Any]], criterion: FairseqCriterion) -> None:
         """Logs means over the batches of all processes, and tells the schedules what the selection finds."""

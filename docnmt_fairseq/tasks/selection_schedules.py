@@ -37,4 +37,4 @@ class SelectionSchedules:
         for name, mean, _ in auxiliary_means(logging_outputs):
             if name == SELECTED_MASS:
                 for schedule in self.schedules:
-                    schedule.saw_mass(mean)
+                    schedule.update_selected_mass(mean)

@@ -40,7 +40,7 @@ def side_by_side(request: Request, shards: int) -> Iterator[None]:
         InputError: somebody else writes it; names the process.
     """
     assert request.output is not None
-    with holding(_lock(request, request.output), f"--output {request.output}", together=f"{shards} shards"):
+    with holding(_lock(request, request.output), f"--output {request.output}", shared_by=f"{shards} shards"):
         yield
 
 

@@ -21,9 +21,9 @@ from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.rounding import round_weights
-from docnmt_fairseq.models.base import check_together
+from docnmt_fairseq.models.batches import all_take_layouts
+from docnmt_fairseq.search.build_engine import search_engine
 from docnmt_fairseq.search.engine import SearchEngine
-from docnmt_fairseq.search.engines import search_engine
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.encoding import LineEncoder
 from docnmt_fairseq.translate.files import EMPTY_LINES
@@ -82,7 +82,7 @@ class DocumentTranslator:
         self.cuda = torch.cuda.is_available() and not cpu
         self.precision = precision = precision_of(ensemble, precision, self.cuda)
         self.throughput = Throughput()
-        check_together(self.models)
+        all_take_layouts(self.models)
         cfg = FairseqConfig()
         cfg.generation.beam = search.beam
         for model in self.models:

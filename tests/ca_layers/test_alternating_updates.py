@@ -11,13 +11,13 @@ from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer
 from docnmt_fairseq.ca_layers.residual import ResidualBlock, joined_residual
 from docnmt_fairseq.ca_layers.residual_convolution import ConvolutionalResidual
 from docnmt_fairseq.multisource.base import CombinationConfig
-from docnmt_fairseq.multisource.source_attention import SourceAttention
+from docnmt_fairseq.multisource.source_attention import AttentionToOneSource
 
 ROWS = Ragged([2, 3])
 CA_ATT = ("ca-att", "ca-att-bahdanau", "ca-att-luong")
 
 
-class Attention(SourceAttention):
+class Attention(AttentionToOneSource):
     """CA-ATT of states to one source."""
 
     def __init__(self, score):

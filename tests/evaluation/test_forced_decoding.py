@@ -10,7 +10,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, Request, as_tokens
-from docnmt_fairseq.models.base import for_model
+from docnmt_fairseq.models.batches import batch_for_model
 from tests.support import toy
 from tests.support.documents import DOCUMENTS
 
@@ -67,7 +67,7 @@ def expected_of(loaded, requests):
     dataset = loaded.task.dataset("test")
     sample = dataset.collater([dataset[number] for number in range(len(dataset))])
     hypotheses = SequenceScorer(loaded.task.target_dictionary).generate(
-        loaded.models, for_model(loaded.models[0], sample)
+        loaded.models, batch_for_model(loaded.models[0], sample)
     )
     scores = {number: best[0]["positional_scores"] for number, best in zip(sample["id"].tolist(), hypotheses)}
     return [scores[request.line][-len(request.target) :].numpy() for request in requests]

@@ -5,7 +5,7 @@ import torch
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 
-from docnmt_fairseq.search.engines import search_engine
+from docnmt_fairseq.search.build_engine import search_engine
 from docnmt_fairseq.search.incremental_steps import IncrementalSteps
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.search.rounds import translate_in_rounds

@@ -79,7 +79,7 @@ class KeepSchedule(nn.Module):
         self._began = update
         self.began.fill_(update)
 
-    def saw_mass(self, mass: float) -> None:
+    def update_selected_mass(self, mass: float) -> None:
         """Told after an update which share of the mass is on the sentences to be selected, over all processes."""
         before = float(self.selected_mass) if self._mass is None else self._mass
         self._mass = MEMORY * before + (1 - MEMORY) * mass if before else mass

@@ -66,17 +66,12 @@ class SelectionLoss:
             return True
         return schedule.dense() and (self.phase == "dense" or schedule.update >= schedule.narrow_from - self.updates)
 
-    @staticmethod
-    def given(x: Tensor) -> Tensor:
-        """Tokens' states as the loss takes them: it is the selection that learns from it, not what it looks at."""
-        return x.detach()
-
-    def tokens(self, selection: Optional[Selection]) -> SelectionKey:
-        """Names the tokens whose loss it is: those that select, or will."""
+    def key_of_tokens(self, selection: Optional[Selection]) -> SelectionKey:
+        """The key of the tokens whose loss it is: those that select, or will."""
         return KeptSentences(self.schedule.top_t) if selection is None else selection.key
 
-    def selecting(self) -> SelectionKey:
-        """Names these tokens before the batch is there, whose documents may all be too short to leave something out."""
+    def expected_key_of_tokens(self) -> SelectionKey:
+        """The same before the batch is there, whose documents may all be too short to leave something out."""
         schedule = self.schedule
         return KeptSentences(schedule.top_t) if schedule.dense() and not schedule.top_t_start else schedule.kept()
 
@@ -99,7 +94,7 @@ class SelectionLoss:
             layout: the batch.
             selection: what is selected; None: every sentence is kept.
         """
-        plan, top_t = layout.plan(Selectable(self.tokens(selection))), self.schedule.top_t
+        plan, top_t = layout.plan(Selectable(self.key_of_tokens(selection))), self.schedule.top_t
         loss, mass, largest = selection_divergence(q, k, q_s, k_s, plan, top_t, self.temperature, selection)
         into(AuxiliaryLoss(self.names[0], loss, plan.tokens, self.weight))
         into(AuxiliaryLoss(SELECTED_MASS, mass, largest))

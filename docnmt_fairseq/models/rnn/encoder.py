@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.ca_layers.embedding import ChiEmbedding
 from docnmt_fairseq.data.extra_sources import ExtraSourceInput, LineSource
-from docnmt_fairseq.models.base import DocumentEncoder, completed
+from docnmt_fairseq.models.base import DocumentEncoder
+from docnmt_fairseq.models.batches import right_padded_with_layout
 from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, SourceEncoder, source_encoder
 from docnmt_fairseq.models.rnn.config import DocumentRNNOptions
 from docnmt_fairseq.models.sources import SOURCES, EncoderOut, Sources
@@ -113,7 +114,8 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
             extra_sources: see :meth:`encode`.
             unused: of other models.
         """
-        return {SOURCES: [self.encode(*completed(src_tokens, layout, self.padding_idx, self.plans), extra_sources)]}
+        src_tokens, layout = right_padded_with_layout(src_tokens, layout, self.padding_idx, self.plans)
+        return {SOURCES: [self.encode(src_tokens, layout, extra_sources)]}
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
         """The output for the rows ``new_order`` [B]; the hypotheses of a sentence share what is of it."""

@@ -10,7 +10,8 @@ from torch import Tensor
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.data.extra_sources import LineSource
 from docnmt_fairseq.models.alternating import alternate_updates
-from docnmt_fairseq.models.base import DocumentModel, NetOutput, completed, embeddings_and_inputs
+from docnmt_fairseq.models.base import DocumentModel, NetOutput, embeddings_and_inputs
+from docnmt_fairseq.models.batches import right_padded_with_layout
 from docnmt_fairseq.models.extra_sources_config import attended_names
 from docnmt_fairseq.models.rnn.config import DocumentRNNConfig, check
 from docnmt_fairseq.models.rnn.decoder import RecurrentDecoder
@@ -60,7 +61,7 @@ class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
             extra_sources: see :meth:`RecurrentEncoder.encode`.
             unused: of other models.
         """
-        src_tokens, layout = completed(src_tokens, layout, self.encoder.padding_idx, self.plans)
+        src_tokens, layout = right_padded_with_layout(src_tokens, layout, self.encoder.padding_idx, self.plans)
         return self.encode_and_decode(src_tokens, layout, prev_output_tokens, extra_sources, features_only)
 
 

@@ -28,7 +28,7 @@ from docnmt_fairseq.models.transformer.config import (
 )
 from docnmt_fairseq.models.transformer.feed_forward import feed_forward
 from docnmt_fairseq.models.transformer.target_context import TargetContext
-from docnmt_fairseq.models.transformer.target_view import Hypotheses, PackedTargets, TargetView
+from docnmt_fairseq.models.transformer.target_view import PackedTargets, PaddedTargets, TargetView
 
 
 class DocumentDecoderLayer(nn.Module):
@@ -231,7 +231,7 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
             positions = None if positions is None else positions[:, -1:]
-        x, view = self.embed(prev_output_tokens, positions), Hypotheses(sources, incremental_state)  # [B, m, d]
+        x, view = self.embed(prev_output_tokens, positions), PaddedTargets(sources, incremental_state)  # [B, m, d]
         x, weights = self.through_layers(x, view, self.num_layers - 1 if alignment_layer is None else alignment_layer)
         attention = None if weights is None else weights[:alignment_heads].float().mean(0).to(x)  # [B, m, n]
         return x, {"attn": [attention], "inner_states": []}

@@ -19,7 +19,8 @@ from docnmt_fairseq.layers.auxiliary_losses import recomputed
 from docnmt_fairseq.layers.gate import ContextGate
 from docnmt_fairseq.layers.multi_head import SentenceSelfAttention
 from docnmt_fairseq.layers.positions import StructuralPositions
-from docnmt_fairseq.models.base import DocumentEncoder, completed, plans_of
+from docnmt_fairseq.models.base import DocumentEncoder, plans_of
+from docnmt_fairseq.models.batches import right_padded_with_layout
 from docnmt_fairseq.models.extra_sources import ExtraSources, SourceEncoder, source_encoder
 from docnmt_fairseq.models.sources import SOURCES, EncoderOut, Sources
 from docnmt_fairseq.models.transformer.config import (
@@ -210,7 +211,8 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
             return_all_hiddens: not supported, for fairseq's callers.
             extra_sources: see :meth:`encode`.
         """
-        sources = self.encode(*completed(src_tokens, layout, self.padding_idx, self.plans), extra_sources)
+        src_tokens, layout = right_padded_with_layout(src_tokens, layout, self.padding_idx, self.plans)
+        sources = self.encode(src_tokens, layout, extra_sources)
         rows = sources.layout.decoded_tokens
         return {
             "encoder_out": [rows.pad(sources.of_sentences[0].states).transpose(0, 1)],

@@ -23,7 +23,8 @@ from docnmt_fairseq.layers.lora import PARAMETERS as LORA
 from docnmt_fairseq.layers.positions import ADDED_LEVELS, StructuralPositions
 from docnmt_fairseq.lr_scales import mark
 from docnmt_fairseq.models.alternating import alternate_updates
-from docnmt_fairseq.models.base import DocumentModel, NetOutput, completed, embeddings_and_inputs
+from docnmt_fairseq.models.base import DocumentModel, NetOutput, embeddings_and_inputs
+from docnmt_fairseq.models.batches import right_padded_with_layout
 from docnmt_fairseq.models.extra_sources import ExtraSources
 from docnmt_fairseq.models.extra_sources_config import attended_names
 from docnmt_fairseq.models.transformer.attention import CombinedAttention, SingleSourceAttention, SourceAttention
@@ -99,7 +100,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
             extra_sources: see :meth:`DocumentTransformerEncoder.encode`.
             unused: of other models.
         """
-        src_tokens, layout = completed(src_tokens, layout, self.encoder.padding_idx, self.plans)
+        src_tokens, layout = right_padded_with_layout(src_tokens, layout, self.encoder.padding_idx, self.plans)
         if alignment_layer is not None or alignment_heads is not None:
             encoder_out = self.encoder(src_tokens, layout=layout, extra_sources=extra_sources)
             options = {"alignment_layer": alignment_layer, "alignment_heads": alignment_heads}

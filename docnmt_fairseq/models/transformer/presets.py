@@ -72,7 +72,7 @@ def _register(mechanism: str, size: str) -> None:
         if mechanism == "none":
             _default(args, context_attention=mechanism)
             return
-        name = CONTEXT_MECHANISMS.today(mechanism)
+        name = CONTEXT_MECHANISMS.current_name(mechanism)
         _default(args, context_attention=name, **CONTEXT_MECHANISMS[name].preset(vars(args)))
 
     register_model_architecture("document_transformer", f"document_transformer{infix}_{size}")(preset)

@@ -46,7 +46,7 @@ class PackedTargets:
 
 
 @dataclass(frozen=True)
-class Hypotheses:
+class PaddedTargets:
     """A search: rows [B, m, d], as many of each sentence that is left; step by step with what the search keeps."""
 
     sources: Sources

@@ -49,7 +49,7 @@ def train(schedule, masses, first=0):
         schedule.set_num_updates(update)
         if not schedule.dense():
             narrowed.append(update)
-        schedule.saw_mass(mass)
+        schedule.update_selected_mass(mass)
     return narrowed
 
 

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.conditional.kernels.base import KERNELS, SelectionKernel
 from docnmt_fairseq.context.conditional.kernels.cpu import structures
-from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import GroupedKernel
+from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import PyTorchKernel
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, SelectionPlan
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch
 from docnmt_fairseq.native.call import call
@@ -169,7 +169,7 @@ class CompiledKernel(SelectionKernel):
         """See :class:`SelectionKernel`."""
         plan = layout.plan(key)
         if plan.most > MOST_PLACES:
-            return GroupedKernel().choose(q, k, layout, key)
+            return PyTorchKernel().choose(q, k, layout, key)
         q, k, chosen = prepared(widened(q)), prepared(widened(k)), room_for(plan, q.size(1))
         sentences = {
             "sentence": layout.sentences.offsets[plan.documents],

@@ -54,7 +54,7 @@ def attend_grouped(
     """
     if len(plan.items) < len(q):
         q = q.index_select(0, plan.items)
-    return GroupedAttention.apply(q, k, v, scores, sentence, plan.buckets, dropout)
+    return AttendGrouped.apply(q, k, v, scores, sentence, plan.buckets, dropout)
 
 
 class DropoutMasks:
@@ -75,7 +75,7 @@ class DropoutMasks:
         return torch.empty_like(like).bernoulli_(self.keep, generator=self.generator).div_(self.keep)
 
 
-class GroupedAttention(torch.autograd.Function):
+class AttendGrouped(torch.autograd.Function):
     """Σ_w softmax_w(q_i k_wᵀ/√d_k + R_{i, sentence(w)}) v_w of M tokens over the tokens of their kept sentences."""
 
     @staticmethod

@@ -66,7 +66,7 @@ class BySize(PlanKey[SizePlan]):
 
 
 @KERNELS.register("torch")
-class GroupedKernel(SelectionKernel):
+class PyTorchKernel(SelectionKernel):
     """Small documents as a whole, with what is not selected masked; of others, selected sentences only."""
 
     def serves(self, device: torch.device, dtype: torch.dtype) -> bool:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.conditional.kernels.base import KERNELS, SelectionKernel
-from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import GroupedKernel
+from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import PyTorchKernel
 from docnmt_fairseq.context.conditional.kernels.triton.available import HALF_TYPES, missing, runs_on
 from docnmt_fairseq.context.conditional.kernels.triton.settings import MOST_PLACES, WIDEST_HEAD
 from docnmt_fairseq.context.conditional.kernels.triton.tiles import Tiles, TreeForm, Work
@@ -16,7 +16,7 @@ from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey
 
 
 @dataclass(frozen=True)
-class TooMany(PlanKey[bool]):
+class FallbackPlans(PlanKey[bool]):
     """Whether t is more than the programs are made for, so that kernel ``torch`` computes, whose plans are made then.
 
     Attributes:
@@ -32,7 +32,7 @@ class TooMany(PlanKey[bool]):
         keys = [self.selection, *([] if self.walk is None else [self.walk])]
         too_many = max(layout.plan(key).most for key in keys) > MOST_PLACES
         if too_many:
-            layout.with_plans(GroupedKernel().plans(self.selection, self.keeps_own, self.walk))
+            layout.with_plans(PyTorchKernel().plans(self.selection, self.keeps_own, self.walk))
         return too_many
 
 
@@ -59,13 +59,13 @@ class TritonKernel(SelectionKernel):
         if walk is not None:
             yield Tiles(walk)
             yield TreeForm()
-        yield TooMany(key, keeps_own, walk)
+        yield FallbackPlans(key, keeps_own, walk)
 
     @torch.no_grad()
     def choose(self, q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
         """See :class:`SelectionKernel`."""
         if layout.plan(key).most > MOST_PLACES or q.size(-1) > WIDEST_HEAD:
-            return GroupedKernel().choose(q, k, layout, key)
+            return PyTorchKernel().choose(q, k, layout, key)
         from docnmt_fairseq.context.conditional.kernels.triton.choose import choose_largest
 
         return choose_largest(q, k, layout, key)
@@ -82,7 +82,7 @@ class TritonKernel(SelectionKernel):
     def score(self, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:
         """See :class:`SelectionKernel`; float32."""
         if q.size(-1) > WIDEST_HEAD:
-            return GroupedKernel().score(q, k, items, sentence)
+            return PyTorchKernel().score(q, k, items, sentence)
         from docnmt_fairseq.context.conditional.kernels.triton.score import ScoreChosen
 
         return ScoreChosen.apply(q, k, items, sentence)
@@ -92,7 +92,7 @@ class TritonKernel(SelectionKernel):
     ) -> Tensor:
         """See :class:`SelectionKernel`."""
         if layout.plan(selection.key).most > MOST_PLACES or q.size(-1) > WIDEST_HEAD:
-            return GroupedKernel().attend(q, k, v, layout, selection, dropout)
+            return PyTorchKernel().attend(q, k, v, layout, selection, dropout)
         from docnmt_fairseq.context.conditional.kernels.triton.attention import AttendToSelected
 
         inputs = q, k.to(q.dtype), v.to(q.dtype), selection.scores.float()

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 PATIENCE = 600.0  # seconds that machines wait for each other at the beginning
 ANSWER = 60.0  # seconds in which one that is called has to answer
-FAREWELL = 30.0  # seconds that the first waits for the others at the end, less after an error
+SHUTDOWN_WAIT = 30.0  # seconds that the first waits for the others at the end, less after an error
 CONNECTION = 60.0  # seconds that PyTorch's store has for each question
 POLL = 0.5
 
 logger = logging.getLogger(__name__)
 
 
-class Meeting(NamedTuple):
+class Rendezvous(NamedTuple):
     """Where machines meet, how many they are, and what all of them must be told alike."""
 
     host: str
@@ -51,25 +51,25 @@ class Meeting(NamedTuple):
         return ["--nnodes", str(self.nodes), "--node-rank", str(rank), *place]
 
 
-class Crew:
+class NodeGroup:
     """The first machine's view: it calls the others. A context, at whose end they are sent home.
 
     Args:
-        meeting: where.
+        rendezvous: where.
 
     Raises:
         InputError: the place cannot be had.
     """
 
-    def __init__(self, meeting: Meeting):
-        self.nodes, self._meeting = meeting.nodes, meeting
+    def __init__(self, rendezvous: Rendezvous):
+        self.nodes, self._rendezvous = rendezvous.nodes, rendezvous
         try:
-            self._store = _store(meeting, first=True)
+            self._store = _store(rendezvous, first=True)
         except RuntimeError as error:
-            raise InputError(f"{meeting}: nothing can be opened there: {first_line(error)}") from error
+            raise InputError(f"{rendezvous}: nothing can be opened there: {first_line(error)}") from error
         if self._store.add("first", 1) > 1:
-            raise InputError(f"{meeting}: there is a first machine already; give every machine its own --node-rank")
-        self._store.set("alike", meeting.alike())
+            raise InputError(f"{rendezvous}: there is a first machine already; give every machine its own --node-rank")
+        self._store.set("alike", rendezvous.alike())
         self._calls, self._called = 0, 0.0
 
     def call(self, arguments: List[str], log: Path) -> List[str]:
@@ -86,7 +86,7 @@ class Crew:
         port = _free_port()
         call = {"port": port, "arguments": arguments, "log": str(log)}
         self._send(call)
-        return self._meeting.torchrun(0, port)
+        return self._rendezvous.torchrun(0, port)
 
     def check(self) -> None:
         """Looks after the others.
@@ -101,18 +101,18 @@ class Crew:
             if late and not self._has(f"took/{self._calls - 1}", rank):
                 raise InputError(f"machine {rank} does not answer any more; start the same command on all machines")
 
-    def __enter__(self) -> "Crew":
+    def __enter__(self) -> "NodeGroup":
         return self
 
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
     ) -> None:
         self._send({"end": "" if error is None else first_line(error)})
-        until = time.monotonic() + (FAREWELL if error is None else FAREWELL / 6)
-        while time.monotonic() < until and not all(map(self._is_home, self._others())):
+        until = time.monotonic() + (SHUTDOWN_WAIT if error is None else SHUTDOWN_WAIT / 6)
+        while time.monotonic() < until and not all(map(self._has_left, self._others())):
             time.sleep(POLL)
 
-    def _is_home(self, rank: int) -> bool:
+    def _has_left(self, rank: int) -> bool:
         return self._has("left", rank) or self._has("failed", rank)
 
     def _send(self, call: Dict[str, Any]) -> None:
@@ -130,27 +130,27 @@ class Crew:
         while missing := [rank for rank in self._others() if not self._has("here", rank)]:
             names = ", ".join(map(str, missing))
             if not told:
-                logger.info(f"{self._meeting}: waiting for --node-rank {names}")
+                logger.info(f"{self._rendezvous}: waiting for --node-rank {names}")
                 told = True
             if time.monotonic() > until:
-                raise InputError(f"{self._meeting}: --node-rank {names} did not come; start the command there, too")
+                raise InputError(f"{self._rendezvous}: --node-rank {names} did not come; start the command there, too")
             time.sleep(POLL)
 
 
-def take_part(meeting: Meeting, rank: int) -> None:
+def run_worker_node(rendezvous: Rendezvous, rank: int) -> None:
     """What another machine does: its part of each training that the first one calls for, until that is done.
 
     Args:
-        meeting: where.
+        rendezvous: where.
         rank: its number, from 1.
 
     Raises:
         InputError: the first machine was told something else, failed, or is gone; a training failed here.
     """
-    store = _join(meeting)
+    store = _join(rendezvous)
     store.set(f"here/{rank}", "")
     for number in count():
-        call = json.loads(_await(store, f"call/{number}", meeting))
+        call = json.loads(_await(store, f"call/{number}", rendezvous))
         if "end" in call:
             store.set(f"left/{rank}", "")
             if call["end"]:
@@ -159,12 +159,12 @@ def take_part(meeting: Meeting, rank: int) -> None:
         store.set(f"took/{number}/{rank}", "")
         log = Path(call["log"]).with_suffix(f".{rank}.log")
         logger.info(f"taking part in a training: {log}")
-        together = meeting.torchrun(rank, call["port"])
-        command = [*fairseq("train", meeting.processes, together), *call["arguments"], "--user-dir", str(PLUGIN)]
+        together = rendezvous.torchrun(rank, call["port"])
+        command = [*fairseq("train", rendezvous.processes, together), *call["arguments"], "--user-dir", str(PLUGIN)]
         try:
             log.parent.mkdir(exist_ok=True)  # a folder that another machine made may be seen late
             with open(log, "a", encoding="utf-8") as stream:
-                run(command, stream, log, check=lambda: _check(store, meeting))
+                run(command, stream, log, check=lambda: _check(store, rendezvous))
         except (InputError, OSError) as error:
             told = f"machine {rank}: {error}"
             with contextlib.suppress(RuntimeError):  # the first machine may be gone
@@ -172,47 +172,47 @@ def take_part(meeting: Meeting, rank: int) -> None:
             raise InputError(told) from error
 
 
-def _join(meeting: Meeting) -> "TCPStore":
+def _join(rendezvous: Rendezvous) -> "TCPStore":
     """Connects with the first machine, as soon as it is there."""
     until = time.monotonic() + PATIENCE
-    logger.info(f"{meeting}: looking for the first machine")
+    logger.info(f"{rendezvous}: looking for the first machine")
     while True:
         try:
-            socket.create_connection((meeting.host, meeting.port), timeout=POLL).close()
+            socket.create_connection((rendezvous.host, rendezvous.port), timeout=POLL).close()
             break
         except OSError as error:
             if time.monotonic() > until:
-                raise InputError(f"{meeting}: no first machine (--node-rank 0) is there: {error}") from None
+                raise InputError(f"{rendezvous}: no first machine (--node-rank 0) is there: {error}") from None
             time.sleep(POLL)
-    store = _store(meeting, first=False)
-    alike = _await(store, "alike", meeting)
-    if alike != meeting.alike():
-        raise InputError(f"{meeting.alike()}: the first machine has {alike}; give all the same")
+    store = _store(rendezvous, first=False)
+    alike = _await(store, "alike", rendezvous)
+    if alike != rendezvous.alike():
+        raise InputError(f"{rendezvous.alike()}: the first machine has {alike}; give all the same")
     return store
 
 
-def _await(store: "TCPStore", key: str, meeting: Meeting) -> str:
+def _await(store: "TCPStore", key: str, rendezvous: Rendezvous) -> str:
     """The value of a key, as soon as there is one."""
-    while not _check(store, meeting, key):
+    while not _check(store, rendezvous, key):
         time.sleep(POLL)
     return str(store.get(key).decode())
 
 
-def _check(store: "TCPStore", meeting: Meeting, key: str = "alike") -> bool:
+def _check(store: "TCPStore", rendezvous: Rendezvous, key: str = "alike") -> bool:
     """Whether the first machine has a key; an error, if it is gone."""
     try:
         return bool(store.check([key]))
     except RuntimeError as error:
-        raise InputError(f"{meeting}: the first machine is gone; start the same command on all machines") from error
+        raise InputError(f"{rendezvous}: the first machine is gone; start the same command on all machines") from error
 
 
-def _store(meeting: Meeting, first: bool) -> "TCPStore":
+def _store(rendezvous: Rendezvous, first: bool) -> "TCPStore":
     from datetime import timedelta
 
     from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
     patience = timedelta(seconds=CONNECTION)
-    return TCPStore(meeting.host, meeting.port, None, first, timeout=patience, wait_for_workers=False)
+    return TCPStore(rendezvous.host, rendezvous.port, None, first, timeout=patience, wait_for_workers=False)
 
 
 def _free_port() -> int:

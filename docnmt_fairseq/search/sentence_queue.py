@@ -30,7 +30,7 @@ class EncodedBatch:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class QueuedSentence:
     """A sentence that can be translated.
 
     Attributes:
@@ -50,7 +50,7 @@ class Waiting:
     corrected: Optional[Tensor]
 
 
-class Agenda:
+class SentenceQueue:
     """The sentences of some batches, those of similar length side by side.
 
     Args:
@@ -61,9 +61,9 @@ class Agenda:
 
     def __init__(self, samples: Iterator[Optional[Dict[str, Any]]], decoder: StepDecoder, live: bool = False):
         self.samples, self.decoder, self.live = samples, decoder, live
-        self.ready: Deque[Deque[Waiting]] = deque()  # by batch; of one that looks back, perhaps several times
+        self.ready: Deque[Deque[QueuedSentence]] = deque()  # by batch; of one that looks back, perhaps several times
 
-    def take(self, count: int) -> List[Waiting]:
+    def take(self, count: int) -> List[QueuedSentence]:
         """Up to ``count`` sentences of one batch that are ready now."""
         while self.live or sum(map(len, self.ready)) < count:
             sample = next(self.samples, None)
@@ -71,7 +71,7 @@ class Agenda:
                 break
             if sample:
                 self._encode(sample)
-        taken: List[Waiting] = []
+        taken: List[QueuedSentence] = []
         while self.ready and len(taken) < count and (not taken or self.ready[0][0].batch is taken[0].batch):
             taken.append(self.ready[0].popleft())
             if not self.ready[0]:
@@ -94,12 +94,12 @@ class Agenda:
         self.ready.append(deque(self._waiting(batch, row) for row in rows))
 
     @staticmethod
-    def _waiting(batch: EncodedBatch, row: int) -> Waiting:
+    def _waiting(batch: EncodedBatch, row: int) -> QueuedSentence:
         told = (batch.sample.get(name) for name in ("prefixes", "corrected"))
         of_row = (None if of_rows is None else of_rows[row] for of_rows in told)
-        return Waiting(batch, row, int(batch.numbers[row]), int(batch.lengths[row]), *of_row)
+        return QueuedSentence(batch, row, int(batch.numbers[row]), int(batch.lengths[row]), *of_row)
 
-    def finished(self, sentences: List[Waiting], translated: List[Translated]) -> None:
+    def finished(self, sentences: List[QueuedSentence], translated: List[Translated]) -> None:
         """Sentences of one batch have been translated: those after them are ready."""
         if not self.decoder.looks_back:
             return

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from docnmt_fairseq.search.agenda import Agenda
+from docnmt_fairseq.search.sentence_queue import SentenceQueue
 
 
 class Decoder(SimpleNamespace):
@@ -23,30 +23,30 @@ def batch(first, *lengths):
     return {"id": ids, "net_input": {"src_lengths": torch.tensor(lengths)}}
 
 
-def numbers(agenda, count):
-    return [sentence.number for sentence in agenda.take(count)]
+def numbers(queue, count):
+    return [sentence.number for sentence in queue.take(count)]
 
 
 def test_batches_go_one_after_another_and_are_encoded_when_they_are_needed():
     decoder = Decoder(encoded=[])
-    agenda = Agenda(iter([batch(0, 1, 3, 2), {}, batch(10, 5), batch(20, 9)]), decoder)
-    assert numbers(agenda, 2) == [1, 2] and decoder.encoded == [0]
-    assert numbers(agenda, 2) == [0] and decoder.encoded == [0, 10]  # never of two batches together
-    assert [numbers(agenda, 9) for _ in range(3)] == [[10], [20], []]
+    queue = SentenceQueue(iter([batch(0, 1, 3, 2), {}, batch(10, 5), batch(20, 9)]), decoder)
+    assert numbers(queue, 2) == [1, 2] and decoder.encoded == [0]
+    assert numbers(queue, 2) == [0] and decoder.encoded == [0, 10]  # never of two batches together
+    assert [numbers(queue, 9) for _ in range(3)] == [[10], [20], []]
 
 
 def test_none_now_is_not_the_end():
-    agenda = Agenda(iter([None, batch(0, 1), None, batch(10, 1)]), Decoder(encoded=[]))
-    assert [numbers(agenda, 1) for _ in range(4)] == [[], [0], [], [10]]
+    queue = SentenceQueue(iter([None, batch(0, 1), None, batch(10, 1)]), Decoder(encoded=[]))
+    assert [numbers(queue, 1) for _ in range(4)] == [[], [0], [], [10]]
 
 
 @pytest.mark.parametrize("live", [False, True])
 def test_what_comes_while_others_wait_takes_turns_where_it_is_live(live):
     decoder, come = Decoder(encoded=[]), [batch(0, *[5] * 6)]
-    agenda = Agenda(iter(lambda: come.pop(0) if come else None, "never"), decoder, live)
-    assert numbers(agenda, 2) == [0, 1]
+    queue = SentenceQueue(iter(lambda: come.pop(0) if come else None, "never"), decoder, live)
+    assert numbers(queue, 2) == [0, 1]
     come += [batch(10, 3), batch(20, 4, 4, 4)]
-    found = [numbers(agenda, 2) for _ in range(6)]
+    found = [numbers(queue, 2) for _ in range(6)]
     in_turns = [[2, 3], [10], [20, 21], [4, 5], [22], []]
     assert found == (in_turns if live else [[2, 3], [4, 5], [10], [20, 21], [22], []])
 
@@ -57,12 +57,12 @@ def test_the_device_is_asked_once_a_batch():
     sample = batch(10, 5, 6, 7, 8)
     sample["net_input"]["layout"] = documents
     decoder = Decoder(encoded=[], looks_back=True, remember=lambda *finished: None)
-    agenda = Agenda(iter([sample]), decoder)
-    waiting = agenda.take(9)
+    queue = SentenceQueue(iter([sample]), decoder)
+    waiting = queue.take(9)
     sample["id"] = sample["net_input"]["src_lengths"] = None
     found = [(one.number, one.source_tokens) for one in waiting]
     while waiting:
-        agenda.finished(waiting[:1], [])
-        waiting = [*waiting[1:], *agenda.take(9)]
+        queue.finished(waiting[:1], [])
+        waiting = [*waiting[1:], *queue.take(9)]
         found += [(one.number, one.source_tokens) for one in waiting if (one.number, one.source_tokens) not in found]
     assert sorted(found) == [(10, 5), (11, 6), (12, 7), (13, 8)]

@@ -5,31 +5,31 @@ import threading
 import pytest
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes import crew, machines
-from docnmt_fairseq.recipes.crew import Crew, Meeting, take_part
+from docnmt_fairseq.recipes import machines, node_group
 from docnmt_fairseq.recipes.machines import Machine, Share
+from docnmt_fairseq.recipes.node_group import NodeGroup, Rendezvous, run_worker_node
 from tests.support.jobs import wait_for
 from tests.support.nodes import free_port
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(crew, "POLL", 0.02)
-    monkeypatch.setattr(crew, "PATIENCE", 2.0)
-    monkeypatch.setattr(crew, "FAREWELL", 2.0)
+    monkeypatch.setattr(node_group, "POLL", 0.02)
+    monkeypatch.setattr(node_group, "PATIENCE", 2.0)
+    monkeypatch.setattr(node_group, "SHUTDOWN_WAIT", 2.0)
 
 
 @pytest.fixture
 def commands(monkeypatch):
     """What is run, instead of being run."""
     found = []
-    for module in (crew, machines):
+    for module in (node_group, machines):
         monkeypatch.setattr(module, "run", lambda command, *rest, **more: found.append((command, rest[1].name)))
     return found
 
 
-def meeting(nodes=3, processes=4):
-    return Meeting("127.0.0.1", free_port(), nodes, processes, True)
+def rendezvous(nodes=3, processes=4):
+    return Rendezvous("127.0.0.1", free_port(), nodes, processes, True)
 
 
 class Other(threading.Thread):
@@ -42,7 +42,7 @@ class Other(threading.Thread):
 
     def run(self):
         try:
-            take_part(self.place, self.rank)
+            run_worker_node(self.place, self.rank)
         except InputError as error:
             self.error = str(error)
 
@@ -53,9 +53,9 @@ class Other(threading.Thread):
 
 
 def test_all_machines_run_their_part_of_each_training(tmp_path, commands):
-    place = meeting()
+    place = rendezvous()
     others = [Other(place, rank) for rank in (2, 1)]
-    with Crew(place) as first:
+    with NodeGroup(place) as first:
         for name in ("a", "b"):
             Machine(4, True, first).train(["data-bin", "--arch", name], tmp_path / f"{name}.log")
             wait_for(lambda name=name: sum(name in command for command, _ in commands) == 3)
@@ -76,10 +76,10 @@ def test_a_training_that_fails_elsewhere_fails_here_with_its_error(tmp_path, mon
     def fail(*arguments, **more):
         raise InputError("its GPU is gone")
 
-    monkeypatch.setattr(crew, "run", fail)
-    place = meeting(2)
+    monkeypatch.setattr(node_group, "run", fail)
+    place = rendezvous(2)
     other = Other(place, 1)
-    with pytest.raises(InputError, match="machine 1: its GPU is gone"), Crew(place) as first:
+    with pytest.raises(InputError, match="machine 1: its GPU is gone"), NodeGroup(place) as first:
         first.call([], tmp_path / "train.log")
         wait_for(lambda: first._has("failed", 1))
         first.check()
@@ -87,8 +87,8 @@ def test_a_training_that_fails_elsewhere_fails_here_with_its_error(tmp_path, mon
 
 
 def test_machines_that_are_told_something_else_are_refused():
-    place = meeting(2)
-    with Crew(place):
+    place = rendezvous(2)
+    with NodeGroup(place):
         other = Other(place._replace(processes=2), 1)
         assert other.end() == (
             "--nodes 2 --processes 2 --cpu: the first machine has --nodes 2 --processes 4 --cpu; give all the same"
@@ -96,40 +96,43 @@ def test_machines_that_are_told_something_else_are_refused():
 
 
 def test_the_others_hear_of_the_error_of_the_first():
-    place = meeting(2)
+    place = rendezvous(2)
     other = Other(place, 1)
-    with pytest.raises(InputError, match="no such file"), Crew(place) as first:
+    with pytest.raises(InputError, match="no such file"), NodeGroup(place) as first:
         first._wait_for_all()
         raise InputError("no such file\nat all")
     assert other.end() == "the first machine ended with an error: no such file"
 
 
 def test_a_first_machine_that_is_gone_is_noticed():
-    place = meeting(2)
-    first, other = Crew(place), Other(place, 1)
+    place = rendezvous(2)
+    first, other = NodeGroup(place), Other(place, 1)
     first._wait_for_all()
     first._store = None  # its server ends, as that of a killed process
     assert "the first machine is gone; start the same command on all machines" in other.end()
 
 
 def test_nobody_waits_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(crew, "PATIENCE", 0.1)
-    place = meeting(3)
+    monkeypatch.setattr(node_group, "PATIENCE", 0.1)
+    place = rendezvous(3)
     assert "no first machine (--node-rank 0) is there" in Other(place, 1).end()
-    with pytest.raises(InputError, match="--node-rank 1, 2 did not come"), Crew(place) as first:
+    with pytest.raises(InputError, match="--node-rank 1, 2 did not come"), NodeGroup(place) as first:
         first.call([], tmp_path / "log")
-    monkeypatch.setattr(crew, "ANSWER", 0.0)
-    with pytest.raises(InputError, match="machine 1 does not answer"), Crew(meeting(2)) as first:
+    monkeypatch.setattr(node_group, "ANSWER", 0.0)
+    with pytest.raises(InputError, match="machine 1 does not answer"), NodeGroup(rendezvous(2)) as first:
         first._store.set("here/1", "")
         first.call([], tmp_path / "log")
         first.check()
 
 
 def test_there_is_one_first_machine():
-    place = meeting(2)
+    place = rendezvous(2)
     other = Other(place, 1)
-    with Crew(place), pytest.raises(InputError, match=r"--rendezvous 127\.0\.0\.1:.*: nothing can be opened there"):
-        Crew(place)
+    with (
+        NodeGroup(place),
+        pytest.raises(InputError, match=r"--rendezvous 127\.0\.0\.1:.*: nothing can be opened there"),
+    ):
+        NodeGroup(place)
     assert other.end() is None
 
 
