@@ -8,7 +8,7 @@ page.
 import logging
 from dataclasses import MISSING, Field, field, fields, make_dataclass
 from enum import Enum
-from typing import Any, Iterator, List, Optional, Protocol, Sequence, Tuple, Type, TypeVar
+from typing import Any, Collection, Iterator, List, Optional, Protocol, Sequence, Tuple, Type, TypeVar
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -110,6 +110,20 @@ def options_of(cfg: Any, cls: Type[T]) -> T:
         cls: the component's dataclass of options.
     """
     return cls(**{known.name: plain(getattr(cfg, known.name)) for known in fields(cls)})  # type: ignore[arg-type]
+
+
+def changed(cfg: Any, cls: type, names: Optional[Collection[str]] = None) -> Iterator[str]:
+    """The options that do not have their defaults, each as the command line has it.
+
+    Args:
+        cfg: has an attribute for each option.
+        cls: a dataclass of options.
+        names: which of them are asked about; None: all.
+    """
+    for known in fields(cls):
+        value = plain(getattr(cfg, known.name))
+        if (names is None or known.name in names) and value != default_of(known):
+            yield f"{flag_of(known.name)} {shown(value)}"
 
 
 def problems_of(cfg: Any, cls: type) -> Iterator[str]:

@@ -21,7 +21,7 @@ is all there is to it: ``--context-attention nearest --nearest-window 3`` and th
 """
 
 from dataclasses import dataclass
-from typing import Any, Dict, Generic, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar
+from typing import Any, Collection, Dict, Generic, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar
 
 from torch import Tensor, nn
 
@@ -33,6 +33,7 @@ from docnmt_fairseq.registry import Registry
 ADDED = ("block", "heads")  # placements where context is added to what is there
 GATED = ("gated-attention", "gated-feed-forward", "gated-output")  # where a gate weighs it against what is there
 PLACEMENTS = (*ADDED, "replace", *GATED)
+SIDES = ENCODER, DECODER, TARGET = ("encoder", "decoder", "target")  # where a mechanism stands; target: of targets
 
 __all__ = [
     "CONTEXT_MECHANISMS",
@@ -74,6 +75,15 @@ class ContextMechanism(nn.Module):
     def problems(cls, options: Any) -> Iterator[str]:
         """What is wrong with options that are right each by itself, by their flags."""
         return iter(())
+
+    @classmethod
+    def unread(cls, side: str) -> Collection[str]:
+        """The names of those options of its that have no effect on a side.
+
+        Args:
+            side: where it stands, of ``SIDES``.
+        """
+        return ()
 
     @classmethod
     def remarks(cls, options: Any) -> Iterator[str]:
@@ -158,6 +168,11 @@ class TargetContextMechanism(ContextMechanism):
     """
 
     contexts: int
+
+    @classmethod
+    def unread(cls, side: str) -> Collection[str]:
+        """See :class:`ContextMechanism`; a search knows no other target sentences than those before."""
+        return ("context_selection",) if side == TARGET else ()
 
     def project_targets(self, states: Tensor) -> Tensor:
         """What the tokens of later sentences look at, [..., w], of target tokens' states [..., d]."""

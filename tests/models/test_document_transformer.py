@@ -123,9 +123,16 @@ def test_stepwise_decoding_equals_full_decoding(data_bin, variant):
     torch.testing.assert_close(torch.cat(steps, dim=1)[real], full[real], atol=1e-4, rtol=1e-4)
 
 
-@every_variant
-def test_every_parameter_gets_a_gradient(data_bin, variant):
-    _, task, model = toy.build(data_bin, *VARIANTS[variant], *POSITIONS)
+PRE_NORM = ["--encoder-normalize-before", "--decoder-normalize-before"]
+NOT_LOOKED_AT = ["--memory-without-attention", *PRE_NORM]  # the memory is read, and what would address it is not
+
+
+@pytest.mark.parametrize(
+    ("variant", "more"), [*((variant, []) for variant in VARIANTS), ("memory-gated-feed-forward", NOT_LOOKED_AT)],
+    ids=str,
+)  # fmt: skip
+def test_every_parameter_gets_a_gradient(data_bin, variant, more):
+    _, task, model = toy.build(data_bin, *VARIANTS[variant], *POSITIONS, *more)
     stir(model).train()
     output, _ = model(**toy.batch_of(task)["net_input"])
     output.sin().sum().backward()

@@ -1,6 +1,5 @@
 """Former names of options and of their values: on command lines and in configurations they mean what they meant."""
 
-import logging
 import subprocess
 import sys
 
@@ -71,15 +70,3 @@ def test_a_configuration_with_former_names_trains(data_bin, tmp_path):
     assert (tmp_path / "checkpoint_last.pt").exists(), result.stdout[-3000:] + result.stderr[-3000:]
     assert "--context-attention sentence is now sentence-encodings" in result.stdout + result.stderr
     assert sorted(toy.generate(data_bin, tmp_path / "checkpoint_last.pt", "--beam", "1").hypotheses)[-1] == 13
-
-
-def test_an_option_without_effect_is_said(data_bin, caplog):
-    logging.disable(logging.NOTSET)
-    try:
-        with caplog.at_level(logging.WARNING):
-            toy.build(data_bin, "--context-attention", "memory", "--tree-merge", "average")
-            toy.build(data_bin, "--context-attention", "tree", "--context-top-t", "3")
-    finally:
-        logging.disable(logging.INFO)
-    said = [record.getMessage() for record in caplog.records if "has no effect" in record.getMessage()]
-    assert said == ["--tree-merge average has no effect: no mechanism of this model has that option"]

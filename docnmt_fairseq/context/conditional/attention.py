@@ -22,7 +22,7 @@ from docnmt_fairseq.layers.ragged_attention import ragged_attention
 from docnmt_fairseq.layers.recording import TOKENS, Observe, Relevance, Weights, observer
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
 from docnmt_fairseq.layers.summation import rows_of
-from docnmt_fairseq.options import option
+from docnmt_fairseq.options import changed, option
 
 Choose = Callable[[SelectionKernel], Tensor]  # to the chosen rows [M, H, t]
 Predict = Callable[[Optional[Selection]], None]
@@ -204,6 +204,10 @@ class SelectingAttention(ContextMechanism):
     def remarks(cls, options: SelectionOptions) -> Iterator[str]:
         """See :class:`ContextMechanism`."""
         waits = options.context_narrow_from or options.context_narrow_when
+        if options.context_top_t == 0:
+            without = ("context_top_p", "context_always_keep_own", "context_narrow_when", "context_narrow_from")
+            for given in changed(options, type(options), without):
+                yield f"{given} has no effect: --context-top-t 0 keeps all sentences"
         if options.context_top_t and options.selection_loss and options.selection_loss_phase != "always" and not waits:
             yield (
                 f"--selection-loss {options.selection_loss:g}: never acts, as --context-top-t {options.context_top_t} "

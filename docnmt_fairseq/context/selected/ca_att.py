@@ -1,7 +1,7 @@
 """Context mechanism ``ca-att``: attention without a softmax, which may leave all context alone ([Z] sec. 3.3)."""
 
-from dataclasses import dataclass
-from typing import Any, Iterator, Tuple
+from dataclasses import dataclass, fields, replace
+from typing import Any, Collection, Iterator, Tuple
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from torch import Tensor
 from docnmt_fairseq.batch.attention_plan import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.neighbours import ToNeighbourTokens
-from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DecoderContextMechanism, LayerConfig
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ENCODER, DecoderContextMechanism, LayerConfig
 from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOptions
 from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, joined, scatter, weights_observer
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
@@ -36,14 +36,15 @@ class CAAttention(SelectedContext, DecoderContextMechanism):
     placements = ("gated-attention", "block")
 
     def __init__(self, layer: LayerConfig, options: "CAAttention.Options"):
-        super().__init__(layer, options)
+        self.of_targets = layer.source_dim is not None  # who see all sentences, and select none
+        super().__init__(layer, replace(options, context_selection="previous") if self.of_targets else options)
         width = layer.source_dim or layer.embed_dim
         of_source = (layer.embed_dim, (width,), layer.embed_dim)
         self.attention = Parallel(CombinationConfig(*of_source, combination_attention="ca-att", dropout=layer.dropout))
         if layer.zero_init:
             for parameter in self.attention.attentions[0].project.parameters():
                 parameter.data.zero_()
-        if layer.source_dim is not None:  # in the decoder
+        if layer.source_dim is not None:
             heads = layer.source_heads or layer.source_dim // layer.head_dim
             self.sentence_encoder = SENTENCE_ENCODERS[options.sentence_encoder](width, heads)
 
@@ -62,8 +63,14 @@ class CAAttention(SelectedContext, DecoderContextMechanism):
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """See :class:`ContextMechanism`."""
-        yield from super().plans()
-        yield ToNeighbourTokens(self.neighbours)
+        if not self.of_targets:
+            yield from super().plans()
+            yield ToNeighbourTokens(self.neighbours)
+
+    @classmethod
+    def unread(cls, side: str) -> Collection[str]:
+        """See :class:`ContextMechanism`."""
+        return [option.name for option in fields(SentenceEncoderOptions if side == ENCODER else SelectedOptions)]
 
     def project(self, states: Tensor, layout: DocumentLayout) -> Tensor:
         """What is read of sentences [R, 1 + d_source]; see :class:`DecoderContextMechanism`."""

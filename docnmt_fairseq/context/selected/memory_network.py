@@ -20,7 +20,7 @@ from docnmt_fairseq.layers.precision import computing_type, without_autocast
 from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, Observe, Weights, observer, scatter
 from docnmt_fairseq.layers.summation import rows_of
 from docnmt_fairseq.multisource.source_states import lookup
-from docnmt_fairseq.options import Choices, option
+from docnmt_fairseq.options import Choices, changed, option
 
 COMBINATIONS = Choices(("concatenate", "parallel"))
 MEMORY_SCOPES = Choices(("own", "document", "batch"))
@@ -151,6 +151,13 @@ class MemoryNetwork(SelectedContext):
     placements = ("gated-feed-forward",)
     reads_embeddings = True
 
+    @classmethod
+    def remarks(cls, options: Any) -> Iterator[str]:
+        """See :class:`ContextMechanism`."""
+        if options.memory_without_rnn:
+            for given in changed(options, cls.Options, ("memory_rnn",)):
+                yield f"{given} has no effect: --memory-without-rnn"
+
     def __init__(self, layer: LayerConfig, options: "MemoryNetwork.Options"):
         super().__init__(layer, options)
         d = layer.embed_dim
@@ -179,7 +186,7 @@ class MemoryNetwork(SelectedContext):
         states = self.encode(states, plan)
         if self.context_attention is None:
             a = plan.sets.mean(rows_of(plan.sequences.mean(states), plan.set_members))
-            a = rows_of(a, plan.set_of_query)
+            a = rows_of(a, plan.set_of_query) + x.flatten()[:0].sum()  # x, not looked at, takes part: see zero_of
         else:
             if plan.within_sequences is None:
                 raise ValueError("the memory's items are to attend to one another, but its plan says not which")

@@ -1,7 +1,8 @@
 """Options of ``document_rnn``."""
 
+import logging
 from dataclasses import dataclass
-from typing import Tuple
+from typing import Iterator, Set, Tuple
 
 from omegaconf import II
 
@@ -14,10 +15,12 @@ from docnmt_fairseq.models.flat_options import flat_options
 from docnmt_fairseq.models.token_embeddings import SourceOptions
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CONTEXTS, CombinationConfig
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
-from docnmt_fairseq.options import option, problems_of
+from docnmt_fairseq.options import changed, option, problems_of
 from docnmt_fairseq.recurrent.attentive import ATTENDING_STATES, DECODER_CELLS, QUERIES, plain_cell
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
 from docnmt_fairseq.recurrent.layers import DEEP_OUTPUTS, SUMMARIES
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -137,3 +140,22 @@ def check(cfg: DocumentRNNOptions) -> None:
         problems.append("--share-all-embeddings: --encoder-embed-dim and --decoder-embed-dim differ")
     if problems:
         raise InputError("; ".join(problems))
+    for names, reason in _unread(cfg):
+        for given in changed(cfg, DocumentRNNConfig, names):
+            logger.warning(f"{given} has no effect: {reason}")
+
+
+def _unread(cfg: DocumentRNNOptions) -> Iterator[Tuple[Set[str], str]]:
+    """Options that nothing in the model reads, and why."""
+    if cfg.attention_combination != "concatenation":
+        yield {"concatenated_contexts"}, f"--attention-combination is {cfg.attention_combination}"
+    elif str(cfg.concatenated_contexts) == "whole":
+        yield {"context_vector_dim"}, "--concatenated-contexts whole are not projected"
+    if not ATTENTION_SCORES[cfg.combination_attention].multi_head:
+        yield {"decoder_attention_heads"}, f"--combination-attention {cfg.combination_attention} has one head"
+    if cfg.decoder_cell == "conditional-gru":
+        yield {"attend_with"}, "conditional-gru attends between its two steps"
+    if not extra_specs(cfg):
+        yield {"extra_encoder", "share_extra_embeddings"}, "there are no --extra-sources"
+    if str(cfg.token_embedding) == "plain":
+        yield {"token_chi_dim"}, "--token-embedding is plain"

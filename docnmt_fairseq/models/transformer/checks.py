@@ -3,7 +3,7 @@
 import logging
 import math
 from dataclasses import fields
-from typing import Dict, Iterator, List, Set, Tuple
+from typing import Dict, Iterator, List
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS
 from docnmt_fairseq.errors import InputError
@@ -21,9 +21,10 @@ from docnmt_fairseq.models.transformer.config import (
     feed_forward_of,
 )
 from docnmt_fairseq.models.transformer.lora import lora_problems
+from docnmt_fairseq.models.transformer.unused import mechanisms_of, without_effect
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
-from docnmt_fairseq.options import default_of, flag_of, options_of, plain, problems_of, shown
+from docnmt_fairseq.options import flag_of, options_of, problems_of, shown
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +48,9 @@ def check(cfg: DocumentTransformerOptions) -> None:
         raise InputError("; ".join(problems))
     if cfg.context_lr_scale != 1 and _adds_nothing(cfg):
         logger.warning("--context-lr-scale has no effect: the model has nothing but what a sentence-level model has")
-    for flag, value in _without_effect(cfg):
-        logger.warning(f"{flag} {value} has no effect: no mechanism of this model has that option")
-    for name in _mechanisms(cfg):
+    for told in without_effect(cfg):
+        logger.warning(told)
+    for name in mechanisms_of(cfg):
         mechanism = CONTEXT_MECHANISMS[name]
         for remark in mechanism.remarks(options_of(cfg, mechanism.Options)):
             logger.warning(remark)
@@ -77,7 +78,7 @@ def _adds_nothing(cfg: DocumentTransformerOptions) -> bool:
 
 
 def _context_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:
-    for name in _mechanisms(cfg):
+    for name in mechanisms_of(cfg):
         mechanism = CONTEXT_MECHANISMS[name]
         yield from mechanism.problems(options_of(cfg, mechanism.Options))
     if cfg.context_attention in CONTEXT_MECHANISMS:
@@ -123,21 +124,3 @@ def _feed_forward_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:
         if kind in FEED_FORWARDS:
             options = options_of(cfg, FEED_FORWARDS[kind].Options)
             yield from FEED_FORWARDS[kind].problems(side, getattr(cfg, f"{side}_ffn_embed_dim"), options)
-
-
-def _mechanisms(cfg: DocumentTransformerOptions) -> List[str]:
-    """The names of the mechanisms in use, each once."""
-    names = (cfg.context_attention, cfg.decoder_context_attention, cfg.target_context_attention)
-    return [name for name in dict.fromkeys(names) if name in CONTEXT_MECHANISMS]
-
-
-def _without_effect(cfg: DocumentTransformerOptions) -> Iterator[Tuple[str, str]]:
-    """The options of mechanisms that differ from their defaults, although the model has no mechanism with them."""
-    effective = {known.name for name in _mechanisms(cfg) for known in fields(CONTEXT_MECHANISMS[name].Options)}
-    seen: Set[str] = set()
-    for name in CONTEXT_MECHANISMS.names():
-        for known in fields(CONTEXT_MECHANISMS[name].Options):
-            value = plain(getattr(cfg, known.name))
-            if known.name not in effective | seen and value != default_of(known):
-                seen.add(known.name)
-                yield flag_of(known.name), shown(value)

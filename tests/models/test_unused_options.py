@@ -1,0 +1,97 @@
+"""Options that are given and have no effect, as nothing in the model reads them: each is said, and no other."""
+
+import logging
+
+import pytest
+
+from tests.support import toy
+
+MEMORY, HAN_TARGET = ["--context-attention", "memory"], ["--target-context-attention", "han"]
+CA_ATT = ["--decoder-context-attention", "ca-att"]
+WITHOUT = "no mechanism of this model has that option"
+UNREAD = {  # what is built beside the option, the option, and the reason
+    "of another mechanism": (MEMORY, ["--tree-merge", "average"], WITHOUT),
+    "selection of target sentences": (HAN_TARGET, ["--context-selection", "next"], WITHOUT),
+    "selection in the decoder": (CA_ATT, ["--context-selection", "training-set"], WITHOUT),
+    "number in the decoder": (CA_ATT, ["--context-sentences", "2"], WITHOUT),
+    "encodings in the encoder": (["--context-attention", "ca-att"], ["--sentence-encoder", "mean"], WITHOUT),
+    "placement without context": ([], ["--context-placement", "block"], "there is no --context-attention"),
+    "layers without context": (CA_ATT, ["--context-layers", "[0]"], "there is no --context-attention"),
+    "heads without context": ([], ["--context-heads", "4"], "there is no --context-attention"),
+    "decoder layers": (MEMORY, ["--decoder-context-layers", "[0]"], "there is no --decoder-context-attention"),
+    "rnn": ([*MEMORY, "--memory-without-rnn"], ["--memory-rnn", "lstm"], "--memory-without-rnn"),
+    "all sentences": (
+        ["--context-attention", "conditional", "--context-top-t", "0"], ["--context-top-p", "0.5"],
+        "--context-top-t 0 keeps all sentences",
+    ),
+    "shared encoder": ([], ["--extra-encoder", "shared"], "there are no --extra-sources"),
+    "indicator": ([], ["--token-chi-dim", "3"], "--token-embedding is plain"),
+    "table of sentences": (
+        ["--sentence-positions", "sinusoidal"], ["--max-sentence-positions", "9"],
+        "--sentence-positions are not learned",
+    ),
+    "table of sections": (
+        ["--paragraph-positions", "learned"], ["--max-section-positions", "9"],
+        "no positions above those of paragraphs are learned",
+    ),
+}  # fmt: skip
+READ = {
+    "selection on both sides": [*MEMORY, *HAN_TARGET, "--context-selection", "next"],
+    "number of target sentences": [*HAN_TARGET, "--context-sentences", "2"],
+    "encodings in the decoder": [*CA_ATT, "--sentence-encoder", "mean"],
+    "tables": ["--part-positions", "learned", "--max-section-positions", "9"],
+    "tree": ["--context-attention", "tree", "--context-top-t", "3"],
+}
+RECURRENT_UNREAD = {
+    "contexts": ([], ["--concatenated-contexts", "whole"], "--attention-combination is flat"),
+    "width of contexts": (
+        ["--attention-combination", "concatenation", "--concatenated-contexts", "whole"],
+        ["--context-vector-dim", "6"], "--concatenated-contexts whole are not projected",
+    ),
+    "heads": ([], ["--decoder-attention-heads", "2"], "--combination-attention bahdanau has one head"),
+    "place": (
+        ["--decoder-cell", "conditional-gru"], ["--attend-with", "updated"],
+        "conditional-gru attends between its two steps",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def said(data_bin, caplog):
+    """What is said to have no effect when a model is built."""
+
+    def build(*options, **of_toy):
+        logging.disable(logging.NOTSET)
+        try:
+            with caplog.at_level(logging.WARNING):
+                toy.build(data_bin, *options, **of_toy)
+        finally:
+            logging.disable(logging.INFO)
+        return [text for text in (record.getMessage() for record in caplog.records) if "has no effect" in text]
+
+    return build
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_an_option_that_nothing_reads_is_said(said, name):
+    beside, option, reason = UNREAD[name]
+    assert said(*beside, *option) == [f"{' '.join(option)} has no effect: {reason}"]
+
+
+@pytest.mark.parametrize("name", READ)
+def test_an_option_that_something_reads_is_not(said, name):
+    assert said(*READ[name]) == []
+
+
+@pytest.mark.parametrize("name", RECURRENT_UNREAD)
+def test_so_for_recurrent_models(said, name):
+    beside, option, reason = RECURRENT_UNREAD[name]
+    found = said(*beside, *option, arch="document_rnn", tiny=toy.TINY_RNN)
+    assert found == [f"{' '.join(option)} has no effect: {reason}"]
+
+
+def test_target_tokens_that_see_all_sentences_ask_for_no_others(data_bin):
+    """CA-ATT of the decoder reads the encodings of its document: no sentence need be drawn, or found to be similar."""
+    _, _, model = toy.build(data_bin, *CA_ATT, "--context-selection", "training-set")
+    mechanism = model.decoder.layers[1].context
+    assert mechanism.drawn_contexts == mechanism.similar_contexts == 0 and not list(mechanism.plans())
