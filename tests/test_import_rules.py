@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import re
 from pathlib import Path
 from typing import Dict, Iterator, NamedTuple
 
@@ -124,6 +125,13 @@ def told(imports) -> str:
 
 def test_every_part_has_its_place():
     assert {part_of(module) for module in MODULES} == set(LEVEL)
+
+
+def test_the_architecture_page_has_every_part():
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = page[page.index("## The parts") : page.index("## One batch")].splitlines()
+    named = {name.rstrip("/") for row in rows if row.startswith("| `") for name in re.findall("`([^`]+)`", row)}
+    assert set(LEVEL) - {"__main__", "the package itself"} <= named
 
 
 @pytest.mark.parametrize("part", PURE_PYTORCH)

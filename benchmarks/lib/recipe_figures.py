@@ -8,10 +8,10 @@ from benchmarks.lib.curves import validation_curve
 from benchmarks.lib.machine import call, machine, table
 from benchmarks.lib.store import Store
 from docnmt_fairseq.recipes.dataset import DatasetConfig
-from docnmt_fairseq.recipes.probing import read_probes
 from docnmt_fairseq.recipes.result_files import ResultFiles
 from docnmt_fairseq.recipes.results import read_scores
 from docnmt_fairseq.recipes.run import Recipe
+from docnmt_fairseq.recipes.run_probes import read_probes
 from docnmt_fairseq.recipes.table import scores_table
 
 BASELINE = "sentence"

@@ -13,9 +13,9 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import Model, model, models
-from docnmt_fairseq.recipes.probing import Probing, read_probes
 from docnmt_fairseq.recipes.result_files import ResultFiles
 from docnmt_fairseq.recipes.results import Results, read_scores
+from docnmt_fairseq.recipes.run_probes import Probing, read_probes
 from docnmt_fairseq.recipes.scoring import Scores, scores_of_unchanged
 from docnmt_fairseq.recipes.splits import Splits
 from docnmt_fairseq.recipes.table import Seeds, scores_table
