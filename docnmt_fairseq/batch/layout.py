@@ -31,11 +31,11 @@ class PlanKey(Generic[P]):
 
     Class attributes:
         of_targets: whether the plan depends on the targets' lengths.
-        of_lines: whether it depends on the lengths of lines beside the document.
+        of_extra_sources: whether it depends on the lengths of sources beside the document.
     """
 
     of_targets = False
-    of_lines = False
+    of_extra_sources = False
 
     def asked_of(self, layout: "DocumentLayout") -> bool:
         """Whether a model that names the plan will ask this batch for it."""
@@ -62,7 +62,8 @@ class DocumentLayout:
         decoded: [S] rows of these; None: all.
         targets: target tokens of each decoded sentence; None without targets.
         context_tokens: [tokens of the context-only rows] their ids, in row order.
-        lines: of each source beside the document, [S] how many items each decoded sentence has; None: there is none.
+        extra_lengths: of each source beside the document, [S] how many items each decoded sentence has; None: there
+            is none.
         similar: [R, K] how many rows back the earlier sentences stand that each is most like, most similar first, 0:
             none; those of other documents do not count. None: not known.
         epoch: of the training, from 1 on; 0: this is no training.
@@ -81,7 +82,7 @@ class DocumentLayout:
     decoded: Optional[np.ndarray] = None
     targets: Optional[Ragged] = None
     context_tokens: Optional[Tensor] = None
-    lines: Optional[Tuple[np.ndarray, ...]] = None
+    extra_lengths: Optional[Tuple[np.ndarray, ...]] = None
     similar: Optional[np.ndarray] = None
     epoch: int = 0
     drawn: Optional[np.ndarray] = None
@@ -98,7 +99,7 @@ class DocumentLayout:
         target_lengths: Optional[np.ndarray] = None,
         decoded: Optional[np.ndarray] = None,
         context_tokens: Optional[Tensor] = None,
-        lines: Optional[Tuple[np.ndarray, ...]] = None,
+        extra_lengths: Optional[Tuple[np.ndarray, ...]] = None,
         similar: Optional[np.ndarray] = None,
         epoch: int = 0,
         drawn: Optional[np.ndarray] = None,
@@ -113,7 +114,7 @@ class DocumentLayout:
             sentence_position: see above.
             unit_position: see above; [R]: of paragraphs alone.
             target_lengths: [S] target tokens of each decoded sentence, None without targets.
-            decoded, context_tokens, lines, similar, epoch, drawn, target_document: see above.
+            decoded, context_tokens, extra_lengths, similar, epoch, drawn, target_document: see above.
             device: of the tensors.
 
         Raises:
@@ -135,7 +136,7 @@ class DocumentLayout:
             decoded=decoded,
             targets=None if target_lengths is None else Ragged(target_lengths, device),
             context_tokens=context_tokens,
-            lines=lines,
+            extra_lengths=extra_lengths,
             similar=similar,
             epoch=epoch,
             drawn=drawn,
@@ -195,7 +196,7 @@ class DocumentLayout:
         """The layout of the decoded sentences, each without anything around it."""
         targets = None if self.targets is None else self.targets.lengths
         alone = self.of_single_sentences(self.decoded_tokens.lengths, targets, self.device)
-        return replace(alone, lines=self.lines)
+        return replace(alone, extra_lengths=self.extra_lengths)
 
     def with_targets(self, lengths: np.ndarray) -> "DocumentLayout":
         """The same source with target sentences of other lengths, [S]."""
@@ -204,12 +205,12 @@ class DocumentLayout:
         kept = {key: plan for key, plan in self._plans.items() if not key.of_targets}
         return replace(self, targets=Ragged(lengths, self.device), _plans=kept)
 
-    def with_lines(self, lengths: Tuple[np.ndarray, ...]) -> "DocumentLayout":
-        """The same document beside lines of other lengths."""
-        if self.lines is not None and all(map(np.array_equal, self.lines, lengths)):
+    def with_extra_lengths(self, lengths: Tuple[np.ndarray, ...]) -> "DocumentLayout":
+        """The same document beside extra sources of other lengths."""
+        if self.extra_lengths is not None and all(map(np.array_equal, self.extra_lengths, lengths)):
             return self
-        kept = {key: plan for key, plan in self._plans.items() if not key.of_lines}
-        return replace(self, lines=lengths, _plans=kept)
+        kept = {key: plan for key, plan in self._plans.items() if not key.of_extra_sources}
+        return replace(self, extra_lengths=lengths, _plans=kept)
 
     @property
     def target_tokens(self) -> Ragged:
@@ -228,11 +229,11 @@ class DocumentLayout:
             return self.unit_position[level], self.last_unit[level]
         return torch.zeros_like(self.sentence_position), 0
 
-    def line_lengths(self, number: int) -> np.ndarray:
+    def extra_lengths_of(self, number: int) -> np.ndarray:
         """How many items of the source of that number each decoded sentence has, [S]; ``ValueError`` without it."""
-        if self.lines is None or number >= len(self.lines):
-            raise ValueError(f"the batch has no lines of source {number} beside its document")
-        return self.lines[number]
+        if self.extra_lengths is None or number >= len(self.extra_lengths):
+            raise ValueError(f"the batch has nothing of source {number} beside its document")
+        return self.extra_lengths[number]
 
     @property
     def token_sentence(self) -> Tensor:

@@ -54,19 +54,19 @@ class OfSentence(SourceKey):
 
 
 @dataclass(frozen=True)
-class OfLine(SourceKey):
+class OfExtraSource(SourceKey):
     """A source beside the document: a decoded sentence sees what its line holds.
 
     Attributes:
-        number: which of the layout's ``lines``.
+        number: which of the layout's ``extra_lengths``.
     """
 
     number: int
-    of_lines = True
+    of_extra_sources = True
 
     def make(self, layout: DocumentLayout) -> SourceRows:
         """See :class:`PlanKey`."""
-        return SourceRows(layout.line_lengths(self.number))
+        return SourceRows(layout.extra_lengths_of(self.number))
 
 
 @dataclass(frozen=True)
@@ -131,21 +131,21 @@ class OfNeighboursApart(SourceKey):
 
 
 @dataclass(frozen=True)
-class LinesApart(PlanKey[Optional[DocumentLayout]]):
-    """The layout of the lines of one text, each a document of its own; None where all are empty.
+class ExtraSourceApart(PlanKey[Optional[DocumentLayout]]):
+    """The layout of one extra text, each line a document of its own; None where all are empty.
 
     Attributes:
-        number: which of the layout's ``lines``.
+        number: which of the layout's ``extra_lengths``.
         inner: the plans that whoever encodes them will ask that layout for.
     """
 
     number: int
     inner: Tuple[PlanKey[Any], ...] = field(default=(), compare=False)
-    of_lines = True
+    of_extra_sources = True
 
     def make(self, layout: DocumentLayout) -> Optional[DocumentLayout]:
         """See :class:`PlanKey`."""
-        lengths = layout.line_lengths(self.number)
+        lengths = layout.extra_lengths_of(self.number)
         if not lengths.any():
             return None
         return DocumentLayout.of_single_sentences(lengths, device=layout.device).with_plans(self.inner)
@@ -171,9 +171,9 @@ class Padded(PlanKey[PaddedRows]):
     source: SourceKey
 
     @property
-    def of_lines(self) -> bool:  # type: ignore[override]
+    def of_extra_sources(self) -> bool:  # type: ignore[override]
         """See :class:`PlanKey`."""
-        return self.source.of_lines
+        return self.source.of_extra_sources
 
     def make(self, layout: DocumentLayout) -> PaddedRows:
         """See :class:`PlanKey`."""

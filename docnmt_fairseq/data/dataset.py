@@ -13,7 +13,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.data.batching import pack_batches
 from docnmt_fairseq.data.context_dropout import ContextDropout, Hidden, target_documents
-from docnmt_fairseq.data.extra_sources import LineSource, lengths_of
+from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, lengths_of
 from docnmt_fairseq.data.index import DocumentIndex, Lines, name_of
 from docnmt_fairseq.data.pieces import cut, running_total
 from docnmt_fairseq.data.similar import within_piece
@@ -169,11 +169,11 @@ class DocumentDataset(FairseqDataset):
             "target": target,
         }
 
-    def _lines(self, samples: List[Sample]) -> List[Optional[LineSource]]:
+    def _lines(self, samples: List[Sample]) -> List[Optional[ExtraSourceBatch]]:
         """The batch's data of every extra source, None where the document holds it."""
         of_sources = zip(*(sample["extra"] for sample in samples))
         return [
-            None if of_samples[0] is None else LineSource.join(list(chain.from_iterable(of_samples)))
+            None if of_samples[0] is None else ExtraSourceBatch.join(list(chain.from_iterable(of_samples)))
             for of_samples in of_sources
         ]
 
@@ -183,7 +183,7 @@ class DocumentDataset(FairseqDataset):
         source: List[Tensor],
         decoded: np.ndarray,
         targets: Optional[List[Tensor]],
-        lines: List[Optional[LineSource]],
+        lines: List[Optional[ExtraSourceBatch]],
         drawn: Optional[np.ndarray],
     ) -> DocumentLayout:
         """The layout; a piece without context falls into documents of one sentence."""

@@ -156,7 +156,7 @@ def _symbol(dictionary: Dictionary) -> Optional[int]:
 
 
 @dataclass(frozen=True)
-class LineSource:
+class ExtraSourceBatch:
     """The items of every decoded sentence, one sentence after another.
 
     Attributes:
@@ -168,21 +168,21 @@ class LineSource:
     lengths: np.ndarray
 
     @classmethod
-    def join(cls, of_sentences: List[Tensor]) -> "LineSource":
+    def join(cls, of_sentences: List[Tensor]) -> "ExtraSourceBatch":
         """The source of a batch from the items of each sentence."""
         return cls(torch.cat(of_sentences), np.array([len(items) for items in of_sentences]))
 
-    def to(self, device: torch.device) -> "LineSource":
+    def to(self, device: torch.device) -> "ExtraSourceBatch":
         """The same with its tensor on ``device``."""
         return replace(self, values=self.values.to(device, non_blocking=True))
 
-    def pin_memory(self) -> "LineSource":
+    def pin_memory(self) -> "ExtraSourceBatch":
         """The same in page-locked memory; data loaders call it where there is a GPU."""
         return replace(self, values=self.values.pin_memory())
 
 
-def lengths_of(lines: Sequence[Optional[LineSource]]) -> Optional[Tuple[np.ndarray, ...]]:
+def lengths_of(extra_sources: Sequence[Optional[ExtraSourceBatch]]) -> Optional[Tuple[np.ndarray, ...]]:
     """How many items each sentence has of every source, as a layout has them; none of what the document holds."""
-    if not lines:
+    if not extra_sources:
         return None
-    return tuple(np.zeros(0, dtype=np.int64) if source is None else source.lengths for source in lines)
+    return tuple(np.zeros(0, dtype=np.int64) if source is None else source.lengths for source in extra_sources)

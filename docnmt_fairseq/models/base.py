@@ -25,9 +25,9 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DecodedTokens, DocumentLayout, PlanKey
 from docnmt_fairseq.batch.sources import OfSentence
-from docnmt_fairseq.data.extra_sources import ExtraSourceInput, LineSource
+from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, with_lines
+from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, with_extra_lengths
 from docnmt_fairseq.models.extra_sources_config import extra_specs
 from docnmt_fairseq.models.sources import Sources
 from docnmt_fairseq.models.token_embeddings import token_embedding
@@ -93,7 +93,7 @@ class DocumentModel:
         src_tokens: Tensor,
         layout: DocumentLayout,
         prev_output_tokens: Tensor,
-        lines: Sequence[Optional[LineSource]] = (),
+        extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
         features_only: bool = False,
     ) -> NetOutput:
         """Logits, or features, under teacher forcing: in training packed [target tokens, …], else [S, m_t, …]; extras.
@@ -102,12 +102,12 @@ class DocumentModel:
             src_tokens: right-padded [S, m] of the decoded rows.
             layout: the batch, on the same device.
             prev_output_tokens: right-padded [S, m_t]; rescoring brings others than the batch's own.
-            lines: the batch's data of every extra source, None where the document holds it.
+            extra_sources: the batch's data of every extra source, None where the document holds it.
             features_only: leave out the output projection.
         """
         if layout.targets is None or not self.training:
             layout = layout.with_targets(prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy())
-        sources = self.encoder.encode(src_tokens, layout, lines)
+        sources = self.encoder.encode(src_tokens, layout, extra_sources)
         packed, extra = self.decoder.decode_packed(prev_output_tokens, sources, features_only)
         if self.training:
             return packed, {**extra, "targets": layout.targets}
@@ -140,20 +140,22 @@ class DocumentEncoder:
         """
         raise NotImplementedError
 
-    def encode(self, src_tokens: Tensor, layout: DocumentLayout, lines: Sequence[Optional[LineSource]] = ()) -> Sources:
+    def encode(
+        self, src_tokens: Tensor, layout: DocumentLayout, extra_sources: Sequence[Optional[ExtraSourceBatch]] = ()
+    ) -> Sources:
         """What a decoder may look at.
 
         Args:
             src_tokens: right-padded [S, m] of the decoded rows.
             layout: the batch, on the same device.
-            lines: the batch's data of every extra source, None where the document holds it.
+            extra_sources: the batch's data of every extra source, None where the document holds it.
         """
-        layout = with_lines(layout, lines)
+        layout = with_extra_lengths(layout, extra_sources)
         tokens = layout.pack_tokens(src_tokens)
         states = self.encode_tokens(tokens, layout)
         of_sentences = [SourceStates(layout.keep_decoded(states), OfSentence())]
         if self.extra_sources is not None:
-            of_sentences += self.extra_sources.encode(tokens, layout, states, lines, cast(MainEncoder, self))
+            of_sentences += self.extra_sources.encode(tokens, layout, states, extra_sources, cast(MainEncoder, self))
         return Sources(states, layout, of_sentences)
 
 

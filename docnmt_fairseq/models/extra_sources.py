@@ -8,15 +8,15 @@ from torch import Tensor, nn
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.neighbours import Neighbours
 from docnmt_fairseq.batch.sources import (
-    LinesApart,
+    ExtraSourceApart,
     NeighboursApart,
-    OfLine,
+    OfExtraSource,
     OfNeighbours,
     OfNeighboursApart,
     SourceKey,
 )
 from docnmt_fairseq.context.selected.base import zero_of
-from docnmt_fairseq.data.extra_sources import ExtraSourceInput, LineSource, lengths_of
+from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput, lengths_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.extra_sources_config import SHARED
 from docnmt_fairseq.models.token_embeddings import SourceOptions, token_embedding
@@ -155,7 +155,7 @@ class ExtraSources(nn.Module):
         self.rows: List[SourceKey] = []
         for number, spec in enumerate(self.specs):
             of_document = OfNeighboursApart if str(number) in self.encoders else OfNeighbours
-            self.rows.append(of_document(self.neighbours[number]) if spec.of_document else OfLine(number))
+            self.rows.append(of_document(self.neighbours[number]) if spec.of_document else OfExtraSource(number))
 
     @property
     def similar_contexts(self) -> int:
@@ -180,7 +180,7 @@ class ExtraSources(nn.Module):
             if spec.of_document and encoder is not None:
                 yield NeighboursApart(self.neighbours[number], inner)
             elif spec.kind == "text":
-                yield LinesApart(number, inner)
+                yield ExtraSourceApart(number, inner)
             yield self.rows[number]
 
     def encode(
@@ -188,7 +188,7 @@ class ExtraSources(nn.Module):
         tokens: Tensor,
         layout: DocumentLayout,
         states: Tensor,
-        lines: Sequence[Optional[LineSource]],
+        extra_sources: Sequence[Optional[ExtraSourceBatch]],
         main: MainEncoder,
     ) -> List[SourceStates]:
         """The states of every source.
@@ -199,7 +199,8 @@ class ExtraSources(nn.Module):
             tokens: [N] packed tokens of all rows.
             layout: the batch.
             states: [N, d] the main encoder's final states.
-            lines: the batch's data of every source, None where the document holds it; empty: all of them are there.
+            extra_sources: the batch's data of every source, None where the document holds it; empty: all of them are
+                there.
             main: the main encoder.
 
         Raises:
@@ -216,10 +217,10 @@ class ExtraSources(nn.Module):
                 apart = layout.plan(NeighboursApart(self.neighbours[number]))
                 given = None if apart is None else (tokens.index_select(0, apart.tokens), apart.layout)
             else:
-                source = lines[number] if lines else None
+                source = extra_sources[number] if extra_sources else None
                 if source is None:
                     raise InputError(f"the model needs {spec} for every sentence, but this batch comes without")
-                of_text = layout.plan(LinesApart(number)) if spec.kind == "text" else None
+                of_text = layout.plan(ExtraSourceApart(number)) if spec.kind == "text" else None
                 given = (source.to(states.device).values, of_text) if len(source.values) else None
             if given is None:  # of which no sentence of the batch has anything
                 of_source = states.new_zeros(1, states.size(1)) + zero_of(encoder)
@@ -229,7 +230,7 @@ class ExtraSources(nn.Module):
         return found
 
 
-def with_lines(layout: DocumentLayout, lines: Sequence[Optional[LineSource]]) -> DocumentLayout:
+def with_extra_lengths(layout: DocumentLayout, extra_sources: Sequence[Optional[ExtraSourceBatch]]) -> DocumentLayout:
     """The layout of a batch beside its data of extra sources, None where the document holds it."""
-    lengths = lengths_of(lines)
-    return layout if lengths is None else layout.with_lines(lengths)
+    lengths = lengths_of(extra_sources)
+    return layout if lengths is None else layout.with_extra_lengths(lengths)

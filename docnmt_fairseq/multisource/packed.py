@@ -93,9 +93,9 @@ class TargetsToSources(PlanKey[CombinationPlan]):
     of_targets = True
 
     @property
-    def of_lines(self) -> bool:  # type: ignore[override]
+    def of_extra_sources(self) -> bool:  # type: ignore[override]
         """See :class:`PlanKey`."""
-        return any(source.of_lines for source in self.sources)
+        return any(source.of_extra_sources for source in self.sources)
 
     def make(self, layout: DocumentLayout) -> CombinationPlan:
         """See :class:`PlanKey`."""

@@ -44,9 +44,9 @@ def translate_in_rounds(
     """
     net_input = sample["net_input"]
     src_tokens, src_lengths, layout = (net_input[key] for key in ("src_tokens", "src_lengths", "layout"))
-    lines = net_input.get("extra_sources", ())
+    asked = {"layout": layout, "extra_sources": net_input.get("extra_sources", ())}
     with torch.no_grad():
-        encoded = {model.encoder: model.encoder(src_tokens, layout=layout, extra_sources=lines) for model in models}
+        encoded = {model.encoder: model.encoder(src_tokens, **asked) for model in models}
     past = TranslationHistory(models, {} if histories is None else histories)
     document = layout.decoded_document
     place = np.arange(len(document)) - np.searchsorted(document, document)  # of each sentence in its document

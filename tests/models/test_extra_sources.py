@@ -7,7 +7,7 @@ from fairseq.nan_detector import NanDetector
 
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.neighbours import Neighbours
-from docnmt_fairseq.data.extra_sources import LineSource
+from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.extra_sources import with_extra_sources
@@ -143,7 +143,7 @@ def test_parameters_too_large_to_be_summed_do_no_harm(extra_bin, dtype):
     for parameter in model.encoder.extra_sources.parameters():
         parameter.data.fill_(torch.finfo(dtype).max)
     tokens, layout = torch.tensor([[4, 2], [5, 2]]), DocumentLayout.of_single_sentences(np.array([2, 2]))
-    empty = LineSource(torch.zeros(0, 3), np.zeros(2, dtype=np.int64))
+    empty = ExtraSourceBatch(torch.zeros(0, 3), np.zeros(2, dtype=np.int64))
     for source in model.encoder.encode(tokens, layout, [None, empty]).of_sentences[1:]:
         assert torch.equal(source.states, torch.zeros(1, 8, dtype=dtype))
         source.states.sum().backward()
@@ -153,7 +153,7 @@ def test_parameters_too_large_to_be_summed_do_no_harm(extra_bin, dtype):
 def test_features_of_no_sentence(extra_bin):
     task, model = built(extra_bin, sources="features:image")
     batch = toy.batch_of(task)
-    empty = LineSource(torch.zeros(0, 3), np.zeros(11, dtype=np.int64))
+    empty = ExtraSourceBatch(torch.zeros(0, 3), np.zeros(11, dtype=np.int64))
     sources, (source,) = encoded(model, {**batch, "net_input": {**batch["net_input"], "extra_sources": [empty]}})
     states, padding = source.padded(sources.layout)
     assert padding.all() and states.requires_grad

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.batch.neighbours import Neighbours
-from docnmt_fairseq.data.extra_sources import LineSource
+from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
 from tests.support import toy
 from tests.support.decoding import stir
 from tests.support.extra_sources import with_extra_sources
@@ -109,5 +109,5 @@ def test_a_sentence_sees_its_context_and_not_a_bit_of_anything_else(extra_bin, n
         of_row = values.split(source.lengths.tolist())[row]
         of_row.copy_(-of_row if values.dim() == 2 else changed(of_row))
         extra = [*net_input["extra_sources"]]
-        extra[number] = LineSource(values, source.lengths)
+        extra[number] = ExtraSourceBatch(values, source.lengths)
         assert which_differ(before, logits(model, {**net_input, "extra_sources": extra})) == {row}

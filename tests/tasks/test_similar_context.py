@@ -105,12 +105,12 @@ def test_pieces_see_what_is_in_them(own_bin):
     pieces = ["--max-document-sentences", "2", "--context-overlap", "1"]
     _, task, _ = toy.build(own_bin, "--context-attention", "memory", *SIMILAR, *pieces)
     layout = toy.batch_of(task)["net_input"]["layout"]
-    of_lines = np.load(similar_file(own_bin / "test.src-tgt.src"))[IDS].tolist()
+    of_extra_sources = np.load(similar_file(own_bin / "test.src-tgt.src"))[IDS].tolist()
     assert layout.sentences.lengths.tolist() == [2, 3, 1, 2, 3, 3]
     sentences = [0, 1, 1, 2, 3, 4, 5, 6, 6, 7, 8, 8, 9, 10]
     places = np.concatenate([np.arange(length) for length in layout.sentences.lengths])
     for sentence, place, found in zip(sentences, places, layout.similar.tolist()):
-        assert found == [back if back <= place else 0 for back in of_lines[sentence]]
+        assert found == [back if back <= place else 0 for back in of_extra_sources[sentence]]
 
 
 def test_combined_and_repeated_splits(own_bin, tmp_path):

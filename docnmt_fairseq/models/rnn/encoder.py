@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.ca_layers.embedding import ChiEmbedding
-from docnmt_fairseq.data.extra_sources import ExtraSourceInput, LineSource
+from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput
 from docnmt_fairseq.models.base import DocumentEncoder
 from docnmt_fairseq.models.batches import right_padded_with_layout
 from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, SourceEncoder, source_encoder
@@ -91,18 +91,20 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
         states = self.layers(self.dropout((embed_tokens or self.embed_tokens)(tokens)), layout)
         return states if self.for_chi is None else torch.cat([states, self.for_chi(tokens).to(states.dtype)], dim=-1)
 
-    def encode(self, src_tokens: Tensor, layout: DocumentLayout, lines: Sequence[Optional[LineSource]] = ()) -> Sources:
+    def encode(
+        self, src_tokens: Tensor, layout: DocumentLayout, extra_sources: Sequence[Optional[ExtraSourceBatch]] = ()
+    ) -> Sources:
         """See :class:`DocumentEncoder`; sentences that are context only are not read where nothing asks for them."""
         if self.extra_sources is None and layout.decoded is not None:
             layout = layout.without_context()
-        return super().encode(src_tokens, layout, lines)
+        return super().encode(src_tokens, layout, extra_sources)
 
     def forward(
         self,
         src_tokens: Tensor,
         src_lengths: Optional[Tensor] = None,
         layout: Optional[DocumentLayout] = None,
-        extra_sources: Sequence[Optional[LineSource]] = (),
+        extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
         **unused: Any,
     ) -> EncoderOut:
         """What a search needs of the decoded rows: their :class:`Sources`.

@@ -8,7 +8,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.data.extra_sources import LineSource
+from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
 from docnmt_fairseq.models.alternating import alternate_updates
 from docnmt_fairseq.models.base import DocumentModel, NetOutput, embeddings_and_inputs
 from docnmt_fairseq.models.batches import right_padded_with_layout
@@ -47,7 +47,7 @@ class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
         prev_output_tokens: Tensor,
         layout: Optional[DocumentLayout] = None,
         features_only: bool = False,
-        extra_sources: Sequence[Optional[LineSource]] = (),
+        extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
         **unused: Any,
     ) -> NetOutput:
         """Logits and extras: in training packed [target tokens, V] (see :meth:`get_targets`), else [S, m_t, V].

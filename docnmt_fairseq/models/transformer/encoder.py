@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.plans import WithinSentences
 from docnmt_fairseq.context.base import GATED, ContextMechanism
-from docnmt_fairseq.data.extra_sources import ExtraSourceInput, LineSource
+from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput
 from docnmt_fairseq.layers.auxiliary_losses import recomputed
 from docnmt_fairseq.layers.gate import ContextGate
 from docnmt_fairseq.layers.multi_head import SentenceSelfAttention
@@ -199,7 +199,7 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
         src_lengths: Optional[Tensor] = None,
         layout: Optional[DocumentLayout] = None,
         return_all_hiddens: bool = False,
-        extra_sources: Sequence[Optional[LineSource]] = (),
+        extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
     ) -> EncoderOut:
         """fairseq's encoder output of the decoded rows: ``encoder_out`` [m, S, d], padding mask [S, m], …; and, for
         the decoder, :class:`Sources`.

@@ -15,7 +15,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.sources import OfSentence
 from docnmt_fairseq.ca_layers.embedding import ContextAwareEmbedding
 from docnmt_fairseq.context.base import ContextMechanism
-from docnmt_fairseq.data.extra_sources import LineSource
+from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.feed_forward import FeedForward
 from docnmt_fairseq.layers.gate import ContextGate
@@ -85,7 +85,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         features_only: bool = False,
         alignment_layer: Optional[int] = None,
         alignment_heads: Optional[int] = None,
-        extra_sources: Sequence[Optional[LineSource]] = (),
+        extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
         **unused: Any,
     ) -> NetOutput:
         """Logits and extras: in training packed [target tokens, V] (see :meth:`get_targets`), else [S, m_t, V].
