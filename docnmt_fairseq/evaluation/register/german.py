@@ -9,9 +9,10 @@ import re
 from typing import Match
 
 from docnmt_fairseq.evaluation.register.base import RULES, RegisterRule, either_case
+from docnmt_fairseq.evaluation.words import may_begin_sentence
 
-BEFORE_A_SENTENCE = re.compile(r"(?:^|[.!?:\"„»(–-])\s*$")
-DEIN = ("dein", "deine", "deinem", "deinen", "deiner", "deines")
+DEIN = ("dein", "deine", "deinem", "deinen", "deiner", "deines", "deins")
+DEINET = ("deinesgleichen", "deinetwegen", "deinetwillen")
 
 
 @RULES.register("de")
@@ -19,10 +20,10 @@ class German(RegisterRule):
     """See the module."""
 
     marks = {
-        "du": re.compile(either_case("du", "dich", "dir", *DEIN)),
-        "Sie": re.compile(r"\b(?:Sie|Ihnen|Ihr|Ihre[mnrs]?)\b"),
+        "du": re.compile(either_case("du", "dich", "dir", *DEIN, *DEINET)),
+        "Sie": re.compile(r"\b(?:Sie|Ihnen|Ihr|Ihre[mnrs]?|Ihretw(?:egen|illen))\b"),
     }
 
     def is_sure(self, mark: Match[str]) -> bool:
         """See :meth:`RegisterRule.is_sure`."""
-        return mark[0][0] in "Dd" or not BEFORE_A_SENTENCE.search(mark.string[: mark.start()])
+        return mark[0][0] in "Dd" or not may_begin_sentence(mark.string, mark.start())
