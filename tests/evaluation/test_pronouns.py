@@ -26,6 +26,35 @@ def test_matches_are_clipped_within_a_sentence():
     assert metric.score([0, 0, 0]) == 0
 
 
+POLITE = [
+    ("Klicken Sie hier.", 0),
+    ("Wir danken Ihnen für Ihre Hilfe und Ihr Vertrauen; nach Ihrem, Ihren, Ihrer, Ihres.", 0),
+    ("Wir sahen sie und ihr Haus, und danken ihnen.", 3),
+    ("Sie ist groß. Ihr Haus auch.", 2),
+    ("Er rief: „Sie ist da!“ Sie war da.", 3),
+    ("SIE kam, weil Er und ES kamen.", 3),
+    ("Sie wissen, dass Sie warten.", 1),
+]
+
+
+@pytest.mark.parametrize("sentence, count", POLITE)
+def test_polite_german_is_not_the_third_person(sentence, count):
+    (rows,) = make().statistics([[[sentence, ""], [""]]])
+    assert rows[0][1] == count
+    of_words = make("sie,ihr,er").statistics([[["Klicken Sie, Ihr und Er.", ""], [""]]])
+    assert of_words[0][0][1] == 3  # words are looked for without case
+
+
+def test_a_polite_reference_has_no_third_person():
+    polite = [["Klicken Sie hier.", "Wir danken Ihnen für Ihre Hilfe."]]
+    with pytest.raises(InputError, match="--pronouns de: ref0 has none of these words"):
+        METRICS["pronouns"](reference_set(polite), PronounOptions("de"))
+
+
+def test_signatures_say_whether_case_counts():
+    assert "pronouns:de|case:mixed|" in make().signature() and "pronouns:er,sie|case:lc|" in make("er,sie").signature()
+
+
 def test_words_are_whole_and_without_case():
     assert words_of("Qu'il VIENNE, l’Éléphant_2 – он-то!") == ["qu", "il", "vienne", "l", "éléphant_2", "он", "то"]
     assert make("ER, sie").words == {"er", "sie"}

@@ -6,13 +6,13 @@ alignments: words are looked for in the target language, anywhere in the sentenc
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import FrozenSet, List, Optional, Sequence
+from typing import Dict, FrozenSet, List, Optional, Sequence
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, percent
-from docnmt_fairseq.evaluation.pronouns import PRONOUNS
+from docnmt_fairseq.evaluation.pronouns import POLITE, PRONOUNS
 from docnmt_fairseq.evaluation.texts import References, segments
-from docnmt_fairseq.evaluation.words import words_of
+from docnmt_fairseq.evaluation.words import WORD, may_begin_sentence, words_of
 from docnmt_fairseq.options import option
 
 
@@ -31,7 +31,9 @@ class PronounOptions(MetricOptions):
 class Pronouns(Metric):
     """F1 of some words: how many a translation has beside its reference, each as often as both have it.
 
-    It reads one reference, the first. Where a resample has none of the words, the score is 0.
+    It reads one reference, the first. Case does not matter, but for the third person of German: Sie, Ihnen and Ihr with
+    a capital are counted only where a sentence may begin, since elsewhere they are the polite second person. Where a
+    resample has none of the words, the score is 0.
 
     Raises:
         InputError: no words are given, what is given is no word, or the reference has none of them.
@@ -47,6 +49,7 @@ class Pronouns(Metric):
     def __init__(self, test_set: References, options: PronounOptions):
         super().__init__(test_set, options)
         self.words = pronouns_of(options.pronouns)
+        self.polite: FrozenSet[str] = POLITE.get(options.pronouns or "", frozenset())
         if not any(self._counts(sentence) for sentence in segments(test_set.streams[0])):
             raise InputError(f"--pronouns {options.pronouns}: {test_set.files[0]} has none of these words")
 
@@ -59,8 +62,18 @@ class Pronouns(Metric):
         """See :meth:`Metric.score`."""
         return percent(2 * sums[0], sums[1] + sums[2])
 
+    def signed(self, details: Dict[str, object]) -> str:
+        """See :meth:`Metric.signed`."""
+        return super().signed({"case": "mixed" if self.polite else "lc", **details})
+
     def _counts(self, sentence: str) -> "Counter[str]":
-        return Counter(word for word in words_of(sentence) if word in self.words)
+        found: Counter[str] = Counter()
+        for match in WORD.finditer(sentence):
+            word = match[0].lower()
+            capital = word in self.polite and match[0][0].isupper()
+            if word in self.words and not (capital and not may_begin_sentence(sentence, match.start())):
+                found[word] += 1
+        return found
 
 
 def pronouns_of(given: Optional[str]) -> FrozenSet[str]:
