@@ -47,6 +47,27 @@ def test_terms_are_no_patterns(folder):
     assert metric.wanted == [{"c++": 1, "a.b": 1}, {}, {}, {"c++": 1}]
 
 
+@pytest.mark.parametrize("form, text, found", [
+    ("记忆网络", "这是一个模型的记忆网络。", 1),
+    ("网络", "记忆网络，GPU网络和网络GPU", 3),
+    ("gpu", "使用GPU的网络，不是GPU2。", 1),
+    ("3d网络", "一个3D网络。x3D网络", 1),
+    ("ファイル", "このファイルを開く", 1),
+    ("ไฟล์", "เปิดไฟล์นี้", 1),
+    ("𠮷", "大𠮷大", 1),
+    ("파일", "파일을 열다: 파일", 1),
+])  # fmt: skip
+def test_scripts_without_spaces_have_no_ends_of_words(folder, form, text, found):
+    write(folder / "terms.tsv", [f"term\t{form}"])
+    metric = make([["term term term", "term"], ["term", "term"]])
+    assert metric.statistics([[[text, ""], ["", ""]]])[0][0] == [found, 3]
+
+
+def test_terms_of_a_source_without_spaces(folder):
+    write(folder / "terms.tsv", ["网络\tnetwork", "记忆网络\tmemory network"])
+    assert make([["模型的记忆网络和网络。", "记忆"], ["", ""]]).wanted[0] == {"记忆网络": 1, "网络": 1}
+
+
 @pytest.mark.parametrize("rows, message", [
     (["file\tDatei", "window"], "terms.tsv:2: 'window' is not TERM<TAB>FORM|FORM...: a source term, its translations"),
     (["file\tDatei\tmore"], "terms.tsv:1: .* is not TERM<TAB>FORM"),

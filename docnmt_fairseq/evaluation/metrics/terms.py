@@ -24,8 +24,8 @@ class Terms(Metric):
     """Occurrences of terms in the source, in percent, for which the translation has one of their forms.
 
     A sentence with a term twice asks for two forms; more of them than that count no more. Terms and forms are whole
-    words, without case; a term inside a longer one of the list is not counted. Where a resample has no term, the
-    score is 0.
+    words, without case, but for scripts without spaces, where they are found anywhere; a term inside a longer one of
+    the list is not counted. Where a resample has no term, the score is 0.
 
     Raises:
         InputError: no list or no source is given, the list cannot be read, or the source has none of its terms.
