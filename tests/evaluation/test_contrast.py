@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from docnmt_fairseq.cli import main
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.bootstrap import interval_of_mean
+from docnmt_fairseq.evaluation.contrast import voita
 from docnmt_fairseq.evaluation.contrast.generating import judge_translations, translate
 from docnmt_fairseq.evaluation.contrast.items import Document, GenerationItem, Item
 from docnmt_fairseq.evaluation.contrast.judging import Answer, answer, outcome_of
@@ -104,6 +106,21 @@ def test_a_score_is_the_sum_over_the_judged_sentences(data_bin, arguments, norma
         )
         expected /= len(rows[1]) + len(rows[2]) if normalise else 1
         assert found[2].scores[number] == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_sentence_that_all_candidates_share_counts_by_what_stands_before_it(data_bin, tmp_path):
+    """It is likelier after one candidate's sentences than after another's, to models that see them alone."""
+    items = [{"src": "a b _eos d _eos c", "dst": ["b a _eos d _eos c", "e e _eos d _eos d"], "true_ind": 0}]
+    path = tmp_path / "set.json"
+    path.write_text(json.dumps(items), encoding="utf-8")
+    (item,) = voita.read(path)
+    differing = tuple({line: one[line] for line in (0, 2)} for one in item.candidates)
+    for arguments, depends in (([], False), (TARGET, True)):
+        _, task, model = toy.build(data_bin, *arguments)
+        asked = [item, replace(item, candidates=differing)]
+        found = answer(asked, ForcedDecoder(Ensemble(task, [model])), TextCodec(data_bin))
+        between = np.subtract(found[0].scores, found[1].scores)  # of the sentence that they share
+        assert (between < -1).all() and (abs(between[0] - between[1]) > 0.1) == depends
 
 
 def test_a_set_without_target_context_is_no_set_for_models_that_need_it(data_bin):

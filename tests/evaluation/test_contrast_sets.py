@@ -73,10 +73,12 @@ def test_voita_items_of_docnmt_synth_ask_the_same(corpus):
 VOITA = {"src": "a _eos b _eos c _eos d", "dst": ["A _eos B _eos C _eos D", "A _eos B _eos X _eos D"], "true_ind": 0}
 
 
-def test_voita_items_judge_the_sentences_that_differ(tmp_path):
-    (item,) = voita.read(write_json(tmp_path / "set.json", [{**VOITA, "ctx_dist": 2}]))
+def test_voita_items_judge_the_sentences_from_the_first_that_differs(tmp_path):
+    gap = {**VOITA, "dst": ["A _eos B _eos C _eos D", "A _eos X _eos C _eos Y"]}
+    (item, other) = voita.read(write_json(tmp_path / "set.json", [{**VOITA, "ctx_dist": 2}, gap]))
     assert item.document.source == ("a", "b", "c", "d") and item.document.target == ("A", "B", "C", "D")
-    assert item.candidates == ({2: "C"}, {2: "X"}) and item.right == 0 and item.facts == {"distance": 2}
+    assert item.candidates == ({2: "C", 3: "D"}, {2: "X", 3: "D"}) and item.right == 0
+    assert item.facts == {"distance": 2} and other.candidates[1] == {1: "X", 2: "C", 3: "Y"}
 
 
 PAIR = {"correct": ["Les maisons .", "Elles"], "incorrect": ["Les maisons .", "Ils"]}

@@ -13,7 +13,8 @@ JOINT = "_eos"  # stands between sentences
 def read(path: Path) -> List[Item]:
     """Reads the items of a JSON list of ``{src, dst, true_ind, ctx_dist}``.
 
-    Candidates are judged on the sentences in which they differ, with all sentences before these as context.
+    Candidates are judged on the sentences from the first in which they differ, with all sentences before as context:
+    to a model that sees its translations, a sentence that all have alike is likelier after one than after another.
 
     Raises:
         InputError: a field is missing or wrong, or candidates of other numbers of sentences; names item and field.
@@ -31,8 +32,9 @@ def read(path: Path) -> List[Item]:
         right = get(entry, "true_ind", int, where)
         if not 0 <= right < len(candidates):
             raise InputError(f"{where}: field 'true_ind' is {right}, but there are {len(candidates)} candidates")
-        judged = [line for line, of_line in enumerate(zip(*candidates)) if len(set(of_line)) > 1]
-        judged = judged or [len(source) - 1]  # all alike: refused below, by name
+        differing = [line for line, of_line in enumerate(zip(*candidates)) if len(set(of_line)) > 1]
+        last = len(source) - 1
+        judged = range(min(differing, default=last), last + 1)  # where all are alike: refused below, by name
         document = Document(where, tuple(source), tuple(candidates[right]))
         variants = tuple({line: candidate[line] for line in judged} for candidate in candidates)
         facts: Dict[str, Fact] = {}
