@@ -40,7 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     items.add_argument("--inputs", type=Path, metavar="FILE", help="ctxpro: sentences joined by <eos>, a line an item")
     items.add_argument(
-        "--translations", type=Path, metavar="FILE", help="ctxpro: judge these, a line an item, instead of a model's"
+        "--translations",
+        type=Path,
+        metavar="FILE",
+        help="ctxpro: judge these, a line an item, instead of a model's: the part after the last <eos>; without <eos>, "
+        "where --inputs give context, the last sentence",
     )
 
     scoring = parser.add_argument_group("scoring")
@@ -67,7 +71,7 @@ def run(args: argparse.Namespace) -> None:
     about = {"set": args.set, "file": str(args.items)}
     if args.translations is not None:
         items = ctxpro.read(args.items, args.inputs)
-        answers = judge_translations(items, list(read_lines(args.translations)))
+        answers = judge_translations(items, list(read_lines(args.translations)), of_context_too=True)
         about["translations"] = str(args.translations)
     else:
         ensemble, codec = load_models(args)

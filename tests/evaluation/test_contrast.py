@@ -267,9 +267,14 @@ def test_the_command_translates_ctxpro_or_judges_translations(data_bin, trained,
     assert main([*command, "--path", str(trained), "--data", str(data_bin), "--cpu", "--max-len-b", "8"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["overall"]["chance"] is None and list(report["groups"]["rule"]) == ["r", "s"]
-    (tmp_path / "translations").write_text("c, B!\nd\n", encoding="utf-8")
-    assert main([*command, "--translations", str(tmp_path / "translations")]) == 0
-    assert [one["outcome"] for one in json.loads(capsys.readouterr().out)["answers"]] == ["right", "wrong"]
+    for translations, outcome in (("c, B!\nd\n", "right"), ("B <eos> c\nd\n", "wrong"), ("B! C\nd. E.\n", "wrong")):
+        (tmp_path / "translations").write_text(translations, encoding="utf-8")
+        assert main([*command, "--translations", str(tmp_path / "translations")]) == 0
+        last = "right" if "E." in translations else "wrong"  # has no context, and is judged whole
+        assert [one["outcome"] for one in json.loads(capsys.readouterr().out)["answers"]] == [outcome, last]
+    (tmp_path / "translations").write_text("b\n", encoding="utf-8")
+    assert main([*command, "--translations", str(tmp_path / "translations")]) == 2
+    assert "1 translations, but 2 items" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

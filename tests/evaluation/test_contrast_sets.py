@@ -193,6 +193,27 @@ def test_ctxpro_forms_are_words(translation, found):
     assert ctxpro.holds(translation, "sie") == found
 
 
+@pytest.mark.parametrize(
+    ("translation", "own"),
+    [
+        ("Sie schläft.<eos> Er isst. Er mag dich.", "Er isst. Er mag dich."),
+        ("Sie schläft. <brk> Er mag dich. <eos>", "Er mag dich."),
+        ("Sie schläft. Er mag dich.", "Er mag dich."),
+        ("„Sie schläft!“ – Er mag dich, Mr. Bean.", "– Er mag dich, Mr. Bean."),
+        ("Sie schläft... und mag dich am 3. Mai, J. Bean!", "Sie schläft... und mag dich am 3. Mai, J. Bean!"),
+        ("", ""),
+    ],
+)
+def test_of_a_translation_with_context_the_own_part_is_judged(tmp_path, translation, own):
+    path = write_json(tmp_path / "items.json", [CTXPRO])
+    (alone,) = ctxpro.read(path)
+    write_lines(tmp_path / "inputs", ["Pumpkin!<eos> She likes you."])
+    (item,) = ctxpro.read(path, tmp_path / "inputs")
+    assert ctxpro.own_part(translation, item) == own
+    whole = own if "<" in translation else translation  # no context that could be translated, but where it is marked
+    assert ctxpro.own_part(translation, alone) == whole
+
+
 def contrapro_of(path):
     return contrapro.read(path, ("en", "de"))
 

@@ -1,5 +1,6 @@
 """CTXPRO (Wicks and Post, WMT 2023): does the translation hold the form that context asks for?"""
 
+import re
 import string
 from pathlib import Path
 from typing import Dict, List, Optional
@@ -10,6 +11,9 @@ from docnmt_fairseq.evaluation.contrast.fields import get, read_json
 from docnmt_fairseq.evaluation.contrast.items import Document, Fact, GenerationItem, distance_group
 
 JOINT = "<eos>"  # stands between the sentences of an input, the current one last
+_JOINTS = re.compile("<eos>|<brk>")  # in translations, also the break of concatenated sentences
+_END = re.compile(r"(\S{0,12})[.!?…][\"'’”“»)\]]*\s+")
+_SHORT = re.compile(r"\W*(?:[^\W\d]|\d{1,2}|Mr|Mrs|Ms|Dr|Prof|St|Hr|Fr|Sr|Sra|Mme|Mlle)")  # no sentence ends there
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -44,6 +48,26 @@ def read(path: Path, inputs: Optional[Path] = None) -> List[GenerationItem]:
         document = Document(str(entry.get("document id", where)), tuple(sentences))
         items.append(GenerationItem(where, document, len(sentences) - 1, get(entry, "expected", str, where), facts))
     return items
+
+
+def own_part(translation: str, item: GenerationItem) -> str:
+    """What translates the item's sentence in a line that may translate its context, too.
+
+    The part behind the last ``<eos>`` (or ``<brk>``); without them, where the item has context, the last sentence, as
+    the set's own scorer takes it. A sentence ends at . ! ? or …, unless a small letter follows, or the point is that of
+    an abbreviation.
+    """
+    parts = [part.strip() for part in _JOINTS.split(translation) if part.strip()]
+    own = parts[-1] if parts else ""
+    if len(parts) > 1 or not item.line:
+        return own
+    starts = [end.end() for end in _END.finditer(own) if not _goes_on(own, end)]
+    return own[max(starts, default=0) :]
+
+
+def _goes_on(text: str, end: "re.Match[str]") -> bool:
+    following = text[end.end() : end.end() + 1]
+    return not following or following.islower() or (text[end.end(1)] == "." and _SHORT.fullmatch(end[1]) is not None)
 
 
 def holds(translation: str, expected: str) -> bool:

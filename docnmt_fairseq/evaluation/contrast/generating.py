@@ -9,21 +9,30 @@ from fairseq.dataclass.configs import GenerationConfig
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.contrast.ctxpro import holds
+from docnmt_fairseq.evaluation.contrast.ctxpro import holds, own_part
 from docnmt_fairseq.evaluation.contrast.items import GenerationItem
 from docnmt_fairseq.evaluation.contrast.judging import Answer, Texts
 from docnmt_fairseq.evaluation.samples import batches_of
 from docnmt_fairseq.search.rounds import with_target_context
 
 
-def judge_translations(items: Sequence[GenerationItem], translations: Sequence[str]) -> List[Answer]:
+def judge_translations(
+    items: Sequence[GenerationItem], translations: Sequence[str], of_context_too: bool = False
+) -> List[Answer]:
     """Judges plain-text translations, one for each item.
+
+    Args:
+        items: the questions.
+        translations: of the items' sentences.
+        of_context_too: a translation may hold that of the context before; only :func:`own_part` of it is judged.
 
     Raises:
         InputError: other translations than items: never are those at the front compared alone.
     """
     if len(items) != len(translations):
         raise InputError(f"{len(translations)} translations, but {len(items)} items")
+    if of_context_too:
+        translations = list(map(own_part, translations, items))
     return [
         Answer(item, "right" if holds(text, item.expected) else "wrong", translation=text)
         for item, text in zip(items, translations)
