@@ -11,6 +11,7 @@ from docnmt_fairseq.cli._systems import TEXTS, add_text_arguments, read_systems
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.examples import ORDERS, as_markdown, as_text, find_examples
 from docnmt_fairseq.evaluation.metrics import METRICS
+from docnmt_fairseq.evaluation.metrics.bleu import SentenceBleu
 from docnmt_fairseq.evaluation.texts import read_references
 
 HELP = "sentences that systems translate differently, side by side with their context"
@@ -52,6 +53,7 @@ def run(args: argparse.Namespace) -> None:
         raise InputError("nothing to compare: give at least two of --system NAME=FILE or --log NAME=FILE")
     references = read_references(args.reference, args.source)
     systems = read_systems(args, references)
-    metric = METRICS[args.by](references, METRICS[args.by].Options())
+    kind = SentenceBleu if args.by == "bleu" else METRICS[args.by]
+    metric = kind(references, kind.Options())
     found = find_examples(references, systems, metric, args.context, args.order, args.lines, args.most)
     write_report(args, found, as_text, as_markdown)

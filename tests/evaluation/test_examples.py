@@ -55,6 +55,15 @@ def test_gains_and_losses_come_first_by_any_metric(folder, capsys):
     assert by_errors[0]["line"] == 4 and by_errors[0]["difference"] < 0
 
 
+def test_bleu_is_that_of_single_sentences(folder, capsys):
+    shown = found(folder, capsys, "--by", "bleu", "--lines", "2", "4", "7")["shown"]
+    for example in shown:
+        scores = [sacrebleu.sentence_bleu(example["translations"][name], example["references"]).score
+                  for name in ("one", "two")]  # fmt: skip
+        assert example["difference"] == pytest.approx(scores[1] - scores[0]) and scores[0] != scores[1]
+    assert shown[0]["difference"] > 50  # all three tokens are right
+
+
 def test_lines_are_shown_alike_or_not(folder, capsys):
     report = found(folder, capsys, "--lines", "6", "1", "--context", "0")
     assert [one["line"] for one in report["shown"]] == [1, 6] and report["shown"][0]["context"] == []

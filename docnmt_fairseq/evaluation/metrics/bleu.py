@@ -1,7 +1,7 @@
 """BLEU (Papineni et al. 2002) by sacreBLEU; over documents it is d-BLEU."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Optional, Sequence
+from typing import TYPE_CHECKING, ClassVar, Optional, Sequence
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.base import METRICS, MetricOptions
@@ -36,6 +36,7 @@ class Bleu(SacrebleuMetric):
     help = "n-grams of up to four tokens"
     Options = BleuOptions
     options: BleuOptions
+    effective_order: ClassVar[bool] = False
 
     def make(self, references: Optional[Sequence[Sequence[str]]]) -> "BLEU":
         """See :meth:`SacrebleuMetric.make`.
@@ -54,7 +55,17 @@ class Bleu(SacrebleuMetric):
                 force=tokenize == "none",  # no warning that the text seems to be tokenised
                 tokenize=tokenize,
                 smooth_method=self.options.smooth,
+                effective_order=self.effective_order,
                 references=references,
             )
         except (ImportError, RuntimeError, OSError) as error:
             raise InputError(f"--tokenize {tokenize}: {error}".replace("\n", " ")) from error
+
+
+class SentenceBleu(Bleu):
+    """BLEU of single sentences: only n-grams that they have, or all of fewer than four tokens would score 0.
+
+    It has no name on the command line: a corpus is scored by :class:`Bleu`.
+    """
+
+    effective_order = True
