@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from docnmt_fairseq.corpus.text_codec import TextCodec
 
 FORMATS = ("text", "markdown", "json")
+MAX_TOKENS = 4096
 
 
 class Report(Protocol):
@@ -41,7 +42,11 @@ def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) 
     )
     model.add_argument("--tokenized", action="store_true", help="text is tokens between spaces already")
     model.add_argument(
-        "--max-tokens", type=int, default=4096, metavar="N", help="of a batch, source or target (default: 4096)"
+        "--max-tokens",
+        type=int,
+        default=MAX_TOKENS,
+        metavar="N",
+        help=f"of a batch, source or target (default: {MAX_TOKENS})",
     )
     model.add_argument("--cpu", action="store_true", help="also where there is a GPU")
     add_view_arguments(parser)

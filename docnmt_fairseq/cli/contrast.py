@@ -9,9 +9,17 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Tuple
 
-from docnmt_fairseq.cli._options import add_model_arguments, add_output_arguments, load_models, write_report
+from docnmt_fairseq.cli._options import (
+    MAX_TOKENS,
+    add_model_arguments,
+    add_output_arguments,
+    given,
+    load_models,
+    write_report,
+)
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import flag_of
+from docnmt_fairseq.translate.view import DocumentView
 
 if TYPE_CHECKING:
     from docnmt_fairseq.evaluation.contrast.items import Item
@@ -79,8 +87,8 @@ def run(args: argparse.Namespace) -> None:
         if args.set == "ctxpro":
             from fairseq.dataclass.configs import GenerationConfig
 
-            given = {name: getattr(args, name) for name in SEARCH if getattr(args, name) is not None}
-            search = GenerationConfig(**given)
+            told = {name: getattr(args, name) for name in SEARCH if getattr(args, name) is not None}
+            search = GenerationConfig(**told)
             items = ctxpro.read(args.items, args.inputs)
             answers = judge_translations(items, translate(items, ensemble, codec, search, args.max_tokens))
         else:
@@ -113,12 +121,12 @@ def _check_options(args: argparse.Namespace) -> None:
         raise InputError("--documents and --context-files: give one of them")
     if args.context_sentences is not None and args.documents is None:
         raise InputError("--context-sentences: needs --documents")
-    model = {"--path": args.path, "--data": args.data}
-    model.update({flag_of(name): getattr(args, name) for name in SEARCH})
     if args.translations is not None:
-        useless = [option for option, value in model.items() if value is not None]
+        useless = [name for name in ("path", "data", *SEARCH) if getattr(args, name) is not None]
+        useless += [name for name in ("tokenized", "cpu") if getattr(args, name)]
+        useless += [*(["max_tokens"] if args.max_tokens != MAX_TOKENS else []), *given(args, DocumentView)]
         if useless:
-            raise InputError(f"{useless[0]}: no model is asked where --translations are given")
+            raise InputError(f"{flag_of(useless[0])}: no model is asked where --translations are given; leave one out")
     elif args.path is None or args.data is None:
         raise InputError("give a model with --path and its --data")
     if args.beam is not None and args.beam < 1:

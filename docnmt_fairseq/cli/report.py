@@ -5,10 +5,10 @@ weigh. The file needs nothing beside it: no network, no other file.
 """
 
 import argparse
-from dataclasses import fields
 from pathlib import Path
 
 from docnmt_fairseq.cli._options import add_view_arguments, given
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.view import DocumentView
 
 HELP = "an HTML file about a checkpoint and a document: what context each word used"
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", required=True, type=Path, metavar="DIR", help="data-bin, or the folder that docnmt prepare wrote"
     )
-    parser.add_argument("--split", default="test", metavar="NAME", help="split that has the document (default: test)")
+    parser.add_argument("--split", metavar="NAME", help="split that has the document (default: test)")
     parser.add_argument("--document", type=int, default=1, metavar="N", help="which of its documents (default: 1)")
     parser.add_argument(
         "--input", type=Path, metavar="FILE", help="take the document from delimited text instead of the data-bin"
@@ -63,8 +63,13 @@ def run(args: argparse.Namespace) -> None:
     from docnmt_fairseq.corpus.files import atomic_files
     from docnmt_fairseq.report.build import ReportOptions, build_page
 
-    told = {field.name: getattr(args, field.name) for field in fields(ReportOptions) if hasattr(args, field.name)}
-    options = ReportOptions(**told, view=DocumentView(**given(args, DocumentView)))
+    if args.input is not None and args.split is not None:
+        raise InputError(
+            f"--split {args.split}: the document is taken from --input {args.input}; leave one of them out"
+        )
+    if args.tokenized and args.input is None and args.scat is None:
+        raise InputError("--tokenized: is of the text of --input and --scat; give one of them, or leave it out")
+    options = ReportOptions(**given(args, ReportOptions), view=DocumentView(**given(args, DocumentView)))
     html = build_page(options).to_html()
     with atomic_files(args.output) as (stream,):
         stream.write(html)

@@ -57,7 +57,7 @@ def _add_tests(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--samples", type=int, metavar="N", help=f"resamples, or trials of randomisation (default: {defaults})"
     )
-    group.add_argument("--seed", type=int, default=SEED, metavar="N", help=f"of the tests (default: {SEED})")
+    group.add_argument("--seed", type=int, metavar="N", help=f"of the tests (default: {SEED})")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -69,16 +69,29 @@ def run(args: argparse.Namespace) -> None:
     names = split_pairs(args.systems)
     if args.test and len(names) < 2:
         raise InputError("--test compares systems: give at least two")
+    _check_drawing(args)
     options = ScoreOptions(
         metrics=_chosen_metrics(args),
         levels=LEVELS if args.level == "both" else (args.level,),
         tests=tuple(dict.fromkeys(args.test)),
         samples=args.samples,
-        seed=args.seed,
+        seed=SEED if args.seed is None else args.seed,
     )
     references = read_references(args.reference, args.source)
     report = build_report(references, read_systems(args, references), options)
     write_report(args, report, as_text, as_markdown)
+
+
+def _check_drawing(args: argparse.Namespace) -> None:
+    """Refuses how to draw where nothing is drawn, rather than leave it without effect."""
+    if any(TESTS[name].draws for name in args.test):
+        return
+    for name in ("samples", "seed"):
+        if getattr(args, name) is not None:
+            tests = ", ".join(test for test in TESTS.names() if TESTS[test].draws)
+            raise InputError(
+                f"--{name} {getattr(args, name)}: is of tests that draw; add --test {tests}, or leave it out"
+            )
 
 
 def _chosen_metrics(args: argparse.Namespace) -> Dict[str, MetricOptions]:

@@ -299,6 +299,17 @@ def test_bad_options_are_named(data_bin, trained, tmp_path, capsys, arguments, m
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["--data", "d"], ["--lenpen", "1"], ["--tokenized"], ["--cpu"], ["--max-tokens", "0"],
+     ["--max-document-sentences", "3"], ["--max-document-tokens", "0"], ["--context-overlap", "0"],
+     ["--context-overlap-after", "1"]],
+)  # fmt: skip
+def test_options_of_models_are_refused_beside_translations(capsys, arguments):
+    assert main(["contrast", "--set", "ctxpro", "--items", "x", "--translations", "y", *arguments]) == 2
+    assert f"{arguments[0]}: no model is asked where --translations are given; leave one out" in capsys.readouterr().err
+
+
 def test_scores_do_not_depend_on_the_batch(data_bin):
     loaded = build(data_bin, "--context-attention", "conditional", "--context-init", "xavier")
     codec = TextCodec(data_bin)

@@ -46,12 +46,14 @@ class SignificanceTest(ABC):
         help: in one line, what it is.
         title: what was done, in tables, with a place for the number of samples.
         samples: how many, unless told otherwise.
+        draws: whether anything is drawn, so that samples and seed matter.
         draws_documents: whether documents are drawn, rather than the segments of the metric's level.
     """
 
     help: ClassVar[str]
     title: ClassVar[str]
     samples: ClassVar[int]
+    draws: ClassVar[bool] = True
     draws_documents: ClassVar[bool] = False
 
     @abstractmethod

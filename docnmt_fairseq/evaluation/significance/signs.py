@@ -21,6 +21,7 @@ class Signs(SignificanceTest):
     help = "the sign test of Collins et al. (2005) over the level's segments, without --samples and --seed"
     title = "sign test, each of {:,} segments in the baseline's place"
     samples = 1
+    draws = False
 
     def compare(self, metric: Metric, systems: Mapping[str, Statistics], samples: int, seed: int) -> Comparison:
         """See :meth:`SignificanceTest.compare`; the samples told are the segments."""
