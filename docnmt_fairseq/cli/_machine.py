@@ -65,11 +65,19 @@ def machine(args: argparse.Namespace) -> Machine:
 
 
 def seeds(args: argparse.Namespace) -> Tuple[int, ...]:
-    """The numbers of ``--seeds``; :class:`InputError` if they are none."""
+    """The numbers of ``--seeds``; :class:`InputError` if they are none, or one comes twice."""
     try:
-        return tuple(int(number) for number in args.seeds.split())
+        found = tuple(int(number) for number in args.seeds.split())
     except ValueError:
-        raise InputError(f"--seeds {args.seeds}: expected numbers with spaces between") from None
+        found = ()
+    if not found:
+        raise InputError(f"--seeds {args.seeds!r}: expected numbers with spaces between")
+    twice = next((seed for seed in found if found.count(seed) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"--seeds {args.seeds!r}: {twice} comes twice, and would train the same model again; leave one out"
+        )
+    return found
 
 
 def workers(args: argparse.Namespace) -> int:

@@ -69,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Prints or writes the report."""
     from docnmt_fairseq.corpus.files import read_lines
+    from docnmt_fairseq.evaluation.bootstrap import check_bootstrap
     from docnmt_fairseq.evaluation.contrast import ctxpro
     from docnmt_fairseq.evaluation.contrast.generating import judge_translations, translate
     from docnmt_fairseq.evaluation.contrast.judging import answer
@@ -76,6 +77,7 @@ def run(args: argparse.Namespace) -> None:
     from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
 
     _check_options(args)
+    check_bootstrap(args.samples, args.seed)  # before the work, not after it
     about = {"set": args.set, "file": str(args.items)}
     if args.translations is not None:
         items = ctxpro.read(args.items, args.inputs)

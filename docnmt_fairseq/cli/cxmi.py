@@ -37,9 +37,10 @@ def run(args: argparse.Namespace) -> None:
     """Prints or writes the report."""
     from docnmt_fairseq.evaluation.context_use.corpus import read_test_set
     from docnmt_fairseq.evaluation.context_use.cxmi import measure
-    from docnmt_fairseq.evaluation.context_use.report import as_markdown, as_text, build_report
+    from docnmt_fairseq.evaluation.context_use.report import as_markdown, as_text, build_report, check_options
     from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
 
+    check_options(args.tokens, args.samples, args.seed)  # before the work, not after it
     given = (args.source is not None, args.reference is not None)
     if (any(given) and args.split is not None) or (args.split is None and not all(given)):
         raise InputError("give --source and --reference, or --split")

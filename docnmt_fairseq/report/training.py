@@ -1,5 +1,6 @@
 """Training curves from what ``fairseq-train`` logged, whatever its ``--log-format`` was."""
 
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,9 +72,11 @@ def _figures(text: str) -> Dict[str, float]:
     figures = {}
     for name, value in pairs:
         try:
-            figures[name] = float(value)
-        except (TypeError, ValueError):
+            figure = float(value)
+        except (TypeError, ValueError, OverflowError):
             continue  # not a figure
+        if math.isfinite(figure):  # a training that diverged has none to draw
+            figures[name] = figure
     return figures
 
 

@@ -123,7 +123,7 @@ def film(tmp_path):
     return tmp_path
 
 
-def test_contrapro_items_with_documents(film):
+def test_contrapro_items_with_documents(film, caplog):
     path = write_json(film / "contrapro.json", [CONTRAPRO, {**CONTRAPRO, "ante distance": 7, "ref pronoun": "sie"}])
     items = contrapro.read(path, ("en", "de"), documents=film / "documents")
     assert items[0].document.source == ("Hello .", "The cat .", "It sleeps .")
@@ -142,6 +142,7 @@ def test_contrapro_items_with_documents(film):
     assert ten.lines == [10]  # sentences before, unless told otherwise
     alone = contrapro.read(path, ("en", "de"))[0]
     assert alone.document.source == ("It sleeps .",)
+    assert "neither --documents nor --context-files: every sentence stands alone" in caplog.text
 
 
 @pytest.mark.parametrize("each", [3, 1], ids=["every candidate", "every item"])

@@ -245,6 +245,13 @@ def test_the_command(data_bin, files, tmp_path, capsys):
     assert main([*command, "--split", "test"]) == 2 and "--split test: no " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("options", [("--samples", "0"), ("--seed", "-1"), ("--tokens", "-1")])
+def test_bad_options_of_the_report_are_named_before_a_model_is_loaded(tmp_path, capsys, options):
+    command = ["cxmi", "--path", str(tmp_path / "none.pt"), "--data", str(tmp_path), "--split", "test"]
+    assert main([*command, *options]) == 2
+    assert f"{' '.join(options)}: at least" in capsys.readouterr().err
+
+
 def test_models_that_see_no_documents_do_not_divide_any(data_bin, files, tmp_path, capsys):
     trained = toy.train(data_bin, tmp_path, "--max-update", "1", task="translation", arch="transformer")
     command = ["cxmi", "--path", str(trained), "--data", str(data_bin), "--cpu", "--context-overlap", "2"]

@@ -58,7 +58,9 @@ def test_the_whole_way(tmp_path, capsys):
     ("options", "message"),
     [
         (["--models", "sentence nonsense"], "--models nonsense: no such model"),
-        (["--seeds", "1 x"], "--seeds 1 x"),
+        (["--seeds", "1 x"], "--seeds '1 x': expected numbers with spaces between"),
+        (["--seeds", " "], "--seeds ' ': expected numbers with spaces between"),
+        (["--seeds", "1 2 01"], "--seeds '1 2 01': 1 comes twice, and would train the same model again; leave one out"),
         (["--processes", "0"], "--processes 0"),
         (["--processes", "7"], "--processes 7: 7 processes cannot share 1 × 4,096 tokens"),
         (["--nodes", "0"], "--nodes 0: at least 1"),

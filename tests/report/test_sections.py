@@ -45,6 +45,20 @@ def test_a_log_without_intervals_has_its_epochs(tmp_path):
     assert training.read_log(tmp_path / "log").curves == {"loss": {"training": [(200, 5.0)]}}
 
 
+def test_figures_of_a_training_that_diverged_are_left_out(tmp_path):
+    bad = f'{STAMP} | train_inner | {{"loss": "nan", "gnorm": "inf", "lr": "0.003", "num_updates": "300"}}\n'
+    bad += f'{STAMP} | train_inner | {{"loss": "3", "num_updates": "nan"}}\n'
+    bad += f'{STAMP} | valid | {{"valid_loss": -Infinity, "valid_num_updates": 1{"0" * 400}}}\n'
+    (tmp_path / "log").write_text(AS_JSON + bad)
+    found = training.read_log(tmp_path / "log")
+    assert found.curves["loss"] == {"training": [(100, 5.5), (200, 4.4)], "valid": [(200, 4.25)]}
+    assert "gnorm" not in found.curves and found.curves["lr"]["training"][-1] == (300, 0.003)
+    assert "<polyline" in training.section(found)
+    (tmp_path / "log").write_text(f'{STAMP} | train_inner | {{"loss": "nan", "num_updates": "1"}}\n')
+    with pytest.raises(InputError, match="holds no training"):
+        training.read_log(tmp_path / "log")
+
+
 def test_a_log_of_something_else_is_refused(tmp_path):
     (tmp_path / "log").write_text("H-0\t-0.1\ta\n")
     with pytest.raises(InputError, match="holds no training"):

@@ -80,6 +80,13 @@ class CxmiReport:
         }
 
 
+def check_options(tokens: int, samples: int, seed: int) -> None:
+    """Raises :class:`InputError` for what :func:`build_report` cannot do."""
+    check_bootstrap(samples, seed)
+    if tokens < 0:
+        raise InputError(f"--tokens {tokens}: at least 0")
+
+
 def build_report(
     test_set: TestSet,
     measured: Measured,
@@ -101,9 +108,7 @@ def build_report(
     Raises:
         InputError: an option out of range, or probabilities that are no numbers.
     """
-    check_bootstrap(samples, seed)
-    if tokens < 0:
-        raise InputError(f"--tokens {tokens}: at least 0")
+    check_options(tokens, samples, seed)
     for probe, scores in measured.scores.items():
         for number, score in zip(measured.numbers, scores):
             if not np.isfinite(score).all():

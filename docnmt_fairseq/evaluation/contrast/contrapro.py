@@ -43,7 +43,7 @@ def read(
     elif context is not None:
         contexts = _plain_contexts(context, languages, [1 + len(of_item) for of_item in errors])
     else:
-        logger.warning(f"{path}: neither --documents nor --context: every sentence stands alone")
+        logger.warning(f"{path}: neither --documents nor --context-files: every sentence stands alone")
         contexts = iter([([], [])] * len(entries))
     items = []
     for entry, where, of_item, (source, target) in zip(entries, wheres, errors, contexts):
