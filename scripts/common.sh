@@ -8,8 +8,9 @@ say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
 find_python() {
-    local candidate
-    for candidate in ${PYTHON:-python3.11 python3.12 python3}; do
+    local candidate candidates=(python3.11 python3.12 python3)
+    [ -z "${PYTHON:-}" ] || candidates=("$PYTHON")
+    for candidate in "${candidates[@]}"; do
         if "$candidate" -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null; then
             echo "$candidate"
             return
@@ -43,6 +44,16 @@ set_up() {
     say "3/3 Checking"
     docnmt doctor
     set_up_facts > "$stamp"
+}
+
+# Keeps beside results what they are made with; ends where they were made with something else.
+made_with() { # FILE SETTINGS
+    if [ -f "$1" ]; then
+        [ "$(cat "$1")" = "$2" ] || die "$1: made with $(cat "$1"), now it is $2; remove that folder, or give another"
+    else
+        mkdir -p "$(dirname "$1")"
+        printf '%s\n' "$2" > "$1"
+    fi
 }
 
 has_gpu() { [ -e /dev/nvidiactl ] || nvidia-smi -L > /dev/null 2>&1; }

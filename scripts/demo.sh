@@ -14,6 +14,7 @@ OUT=$(mkdir -p "${1:-$ROOT/demo}" && cd "${1:-$ROOT/demo}" && pwd)
 SEED=${SEED:-1}
 UPDATES=${UPDATES:-2000}
 TOP_T=${TOP_T:-4}
+made_with "$OUT/settings.txt" "SEED=$SEED UPDATES=$UPDATES TOP_T=$TOP_T"
 NARROW_FROM=$((UPDATES * 85 / 100)) # until then all sentences, by which the selection is taught what to keep
 
 declare -A training=() # name → process

@@ -64,9 +64,10 @@ docnmt prepare --from "$OUT/model" -s "$SOURCE" -t "$TARGET" --output "$OUT/data
     --train "$DATA/train" --valid "$DATA/valid" --test "$DATA/test"
 
 translate() { # NAME CHECKPOINT
-    [ -s "$OUT/$1/test.txt" ] && { say "$1: translated already"; return; }
+    local done=$OUT/$1/test.txt
+    [ -s "$done" ] && [ "$done" -nt "$2" ] && [ "$done" -nt "$DATA/test.$SOURCE" ] && { say "$1: translated already"; return; }
     say "Translating the test set with the $1 model"
-    docnmt translate --path "$2" --data "$OUT/data" --input "$DATA/test.$SOURCE" --output "$OUT/$1/test.txt" \
+    docnmt translate --path "$2" --data "$OUT/data" --input "$DATA/test.$SOURCE" --output "$done" --force \
         --beam "$BEAM" --max-len-a 2 --max-len-b 20 --empty-lines document
 }
 

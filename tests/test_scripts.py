@@ -48,3 +48,28 @@ def test_a_changed_project_is_set_up_anew():
     facts = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     files = ("constraints.txt", "pyproject.toml", "setup.py")
     assert facts == "".join((ROOT / file).read_text(encoding="utf-8") for file in files)
+
+
+def shared(script, *arguments, **environment):
+    """What a shell says and writes that has sourced what the scripts share."""
+    command = ["bash", "-c", f'source "$1/scripts/common.sh"; shift; {script}', "bash", str(ROOT), *map(str, arguments)]
+    return subprocess.run(command, env={"PATH": "/usr/bin:/bin", **environment}, capture_output=True, text=True)
+
+
+def test_a_python_that_is_named_may_be_in_a_folder_with_spaces(tmp_path):
+    python = tmp_path / "my pythons" / "python3"
+    python.parent.mkdir()
+    python.write_text("#!/bin/sh\nexit 0\n")
+    python.chmod(0o755)
+    assert shared("find_python", PYTHON=str(python)).stdout == f"{python}\n"
+    refused = shared("find_python", PYTHON=str(tmp_path / "none"))
+    assert refused.returncode == 1 and "no Python 3.11 or 3.12" in refused.stderr
+
+
+def test_results_of_other_settings_are_left_alone(tmp_path):
+    kept = tmp_path / "demo" / "settings.txt"
+    for _ in range(2):
+        assert shared('made_with "$@"', kept, "SEED=1 UPDATES=100").returncode == 0
+    refused = shared('made_with "$@"', kept, "SEED=1 UPDATES=2000")
+    assert refused.returncode == 1 and "made with SEED=1 UPDATES=100, now it is SEED=1 UPDATES=2000" in refused.stderr
+    assert kept.read_text() == "SEED=1 UPDATES=100\n"

@@ -34,6 +34,10 @@ def test_from_a_random_model_to_scores(tmp_path, tmp_path_factory, imported):
     assert "sentence" in scores and "document" in scores
     again = run(tmp_path, soon)
     assert "document: translated already" in again.stderr and (tmp_path / "scores.txt").read_text() == scores
+    os.utime(tmp_path / "document" / "test.txt", (1, 1))  # as where the model was trained on since
+    again = run(tmp_path, soon)
+    assert "sentence: translated already" in again.stderr and "document: translated already" not in again.stderr
+    assert (tmp_path / "scores.txt").read_text() == scores
 
 
 def test_an_output_of_another_import_is_left_alone_and_options_are_passed_on(tmp_path):
