@@ -1,6 +1,6 @@
 """The one exception that stands for "the input or an option is wrong": its text is shown to the user as it is."""
 
-from typing import Optional, Tuple
+from typing import Iterable, Optional, Tuple
 
 
 class InputError(ValueError):
@@ -24,6 +24,13 @@ class InputError(ValueError):
         error = cls(f"{path}:{line}: {message}")
         error.place = path, line, message
         return error
+
+
+def refuse(problems: Iterable[str]) -> None:
+    """Raises one :class:`InputError` with all problems, if there are any."""
+    found = list(problems)
+    if found:
+        raise InputError("; ".join(found))
 
 
 def first_line(error: BaseException) -> str:

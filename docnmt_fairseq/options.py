@@ -6,9 +6,11 @@ page.
 """
 
 import logging
-from dataclasses import MISSING, Field, field, fields, make_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
 from enum import Enum
 from typing import Any, Collection, Iterator, List, Optional, Protocol, Sequence, Tuple, Type, TypeVar
+
+from docnmt_fairseq.errors import refuse
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -141,6 +143,23 @@ def problems_of(cfg: Any, cls: type) -> Iterator[str]:
         most = known.metadata.get("maximum")
         if most is not None and value > most:
             yield f"{flag_of(known.name)} {value}: must be at most {most:g}"
+
+
+@dataclass(frozen=True)
+class CheckedOptions:
+    """Options of one part, fields made by :func:`option`, that look at themselves when they are made.
+
+    Raises:
+        InputError: values that are not allowed, all of them.
+    """
+
+    def __post_init__(self) -> None:
+        refuse(problems_of(self, type(self)))
+
+
+def same_declaration(one: "Field[Any]", other: "Field[Any]") -> bool:
+    """Whether two fields of one name declare the same option."""
+    return (one.type, one.default, one.metadata) == (other.type, other.default, other.metadata)
 
 
 def with_old_names(cls: Type[T]) -> Type[T]:

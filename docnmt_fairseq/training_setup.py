@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterator, Mapping
 
 import torch
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.locks import holding, in_folder
 from docnmt_fairseq.options import flag_of
 from docnmt_fairseq.stopping import REQUEST
@@ -54,8 +54,7 @@ def prepare(cfg: Any) -> None:
         InputError: what fairseq would ignore or fail at, all of it, by the options' flags.
     """
     problems = [*_problems_of_types(cfg.common), *problems_of_sharding(cfg), *_problems_of_rates(cfg)]
-    if problems:
-        raise InputError("; ".join(problems))
+    refuse(problems)
     parallel, layerdrop = cfg.distributed_training, _layerdrop(cfg)
     if layerdrop and parallel.ddp_backend in PLAIN and not parallel.find_unused_parameters:
         logger.info(f"{layerdrop}: a batch leaves layers out, so --find-unused-parameters is on")

@@ -11,7 +11,7 @@ from docnmt_fairseq.corpus.splits import Split, corpora_of, numbered
 from docnmt_fairseq.corpus.subwords import KINDS, MERGES, NORMALIZATIONS, RELEASED, SubwordOptions
 from docnmt_fairseq.corpus.text import ON_EMPTY
 from docnmt_fairseq.corpus.tokenizers import CHINESE, TOKENIZERS, missing_library
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.options import flag_of
 
 TRAIN, SAMPLE = "train", "sample"
@@ -148,9 +148,7 @@ class PrepareConfig:
         Raises:
             InputError: they do not; names all problems.
         """
-        problems = list(self._problems())
-        if problems:
-            raise InputError("; ".join(problems))
+        refuse(self._problems())
 
     def _problems(self) -> List[str]:
         output, reuse = Path(self.output), self.reuse and Path(self.reuse)

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple, Type
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
-from docnmt_fairseq.options import Choices, allowed_names, help_of, with_old_names
+from docnmt_fairseq.options import Choices, allowed_names, help_of, same_declaration, with_old_names
 from docnmt_fairseq.registry import Registry
 
 
@@ -32,7 +32,7 @@ def flat_options(name: str, module: str, parts: Iterable[type]) -> Type[FairseqD
     for part in parts:
         for own in fields(part):
             first = known.setdefault(own.name, (part, own))[1]
-            if (first.type, first.default, first.metadata) != (own.type, own.default, own.metadata):
+            if not same_declaration(first, own):
                 raise ValueError(f"{known[own.name][0].__qualname__} and {part.__qualname__} both declare {own.name}")
     made = make_dataclass(name, [_flat(own) for _, own in known.values()], bases=(FairseqDataclass,))
     made.__module__ = module

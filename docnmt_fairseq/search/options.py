@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Iterator
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import refuse
 from docnmt_fairseq.options import flag_of
 
 LEAST = {"beam": 1, "min_len": 0, "max_len_b": 1, "max_len_a": 0, "no_repeat_ngram_size": 0, "nbest": 1, "seed": 0}
@@ -49,9 +49,7 @@ class SearchOptions:
 
     def check(self) -> None:
         """Raises :class:`InputError` for what is out of range or has no effect, all of it."""
-        problems = list(self._problems())
-        if problems:
-            raise InputError("; ".join(problems))
+        refuse(self._problems())
 
     def _problems(self) -> Iterator[str]:
         for name, least in LEAST.items():

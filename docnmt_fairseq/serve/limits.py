@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Optional
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import refuse
 from docnmt_fairseq.options import flag_of
 
 LEAST = {"max_waiting": 1, "max_bytes": 1, "max_characters": 1, "max_inspected": 0, "timeout": 0.001, "grace": 0}
@@ -36,8 +36,7 @@ class Limits:
             for name, least in LEAST.items()
             if not getattr(self, name) >= least
         ]
-        if problems:
-            raise InputError("; ".join(problems))
+        refuse(problems)
 
 
 class Refusal(Exception):

@@ -28,12 +28,12 @@ from typing import Any, Callable, ClassVar, Dict, Iterator, List, Mapping, Optio
 
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.options import flag_of, problems_of
+from docnmt_fairseq.options import CheckedOptions, flag_of, same_declaration
 from docnmt_fairseq.registry import Registry
 
 
 @dataclass(frozen=True)
-class ReaderOptions:
+class ReaderOptions(CheckedOptions):
     """The options of one format: fields made by :func:`docnmt_fairseq.options.option`; here none.
 
     Formats may share an option: that of one name means the same to all.
@@ -41,10 +41,6 @@ class ReaderOptions:
     Raises:
         InputError: a value that is not allowed.
     """
-
-    def __post_init__(self) -> None:
-        for problem in problems_of(self, type(self)):
-            raise InputError(problem)
 
 
 @dataclass(frozen=True)
@@ -170,7 +166,7 @@ def register(name: str) -> Callable[[Type[Reader]], Type[Reader]]:
         known = all_options()
         for own in fields(cls.Options):
             first = known.get(own.name, own)
-            if (first.type, first.default, first.metadata) != (own.type, own.default, own.metadata):
+            if not same_declaration(first, own):
                 raise ValueError(f"format {name} declares {flag_of(own.name)}, which other formats have otherwise")
         return READERS.register(name)(cls)
 

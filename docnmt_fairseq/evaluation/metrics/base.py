@@ -12,14 +12,14 @@ from typing import ClassVar, Dict, List, Optional, Sequence, Type
 from docnmt_fairseq import __version__
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.texts import References, Stream, segments
-from docnmt_fairseq.options import problems_of
+from docnmt_fairseq.options import CheckedOptions
 from docnmt_fairseq.registry import Registry
 
 Statistics = List[List[float]]  # a row for each segment
 
 
 @dataclass(frozen=True)
-class MetricOptions:
+class MetricOptions(CheckedOptions):
     """What a metric can be told: fields made by :func:`docnmt_fairseq.options.option`, each a flag of its name.
 
     Metrics may share an option: that of one name means the same to all.
@@ -27,10 +27,6 @@ class MetricOptions:
     Raises:
         InputError: a value that is not allowed.
     """
-
-    def __post_init__(self) -> None:
-        for problem in problems_of(self, type(self)):
-            raise InputError(problem)
 
 
 class Metric(ABC):

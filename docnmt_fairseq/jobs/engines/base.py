@@ -12,14 +12,14 @@ from typing import Any, ClassVar, Generator, Optional, Sequence, Type
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.jobs.job import Job
 from docnmt_fairseq.jobs.workplace import Workplace
-from docnmt_fairseq.options import option, problems_of
+from docnmt_fairseq.options import CheckedOptions, option
 from docnmt_fairseq.registry import Registry
 
 THREADS = "OMP_NUM_THREADS"
 
 
 @dataclass(frozen=True)
-class EngineOptions:
+class EngineOptions(CheckedOptions):
     """What all engines can be told, fields made by :func:`docnmt_fairseq.options.option`.
 
     Raises:
@@ -28,10 +28,6 @@ class EngineOptions:
 
     job_threads: Optional[int] = option(None, "threads of a job (default: processors shared out, else 1)", minimum=1)
     job_gpus: int = option(0, "GPUs that each job has for itself; 0: they are not shared out", minimum=0)
-
-    def __post_init__(self) -> None:
-        for problem in problems_of(self, type(self)):
-            raise InputError(problem)
 
 
 class Engine(ABC):

@@ -7,7 +7,7 @@ from typing import Iterator, Set, Tuple
 from omegaconf import II
 
 from docnmt_fairseq import multisource, recurrent  # noqa: F401  (registers cells, scores and combinations)
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import refuse
 from docnmt_fairseq.models.alternating import AlternatingOptions
 from docnmt_fairseq.models.base import TrainedView
 from docnmt_fairseq.models.extra_sources_config import extra_problems, extra_specs
@@ -138,8 +138,7 @@ def check(cfg: DocumentRNNOptions) -> None:
         )
     if cfg.share_all_embeddings and cfg.encoder_embed_dim != cfg.decoder_embed_dim:
         problems.append("--share-all-embeddings: --encoder-embed-dim and --decoder-embed-dim differ")
-    if problems:
-        raise InputError("; ".join(problems))
+    refuse(problems)
     for names, reason in _unread(cfg):
         for given in changed(cfg, DocumentRNNConfig, names):
             logger.warning(f"{given} has no effect: {reason}")

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Dict, Iterator, List
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import refuse
 from docnmt_fairseq.layers.feed_forward import FEED_FORWARDS
 from docnmt_fairseq.models.extra_sources_config import extra_problems
 from docnmt_fairseq.models.transformer.config import (
@@ -44,8 +44,7 @@ def check(cfg: DocumentTransformerOptions) -> None:
         *_feed_forward_problems(cfg),
         *lora_problems(cfg),
     ]
-    if problems:
-        raise InputError("; ".join(problems))
+    refuse(problems)
     if cfg.context_lr_scale != 1 and _adds_nothing(cfg):
         logger.warning("--context-lr-scale has no effect: the model has nothing but what a sentence-level model has")
     for told in without_effect(cfg):
