@@ -1,5 +1,6 @@
 """What all models of documents have in common: their options, and training on packed target tokens."""
 
+import logging
 import re
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, fields
@@ -43,6 +44,8 @@ FORMER_NAMES = (
     (re.compile(r"(layers\.\d+)\.(fc[12]\.(?:weight|bias))$"), r"\1.feed_forward.\2"),
 )
 
+logger = logging.getLogger(__name__)
+
 
 class DocumentModel:
     """Stands before fairseq's own class among the bases of a model.
@@ -62,6 +65,14 @@ class DocumentModel:
     def add_args(cls, parser: ArgumentParser) -> None:
         """Adds the options without defaults, so that architecture presets apply."""
         gen_parser_from_dataclass(parser, cls.options(), delete_default=True)
+
+    def prepare_for_inference_(self, cfg: Any) -> None:
+        """Called by fairseq before a model translates; says what users ought to know of this checkpoint."""
+        super().prepare_for_inference_(cfg)  # type: ignore[misc]
+        asked = (getattr(part, "inference_remark", None) for part in cast(nn.Module, self).modules())
+        for remark in dict.fromkeys(ask() for ask in asked if ask is not None):  # of several layers once
+            if remark is not None:
+                logger.warning(remark)
 
     @classmethod
     def complete(cls, cfg: Any) -> Any:

@@ -112,6 +112,17 @@ class KeepSchedule(nn.Module):
             setattr(self, name, value.to(getattr(self, name).device))
         return self
 
+    def inference_remark(self) -> Optional[str]:
+        """What users of a checkpoint ought to know, where it is of before the selection has narrowed."""
+        narrowed = self.kept().narrowed
+        if self.top_t == 0 or narrowed == 1:
+            return None
+        at = "had not begun" if narrowed == 0 else f"was {narrowed:.0%} done"
+        return (
+            f"narrowing to --context-top-t {self.top_t} {at} when this checkpoint was written: tokens keep more "
+            "sentences, as they did then; a later checkpoint, such as checkpoint_last.pt, may be of after it"
+        )
+
     def extra_repr(self) -> str:
         """The schedule in words."""
         when = f" when {self.narrow_when} of the mass is selected" if self.narrow_when else ""

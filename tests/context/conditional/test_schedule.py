@@ -1,8 +1,11 @@
+import logging
+
 import numpy as np
 import pytest
 import torch
 
 from docnmt_fairseq.context.conditional.schedule import KeepSchedule
+from tests.support import toy
 
 N = np.array([1, 3, 16])
 
@@ -101,3 +104,19 @@ def test_t_of_a_checkpoint_is_that_of_the_model_whatever_its_type(dtype, updates
         model.set_num_updates(update)
         loaded.load_state_dict(model.state_dict())
         assert loaded.kept().of(N * 20).tolist() == model.kept().of(N * 20).tolist()
+
+
+@pytest.mark.parametrize(
+    ("update", "told"),
+    [(9, "had not begun"), (15, "was 50% done"), (20, None)],
+)
+def test_a_checkpoint_of_before_narrowing_says_so_where_it_translates(data_bin, caplog, update, told):
+    options = ["--context-narrow-from", "10", "--context-narrow-updates", "10", "--context-layers", "0,1"]
+    cfg, _, model = toy.build(data_bin, "--context-attention", "conditional", "--context-top-t", "1", *options)
+    model.set_num_updates(update)
+    logging.disable(logging.NOTSET)
+    with caplog.at_level(logging.WARNING):
+        model.eval().prepare_for_inference_(cfg)
+    logging.disable(logging.INFO)
+    said = [record.getMessage() for record in caplog.records if "narrowing" in record.getMessage()]
+    assert len(said) == (told is not None) and (told is None or told in said[0])
