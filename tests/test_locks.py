@@ -17,8 +17,8 @@ from docnmt_fairseq.corpus.prepare import alone_in
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.locks import beside, holding, in_folder
 from docnmt_fairseq.translate.alone import holding_output, side_by_side
+from docnmt_fairseq.translate.request import Request
 from docnmt_fairseq.translate.shards import Shard
-from docnmt_fairseq.translate.texts import Request
 from tests.support import toy
 from tests.support.documents import write_lines
 from tests.support.jobs import wait_for

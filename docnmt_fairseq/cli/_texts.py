@@ -11,8 +11,8 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.beside import BESIDE
 from docnmt_fairseq.translate.files import EMPTY_LINES
 from docnmt_fairseq.translate.formats import FORMATS, RUNNING, SEPARATE, Reading
+from docnmt_fairseq.translate.request import STANDARD, Request
 from docnmt_fairseq.translate.shards import Shard
-from docnmt_fairseq.translate.texts import STANDARD, Request
 
 # Options that translations do not depend on: what was begun with one of them goes on with another.
 FREE = ("input", "output", "pattern", "force", "resume", "shards", "shard", "counts", "done", "max_tokens", "cpu")

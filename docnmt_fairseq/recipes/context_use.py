@@ -37,7 +37,8 @@ def translate(
     from docnmt_fairseq.search.options import SearchOptions
     from docnmt_fairseq.translate.false_context import ShuffledContext
     from docnmt_fairseq.translate.files import ALL, EMPTY_LINES, translate_files
-    from docnmt_fairseq.translate.texts import Request, texts_of
+    from docnmt_fairseq.translate.request import Request
+    from docnmt_fairseq.translate.texts import texts_of
     from docnmt_fairseq.translate.translator import DocumentTranslator
 
     view, search = replace(view, context=None if context == SHUFFLED else context), SearchOptions(**SEARCH)

@@ -11,7 +11,8 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.translate.formats import PLAIN, format_of
 from docnmt_fairseq.translate.lines import TranslatedLine
-from docnmt_fairseq.translate.texts import STANDARD, Request, Text
+from docnmt_fairseq.translate.request import STANDARD, Request
+from docnmt_fairseq.translate.texts import Text
 
 if TYPE_CHECKING:
     from docnmt_fairseq.translate.translator import DocumentTranslator

@@ -1,22 +1,21 @@
-"""Files, folders and standard input to translate: what becomes which file, and what of it is still to do."""
+"""Files and standard input to translate: the documents of each, and what of them is still to do."""
 
 import logging
 import sys
 from array import array
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, ContextManager, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import BinaryIO, ContextManager, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from docnmt_fairseq.corpus.files import open_binary
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.counts import read_counts
-from docnmt_fairseq.translate.formats import Document, Format, Reading, format_of
+from docnmt_fairseq.translate.formats import Document, Format, format_of
 from docnmt_fairseq.translate.output import FileOutput, Output, StandardOutput, read_journal
+from docnmt_fairseq.translate.request import STANDARD, Request, check_there, pairs_of
 from docnmt_fairseq.translate.shards import Shard, owners_of, part_path, put_together
-
-STANDARD = Path("-")  # standard input
 
 logger = logging.getLogger(__name__)
 
@@ -113,35 +112,6 @@ def _opened(source: Path) -> ContextManager[BinaryIO]:
     return nullcontext(sys.stdin.buffer) if source == STANDARD else open_binary(source)
 
 
-@dataclass(frozen=True)
-class Request:
-    """What is asked for.
-
-    Attributes:
-        inputs: one file or ``-``, which becomes the file ``output``; or several files, or folders with all that is in
-            them, whose translations get the same names in the folder ``output`` (without ``.gz``).
-        output: file or folder; None: standard output, for one text.
-        pattern: of the names of a folder's files.
-        force: replace translations that are there already.
-        resume: leave them as they are, and go on where one was interrupted.
-        format: of all files; "": as their endings say.
-        reading: what formats are told.
-        shard: the part of the work that is to be done.
-        counts: a file of :func:`~docnmt_fairseq.translate.counts.write_counts`, without which every shard counts the
-            sentences of all files.
-    """
-
-    inputs: Sequence[Path]
-    output: Optional[Path] = None
-    pattern: str = "*"
-    force: bool = False
-    resume: bool = False
-    format: str = ""
-    reading: Reading = field(default_factory=Reading)
-    shard: Shard = Shard()
-    counts: Optional[Path] = None
-
-
 def texts_of(request: Request) -> List[Text]:
     """The texts to translate, after all files were read once: what cannot be read is said before any translation.
 
@@ -168,48 +138,6 @@ def texts_of(request: Request) -> List[Text]:
         check_there(sorted(found), request, len(pairs))
         texts = [text_of(source, target, request) for source, target in pairs if request.force or target not in found]
     return [_going_on(text, request) for text in texts]
-
-
-def pairs_of(request: Request) -> List[Tuple[Path, Path]]:
-    """The files to translate, and what each becomes.
-
-    Raises:
-        InputError: there are none, or none where shards have theirs; two would become the same file, or one an input.
-    """
-    inputs, output = request.inputs, request.output
-    if output is None or (request.shard.of > 1 and STANDARD in inputs):
-        raise InputError("--shards: give --input and --output; standard input and output have no shards")
-    pairs = list(_pairs(inputs, output, request.pattern))
-    if not pairs:
-        raise InputError(f"--input {' '.join(map(str, inputs))}: no file {request.pattern} in it")
-    _check_targets(pairs)
-    return pairs
-
-
-def _check_targets(pairs: Sequence[Tuple[Path, Path]]) -> None:
-    sources = {source.resolve() for source, _ in pairs}
-    targets: Set[Path] = set()
-    for source, target in pairs:
-        if target.resolve() in sources:
-            raise InputError(f"--output {target}: is an input; give another place")
-        if target in targets:
-            raise InputError(f"--output {target}: two inputs would become this file, one of them {source}")
-        if target.is_dir():
-            raise InputError(f"--output {target}: is a folder; give a file")
-        targets.add(target)
-
-
-def check_there(there: Sequence[Path], request: Request, files: int) -> None:
-    """Refuses translations that are there already, unless it was said what to do about them.
-
-    Raises:
-        InputError: it was not.
-    """
-    if there and not (request.force or request.resume):
-        more = f" (and {len(there) - 1:,} more)" if len(there) > 1 else ""
-        raise InputError(f"--output {there[0]}: is there already{more}; --force replaces, --resume leaves it")
-    if request.resume and there:
-        logger.info(f"{len(there):,} of {files:,} files are there already")
 
 
 def counted(pairs: Sequence[Tuple[Path, Path]], request: Request) -> List[Text]:
@@ -275,23 +203,3 @@ def _going_on(text: Text, request: Request) -> Text:
         )
     logger.info(f"{text.name}: goes on after {journal.documents:,} documents")
     return replace(text, done=journal.documents)
-
-
-def _pairs(inputs: Sequence[Path], output: Path, pattern: str) -> Iterator[Tuple[Path, Path]]:
-    if len(inputs) == 1 and not inputs[0].is_dir():
-        yield inputs[0], output
-        return
-    if output.exists() and not output.is_dir():
-        raise InputError(f"--output {output}: is a file; several inputs need a folder")
-    for path in inputs:
-        if path == STANDARD:
-            raise InputError("--input -: standard input goes alone")
-        if not path.is_dir():
-            yield path, output / path.name.removesuffix(".gz")
-            continue
-        if output.resolve().is_relative_to(path.resolve()):
-            raise InputError(f"--output {output}: lies in the input folder {path}; give another place")
-        for file in sorted(path.rglob(pattern)):
-            relative = file.relative_to(path)
-            if file.is_file() and not any(part.startswith(".") for part in relative.parts):
-                yield file, output / relative.parent / relative.name.removesuffix(".gz")

@@ -3,7 +3,8 @@
 from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.translate.files import translate_files
 from docnmt_fairseq.translate.lines import TranslatedLine, Translation
-from docnmt_fairseq.translate.texts import Request, texts_of
+from docnmt_fairseq.translate.request import Request
+from docnmt_fairseq.translate.texts import texts_of
 from tests.support.texts import Stub
 
 TEXT = "".join(f"document {n}\nsecond line\n<p>\nthird\n\n" for n in range(20))

@@ -7,7 +7,8 @@ import pytest
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import files as text_files
 from docnmt_fairseq.translate.files import translate_files
-from docnmt_fairseq.translate.texts import STANDARD, Request, texts_of
+from docnmt_fairseq.translate.request import STANDARD, Request
+from docnmt_fairseq.translate.texts import texts_of
 from tests.support.texts import Plain
 
 

@@ -167,7 +167,8 @@ import random, sys, time
 from pathlib import Path
 from docnmt_fairseq.translate import files
 from docnmt_fairseq.translate.lines import TranslatedLine
-from docnmt_fairseq.translate.texts import Request, texts_of
+from docnmt_fairseq.translate.request import Request
+from docnmt_fairseq.translate.texts import texts_of
 files.TOGETHER = 50
 class Slow:
     def translate_lines(self, documents, names, empty_lines, progress):

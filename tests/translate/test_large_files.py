@@ -12,7 +12,8 @@ from pathlib import Path
 from docnmt_fairseq.translate import files
 from docnmt_fairseq.translate.formats import Reading
 from docnmt_fairseq.translate.lines import TranslatedLine
-from docnmt_fairseq.translate.texts import Request, texts_of
+from docnmt_fairseq.translate.request import Request
+from docnmt_fairseq.translate.texts import texts_of
 class Upper:
     def translate_lines(self, documents, names, empty_lines, progress):
         return [[TranslatedLine(line.upper(), []) for line in lines] for lines in documents]

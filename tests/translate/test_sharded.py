@@ -10,8 +10,8 @@ import pytest
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.cli import translate as command
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.translate.request import Request
 from docnmt_fairseq.translate.sharded import translate_in_shards
-from docnmt_fairseq.translate.texts import Request
 from tests.support import toy
 from tests.support.interrupted import SETTINGS, TEXT, WANTED, names
 from tests.support.jobs import engine, fake_slurm

@@ -9,8 +9,9 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import files
 from docnmt_fairseq.translate.counts import write_counts
 from docnmt_fairseq.translate.formats.text import Text
+from docnmt_fairseq.translate.request import Request
 from docnmt_fairseq.translate.shards import Shard, owners_of, part_path, put_together
-from docnmt_fairseq.translate.texts import Request, texts_of
+from docnmt_fairseq.translate.texts import texts_of
 from tests.support.interrupted import TEXT, WANTED, Failing, names, run
 from tests.support.texts import Stub
 
