@@ -11,7 +11,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.translate.formats import PLAIN, format_of
 from docnmt_fairseq.translate.lines import TranslatedLine
-from docnmt_fairseq.translate.request import STANDARD, Request
+from docnmt_fairseq.translate.request import Request, read_once
 from docnmt_fairseq.translate.texts import Text
 
 if TYPE_CHECKING:
@@ -60,8 +60,10 @@ def check_beside(option: str, path: Path, request: Request) -> None:
             that is no sentence.
     """
     source, *others = request.inputs
-    if others or source == STANDARD or source.is_dir():
-        raise InputError(f"{option}: needs one file as --input")
+    if others or read_once(source) or source.is_dir():
+        raise InputError(f"{option}: needs one file as --input, which can be read more than once")
+    if read_once(path):
+        raise InputError(f"{option} {path}: can be read only once; give a file")
     if format_of(source.name, request.format, request.reading).name != PLAIN:
         raise InputError(f"{option}: needs text of a sentence a line, which {source} is not")
     for number, (line, told) in enumerate(zip_longest(read_lines(source), read_lines(path)), start=1):

@@ -1,6 +1,7 @@
 """What is asked for: files, folders or standard input, and which file each becomes."""
 
 import logging
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Iterator, List, Optional, Sequence, Set, Tuple
@@ -43,6 +44,17 @@ class Request:
     counts: Optional[Path] = None
 
 
+def read_once(source: Path) -> bool:
+    """Whether what it holds is gone when it was read: standard input, a pipe, a device."""
+    if source == STANDARD:
+        return True
+    try:
+        mode = source.stat().st_mode
+    except OSError:  # said by who opens it
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
 def pairs_of(request: Request) -> List[Tuple[Path, Path]]:
     """The files to translate, and what each becomes.
 
@@ -52,6 +64,8 @@ def pairs_of(request: Request) -> List[Tuple[Path, Path]]:
     inputs, output = request.inputs, request.output
     if output is None or (request.shard.of > 1 and STANDARD in inputs):
         raise InputError("--shards: give --input and --output; standard input and output have no shards")
+    if request.shard.of > 1 and any(map(read_once, inputs)):
+        raise InputError(f"--input {next(filter(read_once, inputs))}: can be read only once; --shards needs a file")
     pairs = list(_pairs(inputs, output, request.pattern))
     if not pairs:
         raise InputError(f"--input {' '.join(map(str, inputs))}: no file {request.pattern} in it")

@@ -14,7 +14,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.counts import read_counts
 from docnmt_fairseq.translate.formats import Document, Format, format_of
 from docnmt_fairseq.translate.output import FileOutput, Output, StandardOutput, read_journal
-from docnmt_fairseq.translate.request import STANDARD, Request, check_there, pairs_of
+from docnmt_fairseq.translate.request import STANDARD, Request, check_there, pairs_of, read_once
 from docnmt_fairseq.translate.shards import Shard, owners_of, part_path, put_together
 
 logger = logging.getLogger(__name__)
@@ -153,13 +153,13 @@ def counted(pairs: Sequence[Tuple[Path, Path]], request: Request) -> List[Text]:
 
 
 def text_of(source: Path, target: Optional[Path], request: Request) -> Text:
-    """A file as what is to be translated, after it was read once.
+    """A file as what is to be translated; its sentences are counted where it can be read for that, too.
 
     Raises:
         InputError: it cannot be read.
     """
     text = _unread(source, target, request)
-    if source == STANDARD:  # can be read but once
+    if read_once(source):
         return text
     return replace(text, sizes=array("q", (document.sentences for document in text.documents())))
 
@@ -194,7 +194,7 @@ def _going_on(text: Text, request: Request) -> Text:
         InputError: it was begun and is not to be gone on with, nor to begin anew.
     """
     journal = None if text.target is None else read_journal(text.target)
-    if journal is None or request.force or text.source == STANDARD:
+    if journal is None or request.force:
         return text
     if not request.resume:
         raise InputError(

@@ -1,9 +1,29 @@
-"""Data that a model was trained on, as docnmt prepare leaves it."""
+"""Data that a model was trained on, as docnmt prepare leaves it; and texts in pipes."""
+
+import os
+from pathlib import Path
 
 import pytest
 
 from tests.support import toy
 from tests.support.translating import SELECTED
+
+
+@pytest.fixture
+def pipe():
+    """Returns a function that gives a file which holds a text until it is read."""
+    ends = []
+
+    def of(text):
+        reader, writer = os.pipe()
+        os.write(writer, text.encode())
+        os.close(writer)
+        ends.append(reader)
+        return Path(f"/dev/fd/{reader}")
+
+    yield of
+    for end in ends:
+        os.close(end)
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,10 @@ import pytest
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import files as text_files
+from docnmt_fairseq.translate.beside import check_beside
 from docnmt_fairseq.translate.files import translate_files
 from docnmt_fairseq.translate.request import STANDARD, Request
+from docnmt_fairseq.translate.shards import Shard
 from docnmt_fairseq.translate.texts import texts_of
 from tests.support.texts import Plain
 
@@ -89,6 +91,24 @@ def test_standard_input_and_output(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\n\xff\n")))
     with pytest.raises(InputError, match="standard input:2: not UTF-8"):
         translate_files(texts([STANDARD], None), Upper(), "document", lambda n: None)
+
+
+def test_a_pipe_is_read_once(folder, pipe):
+    for output in (folder / "out", None):
+        (text,) = texts([pipe("one\n\ntwo\n")], output)
+        assert text.sentences == 0 and [document.lines for document in text.documents()] == [["one", ""], ["two"]]
+    translate_files(texts([pipe("one\n\ntwo\n")], folder / "out"), Upper(), "document", lambda n: None)
+    assert (folder / "out").read_text() == "ONE\n\nTWO\n"
+
+
+def test_what_reads_twice_takes_no_pipe(folder, pipe):
+    source, told = folder / "in" / "d.txt", pipe("four\n")
+    with pytest.raises(InputError, match=r"--input /dev/fd/\d+: can be read only once; --shards needs a file"):
+        texts([told], folder / "out", shard=Shard(1, 2))
+    with pytest.raises(InputError, match=r"--prefixes /dev/fd/\d+: can be read only once; give a file"):
+        check_beside("--prefixes", told, Request([source]))
+    with pytest.raises(InputError, match="--prefixes: needs one file as --input"):
+        check_beside("--prefixes", source, Request([told]))
 
 
 @pytest.mark.parametrize(

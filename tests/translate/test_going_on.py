@@ -55,6 +55,16 @@ def test_an_interrupted_file_is_neither_forgotten_nor_gone_on_with_unasked(folde
     assert sum(map(len, stub.seen)) == 100 and names(folder) == ["in", "out"]
 
 
+def test_what_is_piped_goes_on_when_it_is_piped_again(folder, pipe):
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, Failing(3), inputs=[pipe(TEXT)])
+    with pytest.raises(InputError, match="was interrupted after 9 documents; --resume goes on"):
+        run(folder, Stub(), inputs=[pipe(TEXT)])
+    stub = Stub()
+    run(folder, stub, inputs=[pipe(TEXT)], resume=True)
+    assert stub.seen[0][0] == "document 9" and (folder / "out").read_text() == WANTED
+
+
 def test_a_translation_goes_on_with_the_same_text_and_options_only(folder):
     with pytest.raises(KeyboardInterrupt):
         run(folder, Failing(2))
