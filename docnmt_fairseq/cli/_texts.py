@@ -30,7 +30,7 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=[STANDARD],
         metavar="PATH",
-        help="file, several files, or a folder with all files in it; .gz is unpacked (default: standard input)",
+        help="file, several, or a folder with all files in it; .gz and .zst are unpacked (default: standard input)",
     )
     texts.add_argument(
         "--output",

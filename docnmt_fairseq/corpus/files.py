@@ -6,7 +6,7 @@ import shutil
 import zlib
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, Dict, Iterator, List, Optional, Sequence, TextIO, Union, cast
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Sequence, TextIO, Union, cast
 from zipfile import BadZipFile
 
 from docnmt_fairseq.corpus.arrow import open_zst
@@ -17,6 +17,7 @@ BUFFERED = 2**24  # characters of many files that are in memory
 LONGEST = 2**26  # bytes of a line: a small packed file may hold one that no memory does
 OPEN = 64  # of many files that are open
 BYTE_ORDER_MARK = "\ufeff"
+PACKED: Dict[str, Callable[[PathLike], BinaryIO]] = {".gz": cast(Any, gzip.open), ".zst": open_zst}
 DAMAGED = (OSError, EOFError, zlib.error, BadZipFile)  # what reading a damaged file raises
 
 
@@ -55,16 +56,25 @@ def lines_of(stream: BinaryIO, name: PathLike, strip: Optional[str] = None) -> I
         raise InputError.at(name, number + 1, f"damaged from here on: {error}") from error
 
 
+def packing_of(name: PathLike) -> str:
+    """The end of a file's name that says how it is packed, of :data:`PACKED`; "": it is not."""
+    return next((str(name)[-len(end) :] for end in PACKED if str(name).lower().endswith(end)), "")
+
+
+def unpacked_name(name: str) -> str:
+    """The name of what a packed file holds; of another file its own."""
+    return name.removesuffix(packing_of(name))
+
+
 def open_binary(path: PathLike) -> BinaryIO:
-    """Returns a file opened for reading; one whose name ends in ``.gz`` or ``.zst`` is unpacked on the way.
+    """Returns a file opened for reading; one whose name has a :func:`packing_of` is unpacked on the way.
 
     Raises:
         InputError: it cannot be opened; the library that unpacks it is not installed.
     """
     try:
-        if str(path).endswith(".zst"):
-            return open_zst(path)
-        return cast(BinaryIO, gzip.open(path)) if str(path).endswith(".gz") else open(path, "rb")
+        unpacking = PACKED.get(packing_of(path).lower())
+        return open(path, "rb") if unpacking is None else unpacking(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 

@@ -6,6 +6,7 @@ from typing import Any, AsyncIterator, Literal, Tuple, Type
 from fastapi import Request, Response
 
 from docnmt_fairseq import __version__
+from docnmt_fairseq.corpus.files import packing_of
 from docnmt_fairseq.report.properties import model_properties
 from docnmt_fairseq.serve import questions
 from docnmt_fairseq.serve.answers import Object, file_objects, lines_of, sentence_object, sentence_objects
@@ -45,7 +46,7 @@ class Desk:
 
     async def file(self, request: Request, name: str, format: str, context: Context, as_stream: bool) -> Response:
         """Answers a file with such a file. It is never shown as a page of this server."""
-        if name.lower().endswith(".gz"):
+        if packing_of(name):
             raise Refusal(415, f"{name}: send it unpacked")
         question, ticket = await self._of_file(request, name, format, context)
         kind = wanted(request, as_stream)

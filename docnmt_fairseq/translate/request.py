@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Iterator, List, Optional, Sequence, Set, Tuple
 
+from docnmt_fairseq.corpus.files import packing_of, unpacked_name
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats import Reading
 from docnmt_fairseq.translate.shards import Shard
@@ -21,7 +22,7 @@ class Request:
 
     Attributes:
         inputs: one file or ``-``, which becomes the file ``output``; or several files, or folders with all that is in
-            them, whose translations get the same names in the folder ``output`` (without ``.gz``).
+            them, whose translations get the same names in the folder ``output`` (unpacked).
         output: file or folder; None: standard output, for one text.
         pattern: of the names of a folder's files.
         force: replace translations that are there already.
@@ -81,6 +82,8 @@ def _check_targets(pairs: Sequence[Tuple[Path, Path]]) -> None:
             raise InputError(f"--output {target}: is an input; give another place")
         if target in targets:
             raise InputError(f"--output {target}: two inputs would become this file, one of them {source}")
+        if packing_of(target):
+            raise InputError(f"--output {target}: translations are not packed; leave {packing_of(target)} out")
         if target.is_dir():
             raise InputError(f"--output {target}: is a folder; give a file")
         targets.add(target)
@@ -109,11 +112,11 @@ def _pairs(inputs: Sequence[Path], output: Path, pattern: str) -> Iterator[Tuple
         if path == STANDARD:
             raise InputError("--input -: standard input goes alone")
         if not path.is_dir():
-            yield path, output / path.name.removesuffix(".gz")
+            yield path, output / unpacked_name(path.name)
             continue
         if output.resolve().is_relative_to(path.resolve()):
             raise InputError(f"--output {output}: lies in the input folder {path}; give another place")
         for file in sorted(path.rglob(pattern)):
             relative = file.relative_to(path)
             if file.is_file() and not any(part.startswith(".") for part in relative.parts):
-                yield file, output / relative.parent / relative.name.removesuffix(".gz")
+                yield file, output / relative.parent / unpacked_name(relative.name)

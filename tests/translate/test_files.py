@@ -61,6 +61,17 @@ def test_a_folder_becomes_a_folder_and_small_files_are_translated_together(folde
     )
 
 
+def test_what_a_packed_file_holds_says_its_format(tmp_path):
+    film = "1\n00:00:01,000 --> 00:00:02,000\none\n"
+    (tmp_path / "in").mkdir()
+    with gzip.open(tmp_path / "in" / "a.srt.GZ", "wt") as stream:
+        stream.write(film)
+    with pytest.importorskip("pyarrow").output_stream(tmp_path / "in" / "b.srt.zst", compression="zstd") as stream:
+        stream.write(film.encode())
+    translate_files(texts([tmp_path / "in"], tmp_path / "out"), Upper(), "document", lambda n: None)
+    assert translated(tmp_path / "out") == dict.fromkeys(("a.srt", "b.srt"), film.replace("one", "ONE"))
+
+
 def test_only_some_of_a_folder(folder):
     assert [text.target.name for text in texts([folder / "in"], folder / "out", pattern="*.txt")] == ["d.txt"]
     with pytest.raises(InputError, match=r"no file \*\.de in it"):
@@ -119,6 +130,8 @@ def test_what_reads_twice_takes_no_pipe(folder, pipe):
         (["in/a.en", "in/d.txt"], "in/a.en", "is a file; several inputs need a folder"),
         (["in/a.en"], "in/a.en", "is an input"),
         (["in/a.en"], "in/b", "is a folder; give a file"),
+        (["in/a.en"], "out.de.gz", r"out\.de\.gz: translations are not packed; leave \.gz out"),
+        (["in/a.en"], "out.zst", r"translations are not packed; leave \.zst out"),
         (["in"], "in/out", "lies in the input folder"),
         (["in/a.en", "in/./a.en"], "out", "two inputs would become this file"),
         (["in/nowhere"], "out", "nowhere: cannot be read"),

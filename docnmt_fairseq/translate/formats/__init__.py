@@ -1,5 +1,6 @@
 """Formats of files to translate by name, a class each in a file of its own."""
 
+from docnmt_fairseq.corpus.files import unpacked_name
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.registry import import_folder
 from docnmt_fairseq.translate.formats.base import FORMATS, SEPARATE, Document, Format, Reading
@@ -15,7 +16,7 @@ def format_of(file_name: str, name: str, reading: Reading) -> Format:
     """The format of a file.
 
     Args:
-        file_name: whose ending tells, ``.gz`` put aside, where no format is named.
+        file_name: whose ending tells, that of a packed file put aside, where no format is named.
         name: of the format, or "".
         reading: what it is told.
 
@@ -26,7 +27,7 @@ def format_of(file_name: str, name: str, reading: Reading) -> Format:
         if name not in FORMATS:
             raise InputError(f"--format {name}: no such format; choose from {', '.join(FORMATS.names())}")
         return FORMATS[name](reading)
-    ending = file_name.lower().removesuffix(".gz")
+    ending = unpacked_name(file_name.lower())
     plain = RUNNING if reading.running else PLAIN
     return FORMATS[next((known for known in FORMATS.names() if ending.endswith(FORMATS[known].endings)), plain)](
         reading
