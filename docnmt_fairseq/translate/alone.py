@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Iterator
 
 from docnmt_fairseq.locks import beside, holding, in_folder
+from docnmt_fairseq.translate.parts import part_path
 from docnmt_fairseq.translate.request import Request
-from docnmt_fairseq.translate.shards import part_path
 
 
 @contextmanager

@@ -41,6 +41,11 @@ def write_work(path: Path, work: Mapping[str, Any]) -> None:
     atomic_write_bytes(path, (json.dumps(work, indent=1, ensure_ascii=False) + "\n").encode())
 
 
+def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> List[str]:
+    """The names of values that are others, or not there, in one of two works."""
+    return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+
+
 def differences(path: Path, work: Mapping[str, Any]) -> Optional[str]:
     """What is another now than when the work was begun; None: nothing.
 
@@ -52,6 +57,6 @@ def differences(path: Path, work: Mapping[str, Any]) -> Optional[str]:
         before = dict(parse_json(path.read_bytes()))
     except (OSError, ValueError, TypeError):
         return f"what {path} no longer says"
-    names = sorted(name for name in {*before, *work} if before.get(name) != work.get(name))
+    names = differing(before, work)
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more if names else None

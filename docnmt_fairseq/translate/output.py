@@ -16,7 +16,9 @@ from typing import BinaryIO, Iterator, List, Mapping, Optional, Protocol, Sequen
 from docnmt_fairseq.corpus.files import atomic_write_bytes, partial_path
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.plain_json import parse_json
+from docnmt_fairseq.translate.begun import differing
 from docnmt_fairseq.translate.formats import Document
+from docnmt_fairseq.translate.parts import Part
 
 D = TypeVar("D", bound=Document)
 
@@ -102,13 +104,21 @@ class FileOutput:
         settings: that the translations depend on.
         resume: go on with what was translated before.
         beside: the names of the others.
+        part: what the file is where it is a part of one.
 
     Raises:
         InputError: it was begun with other settings.
     """
 
-    def __init__(self, target: Path, settings: Mapping[str, str], resume: bool, beside: Sequence[Path] = ()):
-        self.target, self.journal_path = target, journal_path(target)
+    def __init__(
+        self,
+        target: Path,
+        settings: Mapping[str, str],
+        resume: bool,
+        beside: Sequence[Path] = (),
+        part: Optional[Part] = None,
+    ):
+        self.target, self.journal_path, self.part = target, journal_path(target), part
         self.targets = [target, *beside]
         self.partials = list(map(partial_path, self.targets))
         self.journal = Journal(0, [0 for _ in self.targets], "", dict(settings))
@@ -117,10 +127,7 @@ class FileOutput:
         self.finished = False
         found = read_journal(target) if resume else None
         if found is not None:
-            other = sorted(
-                name for name in {*settings, *found.settings} if settings.get(name) != found.settings.get(name)
-            )
-            if other:
+            if other := differing(settings, found.settings):
                 raise InputError(
                     f"--resume: {self.partials[0]} was begun with another --{other[0]} "
                     f"({found.settings.get(other[0], 'none')}); give the same, or begin anew with --force"
@@ -172,6 +179,9 @@ class FileOutput:
         with _said(self.target):
             self._open()
             self._close()
+            if self.part is not None:
+                self.target.unlink(missing_ok=True)  # of another work, which the record would not tell of
+                self.part.write_record()
             for partial, target in reversed(list(zip(self.partials, self.targets))):
                 os.replace(partial, target)
             self.journal_path.unlink(missing_ok=True)

@@ -22,9 +22,10 @@ from docnmt_fairseq.translate.alone import holding_output, side_by_side
 from docnmt_fairseq.translate.begun import differences, states, write_work
 from docnmt_fairseq.translate.counts import write_counts
 from docnmt_fairseq.translate.output import journal_path
+from docnmt_fairseq.translate.parts import part_path, table_of
 from docnmt_fairseq.translate.request import Request, check_there, pairs_of
-from docnmt_fairseq.translate.shards import Shard, owners_of, part_path
-from docnmt_fairseq.translate.texts import counted, table_of
+from docnmt_fairseq.translate.shards import Shard, owners_of
+from docnmt_fairseq.translate.texts import counted
 
 WORK, COUNTS = "work.json", "counts.npz"  # in the folder of the work
 

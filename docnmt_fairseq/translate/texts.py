@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import BinaryIO, ContextManager, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from docnmt_fairseq.corpus.files import open_binary
+from docnmt_fairseq.corpus.steps import sha256
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.counts import read_counts
 from docnmt_fairseq.translate.formats import Document, Format, format_of
 from docnmt_fairseq.translate.output import FileOutput, Output, StandardOutput, read_journal
+from docnmt_fairseq.translate.parts import MisfitError, Part, part_path, put_together, table_of
 from docnmt_fairseq.translate.request import STANDARD, Request, check_there, pairs_of, read_once
-from docnmt_fairseq.translate.shards import Shard, owners_of, part_path, put_together
+from docnmt_fairseq.translate.shards import Shard, owners_of
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +46,7 @@ class Text:
         done: how many of them are translated already.
         whole: the file of which ``target`` is a part.
         parts: all of its parts.
+        anew: whether other parts may be left from before; they are made anew, too.
         key: tells the file from others of the same request, in whatever folder they lie.
     """
 
@@ -56,6 +59,7 @@ class Text:
     done: int = 0
     whole: Optional[Path] = None
     parts: Sequence[Path] = ()
+    anew: bool = False
     key: str = ""
 
     @property
@@ -82,17 +86,42 @@ class Text:
             scores: also to a table of scores beside it.
 
         Raises:
-            InputError: it was begun with other settings.
+            InputError: it was begun with other settings, or another part was made from another text or with others.
         """
         if self.target is None:
             return StandardOutput()
-        return FileOutput(self.target, settings, resume, [table_of(self.target)] if scores else [])
+        part = None if self.whole is None else self._part(self.target, settings)
+        return FileOutput(self.target, settings, resume, [table_of(self.target)] if scores else [], part)
+
+    def _part(self, target: Path, settings: Mapping[str, str]) -> Part:
+        """What the target is made from, after it was compared with what other parts were."""
+        assert self.sizes is not None and self.end is not None  # or there were no parts
+        try:
+            digest = sha256(self.source)
+        except OSError as error:
+            raise InputError(f"{self.source}: cannot be read: {error.strerror}") from error
+        part = Part(target, digest, len(self.sizes), self.first, self.end, dict(settings))
+        for other in () if self.anew else self.parts:
+            if other != target and other.exists():
+                Part.read(other).check_goes_with(part)
+        return part
 
     def finish(self) -> None:
-        """Puts the file together, and the table of its scores, if this was its last part."""
-        if self.whole is not None:
-            put_together(table_of(self.whole), list(map(table_of, self.parts)))
-        if self.whole is not None and put_together(self.whole, self.parts):
+        """Puts the file together, and the table of its scores, if this was its last part.
+
+        Raises:
+            InputError: the parts do not fit together.
+        """
+        if self.whole is None:
+            return
+        try:
+            done = put_together(self.whole, self.parts)
+        except MisfitError as error:
+            if not self.anew:
+                raise
+            logger.warning(f"{error}")
+            return
+        if done:
             logger.info(f"{self.whole}: put together from its {len(self.parts)} parts")
 
 
@@ -101,11 +130,6 @@ def _placed(documents: Iterable[Document]) -> Iterator[PlacedDocument]:
     for document in documents:
         yield PlacedDocument(document.lines, document.finish, document.first_line, line)
         line += len(document.lines)
-
-
-def table_of(target: Path) -> Path:
-    """The file of a translation's scores, beside it."""
-    return target.with_name(f"{target.name}.scores.tsv")
 
 
 def _opened(source: Path) -> ContextManager[BinaryIO]:
@@ -166,7 +190,7 @@ def text_of(source: Path, target: Optional[Path], request: Request) -> Text:
 
 def _unread(source: Path, target: Optional[Path], request: Request) -> Text:
     format_ = format_of(source.name, request.format, request.reading)
-    return Text(source, target, format_, key=_key(source, request.inputs))
+    return Text(source, target, format_, anew=request.force, key=_key(source, request.inputs))
 
 
 def _key(source: Path, inputs: Sequence[Path]) -> str:

@@ -9,10 +9,11 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import files
 from docnmt_fairseq.translate.counts import write_counts
 from docnmt_fairseq.translate.formats.text import Text
+from docnmt_fairseq.translate.parts import Part, part_path, put_together, record_path
 from docnmt_fairseq.translate.request import Request
-from docnmt_fairseq.translate.shards import Shard, owners_of, part_path, put_together
+from docnmt_fairseq.translate.shards import Shard, owners_of
 from docnmt_fairseq.translate.texts import texts_of
-from tests.support.interrupted import TEXT, WANTED, Failing, names, run
+from tests.support.interrupted import SETTINGS, TEXT, WANTED, Failing, names, run
 from tests.support.texts import Stub
 
 
@@ -63,11 +64,14 @@ def test_an_interrupted_shard_goes_on_and_parts_are_put_together_when_asked_agai
     run(folder, stub, shard=Shard(1, 2), resume=True)
     assert stub.seen[0][0] == "document 3"
     assert (folder / "out").read_text() == WANTED
-    # Parts that another machine wrote and that were brought here.
+    # Parts that other machines wrote and that were brought here.
     done = (folder / "out").read_bytes()
     (folder / "out").unlink()
-    part_path(folder / "out", 1, 2).write_bytes(done[:100])
-    part_path(folder / "out", 2, 2).write_bytes(done[100:])
+    for number in (1, 2):
+        run(folder, Stub(), output=f"machine-{number}/out", shard=Shard(number, 2))
+        for file in (folder / f"machine-{number}").iterdir():
+            file.rename(folder / file.name)
+        (folder / f"machine-{number}").rmdir()
     with pytest.raises(InputError, match=r"out\.shard-1-of-2: is there already"):
         run(folder, Stub(), shard=Shard(1, 2))
     assert run(folder, Stub(), shard=Shard(1, 2), resume=True) == []
@@ -75,10 +79,80 @@ def test_an_interrupted_shard_goes_on_and_parts_are_put_together_when_asked_agai
     assert run(folder, Stub(), shard=Shard(2, 2), resume=True) == []
 
 
+OTHER = {"beam": "2"}
+
+
+def test_parts_of_another_text_or_other_options_are_not_put_together(folder):
+    run(folder, Stub(), shard=Shard(1, 2))
+    stub = Stub()
+    with pytest.raises(
+        InputError, match=r"shard-1-of-2: was made with another --beam \(5\) than out\.shard-2-of-2 \(2"
+    ):
+        run(folder, stub, shard=Shard(2, 2), settings=OTHER)
+    (folder / "in").write_text(TEXT * 2)
+    with pytest.raises(InputError, match=r"out\.shard-1-of-2: was made from another text than out\.shard-2-of-2; make"):
+        run(folder, stub, shard=Shard(2, 2))
+    assert not stub.seen and not (folder / "out").exists()
+    (folder / "in").write_text(TEXT)
+    run(folder, stub, shard=Shard(2, 2))
+    assert (folder / "out").read_text() == WANTED and names(folder) == ["in", "out"]
+
+
+def test_shards_that_are_at_work_with_other_options_find_it_when_they_end(folder):
+    class Overtaken(Stub):
+        def translate(self, *arguments):
+            if not self.seen:
+                run(folder, Stub(), shard=Shard(1, 2))
+            return super().translate(*arguments)
+
+    for _ in range(2):  # what is not put together is not put together on a further try
+        with pytest.raises(InputError, match=r"shard-2-of-2: was made with another --beam \(2\) than out\.shard-1"):
+            run(folder, Overtaken(), shard=Shard(2, 2), settings=OTHER, resume=part_path(folder / "out", 2, 2).exists())
+    assert not (folder / "out").exists()
+
+
+def test_all_shards_that_are_made_anew_become_a_file_with_the_last_of_them(folder, caplog):
+    run(folder, Stub(), shard=Shard(2, 3))
+    run(folder, Stub(), shard=Shard(3, 3))
+    for number in (1, 2, 3):
+        assert not (folder / "out").exists()
+        run(folder, Stub(str.title), shard=Shard(number, 3), force=True, settings=OTHER)
+        assert ("out.shard-3-of-3: was made with another --beam" in caplog.text) == (number == 2)
+        caplog.clear()
+    assert (folder / "out").read_text() == TEXT.title().replace("<P>", "<p>") and names(folder) == ["in", "out"]
+
+
+def test_parts_that_leave_documents_out_are_not_put_together(folder):
+    (folder / "more").write_text(TEXT[: len(TEXT) // 2])
+    run(folder, Stub(), shard=Shard(1, 2), output="out/in")
+    message = "begins at document 6, but the part before ends at 10: other files were shared out"
+    with pytest.raises(InputError, match=rf"in\.shard-2-of-2: {message}"):
+        run(folder, Stub(), inputs=["more", "in"], shard=Shard(2, 2), output="out")
+    assert not (folder / "out" / "in").exists()
+
+
+DAMAGED = '{"source": 1, "documents": 2, "first": 0, "end": 1, "settings": {}}'
+
+
+@pytest.mark.parametrize("record", [None, "", "{}", DAMAGED])
+def test_a_part_of_which_nothing_is_known_is_not_taken(folder, record):
+    run(folder, Stub(), shard=Shard(1, 2))
+    if record is None:
+        record_path(part_path(folder / "out", 1, 2)).unlink()
+    else:
+        record_path(part_path(folder / "out", 1, 2)).write_text(record)
+    with pytest.raises(InputError, match=r"out\.shard-1-of-2: beside it, out\.shard-1-of-2\.json should say what"):
+        run(folder, Stub(), shard=Shard(2, 2))
+    run(folder, Stub(), shard=Shard(1, 2), force=True)
+    run(folder, Stub(), shard=Shard(2, 2))
+    assert (folder / "out").read_text() == WANTED
+
+
 def test_two_shards_that_end_at_once_write_the_same_file(tmp_path, monkeypatch):
     parts = [part_path(tmp_path / "out", number, 2) for number in (1, 2)]
-    for part in parts:
+    for number, part in enumerate(parts):
         part.write_text(f"{part.name}\n")
+        Part(part, "", 2, number, number + 1, SETTINGS).write_record()
     copy = shutil.copyfileobj
 
     def overtaken(*arguments):
