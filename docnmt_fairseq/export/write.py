@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 from typing import Optional
 
+from docnmt_fairseq.checkpoints import read_checkpoint
 from docnmt_fairseq.corpus.files import PathLike, written_folder
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.export.formats import EXPORT_FORMATS, ExportFormat
 from docnmt_fairseq.export.trained import TrainedModel
-from docnmt_fairseq.exported import WRITTEN_BY, Exported
+from docnmt_fairseq.exported import KEY, WRITTEN_BY, Exported
 
 MARK = "docnmt_export.json"  # in a folder: that it is an export
 
@@ -39,7 +40,7 @@ def export(
     output, kind = Path(output), EXPORT_FORMATS[format_name]()
     if without_context and not kind.sentence_level:
         raise InputError(f"--without-context: --format {format_name} takes document models as they are; leave it out")
-    _check_output(output, kind, force)
+    _check_output(output, kind, path, force)
     trained = TrainedModel.load(path, data, without_context)
     precision = trained.precision(precision)
     if not kind.folder:
@@ -57,11 +58,23 @@ def size_of(output: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def _check_output(output: Path, kind: ExportFormat, force: bool) -> None:
+def _check_output(output: Path, kind: ExportFormat, path: str, force: bool) -> None:
     """Makes sure that nothing but an export is replaced, and only if that is wanted."""
     if not output.exists():
         return
+    source = Path(path).resolve()
+    if output.resolve() in (source, *source.parents):
+        raise InputError(f"--output {output}: would replace --path {path}; give another")
     if not force:
         raise InputError(f"--output {output}: is there already; give another, or --force to replace it")
-    if output.is_dir() != kind.folder or (kind.folder and not (output / MARK).is_file()):
+    if output.is_dir() != kind.folder or not _is_export(output):
         raise InputError(f"--output {output}: is no such export, and so not replaced; give another")
+
+
+def _is_export(output: Path) -> bool:
+    if output.is_dir():
+        return (output / MARK).is_file()
+    try:
+        return KEY in read_checkpoint(output)
+    except InputError:  # no checkpoint
+        return False

@@ -160,6 +160,26 @@ def test_a_newer_format_is_said_so_in_one_line(trained, prepared, tmp_path):
     assert "\n" not in str(error.value)
 
 
+def test_files_that_are_no_export_stay(trained, prepared, tmp_path):
+    for name in ("checkpoint.pt", "other.pt"):
+        (tmp_path / name).write_bytes(trained().read_bytes())
+    (tmp_path / "notes").write_text("x")
+    path, before = tmp_path / "checkpoint.pt", trained().read_bytes()
+    for name, message in (
+        ("checkpoint.pt", r"would replace --path \S+checkpoint\.pt; give another"),
+        ("other.pt", "is no such export, and so not replaced"),
+        ("notes", "is no such export, and so not replaced"),
+    ):
+        with pytest.raises(InputError, match=rf"--output \S+{name}: {message}"):
+            export(str(path), tmp_path / name, precision="int8", data=prepared, force=True)
+    assert path.read_bytes() == (tmp_path / "other.pt").read_bytes() == before
+    export(str(path), tmp_path / "model.pt", data=prepared)
+    with pytest.raises(InputError, match="would replace --path"):
+        export(str(tmp_path / "model.pt"), tmp_path / "model.pt", precision="int8", data=prepared, force=True)
+    export(str(path), tmp_path / "model.pt", precision="int8", data=prepared, force=True)
+    assert torch.load(tmp_path / "model.pt", weights_only=compat.SAFE_LOADER)[KEY]["precision"] == "int8"
+
+
 def test_the_command(trained, prepared, tmp_path, capsys):
     words = ["export", "--path", str(trained()), "--output", str(tmp_path / "new" / "model.pt"), "--precision", "int8"]
     assert cli.main(words) == 0  # the data are where they were in training
