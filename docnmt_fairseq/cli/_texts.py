@@ -147,7 +147,7 @@ def request_of(args: argparse.Namespace) -> Request:
         args.pattern,
         args.force,
         args.resume,
-        "" if args.split else args.format or "",
+        RUNNING if args.split and args.format else args.format or "",
         Reading(languages, args.empty_lines, bool(args.split), args.split or SEPARATE[1], alone),
         Shard() if args.shard is None and args.engine else Shard(1 if args.shard is None else args.shard, args.shards),
         args.counts,

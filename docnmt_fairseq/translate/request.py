@@ -8,7 +8,7 @@ from typing import Iterator, List, Optional, Sequence, Set, Tuple
 
 from docnmt_fairseq.corpus.files import packing_of, unpacked_name
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats import Reading
+from docnmt_fairseq.translate.formats import RUNNING, Reading, format_of
 from docnmt_fairseq.translate.shards import Shard
 
 STANDARD = Path("-")  # standard input
@@ -60,7 +60,8 @@ def pairs_of(request: Request) -> List[Tuple[Path, Path]]:
     """The files to translate, and what each becomes.
 
     Raises:
-        InputError: there are none, or none where shards have theirs; two would become the same file, or one an input.
+        InputError: there are none, or none where shards have theirs; two would become the same file, or one an input;
+            none is running text, which is to be divided.
     """
     inputs, output = request.inputs, request.output
     if output is None or (request.shard.of > 1 and STANDARD in inputs):
@@ -71,7 +72,22 @@ def pairs_of(request: Request) -> List[Tuple[Path, Path]]:
     if not pairs:
         raise InputError(f"--input {' '.join(map(str, inputs))}: no file {request.pattern} in it")
     _check_targets(pairs)
+    check_split([source for source, _ in pairs], request)
     return pairs
+
+
+def check_split(sources: Sequence[Path], request: Request) -> None:
+    """Refuses to divide running text where none of the files is taken for that.
+
+    Raises:
+        InputError: all are of formats with paragraphs of their own.
+    """
+    formats = [format_of(source.name, request.format, request.reading).name for source in sources]
+    if request.reading.running and RUNNING not in formats:
+        raise InputError(
+            f"--split: {sources[0]} is {formats[0]}, which has paragraphs of its own; leave it out, or give --format "
+            f"{RUNNING} to read all files so"
+        )
 
 
 def _check_targets(pairs: Sequence[Tuple[Path, Path]]) -> None:

@@ -48,6 +48,25 @@ def test_running_text(content, command, tmp_path, capsys):
     assert status == 0 or (status == 2 and "not UTF-8" in capsys.readouterr().err)
 
 
+def test_what_a_name_says_of_running_text_and_what_the_options_say(command, tmp_path, capsys):
+    (tmp_path / "in").mkdir()
+    for name in ("notes.md", "plain"):
+        (tmp_path / "in" / name).write_text("# One.\n`Two`\n")
+    for number, (given, notes) in enumerate(
+        (
+            (["--split", "lines"], "# ONE.\n`Two`\n"),
+            (["--split", "lines", "--format", "running"], "# ONE.\n`TWO`\n"),
+            (["--split", "lines", "--format", "text"], "# ONE.\n`TWO`\n"),
+        )
+    ):
+        assert command("--input", tmp_path / "in", "--output", tmp_path / f"{number}", *given) == 0
+        assert (tmp_path / f"{number}" / "notes.md").read_text() == notes, given
+        assert (tmp_path / f"{number}" / "plain").read_text() == "# ONE.\n`TWO`\n", given
+    for output in ([], ["--output", tmp_path / "out"], ["--output", tmp_path / "out", "--shards", 2, "--shard", 1]):
+        assert command("--input", tmp_path / "in" / "notes.md", "--split", *output) == 2
+        assert "notes.md is markdown, which has paragraphs of its own; leave it out, or" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
