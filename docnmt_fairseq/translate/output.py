@@ -11,14 +11,14 @@ import sys
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO, Iterator, List, Mapping, Optional, Protocol, Sequence, TypeVar
+from typing import BinaryIO, Iterator, List, Mapping, Optional, Protocol, TypeVar
 
 from docnmt_fairseq.corpus.files import atomic_write_bytes, partial_path
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.plain_json import parse_json
 from docnmt_fairseq.translate.begun import differing
 from docnmt_fairseq.translate.formats import Document
-from docnmt_fairseq.translate.parts import Part
+from docnmt_fairseq.translate.parts import Part, table_of
 
 D = TypeVar("D", bound=Document)
 
@@ -97,13 +97,13 @@ class StandardOutput:
 
 
 class FileOutput:
-    """A file, and perhaps others beside it.
+    """A file, and perhaps the table of its scores beside it.
 
     Args:
         target: its name.
         settings: that the translations depend on.
         resume: go on with what was translated before.
-        beside: the names of the others.
+        scores: whether there is a table, to which what is added beside the translations goes.
         part: what the file is where it is a part of one.
 
     Raises:
@@ -115,11 +115,11 @@ class FileOutput:
         target: Path,
         settings: Mapping[str, str],
         resume: bool,
-        beside: Sequence[Path] = (),
+        scores: bool = False,
         part: Optional[Part] = None,
     ):
         self.target, self.journal_path, self.part = target, journal_path(target), part
-        self.targets = [target, *beside]
+        self.targets = _targets(target, 2 if scores else 1)
         self.partials = list(map(partial_path, self.targets))
         self.journal = Journal(0, [0 for _ in self.targets], "", dict(settings))
         self._hash = hashlib.sha256()
@@ -203,7 +203,9 @@ class FileOutput:
         self.target.parent.mkdir(parents=True, exist_ok=True)
         if not self.journal.documents:
             self.journal_path.unlink(missing_ok=True)
-        for partial, size in zip(self.partials, self.journal.bytes):
+        for target, partial, size in zip(self.targets, self.partials, self.journal.bytes):
+            if self.journal.documents:
+                os.replace(_grown(target), partial)
             stream = open(partial, "r+b" if self.journal.documents else "wb")  # noqa: SIM115  (finish or stop closes it)
             self._streams.append(stream)
             stream.truncate(size)
@@ -229,6 +231,17 @@ def _bytes_of(document: Document) -> bytes:
     return "".join(f"{line}\n" for line in document.lines).encode("utf-8", "surrogatepass")
 
 
+def _targets(target: Path, number: int) -> List[Path]:
+    """The files that grow together, the first or all of them."""
+    return [target, table_of(target)][:number]
+
+
+def _grown(target: Path) -> Path:
+    """Where what there is of an incomplete translation's file stands: under its name, if it ended between two."""
+    partial = partial_path(target)
+    return partial if partial.exists() else target
+
+
 def journal_path(target: Path) -> Path:
     """Where it stands what of a file is translated."""
     partial = partial_path(target)
@@ -239,6 +252,7 @@ def read_journal(target: Path) -> Optional[Journal]:
     """What of a file is translated; None: nothing that could be gone on with."""
     try:
         journal = Journal(**parse_json(journal_path(target).read_bytes()))
-        return journal if partial_path(target).stat().st_size >= journal.bytes[0] else None
+        files = [partial_path(target), *map(_grown, _targets(target, len(journal.bytes))[1:])]  # it itself is last
+        return journal if all(file.stat().st_size >= size for file, size in zip(files, journal.bytes)) else None
     except (OSError, ValueError, TypeError, LookupError):
         return None

@@ -15,7 +15,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.counts import read_counts
 from docnmt_fairseq.translate.formats import Document, Format, format_of
 from docnmt_fairseq.translate.output import FileOutput, Output, StandardOutput, read_journal
-from docnmt_fairseq.translate.parts import MisfitError, Part, part_path, put_together, table_of
+from docnmt_fairseq.translate.parts import MisfitError, Part, part_path, put_together
 from docnmt_fairseq.translate.request import STANDARD, Request, check_split, check_there, pairs_of, read_once
 from docnmt_fairseq.translate.shards import Shard, owners_of
 
@@ -91,7 +91,7 @@ class Text:
         if self.target is None:
             return StandardOutput()
         part = None if self.whole is None else self._part(self.target, settings)
-        return FileOutput(self.target, settings, resume, [table_of(self.target)] if scores else [], part)
+        return FileOutput(self.target, settings, resume, scores, part)
 
     def _part(self, target: Path, settings: Mapping[str, str]) -> Part:
         """What the target is made from, after it was compared with what other parts were."""

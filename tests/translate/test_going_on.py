@@ -1,6 +1,7 @@
 """Interrupted translations go on, to the byte."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -128,6 +129,31 @@ def test_scores_go_on_and_are_put_together_with_their_translations(folder):
         run(folder, Scoring(), output="shared", scores=True, shard=Shard(number, 2))
     assert (folder / "shared.scores.tsv").read_text() == wanted
     assert names(folder) == ["in", "out", "out.scores.tsv", "shared", "shared.scores.tsv"]
+
+
+@pytest.mark.parametrize("shard", [Shard(), Shard(1, 2)])
+def test_what_is_killed_between_the_names_of_a_file_and_its_scores_goes_on(folder, monkeypatch, shard):
+    run(folder, Scoring(), scores=True, output="whole", shard=shard)
+    replace = os.replace
+
+    def killed(source, target):
+        replace(source, target)
+        if str(target).endswith(".scores.tsv"):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(folder, Scoring(), scores=True, shard=shard)
+    assert any(name.endswith(".scores.tsv") and name.startswith("out") for name in names(folder))
+    stub = Scoring()
+    run(folder, stub, scores=True, resume=True, shard=shard)
+    assert sum(map(len, stub.seen)) < 20, "it began anew"
+    out, whole = (
+        {file.name.removeprefix(name): file.read_bytes() for file in folder.glob(f"{name}*")}
+        for name in ("out", "whole")
+    )
+    assert out == whole and len(out) > 1
 
 
 @pytest.mark.parametrize("journal", ["", "{", "[]", '{"documents": 1}', None])
