@@ -46,6 +46,8 @@ class Desk:
 
     async def file(self, request: Request, name: str, format: str, context: Context, as_stream: bool) -> Response:
         """Answers a file with such a file. It is never shown as a page of this server."""
+        if request.headers.get("content-type", "").lower().startswith("multipart/"):
+            raise Refusal(415, "a form is not taken; send the file itself as the body (curl --data-binary @FILE)")
         if packing_of(name):
             raise Refusal(415, f"{name}: send it unpacked")
         question, ticket = await self._of_file(request, name, format, context)

@@ -80,6 +80,7 @@ def test_json_may_begin_with_a_byte_order_mark(server):
         ("POST", "/v1/translate", {"Content_Encoding": "gzip"}, 415, "Content-Encoding"),
         ("POST", "/v1/translate?context=all", {}, 422, "context: Input should be"),
         ("POST", "/v1/files?format=none", {}, 422, "--format none: no such format"),
+        ("POST", "/v1/files?name=a.html", {"Content_Type": "multipart/form-data; boundary=x"}, 415, "the file itself"),
         ("POST", "/v1/files?name=a.html.gz", {}, 415, "send it unpacked"),
         ("POST", "/v1/files?name=a.srt.zst", {}, 415, "send it unpacked"),
         ("POST", f"/v1/files?name={'x' * 300}", {}, 422, "name: "),
