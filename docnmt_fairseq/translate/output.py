@@ -253,6 +253,7 @@ def read_journal(target: Path) -> Optional[Journal]:
     try:
         journal = Journal(**parse_json(journal_path(target).read_bytes()))
         files = [partial_path(target), *map(_grown, _targets(target, len(journal.bytes))[1:])]  # it itself is last
-        return journal if all(file.stat().st_size >= size for file, size in zip(files, journal.bytes)) else None
+        whole = len(files) == len(journal.bytes)
+        return journal if whole and all(f.stat().st_size >= n for f, n in zip(files, journal.bytes)) else None
     except (OSError, ValueError, TypeError, LookupError):
         return None

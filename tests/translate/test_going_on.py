@@ -156,7 +156,10 @@ def test_what_is_killed_between_the_names_of_a_file_and_its_scores_goes_on(folde
     assert out == whole and len(out) > 1
 
 
-@pytest.mark.parametrize("journal", ["", "{", "[]", '{"documents": 1}', None])
+NO_BYTES = '{"documents": 1, "bytes": [], "source": "", "settings": {"beam": "5"}}'
+
+
+@pytest.mark.parametrize("journal", ["", "{", "[]", '{"documents": 1}', NO_BYTES, None])
 def test_a_broken_journal_begins_anew(folder, journal):
     with pytest.raises(KeyboardInterrupt):
         run(folder, Failing(2))
