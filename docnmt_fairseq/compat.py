@@ -24,6 +24,7 @@ from docnmt_fairseq import (
     lr_scales,
     resuming,
     stopping,
+    training_data,
     training_setup,
 )
 
@@ -131,6 +132,7 @@ _let_torchrun_start_processes()
 half_precision.patch_fairseq()
 lr_scales.patch_fairseq()
 training_setup.patch_fairseq()
+training_data.patch_fairseq()
 resuming.patch_fairseq()
 stopping.patch_fairseq()
 exported.patch_fairseq()

@@ -54,6 +54,7 @@ ORDER = [
         "changed_options",
         "stopping",
         "torchrun",
+        "training_data",
         "training_setup",
         "the package itself",
     },

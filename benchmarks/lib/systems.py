@@ -1,6 +1,7 @@
 """Systems to train: fairseq's own task and model beside this package's, built from command lines."""
 
 import argparse
+from contextlib import nullcontext
 from typing import Iterator, List, Optional
 
 import numpy as np
@@ -13,6 +14,7 @@ from benchmarks.lib.machine import ROOT
 from docnmt_fairseq.models.batches import batch_for_model
 from docnmt_fairseq.recipes.models import model as recipe
 from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationTask
+from docnmt_fairseq.training_data import TrainingData
 
 docnmt_fairseq.register()
 
@@ -111,8 +113,9 @@ class System:
             self.optimizer = optim.FP16Optimizer.build_optimizer(cfg, parameters)
         else:
             self.optimizer = optim.build_optimizer(cfg.optimizer, parameters)
-        self.task.load_dataset("train")
-        self.dataset = self.task.dataset("train")
+        with self.task.for_training() if isinstance(self.task, TrainingData) else nullcontext():
+            self.task.load_dataset("train")
+            self.dataset = self.task.dataset("train")
         self.batches = self._batches(cfg.dataset, args.seed)
         self.updates = 0
 

@@ -83,8 +83,9 @@ def measure_rank(data_bin: str) -> dict:
         found[name] = [time.perf_counter() - started, memory.peak * 1024]
         return result
 
-    timed("load", lambda: task.load_dataset("train"))
-    dataset = task.dataset("train")
+    with task.for_training():
+        timed("load", lambda: task.load_dataset("train"))
+        dataset = task.dataset("train")
     iterator = timed("batches", lambda: batches_of(task, dataset))
     epoch = timed("epoch", lambda: iterator.next_epoch_itr(shuffle=True))
     timed("first batch", lambda: next(iter(epoch)))

@@ -116,8 +116,8 @@ class ConcatenatedTranslationTask(DocumentsTask):
             InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
         """
         pair, index, name = self.read_split(split, epoch, combine)
-        dataset = self._dataset(pair.src, pair.tgt, index, shuffle=split == self.cfg.train_subset)
-        self.datasets[split] = dataset
+        dataset = self._dataset(pair.src, pair.tgt, index, shuffle=self.serves_training)
+        self.datasets[self.place_of(split)] = dataset
         logger.info(
             f"{name}: {len(index):,} documents, {len(index.items):,} sentences, read with up to "
             f"{self.window[0] - 1} before each; {dataset.src_sizes.sum() / dataset.src.tokens.sum():.2f} source tokens "

@@ -150,12 +150,12 @@ class DocumentTranslationTask(DocumentsTask):
         path, upsample = Path(self.data_bin(split, epoch)), max(1, self.cfg.upsample_primary)
         extra = self.extra_data.lines(self.extra_sources, path, split, pair.src, upsample)
         similar = self.similar.of_split(path, split, pair.src)
-        training = split == self.cfg.train_subset
-        self.datasets[split] = self._dataset(pair.src, pair.tgt, index, name, training, extra, similar)
-        pieces, longest = len(self.datasets[split]), int(np.diff(index.documents).max())
+        dataset = self._dataset(pair.src, pair.tgt, index, name, extra, similar)
+        self.datasets[self.place_of(split)] = dataset
+        longest = int(np.diff(index.documents).max())
         logger.info(
             f"{name}: {len(index):,} documents, {len(index.paragraphs):,} paragraphs, {len(index.items):,} sentences; "
-            f"longest document {longest:,} sentences; {pieces:,} pieces"
+            f"longest document {longest:,} sentences; {len(dataset):,} pieces"
         )
 
     def _dataset(
@@ -164,7 +164,6 @@ class DocumentTranslationTask(DocumentsTask):
         target: Optional[Lines],
         index: DocumentIndex,
         name: str = "input",
-        training: bool = False,
         extra: Optional[List[Optional[Lines]]] = None,
         similar: Optional[np.ndarray] = None,
         *,
@@ -183,8 +182,8 @@ class DocumentTranslationTask(DocumentsTask):
             max_tokens=self.view("max_document_tokens"),
             overlap=(self.view("context_overlap"), self.view("context_overlap_after")),
             with_context=not alone and str(self.view("context")) == "document",
-            context_dropout=self.context_dropout if training else ContextDropout(),
-            shuffle=training,
+            context_dropout=self.context_dropout if self.serves_training else ContextDropout(),
+            shuffle=self.serves_training,
             seed=self.cfg.seed,
             name=name,
             extra=extra,

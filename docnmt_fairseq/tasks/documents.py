@@ -33,6 +33,7 @@ from docnmt_fairseq.options import flag_of, option
 from docnmt_fairseq.stopping import REQUEST
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, with_auxiliary_losses
 from docnmt_fairseq.tasks.dictionaries import LanguageDictionary
+from docnmt_fairseq.training_data import TrainingData
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class DocumentsConfig(FairseqDataclass):
     eval_bleu_print_samples: bool = option(False, "print a translation of every validation batch")
 
 
-class DocumentsTask(TranslationTask):
+class DocumentsTask(TrainingData, TranslationTask):
     """A stock translation task that knows where documents begin; its subclasses make samples of them.
 
     ``view_defaults`` names the options that say how a model sees documents, with their defaults: an unset one is what
@@ -146,6 +147,10 @@ class DocumentsTask(TranslationTask):
             if str(self.view(name)) != str(self.trained_view[name]):
                 option = flag_of(name)
                 logger.warning(f"{option} {self.view(name)}: the model was trained with {self.trained_view[name]}")
+
+    def dataset(self, split: str) -> FairseqDataset:
+        """A split that was loaded: in training as that has it, else as it is."""
+        return super().dataset(self.place_of(split))
 
     def read_split(
         self, split: str, epoch: int = 1, combine: bool = False

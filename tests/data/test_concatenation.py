@@ -14,8 +14,7 @@ TASK = {"task": "concatenated_translation", "arch": "transformer"}
 
 def dataset_of(data_bin, *extra, split="test"):
     _, task, _ = toy.build(data_bin, *extra, **TASK)
-    task.load_dataset(split)
-    return task, task.dataset(split)
+    return task, toy.split_of(task, split)
 
 
 def words_of(dictionary, tokens):

@@ -12,8 +12,7 @@ SOURCE_DROPOUT = "--source-context-dropout"
 
 def dataset_of(data_bin, *extra, split="test"):
     _, task, _ = toy.build(data_bin, *extra)
-    task.load_dataset(split)
-    return task.dataset(split)
+    return toy.split_of(task, split)
 
 
 def test_ids_are_line_numbers_and_rows_are_in_document_order(data_bin):

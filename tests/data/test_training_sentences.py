@@ -53,8 +53,7 @@ def test_without_a_sentence_there_is_nothing_to_draw():
 
 def dataset_of(data_bin, split, *options):
     _, task, _ = toy.build(data_bin, *MODEL, *options)
-    task.load_dataset(split)
-    return task, task.dataset(split)
+    return task, toy.split_of(task, split)
 
 
 def contexts(dataset, numbers):

@@ -43,6 +43,13 @@ def build(data_bin, *extra, **options_):
     return cfg, task, task.build_model(cfg.model).eval()
 
 
+def split_of(task, split):
+    """Returns a split, ``train`` as a training has it."""
+    with task.for_training() if split == "train" else contextlib.nullcontext():
+        task.load_dataset(split)
+        return task.dataset(split)
+
+
 def batch_of(task, split="test", max_tokens=1000):
     """Returns one batch with the whole split."""
     task.load_dataset(split)
@@ -95,7 +102,7 @@ def train(data_bin, save_dir, *extra, **options_):
     from fairseq_cli import train as command
 
     fixed = ["--optimizer", "adam", "--lr", "0.01", "--save-dir", str(save_dir), "--log-format", "simple"]
-    fixed += ["--disable-validation"] if "--eval-bleu" not in extra else []
+    fixed += [] if {"--eval-bleu", "--valid-subset"} & set(extra) else ["--disable-validation"]
     args = options.parse_args_and_arch(options.get_training_parser(), arguments(data_bin, *fixed, *extra, **options_))
     distributed.call_main(convert_namespace_to_omegaconf(args), command.main)
     return Path(save_dir) / "checkpoint_last.pt"

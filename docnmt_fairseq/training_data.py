@@ -1,0 +1,41 @@
+"""What a training trains on, told apart from what it validates on: a split may be both.
+
+A task of fairseq's has one data set for a split's name. But what is trained on is shuffled, and context is hidden in it
+at random; a loss of that is no validation. So fairseq's trainer says when it asks for what it trains on, and whoever
+else asks -- its validation, fairseq-validate, fairseq-generate -- is given the split as it is.
+"""
+
+from contextlib import contextmanager, nullcontext
+from typing import Any, Iterator
+
+
+class TrainingData:
+    """A task of which some splits are asked for in order to train on them."""
+
+    serves_training = False  # at present
+
+    @contextmanager
+    def for_training(self) -> Iterator[None]:
+        """Within it splits are loaded and given as training has them."""
+        before, self.serves_training = self.serves_training, True
+        try:
+            yield
+        finally:
+            self.serves_training = before
+
+    def place_of(self, split: str) -> str:
+        """The name under which a split is kept as it is asked for now."""
+        return f"{split} in training" if self.serves_training else split
+
+
+def patch_fairseq() -> None:
+    """Lets fairseq's trainer say so in this process."""
+    from fairseq.trainer import Trainer
+
+    iterate = Trainer.get_train_iterator
+
+    def get_train_iterator(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self.task.for_training() if isinstance(self.task, TrainingData) else nullcontext():
+            return iterate(self, *args, **kwargs)
+
+    Trainer.get_train_iterator = get_train_iterator
