@@ -1,7 +1,8 @@
-"""Trainings that go on with other options of the model than they began with: told in the log.
+"""Trainings that go on with other options of the model or its task than they began with: told in the log.
 
-fairseq takes up a checkpoint's parameters and builds the model from the command line. Where parameters fit all the same
--- another cell, another score, a preset that a later version reads differently -- nothing would be said.
+fairseq takes up a checkpoint's parameters and builds model and task from the command line. Where parameters fit all the
+same -- another cell, another score, windows of other sizes, a preset that a later version reads differently -- nothing
+would be said.
 """
 
 import logging
@@ -27,7 +28,8 @@ def patch_fairseq() -> None:
 
         def load_and_compare(*arguments: Any, **named: Any) -> Dict[str, Any]:
             state: Dict[str, Any] = load(*arguments, **named)
-            changed = changed_options((state.get("cfg") or {}).get("model"), self.cfg.model)
+            of_model = changed_options((state.get("cfg") or {}).get("model"), self.cfg.model)
+            changed = of_model + changed_options(state.get("task_state"), self.task.state_dict())
             if changed:
                 logger.warning(
                     f"{filename}: goes on with other options than it was trained with: {'; '.join(changed)}; "
@@ -44,16 +46,16 @@ def patch_fairseq() -> None:
 
 
 def changed_options(before: Any, now: Any) -> List[str]:
-    """Tells which options of a model changed.
+    """Tells which options of a model, or of what a task keeps in checkpoints, changed.
 
     Args:
-        before: the model's configuration in a checkpoint.
-        now: that of the training that takes it up.
+        before: what a checkpoint has.
+        now: what the training has that takes it up.
 
     Returns:
         A text for each option that both have with different values; none for models without declared options.
     """
-    if not isinstance(now, DictConfig):
+    if not isinstance(now, Mapping):
         return []
     old, new = _values(before), _values(now)
     return [

@@ -38,6 +38,26 @@ def test_the_same_command_of_a_transformer(told):
     assert not told(options, options)
 
 
+def test_another_window(told):
+    task = {"task": "concatenated_translation", "arch": "transformer"}
+    window = ["--concatenate-source", "4", "--concatenate-target", "3", "--break-symbol", "<p>"]
+    (line,) = told(window, ["--break-symbol", "<p>"], **task)
+    assert "--concatenate-source was 4, is 2; --concatenate-target was 3, is 1; if" in line
+
+
+def test_another_symbol_is_told_before_parameters_do_not_fit(data_bin, tmp_path, caplog):
+    task = {"task": "concatenated_translation", "arch": "transformer"}
+    toy.train(data_bin, tmp_path, "--break-symbol", "<p>", "--max-update", "1", **task)
+    with pytest.raises(Exception, match="architectures match"):
+        toy.train(data_bin, tmp_path, "--max-update", "2", **task)
+    assert "--break-symbol was <p>, is <brk>" in caplog.text
+
+
+def test_the_same_window(told):
+    options = ["--concatenate-source", "3"]
+    assert not told(options, options, task="concatenated_translation", arch="transformer")
+
+
 def test_a_finetuning_is_another_training(data_bin, tmp_path, caplog):
     first = toy.train(data_bin, tmp_path / "first", "--max-update", "1")
     start = ["--finetune-from-model", str(first), "--dropout", "0.3", "--max-update", "1"]
