@@ -21,6 +21,7 @@ from docnmt_fairseq import (
     exported,
     expressions,
     half_precision,
+    hub_lines,
     lr_scales,
     resuming,
     stopping,
@@ -138,3 +139,4 @@ stopping.patch_fairseq()
 exported.patch_fairseq()
 checkpoint_files.patch_fairseq()
 changed_options.patch_fairseq()
+hub_lines.patch_fairseq()

@@ -42,6 +42,7 @@ ORDER = [
         "exported",
         "expressions",
         "half_precision",
+        "hub_lines",
         "lifetime",
         "locks",
         "lr_scales",

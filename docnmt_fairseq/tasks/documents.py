@@ -269,7 +269,7 @@ class DocumentsTask(TrainingData, TranslationTask):
         number = self.language_tokens[0]
         begin = "" if number is None else f"{self.src_dict[number]} "
         return super().get_interactive_tokens_and_lengths(
-            lines, lambda line: line if is_mark(line) else begin + encode_fn(line)
+            lines, lambda line: line if is_mark(line.strip()) else begin + encode_fn(line)
         )
 
     def build_generator(

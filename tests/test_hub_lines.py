@@ -1,0 +1,46 @@
+"""Lines of scripts are read as those of fairseq-interactive: marks are marks, and language tokens stand in front."""
+
+import json
+import shutil
+
+import pytest
+
+from docnmt_fairseq.models.transformer.model import DocumentTransformer
+from tests.support import toy
+from tests.support.documents import write_lines
+
+LINES = ["a b c", "<p>", "d e", "<p> <p>", "c", "", "e a"]
+SUBWORDS = {"bpe": "characters"}  # makes three unknown words of a mark
+
+
+@pytest.fixture(scope="module")
+def begun(data_bin, tmp_path_factory):
+    """Returns a data-bin whose source begins with a language token, and a model."""
+    folder = tmp_path_factory.mktemp("hub")
+    shutil.copytree(data_bin, folder / "bin")
+    (folder / "bin" / "language-tokens.json").write_text(json.dumps({"src": "e"}))
+    options = ["--max-update", "20", "--sentence-positions", "learned"]
+    return folder / "bin", toy.train(folder / "bin", folder, *options, arch="document_transformer_conditional")
+
+
+def hub_of(data, checkpoint, **options):
+    return DocumentTransformer.from_pretrained(str(checkpoint.parent), checkpoint.name, str(data), **options)
+
+
+def test_marks_are_no_sentences_and_language_tokens_stand_in_front(begun):
+    hub = hub_of(*begun, **SUBWORDS)
+    for line in ["<p>", "<p> <p>", "", " <p>\n"]:
+        assert hub.encode(line).tolist() == [*(hub.src_dict.index(mark) for mark in line.split()), hub.src_dict.eos()]
+    assert hub.src_dict[int(hub.encode("a b c")[0])] == "e"
+
+
+def test_translations_are_those_of_fairseq_interactive(begun, tmp_path):
+    data, checkpoint = begun
+    write_lines(tmp_path / "lines", LINES)
+    typed = toy.interactive(data, checkpoint, tmp_path / "lines", "--buffer-size", "7", "--beam", "5")
+    expected = [text for _, (text, _) in sorted(typed.hypotheses.items())]
+    assert hub_of(data, checkpoint).translate(LINES) == expected and len(expected) == 4
+
+
+def test_there_is_one_for_each_sentence_with_a_subword_model_too(begun):
+    assert len(hub_of(*begun, **SUBWORDS).translate(LINES)) == 4
