@@ -12,8 +12,11 @@ from docnmt_fairseq.marks import MOST_LEVELS, PARAGRAPH, levels_ended
 ON_EMPTY = ("error", "drop")
 
 # Control characters, and format characters without meaning in running text: soft hyphen, zero-width space, direction
-# marks, byte order mark. The joiners U+200C and U+200D spell words in several languages and stay.
-INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+# marks, byte order mark; halves of characters, which JSON may hold and no file of text can. The joiners U+200C and
+# U+200D spell words in several languages and stay.
+INVISIBLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
+)
 NOTHING = "\u200c\u200d\u2581\ufffd "  # joiners; the mark of SentencePiece and of bad decoding, which it drops
 
 logger = logging.getLogger(__name__)

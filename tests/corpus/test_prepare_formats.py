@@ -84,6 +84,15 @@ def test_table_with_its_columns(tmp_path):
     assert (tmp_path / "out" / "text" / "train.de").read_text() == "A\n\nC\n\n"
 
 
+def test_halves_of_characters_are_left_out(tmp_path):
+    rows = '{"en": ["a \\ud83d", "\\ude00 b"], "de": ["A", "\\ud83d\\ude00"]}\n'
+    path = write(tmp_path, "x.jsonl", rows)
+    options = dict(train_format="jsonl", tokenizer="none", truecase=False, subwords="none", workers=1)
+    prepare(PrepareConfig("en", "de", tmp_path / "out", train=str(path), **options))
+    texts = [(tmp_path / "out" / "text" / f"train.{side}").read_text(encoding="utf-8") for side in ("en", "de")]
+    assert texts == ["a\nb\n\n", "A\n\U0001f600\n\n"]
+
+
 @pytest.mark.parametrize(
     "options, message",
     [

@@ -27,6 +27,8 @@ def test_normalise_settles_in_one_go(text):
         ("e\u200b\u0301 \x07x\ufeff\xady", "\u00e9 xy"),
         ("می\u200cخواهم", "می\u200cخواهم"),
         ("\u200d \x00\u00a0", ""),
+        ("a\ud83d b \ude00c \U0001f600", "a b c \U0001f600"),
+        ("\udcff", ""),
     ],
 )
 def test_normalise(raw, clean):
