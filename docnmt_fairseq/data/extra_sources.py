@@ -1,6 +1,5 @@
 """The data of extra sources: dictionaries, widths, and the lines of a split."""
 
-import struct
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
@@ -8,12 +7,12 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 import torch
 from fairseq.data import ConcatDataset, Dictionary
-from fairseq.data.data_utils import load_indexed_dataset
 from torch import Tensor
 
 from docnmt_fairseq.data.extra_source_specs import OPTION, SourceSpec
 from docnmt_fairseq.data.features import FeatureLines, find_features, same_width
 from docnmt_fairseq.data.index import Lines, Marks, check_parallel
+from docnmt_fairseq.data.integrity import load_side
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH
 
@@ -132,17 +131,12 @@ class ExtraSourceData:
         return found
 
     def _text(self, suffix: str, data_bin: Path, split: str, marks: Marks) -> Lines:
-        source, target = self.languages
-        prefixes = [data_bin / f"{split}.{pair}.{suffix}" for pair in (f"{source}-{target}", f"{target}-{source}")]
         dictionary = self.dictionary(suffix)
-        loaded = (load_indexed_dataset(str(prefix), dictionary, self.dataset_impl) for prefix in prefixes)
-        try:
-            dataset = next((of_prefix for of_prefix in loaded if of_prefix is not None), None)
-        except (AssertionError, ValueError, struct.error) as error:  # fairseq's, of files that are cut short
-            raise InputError(f"{OPTION} text:{suffix}: {prefixes[0]}.{{bin,idx}}: damaged ({error})") from error
+        dataset = load_side(data_bin, split, self.languages, suffix, dictionary, self.dataset_impl)
+        prefix = data_bin / f"{split}.{'-'.join(self.languages)}.{suffix}"
         if dataset is None:
-            raise InputError(f"{OPTION} text:{suffix}: {prefixes[0]}.{{bin,idx}}: no such files")
-        check_parallel(marks, Marks.read(dataset, _symbol(dictionary)), str(prefixes[0]), suffix)
+            raise InputError(f"{OPTION} text:{suffix}: {prefix}.{{bin,idx}}: no such files")
+        check_parallel(marks, Marks.read(dataset, _symbol(dictionary)), str(prefix), suffix)
         return dataset
 
     def _features(self, name: str, data_bin: Path, split: str, marks: Marks) -> FeatureLines:

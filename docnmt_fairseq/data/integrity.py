@@ -3,11 +3,14 @@
 import itertools
 import struct
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, Optional, Tuple
 
 import numpy as np
+from fairseq.data import Dictionary
+from fairseq.data.data_utils import load_indexed_dataset
 from fairseq.data.indexed_dataset import _code_to_dtype
 
+from docnmt_fairseq.data.index import Lines
 from docnmt_fairseq.errors import InputError
 
 MAGIC = b"MMIDIDX\x00\x00"
@@ -44,6 +47,35 @@ def check_side(data_bin: str, split: str, pair: str, language: str, symbols: int
     """
     for prefix in files_of(data_bin, split, pair, language, combine):
         _check(prefix, symbols, end)
+
+
+def load_side(
+    data_bin: Path, split: str, languages: Tuple[str, str], side: str, dictionary: Dictionary, kind: Optional[str]
+) -> Optional[Lines]:
+    """One side of a split by itself, of the files of either direction; None: there are none.
+
+    Args:
+        data_bin: the folder.
+        split: ``train``, ``valid``, ….
+        languages: source and target.
+        side: one of these, or what else is beside them.
+        dictionary: of the side.
+        kind: fairseq's ``--dataset-impl``.
+
+    Raises:
+        InputError: it is damaged, or of another dictionary.
+    """
+    for pair in (languages, languages[::-1]):
+        name = "-".join(pair)
+        check_side(str(data_bin), split, name, side, len(dictionary), dictionary.eos(), combine=False)
+        prefix = data_bin / f"{split}.{name}.{side}"
+        try:
+            lines: Optional[Lines] = load_indexed_dataset(str(prefix), dictionary, kind)
+        except (AssertionError, ValueError, struct.error) as error:  # fairseq's, of other forms
+            raise InputError(f"{prefix}.{{bin,idx}}: {error}: {REMEDY}") from error
+        if lines is not None:
+            return lines
+    return None
 
 
 def _check(prefix: Path, symbols: int, end: int) -> None:

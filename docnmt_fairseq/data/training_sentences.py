@@ -1,16 +1,15 @@
 """Sentences of the training set as context of any sentence ([M] sec. 6.2, an ablation: context that has no bearing)."""
 
-import struct
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 from fairseq.data import Dictionary
-from fairseq.data.data_utils import load_indexed_dataset
 from torch import Tensor
 
 from docnmt_fairseq.data.context_dropout import Hidden
 from docnmt_fairseq.data.index import Lines
+from docnmt_fairseq.data.integrity import load_side
 from docnmt_fairseq.errors import InputError
 
 
@@ -114,16 +113,10 @@ def read_training_sentences(
     Raises:
         InputError: it is not there, or damaged.
     """
-    source, target = pair
-    prefixes = [data_bin / f"{split}.{both}.{source}" for both in (f"{source}-{target}", f"{target}-{source}")]
-    try:
-        loaded = (load_indexed_dataset(str(prefix), dictionary, dataset_impl) for prefix in prefixes)
-        lines = next((of_prefix for of_prefix in loaded if of_prefix is not None), None)
-    except (AssertionError, ValueError, struct.error) as error:  # fairseq's, of files that are cut short
-        raise InputError(f"{prefixes[0]}.{{bin,idx}}: damaged ({error}); prepare the data anew") from error
+    lines = load_side(data_bin, split, pair, pair[0], dictionary, dataset_impl)
     if lines is None:
         raise InputError(
             f"the model's context is drawn from the training set (--context-selection training-set), but there are no "
-            f"{prefixes[0]}.{{bin,idx}}; give the data-bin that it was trained on"
+            f"{data_bin / split}.{'-'.join(pair)}.{pair[0]}.{{bin,idx}}; give the data-bin that it was trained on"
         )
     return lines

@@ -252,8 +252,21 @@ def test_features_that_are_no_finite_numbers_are_refused_by_file_and_line(tmp_pa
 
 
 def test_damaged_texts_are_named(own_bin):
+    tokens = own_bin / "test.src-tgt.mt.bin"
+    content = tokens.read_bytes()
+    tokens.write_bytes(content[: len(content) // 2])
+    with pytest.raises(InputError, match=r"test\.src-tgt\.mt\.bin: .* bytes, of which its index names"):
+        load(own_bin)
+    tokens.write_bytes(content)
+    symbols = (own_bin / "dict.mt.txt").read_text().splitlines()
+    (own_bin / "dict.mt.txt").write_text("<p> 1\n")
+    with pytest.raises(
+        InputError, match=r"test\.src-tgt\.mt\.bin: line 1: token \d+, but the dictionary has 5 symbols"
+    ):
+        load(own_bin)
+    (own_bin / "dict.mt.txt").write_text("\n".join([*symbols, ""]))
     (own_bin / "test.src-tgt.mt.idx").write_bytes(b"")
-    with pytest.raises(InputError, match=r"text:mt: .*test\.src-tgt\.mt\.\{bin,idx\}: damaged"):
+    with pytest.raises(InputError, match=r"test\.src-tgt\.mt\.idx: no index of a data-bin"):
         load(own_bin)
     (own_bin / "dict.mt.txt").write_text("no number\n")
     with pytest.raises(InputError, match=r"dict\.mt\.txt: no dictionary"):

@@ -114,6 +114,14 @@ def test_pieces_with_and_without_context_in_one_batch(data_bin):
     assert 0 < sum(bool(item["hidden"]) for item in items) < len(items)
 
 
+def test_a_damaged_training_set_is_refused(data_bin, tmp_path):
+    folder = shutil.copytree(data_bin, tmp_path / "bin")
+    tokens = folder / "train.src-tgt.src.bin"
+    tokens.write_bytes(tokens.read_bytes()[:-2])
+    with pytest.raises(InputError, match=r"train\.src-tgt\.src\.bin: .* bytes, of which its index names"):
+        toy.build(folder, *MODEL)
+
+
 def test_a_missing_training_set_is_refused(data_bin, tmp_path):
     folder = shutil.copytree(data_bin, tmp_path / "bin")
     for path in folder.glob("train.*"):
