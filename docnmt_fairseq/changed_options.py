@@ -1,8 +1,10 @@
-"""Trainings that go on with other options of the model or its task than they began with: told in the log.
+"""Trainings that go on with other options of the model or its task than they began with: told in the log. Another
+optimizer is refused.
 
 fairseq takes up a checkpoint's parameters and builds model and task from the command line. Where parameters fit all the
 same -- another cell, another score, windows of other sizes, a preset that a later version reads differently -- nothing
-would be said.
+would be said. Optimizers are compared by fairseq, but those of half types all by one name, and what one keeps of a
+training another may take for its own.
 """
 
 import logging
@@ -11,6 +13,7 @@ from unittest import mock
 
 from omegaconf import DictConfig, OmegaConf
 
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import flag_of
 
 logger = logging.getLogger(__name__)
@@ -28,7 +31,10 @@ def patch_fairseq() -> None:
 
         def load_and_compare(*arguments: Any, **named: Any) -> Dict[str, Any]:
             state: Dict[str, Any] = load(*arguments, **named)
-            of_model = changed_options((state.get("cfg") or {}).get("model"), self.cfg.model)
+            cfg = state.get("cfg") or {}
+            if state.get("last_optimizer_state") is not None:
+                _check_optimizer(filename, cfg.get("optimizer"), self.cfg.optimizer)
+            of_model = changed_options(cfg.get("model"), self.cfg.model)
             changed = of_model + changed_options(state.get("task_state"), self.task.state_dict())
             if changed:
                 logger.warning(
@@ -63,6 +69,16 @@ def changed_options(before: Any, now: Any) -> List[str]:
         for name, value in new.items()
         if name in old and old[name] != value and name not in ("_name", "seed")
     ]
+
+
+def _check_optimizer(filename: str, before: Any, now: Any) -> None:
+    """Raises :class:`InputError` where a checkpoint has the state of another optimizer than that of the training."""
+    old, new = (_values(config).get("_name") for config in (before, now))
+    if old and new and old != new:
+        raise InputError(
+            f"--optimizer {new}: {filename} was trained with {old}; go on with that, or give --reset-optimizer, which "
+            "begins anew with the moments of the gradients"
+        )
 
 
 def _values(config: Any) -> Mapping[str, Any]:

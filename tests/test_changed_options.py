@@ -1,9 +1,10 @@
-"""A training that goes on with other options of its model says so; parameters alone would not tell."""
+"""A training that goes on with other options says so; parameters alone would not tell. Another optimizer is refused."""
 
 import logging
 
 import pytest
 
+from docnmt_fairseq.errors import InputError
 from tests.support import toy
 
 RNN = {"arch": "rnnsearch_tiny", "tiny": ["--encoder-hidden-size", "8"]}
@@ -56,6 +57,17 @@ def test_another_symbol_is_told_before_parameters_do_not_fit(data_bin, tmp_path,
 def test_the_same_window(told):
     options = ["--concatenate-source", "3"]
     assert not told(options, options, task="concatenated_translation", arch="transformer")
+
+
+@pytest.mark.parametrize("precision", ["--memory-efficient-bf16", "--cpu"])  # the latter: float32
+@pytest.mark.parametrize("names", [("adam", "fused_adamw"), ("fused_adamw", "adam")], ids=" to ".join)
+def test_another_optimizer_is_refused(data_bin, tmp_path, names, precision):
+    first, second = (["--optimizer", name, precision] for name in names)
+    toy.train(data_bin, tmp_path, *first, "--max-update", "1")
+    message = rf"--optimizer {names[1]}: .*checkpoint_last.pt was trained with {names[0]}; .* --reset-optimizer"
+    with pytest.raises(InputError, match=message):
+        toy.train(data_bin, tmp_path, *second, "--max-update", "2")
+    toy.train(data_bin, tmp_path, *second, "--max-update", "2", "--reset-optimizer")
 
 
 def test_a_finetuning_is_another_training(data_bin, tmp_path, caplog):
