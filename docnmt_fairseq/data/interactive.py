@@ -229,10 +229,11 @@ class OpenDocument:
             self.before = self.before.and_line(levels)
 
     def _before_first(self, lines: List[Tensor]) -> Before:
-        """What stood before the first sentence of lines: marks there end units of which only the count is left."""
+        """What stood before the first sentence of lines: marks there end units of which only the count is left, and an
+        empty line the document, of which no sentence may be left."""
         before = self.before
-        for levels in takewhile(bool, map(self._levels_ended, lines)):
-            before = before.and_line(levels)
+        for line in takewhile(lambda line: len(line) == 1 or self._levels_ended(line), lines):
+            before = NOTHING if len(line) == 1 else before.and_line(self._levels_ended(line))
         return before
 
     def _levels_ended(self, line: Tensor) -> int:

@@ -1,0 +1,45 @@
+"""Where typed sentences stand in their documents, also behind what was forgotten."""
+
+import pytest
+import torch
+
+from docnmt_fairseq.data.interactive import OpenDocument
+
+EMPTY, MARK, PARAGRAPH = torch.tensor([2]), torch.tensor([9, 2]), 9
+
+
+def sentence(tokens):
+    return torch.tensor([5] * (tokens - 1) + [2])
+
+
+def positions(dataset):
+    """Returns the place of every new sentence in its document, and that of its paragraph."""
+    pieces = [dataset[number] for number in range(len(dataset))]
+    decoded = [
+        (int(place), int(unit))
+        for piece in pieces
+        for place, unit, new in zip(piece["sentence_position"], piece["unit_position"][0], piece["decoded"])
+        if new
+    ]
+    return decoded
+
+
+def typed(*buffers, max_tokens=5):
+    document = OpenDocument(1, 2, PARAGRAPH)
+    return [positions(document.extend(list(lines), True, 128, max_tokens)) for lines in buffers]
+
+
+def test_a_document_that_was_forgotten_whole_goes_on():
+    first, second = typed([sentence(9)], [sentence(3), sentence(2)])
+    assert (first, second) == ([(0, 0)], [(1, 0), (2, 0)])
+
+
+@pytest.mark.parametrize("before", [[EMPTY], [EMPTY, MARK], [MARK, EMPTY], [EMPTY, EMPTY]], ids=len)
+def test_an_empty_line_ends_it_all_the_same(before):
+    _, second = typed([sentence(9), MARK, sentence(9)], [*before, sentence(3), sentence(2), MARK, sentence(2)])
+    assert second == [(0, 0), (1, 0), (2, 1)]
+
+
+def test_marks_behind_a_forgotten_sentence_end_its_paragraph():
+    _, second = typed([sentence(9)], [MARK, sentence(3)])
+    assert second == [(1, 1)]
