@@ -85,8 +85,14 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         """The loss, the sample size and sums to log.
 
         Raises:
-            InputError: with ``report_cxmi``, a model or a task that has no document context to hide.
+            InputError: a model without logits; with ``report_cxmi``, a model or a task that has no document context to
+                hide.
         """
+        if getattr(getattr(model, "decoder", None), "adaptive_softmax", None) is not None:
+            raise InputError(
+                "--criterion document_label_smoothed_cross_entropy: goes by logits, of which a model with "
+                "--adaptive-softmax-cutoff has none; use adaptive_loss with --ddp-backend legacy_ddp"
+            )
         with nullcontext() if model.training else record(ContextFreeIndicator) as recording:
             loss, sample_size, log = super().forward(model, sample, reduce)
         log.update(self._forced)

@@ -51,6 +51,14 @@ def test_loss_gradient_and_accuracy_are_fairseqs(data_bin, arch, training, extra
         torch.testing.assert_close(torch.as_tensor(log[key]), torch.as_tensor(log_2[key]))
 
 
+def test_a_model_without_logits_is_refused(data_bin, tmp_path):
+    options = ["--adaptive-softmax-cutoff", "5", "--max-update", "1"]
+    with pytest.raises(InputError, match="--adaptive-softmax-cutoff has none; use adaptive_loss"):
+        toy.train(data_bin, tmp_path, "--criterion", NAME, *options, arch="transformer")
+    instead = ["--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp"]
+    toy.train(data_bin, tmp_path, *instead, *options, arch="transformer")
+
+
 @pytest.mark.parametrize("extra", [[], ["--context", "none"], ["--max-document-sentences", "2"]], ids=str)
 @pytest.mark.parametrize("training", [True, False])
 def test_sums_by_place_are_those_of_a_loop_over_sentences(data_bin, extra, training):
