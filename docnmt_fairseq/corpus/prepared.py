@@ -1,7 +1,9 @@
 """Where an output of ``docnmt prepare`` is, and the data-bin in it, from what a user names."""
 
+import os
+import re
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 from docnmt_fairseq.corpus.binarise import DATA_BIN
 from docnmt_fairseq.corpus.files import PathLike
@@ -25,9 +27,30 @@ def is_prepared(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
 
 
+def folder_around(folder: Path) -> Path:
+    """The folder that another is in, also where that is given as ``.`` or ``..``, which have no name of their own."""
+    return folder.parent if folder.name not in ("", "..") else Path(os.path.abspath(folder)).parent
+
+
 def prepared_folder(data: Path) -> Path:
     """The output of ``docnmt prepare`` that ``data`` is, or is the data-bin of; ``data`` where it is neither."""
-    return next((folder for folder in (data, data.parent) if is_prepared(folder)), data)
+    return next((folder for folder in (data, folder_around(data)) if is_prepared(folder)), data)
+
+
+def languages_of(folder: Path) -> Tuple[str, str]:
+    """Source and target language of a data-bin, by its files of text; what else lies beside them may be called anyhow.
+
+    Raises:
+        InputError: there are no such files.
+    """
+    for path in sorted(folder.iterdir()):
+        found = re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\.(?:\1|\2)(?:\.idx)?", path.name)
+        if found:
+            return found[1], found[2]
+    raise InputError(
+        f"--source-lang and --target-lang: not given, and {folder} holds no SPLIT.SOURCE-TARGET.SOURCE.idx that says "
+        "which they are"
+    )
 
 
 def data_bin(data: Path) -> Path:

@@ -8,7 +8,7 @@ from typing import Dict, List
 import numpy as np
 
 from docnmt_fairseq.corpus.files import PathLike, read_lines
-from docnmt_fairseq.corpus.prepared import data_bin
+from docnmt_fairseq.corpus.prepared import data_bin, languages_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH
 
@@ -78,7 +78,6 @@ def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
             the dictionary has.
     """
     from fairseq.data import Dictionary
-    from fairseq.data.data_utils import infer_language_pair
 
     from docnmt_fairseq.checkpoints import read_checkpoint
 
@@ -89,7 +88,7 @@ def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
         raise InputError(f"--path {path}: a model without embeddings of source symbols") from None
     language = state["cfg"].task.get("source_lang")
     folder = data_bin(data)
-    file = folder / f"dict.{language or infer_language_pair(str(folder))[0]}.txt"
+    file = folder / f"dict.{language or languages_of(folder)[0]}.txt"
     if not file.is_file():
         raise InputError(f"--data {data}: lacks {file.name}, the dictionary of the model's source")
     dictionary = Dictionary.load(str(file))

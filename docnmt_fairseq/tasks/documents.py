@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from fairseq import utils
@@ -21,6 +22,7 @@ from omegaconf import II
 from torch import Tensor
 
 from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
+from docnmt_fairseq.corpus.prepared import languages_of
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.integrity import check_side
@@ -97,6 +99,13 @@ class DocumentsTask(TrainingData, TranslationTask):
         if (symbols[0] is None) != (symbols[1] is None):
             lacking = cfg.source_lang if symbols[0] is None else cfg.target_lang
             raise InputError(f"dict.{lacking}.txt lacks {PARAGRAPH}, which the other dictionary has; both need it")
+
+    @classmethod
+    def setup_task(cls, cfg: DocumentsConfig, **kwargs: Any) -> "DocumentsTask":
+        """The task with the dictionaries of its first data-bin, which also says the languages that are not given."""
+        if cfg.source_lang is None or cfg.target_lang is None:
+            cfg.source_lang, cfg.target_lang = languages_of(Path(utils.split_paths(cfg.data)[0]))
+        return super().setup_task(cfg, **kwargs)
 
     @classmethod
     def load_dictionary(cls, filename: str) -> LanguageDictionary:

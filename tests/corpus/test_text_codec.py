@@ -1,6 +1,7 @@
 """Text as ``docnmt prepare`` made it: the same tokens for a sentence by itself, and back."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 from fairseq.data import Dictionary
@@ -8,7 +9,7 @@ from fairseq.data import Dictionary
 from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.prepared import data_bin as data_bin_of
-from docnmt_fairseq.corpus.prepared import prepared_folder
+from docnmt_fairseq.corpus.prepared import languages_of, prepared_folder
 from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.errors import InputError
 from tests.support.documents import write_lines
@@ -73,6 +74,22 @@ def test_the_folder_or_its_data_bin_is_found(prepared, tmp_path, data_bin):
     assert prepared_folder(data_bin) == data_bin_of(data_bin) == data_bin
     with pytest.raises(InputError, match="holds no dict"):
         data_bin_of(tmp_path)
+
+
+@pytest.mark.parametrize(("inside", "given"), [("data-bin", "."), ("text", "..")])
+def test_the_folder_around_is_found_from_within(prepared, monkeypatch, inside, given):
+    monkeypatch.chdir(prepared / inside)
+    assert prepared_folder(Path(given)).samefile(prepared)
+
+
+def test_languages_are_those_of_the_text(prepared, tmp_path):
+    assert languages_of(prepared / "data-bin") == ("en", "de")
+    for name in ("dict.a.txt", "train.feat-v20.npy", "train.b-a.c.idx"):
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match=r"--source-lang and --target-lang: not given, and .* holds no SPLIT"):
+        languages_of(tmp_path)
+    (tmp_path / "valid.b-a.a.idx").touch()
+    assert languages_of(tmp_path) == ("b", "a")
 
 
 def test_only_a_finished_output_has_the_steps_of_its_text(prepared, data_bin):

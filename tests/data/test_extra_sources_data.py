@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 from fairseq.data import Dictionary
 
 from docnmt_fairseq.data.extra_source_specs import parse_specs
-from docnmt_fairseq.data.features import FeatureFile, FeatureLines
+from docnmt_fairseq.data.features import FeatureFile, FeatureLines, find_features
 from docnmt_fairseq.data.index import Marks
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
@@ -167,6 +168,20 @@ def test_missing_files_are_named(own_bin):
     (own_bin / "dict.mt.txt").unlink()
     with pytest.raises(InputError, match=r"text:mt: .*dict\.mt\.txt: no such file"):
         load(own_bin)
+
+
+def test_a_data_bin_may_be_the_folder_one_is_in(own_bin, monkeypatch):
+    monkeypatch.chdir(own_bin)
+    assert find_features(Path("."), "test", "image").path == Path("test.image.npz")
+    np.save(own_bin.parent / "test.around.npy", np.zeros((11, 4)))
+    assert find_features(Path("."), "test", "around").path.samefile(own_bin.parent / "test.around.npy")
+
+
+def test_features_are_not_taken_for_languages(own_bin):
+    for number in range(20):
+        np.save(own_bin / f"test.feat-v{number}.npy", np.zeros((11, 4)))
+    task, _ = load(own_bin)
+    assert task.languages == ("src", "tgt")
 
 
 def test_widths_must_agree_between_splits(own_bin):
