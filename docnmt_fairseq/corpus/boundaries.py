@@ -1,7 +1,7 @@
 """Rows of sentences to documents: at empty rows, or where the document's name changes. One document is in memory."""
 
 import logging
-from typing import Iterable, Iterator, Set, Tuple
+from typing import Iterable, Iterator, Optional, Set, Tuple
 
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder, Sentence
 from docnmt_fairseq.errors import InputError
@@ -9,17 +9,18 @@ from docnmt_fairseq.errors import InputError
 logger = logging.getLogger(__name__)
 
 
-def split_at_empty_rows(rows: Iterable[Tuple[int, Sentence]], files: Tuple[str, ...]) -> Iterator[Document]:
-    """Yields the documents between rows of which every side is empty; without such a row one document, with a warning.
+def split_at_empty_rows(rows: Iterable[Tuple[int, Optional[Sentence]]], files: Tuple[str, ...]) -> Iterator[Document]:
+    """Yields the documents between empty rows; without such a row one document, with a warning.
 
     Args:
-        rows: line number and texts; a row that is empty on some sides only is a sentence with an empty side.
+        rows: line number and texts, None of an empty row; what is empty on some sides, or on all of a row that holds
+            something else, is a sentence with empty sides.
         files: the file of each side.
     """
     builder = DocumentBuilder(files)
     divided = False
     for number, texts in rows:
-        if any(texts):
+        if texts is not None:
             builder.add(texts, (number,) * len(texts))
             continue
         divided = True

@@ -36,6 +36,12 @@ def test_empty_rows_end_documents(tmp_path):
     assert documents[1].lines == [[(6, 6)]]
 
 
+def test_a_row_that_holds_something_else_ends_no_document(tmp_path):
+    path = write(tmp_path, "t.tsv", "a\tA\t0.1\n\t\t0.9\nb\tB\t0.2\n\n\tC\t0.3\n")
+    assert text(read("tsv", [path])) == [[[("a", "A"), ("", ""), ("b", "B")]], [[("", "C")]]]  # for --on-empty
+    assert text(read("tsv", [path], Reading("en"))) == [[[("a",), ("",), ("b",)]], [[("",)]]]
+
+
 def test_table_without_boundaries(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         assert len(read("tsv", [write(tmp_path, "t.tsv", "a\tA\nb\tB\n")])) == 1

@@ -44,7 +44,8 @@ class NewsCommentaryReader(Reader):
         if paths[0].name.endswith(TABLE):
             rows = enumerate(read_lines(paths[0], strip="\r\n"), start=1)
             return read_table(paths[0], rows, self._columns(paths[0]))
-        return split_at_empty_rows(parallel_lines(paths), tuple(str(path) for path in paths))
+        lines = ((number, texts if any(texts) else None) for number, texts in parallel_lines(paths))
+        return split_at_empty_rows(lines, tuple(str(path) for path in paths))
 
     def _columns(self, path: Path) -> Columns:
         """Which column is which side, by the languages in the table's name."""

@@ -88,16 +88,18 @@ def read_table(path: Path, rows: Iterator[Tuple[int, str]], columns: Columns) ->
     files = (str(path),) * len(columns.texts)
     if columns.document is None:
         return split_at_empty_rows(((number, texts) for number, _, texts in _cells(path, rows, columns)), files)
-    named = ((number, name, texts) for number, name, texts in _cells(path, rows, columns) if any(texts))
+    named = ((number, name, texts) for number, name, texts in _cells(path, rows, columns) if texts and any(texts))
     return split_at_names(named, files, str(path))
 
 
-def _cells(path: Path, rows: Iterator[Tuple[int, str]], columns: Columns) -> Iterator[Tuple[int, str, Sentence]]:
-    """Yields line number, document's name ("" without such a column), texts; all empty for an empty row."""
+def _cells(
+    path: Path, rows: Iterator[Tuple[int, str]], columns: Columns
+) -> Iterator[Tuple[int, str, Optional[Sentence]]]:
+    """Yields line number, document's name ("" without such a column), texts; no texts for an empty row."""
     needed = 1 + max(*columns.texts, -1 if columns.document is None else columns.document)
     for number, line in rows:
         if not line.strip():
-            yield number, "", ("",) * len(columns.texts)
+            yield number, "", None
             continue
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) < needed:
