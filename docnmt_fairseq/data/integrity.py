@@ -15,6 +15,7 @@ from docnmt_fairseq.errors import InputError
 
 MAGIC = b"MMIDIDX\x00\x00"
 HEADER = struct.Struct("<9sQBQ")  # magic, version, type of the tokens, items
+OTHERS = (b"TNTIDX\x00\x00", b"HUFFIDX\x00\x00")  # of the older form, and of huffman, which fairseq reads
 BLOCK = 1 << 18  # items looked at at a time
 REMEDY = "it is damaged or incomplete; make the data-bin again, or copy it again from where it is whole"
 
@@ -82,12 +83,14 @@ def _check(prefix: Path, symbols: int, end: int) -> None:
     index, tokens = (prefix.with_name(f"{prefix.name}.{ending}") for ending in ("idx", "bin"))
     content = np.memmap(index, mode="r") if index.stat().st_size else np.zeros(0, dtype=np.uint8)
     if len(content) < HEADER.size or bytes(content[: len(MAGIC)]) != MAGIC:
-        if bytes(content[:6]) == b"TNTIDX":  # of the older form, which fairseq reads
+        if bytes(content[: len(MAGIC)]).startswith(OTHERS):
             return
         raise InputError(f"{index}: no index of a data-bin: {REMEDY}")
     _, version, code, items = HEADER.unpack(bytes(content[: HEADER.size]))
     if version != 1 or code not in _code_to_dtype or len(content) != HEADER.size + 12 * items:
         raise InputError(f"{index}: {len(content):,} bytes cannot be the index of {items:,} items: {REMEDY}")
+    if not items:
+        raise InputError(f"{index}: holds no line; leave the split out, or make it of a text that has sentences")
     kind = np.dtype(_code_to_dtype[code])
     sizes = np.frombuffer(content, np.int32, items, HEADER.size)
     pointers = np.frombuffer(content, np.int64, items, HEADER.size + 4 * items)

@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+from fairseq.data.indexed_dataset import MMapIndexedDataset
 
 from docnmt_fairseq.data.integrity import HEADER, check_side
 from docnmt_fairseq.errors import InputError
@@ -84,8 +85,19 @@ def test_further_files_of_a_split_are_looked_at(copied):
         load(copied, combine=True)
 
 
-def test_the_older_form_is_left_to_fairseq(tmp_path):
-    (tmp_path / "train.a-b.a.idx").write_bytes(b"TNTIDX\x00\x00" + bytes(40))
+def test_a_split_without_lines(copied):
+    for side in ("src", "tgt"):
+        with MMapIndexedDataset.Index.writer(str(copied / f"train.src-tgt.{side}.idx"), np.uint16) as index:
+            index.write([])
+        (copied / f"train.src-tgt.{side}.bin").write_bytes(b"")
+    with pytest.raises(InputError, match=r"train.src-tgt.src.idx: holds no line"):
+        load(copied)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("form", [b"TNTIDX\x00\x00", b"HUFFIDX\x00\x00"])
+def test_other_forms_are_left_to_fairseq(tmp_path, form):
+    (tmp_path / "train.a-b.a.idx").write_bytes(form + bytes(40))
     check_side(str(tmp_path), "train", "a-b", "a", 10, 2, combine=True)
     check_side(str(tmp_path), "valid", "a-b", "a", 10, 2, combine=True)
 
