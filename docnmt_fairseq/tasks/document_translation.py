@@ -61,9 +61,7 @@ class DocumentTranslationTask(DocumentsTask):
         self.similar = SimilarContext(Path(self.data_bin()), self.languages, src_dict.symbols)
         paragraph_symbol = self.paragraph_symbols()[0]
         of_source = (self.languages, src_dict, paragraph_symbol)
-        self.drawn = DrawnContext(
-            Path(self.data_bin()), cfg.train_subset, *of_source, cfg.dataset_impl, cfg.max_source_positions
-        )
+        self.drawn = DrawnContext(Path(self.data_bin()), cfg.train_subset, *of_source, cfg.dataset_impl)
         self.model: Optional[BaseFairseqModel] = None  # whose plans batches come with
         self.plans: Tuple[PlanKey[Any], ...] = ()  # that the model asks layouts for
         self.schedules = SelectionSchedules(nn.Module())  # of the model; none yet

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Optional, Tuple
 
 from fairseq.data import Dictionary
-from torch import nn
+from fairseq.models import BaseFairseqModel
 
 from docnmt_fairseq.context.selected.base import drawn_contexts
 from docnmt_fairseq.data.training_sentences import TrainingSentences, read_training_sentences
@@ -20,7 +20,6 @@ class DrawnContext:
         dictionary: of the source.
         paragraph_symbol: number of ``<p>``, None if the dictionary lacks it.
         dataset_impl: fairseq's option.
-        longest: tokens of a sentence that a model takes.
     """
 
     def __init__(
@@ -31,13 +30,12 @@ class DrawnContext:
         dictionary: Dictionary,
         paragraph_symbol: Optional[int],
         dataset_impl: Optional[str],
-        longest: int,
     ):
         self.where = (data_bin, split, languages, dictionary, dataset_impl)
-        self.paragraph_symbol, self.longest = paragraph_symbol, longest
+        self.paragraph_symbol = paragraph_symbol
         self.sentences: Optional[TrainingSentences] = None
 
-    def serve(self, model: nn.Module, seed: int) -> None:
+    def serve(self, model: BaseFairseqModel, seed: int) -> None:
         """Reads the training set if a model wants its sentences, as many as it wants for each.
 
         Args:
@@ -50,4 +48,6 @@ class DrawnContext:
         needed = drawn_contexts(model)
         if needed > (0 if self.sentences is None else self.sentences.contexts):
             lines = read_training_sentences(*self.where)
-            self.sentences = TrainingSentences(lines, self.paragraph_symbol, needed, seed, self.longest)
+            # the model's own limit: options of the command line, which is not that of the training, must not matter
+            longest = model.max_positions()[0]
+            self.sentences = TrainingSentences(lines, self.paragraph_symbol, needed, seed, longest)

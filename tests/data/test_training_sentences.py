@@ -114,6 +114,15 @@ def test_pieces_with_and_without_context_in_one_batch(data_bin):
     assert 0 < sum(bool(item["hidden"]) for item in items) < len(items)
 
 
+def test_translations_do_not_depend_on_limits_of_the_command_line(data_bin, tmp_path):
+    short = ["--max-source-positions", "4", "--max-target-positions", "4"]
+    options = [*MODEL, "--context-init", "xavier", *short, "--max-update", "20"]
+    trained = toy.train(data_bin, tmp_path, *options)
+    skip = "--skip-invalid-size-inputs-valid-test"
+    scores = [toy.generate(data_bin, trained, skip, *limits).hypotheses for limits in ([], short)]
+    assert scores[0] == scores[1] and len(scores[0]) == 10
+
+
 def test_a_damaged_training_set_is_refused(data_bin, tmp_path):
     folder = shutil.copytree(data_bin, tmp_path / "bin")
     tokens = folder / "train.src-tgt.src.bin"
