@@ -19,10 +19,12 @@ from docnmt_fairseq.serve.service import Service
 from docnmt_fairseq.serve.tickets import Deadline, Ticket
 from docnmt_fairseq.translate.formats import FORMATS
 from docnmt_fairseq.translate.formats import PLAIN as PLAIN_FORMAT
+from docnmt_fairseq.translate.formats.bounds import Bounds
 
 PLAIN, JSON, BYTES = "text/plain", "application/json", "application/octet-stream"
 Context = Literal["document", "none"]
 LINES_A_SENTENCE = 4  # lines, empty ones among them, that are looked through for each sentence that may wait
+UNPACKED = 4  # times its bytes that the members of an archive may have: they are XML, and pictures
 
 
 class Desk:
@@ -34,6 +36,7 @@ class Desk:
 
     def __init__(self, service: Service):
         self.service, self.limits, self.room = service, service.limits, Room(service.limits)
+        self.bounds = Bounds(UNPACKED * service.limits.max_bytes, service.limits.max_waiting)
         self.languages: Tuple[str, str] = service.translator.codec.languages
 
     async def text(self, request: Request, context: Context, as_stream: bool) -> Response:
@@ -90,12 +93,12 @@ class Desk:
         kind = questions.kind_of(name, format)
         if kind == PLAIN_FORMAT:
             self._check_lines(body.count(b"\n"))
-        return questions.of_file(body, name, kind, self.languages, self.service.empty_lines)
+        return questions.of_file(body, name, kind, self.languages, self.service.empty_lines, self.bounds)
 
     def _question(self, asked: TextRequest) -> Question:
         if asked.text is not None:
             self._check_lines(asked.text.count("\n"))
-            return questions.of_running_text(asked.text, self.languages)
+            return questions.of_running_text(asked.text, self.languages, self.bounds)
         assert asked.paragraphs is not None  # one of both is there
         self._check_lines(sum(map(len, asked.paragraphs)))
         beside = asked.beside if isinstance(asked, TranslateRequest) else {}

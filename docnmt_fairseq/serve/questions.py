@@ -11,6 +11,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH, is_mark
 from docnmt_fairseq.serve.limits import Refusal
 from docnmt_fairseq.translate.formats import RUNNING, Document, Format, Reading, format_of
+from docnmt_fairseq.translate.formats.bounds import Bounds
 from docnmt_fairseq.translate.lines import TranslatedLine
 
 Languages = Tuple[str, str]
@@ -118,9 +119,13 @@ def in_shape(paragraphs: Sequence[Sequence[str]], question: Question, texts: Seq
     return shape
 
 
-def of_running_text(text: str, languages: Languages) -> Question:
-    """Running text, divided into sentences; empty lines end paragraphs."""
-    reading = Reading(lambda: languages, running=True)
+def of_running_text(text: str, languages: Languages, bounds: Bounds = Bounds()) -> Question:
+    """Running text, divided into sentences; empty lines end paragraphs.
+
+    Raises:
+        TooLarge: there is more than ``bounds`` allow.
+    """
+    reading = Reading(lambda: languages, running=True, bounds=bounds)
     return _of_documents("text", format_of("", RUNNING, reading), text.encode())
 
 
@@ -137,7 +142,9 @@ def kind_of(name: str, format: str) -> str:
     return format_of(name, format, Reading()).name
 
 
-def of_file(content: bytes, name: str, format: str, languages: Languages, empty_lines: str) -> Question:
+def of_file(
+    content: bytes, name: str, format: str, languages: Languages, empty_lines: str, bounds: Bounds = Bounds()
+) -> Question:
     """A file of any format.
 
     Args:
@@ -146,11 +153,13 @@ def of_file(content: bytes, name: str, format: str, languages: Languages, empty_
         format: its name.
         languages: of source and target.
         empty_lines: what they end in text of a sentence a line.
+        bounds: of what it may hold.
 
     Raises:
-        InputError: it is not of its format.
+        InputError: it is not of its format, or holds more.
     """
-    return _of_documents(name or "text", format_of(name, format, Reading(lambda: languages, empty_lines)), content)
+    reading = Reading(lambda: languages, empty_lines, bounds=bounds)
+    return _of_documents(name or "text", format_of(name, format, reading), content)
 
 
 def _of_documents(name: str, format: Format, content: bytes) -> Question:

@@ -14,6 +14,7 @@ from docnmt_fairseq.serve.questions import Question
 from docnmt_fairseq.serve.tickets import Deadline, Ticket
 from docnmt_fairseq.serve.worker import Worker
 from docnmt_fairseq.tasks.document_translation import DocumentTranslationTask
+from docnmt_fairseq.translate.formats.bounds import TooLarge
 from docnmt_fairseq.translate.prepared import Text
 from docnmt_fairseq.translate.translator import DocumentTranslator
 
@@ -91,6 +92,8 @@ class Service:
     def _prepared(self, make: Callable[[], Question], alone: bool) -> Tuple[Question, Text]:
         try:
             question = make()
+        except TooLarge as error:
+            raise Refusal(413, str(error)) from error
         except InputError as error:
             raise Refusal(422, str(error)) from error
         question.check(self.limits.max_characters)

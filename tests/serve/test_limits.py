@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from docnmt_fairseq.serve import server as serving
-from tests.support.hostile import CASES, TEXTS, content_of
+from tests.support.hostile import CASES, TEXTS, content_of, document, docx
 from tests.support.serving import JSON, Held, running, soon, translator_of
 
 
@@ -120,6 +120,18 @@ def test_too_much_text_is_refused(server):
     found = server.json({"paragraphs": [["a"], ["b", "a " * 1100]]})
     assert refused(found, 422, "paragraph 2, sentence 2 ('a a a", "1,101 tokens")
     assert refused(server.text("a\n\xff\n".encode("latin-1")), 422, "text:2: not UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "part"),
+    [
+        ("a.docx", docx(("word/document.xml", bytes(13_000_000))), "a.docx: larger than 11 MiB unpacked; divide it"),
+        ("a.docx", document("<w:p/>" * 40_000), "a.docx: more than 30,000 tags; divide it"),
+        ("a.html", b"<p>Word" * 301, "a.html: more than 300 sentences; divide it"),
+    ],
+)
+def test_files_that_hold_more_than_their_size_tells_are_refused(server, name, content, part):
+    assert len(content) < 30_000 and refused(server.text(content, f"/v1/files?name={name}"), 413, part)
 
 
 def test_a_full_queue_says_when_to_try_again(held):

@@ -20,6 +20,7 @@ import re
 from abc import ABC, abstractmethod
 from codecs import BOM_UTF8
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import BinaryIO, Callable, ClassVar, Iterator, List, Optional, Sequence, Tuple, Type
@@ -28,6 +29,7 @@ from docnmt_fairseq.corpus.files import DAMAGED
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.registry import Registry
+from docnmt_fairseq.translate.formats.bounds import Bounds
 from docnmt_fairseq.translate.formats.sentences import Division, Split
 from docnmt_fairseq.translate.formats.units import Unit
 
@@ -46,6 +48,7 @@ class Reading:
         split: of running text: each of its "lines" is a paragraph, or "paragraphs" end at empty lines.
         alone: tells whether sentences are translated each by itself, so that a long document may be cut anywhere; it is
             called only where one is long.
+        bounds: of what a file may hold.
     """
 
     languages: Callable[[], Tuple[str, str]] = lambda: ("en", "en")
@@ -53,6 +56,7 @@ class Reading:
     running: bool = False
     split: str = SEPARATE[1]
     alone: Callable[[], bool] = lambda: False
+    bounds: Bounds = Bounds()
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,8 @@ class WholeFile(Format):
         content = read_all(stream, name)
         mark = BOM_UTF8 if content.startswith(BOM_UTF8) else b""
         parsed = self.parse(content[len(mark) :], name)
-        division = Division(parsed.units, self.splitter())
+        check = partial(self.reading.bounds.check, what="sentences", name=name)
+        division = Division(parsed.units, self.splitter(), check)
         yield Document(division.lines, lambda translations: mark + parsed.render(division.restore(translations)))
 
     def splitter(self) -> Split:

@@ -12,6 +12,7 @@ from lxml import etree
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, register
+from docnmt_fairseq.translate.formats.bounds import TAGS_OF_XML
 from docnmt_fairseq.translate.formats.units import Gap
 from docnmt_fairseq.translate.formats.xml_text import Slot, Slots, local_name, parse_xml, xml_bytes
 from docnmt_fairseq.translate.formats.zip_parts import packed, read_members
@@ -40,7 +41,9 @@ class Docx(WholeFile):
 
     def parse(self, content: bytes, name: str) -> Parsed:
         """See :class:`WholeFile`."""
-        members = read_members(content, name)
+        members = read_members(content, name, self.reading.bounds)
+        read = [part for info, part in members if PARTS.fullmatch(info.filename)]
+        self.reading.bounds.check(sum(part.count(b"<") for part in read), "tags", name, TAGS_OF_XML)
         trees = {
             info.filename: parse_xml(part, f"{name}: {info.filename}")
             for info, part in members
@@ -119,7 +122,7 @@ class _Walk:
         name = local_name(element)
         if name in NO_TEXT:
             return
-        own = etree.QName(element).namespace in WORD if name else False
+        own = bool(name) and element.tag[1:].partition("}")[0] in WORD
         if own and name == "p":
             outer = self.slots, self.gap, self.begins
             self.slots, self.gap, self.begins = None, Gap.OPEN, True

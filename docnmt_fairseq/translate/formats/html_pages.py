@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
+from docnmt_fairseq.translate.formats.bounds import TAGS_OF_HTML
 from docnmt_fairseq.translate.formats.inline import NAME, Marked, Tag, Token, tags_of
 from docnmt_fairseq.translate.formats.units import Gap, Unit
 
@@ -42,6 +43,7 @@ class Html(WholeFile):
     def parse(self, content: bytes, name: str) -> Parsed:
         """See :class:`WholeFile`."""
         text = decode(content, name)
+        self.reading.bounds.check(text.count("<"), "tags", name, TAGS_OF_HTML)
         parts = list(_parts(text))
         units = list(_units(parts, list(_values(text))))
 

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
+from docnmt_fairseq.translate.formats.bounds import LINES, MARKS_OF_MARKDOWN
 from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
 from docnmt_fairseq.translate.formats.markdown_marks import escape, escape_first, marks_of, plain
 
 FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(?:.*?\n)??(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-HARD_BREAK = re.compile(r"(?: {2,}|\\)$")
+HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|\\)$")  # looked for once in a stretch of spaces
+MARKS = re.compile(r"[\\`*_\[\]<~&|]")  # which its reader takes more time for than for text
 NOT_MARKUP = frozenset(("text", "softbreak", "text_special"))
 
 logger = logging.getLogger(__name__)
@@ -63,6 +65,8 @@ class Markdown(WholeFile):
         front = FRONT_MATTER.match(text)
         head = front[0] if front else ""
         lines = LINE.findall(text[len(head) :])
+        self.reading.bounds.check(len(lines), "lines", name, LINES)
+        self.reading.bounds.check(len(MARKS.findall(text)), "marks of markup", name, MARKS_OF_MARKDOWN)
         reader = self.needs("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])
         environment: Any = {}
         # One line feed a line: that is how the reader counts them.

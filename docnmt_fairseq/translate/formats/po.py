@@ -5,6 +5,7 @@ from typing import Any, Iterator, List, Optional
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, register
+from docnmt_fairseq.translate.formats.bounds import MESSAGES
 from docnmt_fairseq.translate.formats.inline import Marked, tags_of, tokens_between
 from docnmt_fairseq.translate.formats.units import Gap
 
@@ -27,6 +28,7 @@ class Gettext(WholeFile):
         """See :class:`WholeFile`."""
         charset, file = self._load(content, name)
         entries = [entry for entry in file if not entry.obsolete and (entry.fuzzy or not entry.translated())]
+        self.reading.bounds.check(len(entries), "messages", name, MESSAGES)
         texts = [
             [list(_lines(message)) for message in (entry.msgid, entry.msgid_plural) if message] for entry in entries
         ]

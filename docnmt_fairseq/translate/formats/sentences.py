@@ -30,17 +30,25 @@ class Division:
     Args:
         units: of the document.
         split: divides text into sentences.
+        check: is told their number as it grows, and raises an error where there are too many.
 
     Attributes:
         lines: a sentence a line, :data:`PARAGRAPH` between paragraphs. What has no letter is not among them: it stays
             as it is.
     """
 
-    def __init__(self, units: Sequence[Unit], split: Split):
+    def __init__(self, units: Sequence[Unit], split: Split, check: Callable[[int], None] = lambda found: None):
         self.units = units
         self.lines: List[str] = []
-        self._sentences = [list(_sentences(unit, split)) for unit in units]
-        for unit, sentences in zip(units, self._sentences):
+        self._sentences: List[List[Sentence]] = []
+        found = 0
+        for unit in units:
+            sentences: List[Sentence] = []
+            for sentence in _sentences(unit, split):
+                sentences.append(sentence)
+                found += 1
+                check(found)
+            self._sentences.append(sentences)
             if unit.new_paragraph and sentences and self.lines and self.lines[-1] != PARAGRAPH:
                 self.lines.append(PARAGRAPH)
             self.lines += [sentence.shown for sentence in sentences]

@@ -7,6 +7,7 @@ from lxml import etree
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, register
+from docnmt_fairseq.translate.formats.bounds import TAGS_OF_XML
 from docnmt_fairseq.translate.formats.xml_text import ancestors, local_name, parse_xml, slots_within, xml_bytes
 
 SEGMENTS = ("trans-unit", "segment")  # of XLIFF 1.2 and 2.0
@@ -23,6 +24,7 @@ class Xliff(WholeFile):
 
     def parse(self, content: bytes, name: str) -> Parsed:
         """See :class:`WholeFile`."""
+        self.reading.bounds.check(content.count(b"<"), "tags", name, TAGS_OF_XML)
         tree = parse_xml(content, name)
         root = tree.getroot()
         if local_name(root) != "xliff":
@@ -79,7 +81,9 @@ def _child(element: etree._Element, name: str) -> Optional[etree._Element]:
 def _begins_unit(source: etree._Element) -> bool:
     """Whether no segment of its unit stands before it."""
     segment = source.getparent()
-    return segment is None or all(local_name(before) != "segment" for before in segment.itersiblings(preceding=True))
+    if segment is None or local_name(segment) != "segment":
+        return True
+    return all(local_name(before) != "segment" for before in segment.itersiblings(preceding=True))
 
 
 def _is_text(element: etree._Element) -> bool:

@@ -127,7 +127,7 @@ def xml_bytes(tree: etree._ElementTree, original: bytes) -> bytes:
 
 def local_name(element: etree._Element) -> str:
     """An element's name without its namespace; "" of comments and the like."""
-    return etree.QName(element).localname if isinstance(element.tag, str) else ""
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
 
 
 def ancestors(element: etree._Element) -> Iterator[etree._Element]:

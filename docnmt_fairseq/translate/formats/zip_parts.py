@@ -6,23 +6,23 @@ from typing import List, Mapping, Tuple
 
 from docnmt_fairseq.corpus.files import DAMAGED
 from docnmt_fairseq.errors import InputError
-
-LARGEST = 256 * 2**20  # bytes of all members together, unpacked
+from docnmt_fairseq.translate.formats.bounds import Bounds
 
 Members = List[Tuple[zipfile.ZipInfo, bytes]]
 
 
-def read_members(content: bytes, name: str) -> Members:
+def read_members(content: bytes, name: str, bounds: Bounds) -> Members:
     """The members of an archive, in its order. Nothing is written to disk.
 
     Raises:
-        InputError: it is no archive, damaged, encrypted, larger than 256 MiB unpacked, or has members with names that
+        InputError: it is no archive, damaged, encrypted, larger than the bounds allow, or has members with names that
             lead out of it or come twice.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             infos = archive.infolist()
             _check(infos, name)
+            bounds.check_unpacked(sum(info.file_size for info in infos), name)
             return [(info, _unpacked(archive, info, name)) for info in infos]
     except (*DAMAGED, RuntimeError, NotImplementedError, ValueError) as error:
         if isinstance(error, InputError):
@@ -37,8 +37,6 @@ def _check(infos: List[zipfile.ZipInfo], name: str) -> None:
     for member in names:
         if member.startswith(("/", "\\")) or ".." in member.replace("\\", "/").split("/") or ":" in member:
             raise InputError(f"{name}: its member {member[:60]!r} leads out of it")
-    if sum(info.file_size for info in infos) > LARGEST:
-        raise InputError(f"{name}: larger than {LARGEST >> 20} MiB unpacked; divide it")
 
 
 def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> bytes:

@@ -9,7 +9,7 @@ from docx.shared import Pt
 from lxml import etree
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats import zip_parts
+from docnmt_fairseq.translate.formats.bounds import Bounds
 from tests.support.texts import WAYS, through
 
 FIELD = '<w:r {ns}><w:fldChar w:fldCharType="{kind}"/></w:r>'
@@ -159,7 +159,6 @@ def lying(content):
         (lambda good: archive(("word/document.xml", "<a>" * 250 + "</a>" * 250)), "more than 200 deep"),
     ],
 )
-def test_bad_files(content, make, message, monkeypatch):
-    monkeypatch.setattr(zip_parts, "LARGEST", 1 << 20)
+def test_bad_files(content, make, message):
     with pytest.raises(InputError, match=message):
-        through("docx", make(content))
+        through("docx", make(content), bounds=Bounds(unpacked=1 << 20))

@@ -1,0 +1,49 @@
+"""What is too much for a server is refused before time is spent on it; files on the command line may hold it."""
+
+import pytest
+
+from docnmt_fairseq.translate.formats.bounds import Bounds, TooLarge
+from tests.support.hostile import XLIFF, document
+from tests.support.texts import WAYS, through
+
+MANY = {
+    "docx": (document("<w:p/>" * 1000), "1,000 tags"),
+    "xliff": (XLIFF.format("<g/>" * 1000), "1,000 tags"),
+    "html": ("<b>" * 301, "300 tags"),
+    "markdown": ("\n" * 41 + "[", "40 lines"),
+    "running": ("\n" * 41, "40 lines"),
+    "po": (
+        'msgid ""\nmsgstr ""\n"X: y\\n"\n' + "".join(f'\nmsgid "{n}"\nmsgstr ""\n' for n in range(41)),
+        "40 messages",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_much_to_read(name):
+    content, told = MANY[name]
+    through(name, content)
+    with pytest.raises(TooLarge, match=f"x.{name}: more than {told}; divide it"):
+        through(name, content, bounds=Bounds(sentences=10))
+
+
+def test_much_markup_in_a_line():
+    with pytest.raises(TooLarge, match="200 marks of markup"):
+        through("markdown", "![" * 201, bounds=Bounds(sentences=10))
+
+
+@pytest.mark.parametrize("name", ["html", "markdown", "running", "srt"])
+def test_many_sentences(name):
+    times = "00:00:01,000 --> 00:00:02,000\n" if name == "srt" else ""
+    content = times + "One is here. " * 10 + "\n"
+    assert through(name, content, WAYS["same"], bounds=Bounds(sentences=10))[0] == content.encode()
+    with pytest.raises(TooLarge, match=f"x.{name}: more than 9 sentences; divide it"):
+        through(name, content, bounds=Bounds(sentences=9))
+
+
+def test_many_spaces_and_segments_take_time_linear_in_their_number():
+    """Without an assertion on time: it would be minutes."""
+    text = "a" + " " * 300_000 + "b\nc\n"
+    assert through("markdown", text, WAYS["same"])[0] == text.encode()
+    segments = XLIFF.format("</source></trans-unit>\n<trans-unit><source>".join("1" * 30_000))
+    through("xliff", segments, WAYS["same"])
