@@ -182,17 +182,19 @@ def read_all(stream: BinaryIO, name: str) -> bytes:
     return content
 
 
-def decode(content: bytes, name: str) -> str:
-    """The text of a UTF-8 file, line ends as they are.
+def decode(content: bytes, name: str, charset: str = "UTF-8") -> str:
+    """The text of a file, line ends as they are.
 
     Raises:
-        InputError: it is not UTF-8.
+        InputError: the character set is not known, or not that of the file.
     """
     try:
-        return content.decode("utf-8")
+        return content.decode(charset)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError.at(name, line, "not UTF-8; convert the file to UTF-8") from error
+        raise InputError.at(name, line, f"not {charset}; convert the file to UTF-8") from error
+    except (LookupError, UnicodeError) as error:
+        raise InputError(f"{name}: character set {charset}, which is not known; convert the file to UTF-8") from error
 
 
 FORMATS: Registry[Format] = Registry("format")

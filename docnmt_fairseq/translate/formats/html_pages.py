@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.bounds import TAGS_OF_HTML
 from docnmt_fairseq.translate.formats.inline import NAME, Marked, Tag, Token, tags_of
@@ -22,6 +23,10 @@ KEPT = frozenset((
     "code", "kbd", "samp", "var",
 ))  # fmt: skip
 RAW = frozenset(("script", "style", "textarea", "xmp", "iframe"))  # in which there are no tags
+DECLARES = 2**14  # bytes in which the character set must be declared
+CHARSET = re.compile(r"""\b(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+# What browsers take for windows-1252, which has more characters.
+AS_BROWSERS = dict.fromkeys(("iso-8859-1", "latin1", "latin-1", "ascii", "us-ascii"), "windows-1252")
 # With its value, if it has one: so that a name is looked at once.
 ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>=`]+))?""")
 READ = frozenset((
@@ -42,7 +47,10 @@ class Html(WholeFile):
 
     def parse(self, content: bytes, name: str) -> Parsed:
         """See :class:`WholeFile`."""
-        text = decode(content, name)
+        charset = _charset(content)
+        text = decode(content, name, charset)
+        if text.encode(charset) != content:
+            raise InputError(f"{name}: {charset} is not written again as it was; convert the file to UTF-8")
         self.reading.bounds.check(text.count("<"), "tags", name, TAGS_OF_HTML)
         parts = list(_parts(text))
         units = list(_units(parts, list(_values(text))))
@@ -54,9 +62,28 @@ class Html(WholeFile):
             # Where quotation marks are in disorder, other values would make other tags of it.
             found = changed if list(map(_shape, changed)) == list(map(_shape, parts)) else parts
             of_texts = iter([texts for one, texts in new if isinstance(one, Marked)])
-            return "".join(part.render(next(of_texts)) if isinstance(part, Marked) else part for part in found).encode()
+            page = "".join(part.render(next(of_texts)) if isinstance(part, Marked) else part for part in found)
+            return page.encode(charset, "xmlcharrefreplace")  # scripts and styles, which know no references, stay
 
         return Parsed([one.unit() for one in units], render)
+
+
+def _charset(content: bytes) -> str:
+    """The character set of a page: what it declares; UTF-8 of one that does not, or is UTF-8 all the same."""
+    if not content.isascii():
+        try:
+            content.decode()
+            return "UTF-8"  # a server that says so in a header overrules what pages declare
+        except UnicodeDecodeError:
+            pass
+    head = content[:DECLARES].decode("latin-1")
+    for tag in tags_of(head, RAW):
+        declares = tag.name == "meta" or head.startswith("<?xml", tag.start)
+        found = CHARSET.search(head, tag.start, tag.end) if declares else None
+        if found:
+            charset = found[1].lower()
+            return "UTF-8" if charset.startswith(("utf-16", "utf-32")) else AS_BROWSERS.get(charset, found[1])
+    return "UTF-8"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import re
 from typing import Any, Iterator, List, Optional
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, register
+from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.bounds import MESSAGES
 from docnmt_fairseq.translate.formats.inline import Marked, tags_of, tokens_between
 from docnmt_fairseq.translate.formats.units import Gap
@@ -53,16 +53,11 @@ class Gettext(WholeFile):
         """The character set of the messages, and polib's file of them."""
         library = self.needs("polib")
         found = CHARSET.search(content)
-        charset = found[1].decode() if found else "utf-8"
-        charset = "utf-8" if charset == "CHARSET" else charset
+        charset = found[1].decode() if found else "UTF-8"
+        charset = "UTF-8" if charset == "CHARSET" else charset
+        text = decode(content, name, charset)
         try:
-            text = content.decode(charset)
             file = library.pofile(f"{text}\n", wrapwidth=78)  # what has a line end is no name of a file
-        except LookupError as error:
-            raise InputError(f"{name}: character set {charset}, which is not known; convert the file") from error
-        except UnicodeDecodeError as error:
-            line = content.count(b"\n", 0, error.start) + 1
-            raise InputError.at(name, line, f"not {charset}, as its header says; convert the file") from error
         except (OSError, ValueError, IndexError, AttributeError) as error:  # what polib raises on syntax errors
             raise InputError(f"{name}: not gettext's format: {_reason(error)}") from error
         if not len(file) and not file.metadata and text.strip():

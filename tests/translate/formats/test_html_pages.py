@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import html
 
+from docnmt_fairseq.errors import InputError
 from tests.support.texts import WAYS, through
 
 PAGE = """<!DOCTYPE html>
@@ -92,6 +93,39 @@ def test_attributes_that_people_read_are_translated_once():
     ):  # fmt: skip
         assert part in text
     assert through("html", READ, WAYS["same"])[0] == READ.encode()
+
+
+DECLARED = {
+    "meta": '<html><!-- <meta charset=koi8-r> --><meta charset="{}"><p title="A title">{}</p>',
+    "http-equiv": "<meta http-equiv=Content-Type content='text/html; charset={}'><p>{}</p>",
+    "XML": '<?xml version="1.0" encoding="{}"?>\n<html xmlns="http://www.w3.org/1999/xhtml"><p>{}</p></html>',
+}
+
+
+@pytest.mark.parametrize("page", DECLARED.values(), ids=list(DECLARED))
+@pytest.mark.parametrize(
+    ("declared", "charset", "text"),
+    [("ISO-8859-1", "cp1252", "A word"), ("iso-8859-1", "cp1252", "Ein M\u00fcller \u2013"),
+     ("utf-8", "utf-8", "A word"), ("koi8-r", "koi8-r", "\u043e\u0434\u0438\u043d"), ("Shift_JIS", "shift_jis", "\u8a9e a")],
+)  # fmt: skip
+def test_a_page_is_read_and_written_as_it_declares(page, declared, charset, text):
+    content = page.format(declared, text).encode(charset)
+    found, (lines,) = through("html", content, lambda line: "\u00dcber \u2026 \u0416")
+    assert text in lines and through("html", content, WAYS["same"])[0] == content
+    shown = html.fromstring(found.decode(charset).partition("?>")[2] or found.decode(charset)).xpath("//p")[0]
+    assert shown.text == "\u00dcber \u2026 \u0416"
+    assert shown.get("title") in (None, "\u00dcber \u2026 \u0416")
+
+
+def test_character_sets_that_do_not_fit():
+    page = DECLARED["meta"].format("iso-8859-1", "\u00fc")
+    assert "\u00dc" in through("html", page.encode())[0].decode()  # UTF-8 all the same
+    with pytest.raises(InputError, match=r"x\.html:2: not UTF-8"):
+        through("html", b"<p>\n\xfc</p>")
+    with pytest.raises(InputError, match=r"x\.html: character set x-none, which is not known; convert"):
+        through("html", DECLARED["meta"].format("x-none", "a"))
+    with pytest.raises(InputError, match=r"x\.html: unicode_escape is not written again as it was"):
+        through("html", DECLARED["meta"].format("unicode_escape", "\\x41"))
 
 
 @pytest.mark.parametrize("way", WAYS)
