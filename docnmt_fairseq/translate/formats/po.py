@@ -6,15 +6,11 @@ from typing import Any, Iterator, List, Optional
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.bounds import MESSAGES
-from docnmt_fairseq.translate.formats.inline import Marked, tags_of, tokens_between
-from docnmt_fairseq.translate.formats.units import Gap
+from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
+from docnmt_fairseq.translate.formats.placeholders import marks_of_message
 
 CHARSET = re.compile(rb"charset=([\w.-]+)")
 PLURALS = re.compile(r"nplurals\s*=\s*(\d)")
-# What a program fills in: printf's, Python's, braces, Qt's.
-FILLED_IN = re.compile(
-    r"%(?:\d+\$)?(?:\([^()]*\))?[-+#0]*\d*(?:\.\d+)?(?:hh|h|ll|l|L|z|j|t|q)?[a-zA-Z%@]|%L?\d+|\$?\{[^{}\s]*\}"
-)
 
 
 @register("po")
@@ -74,9 +70,7 @@ def _reason(error: Exception) -> str:
 def _lines(message: str) -> Iterator[Marked]:
     """The lines of a message, line ends with them."""
     for line in re.findall(r"[^\n]*\n|[^\n]+", message):
-        marks = [(tag.start, tag.end, tag.gap) for tag in tags_of(line)]
-        marks += [(*found.span(), Gap.OBJECT) for found in FILLED_IN.finditer(line)]
-        yield Marked(tokens_between(line, marks))
+        yield Marked(tokens_between(line, marks_of_message(line)))
 
 
 def _fill(entry: Any, translations: List[str], forms: int) -> None:

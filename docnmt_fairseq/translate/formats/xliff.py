@@ -8,10 +8,12 @@ from lxml import etree
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, register
 from docnmt_fairseq.translate.formats.bounds import TAGS_OF_XML
+from docnmt_fairseq.translate.formats.placeholders import marks_of_message
 from docnmt_fairseq.translate.formats.xml_text import ancestors, local_name, parse_xml, slots_within, xml_bytes
 
 SEGMENTS = ("trans-unit", "segment")  # of XLIFF 1.2 and 2.0
 AROUND_TEXT = ("g", "pc", "mrk")  # codes with text in them; all others stay as they are
+TO_BE_DONE = ("new", "needs-translation")  # states of XLIFF 1.2
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
@@ -30,7 +32,7 @@ class Xliff(WholeFile):
         if local_name(root) != "xliff":
             raise InputError(f"{name}: not XLIFF, but <{local_name(root)}>")
         sources = list(_sources(root))
-        slots = [slots_within(source, _is_text) for source in sources]
+        slots = [slots_within(source, _is_text, marks_of_message) for source in sources]
         units = [own.unit(new_paragraph=_begins_unit(source)) for own, source in zip(slots, sources)]
 
         def render(pieces: List[Optional[List[str]]]) -> bytes:
@@ -46,7 +48,7 @@ class Xliff(WholeFile):
         """Gives a segment its translation."""
         target = deepcopy(source)
         target.tag = etree.QName(etree.QName(source).namespace, "target").text
-        slots_within(target, _is_text).fill(pieces)
+        slots_within(target, _is_text, marks_of_message).fill(pieces)
         if target.get(LANGUAGE):
             target.set(LANGUAGE, self.reading.languages()[1])
         segment = source.getparent()
@@ -70,8 +72,14 @@ def _sources(root: etree._Element) -> Iterator[etree._Element]:
         if local_name(element) not in SEGMENTS or any(one.get("translate") == "no" for one in ancestors(element)):
             continue
         source, target = _child(element, "source"), _child(element, "target")
-        if source is not None and (target is None or not "".join(map(str, target.itertext())).strip()):
+        if source is not None and (target is None or _is_to_be_done(element, source, target)):
             yield source
+
+
+def _is_to_be_done(segment: etree._Element, source: etree._Element, target: etree._Element) -> bool:
+    """Whether a translation is none: empty, or a copy of the source that is said to be no more."""
+    text, copied = ("".join(map(str, element.itertext())).strip() for element in (target, source))
+    return not text or (text == copied and (target.get("state") in TO_BE_DONE or segment.get("state") == "initial"))
 
 
 def _child(element: etree._Element, name: str) -> Optional[etree._Element]:

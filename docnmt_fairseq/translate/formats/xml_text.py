@@ -2,17 +2,21 @@
 
 import re
 from dataclasses import dataclass
-from typing import Callable, Iterator, List, Optional, Sequence, cast
+from itertools import islice
+from typing import Callable, Iterable, Iterator, List, Optional, Sequence, Tuple, cast
 
 from lxml import etree
 
 from docnmt_fairseq.corpus.xml import SAFE, line_of
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
 from docnmt_fairseq.translate.formats.units import Gap, Unit
 
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 DECLARATION = re.compile(rb"<\?xml[^>]*\?>\s*")
 DEEPEST = 200  # elements in each other
+
+Marks = Callable[[str], Iterable[Tuple[int, int, Gap]]]
 
 
 @dataclass
@@ -38,12 +42,17 @@ class Slot:
 class Slots:
     """Text in several places, with markup between.
 
+    Args:
+        first: of the places.
+        marks: what in a place's text is no text, as in :func:`tokens_between`.
+
     Attributes:
         slots: the places, in reading order.
         gaps: between them.
     """
 
-    def __init__(self, first: Slot):
+    def __init__(self, first: Slot, marks: Marks = lambda text: ()):
+        self._marks = marks
         self.slots: List[Slot] = [first]
         self.gaps: List[Gap] = []
 
@@ -54,23 +63,38 @@ class Slots:
 
     def unit(self, new_paragraph: bool = True) -> Unit:
         """The text as a unit."""
-        return Unit([slot.text for slot in self.slots], self.gaps, new_paragraph)
+        marked = [self._marked(slot) for slot in self.slots]
+        gaps = list(marked[0].gaps)
+        for gap, own in zip(self.gaps, marked[1:]):
+            gaps += [gap, *own.gaps]
+        return Unit([piece for own in marked for piece in own.pieces], gaps, new_paragraph)
 
     def fill(self, pieces: Optional[Sequence[str]]) -> None:
         """Gives every place its new text, without characters that XML cannot hold; None: leaves all as it is."""
-        for slot, piece in zip(self.slots, pieces or ()):
-            if slot.text != piece:
-                slot.text = IMPOSSIBLE.sub("", piece)
+        if pieces is None:
+            return
+        rest = iter(pieces)
+        for slot in self.slots:
+            own = self._marked(slot)
+            text = own.render(list(islice(rest, len(own.pieces))))
+            if slot.text != text:
+                slot.text = IMPOSSIBLE.sub("", text)
+
+    def _marked(self, slot: Slot) -> Marked:
+        return Marked(tokens_between(slot.text, self._marks(slot.text)))
 
 
-def slots_within(element: etree._Element, is_text: Callable[[etree._Element], bool]) -> Slots:
+def slots_within(
+    element: etree._Element, is_text: Callable[[etree._Element], bool], marks: Marks = lambda text: ()
+) -> Slots:
     """The places of text in an element.
 
     Args:
         element: all of it.
         is_text: whether the inside of an element below it is text, too.
+        marks: what in the text of a place is none, see :class:`Slots`.
     """
-    slots = Slots(Slot(element))
+    slots = Slots(Slot(element), marks)
     _add_children(slots, element, is_text)
     return slots
 

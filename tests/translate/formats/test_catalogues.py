@@ -5,6 +5,7 @@ import pytest
 from lxml import etree
 
 from docnmt_fairseq.errors import InputError
+from tests.support.hostile import XLIFF as XLIFF_OF
 from tests.support.texts import WAYS, through
 
 PO = """\
@@ -143,6 +144,42 @@ def test_segments_to_the_letter():
     assert through("xliff", found)[0] == found  # to the byte: all has a translation
     _, (lines,) = through("xliff", XLIFF2)
     assert lines == ["Hello big world.", "Second."]  # segments of a unit are a paragraph
+
+
+MESSAGE = "%@ sent %1$d of %lld to {name}: %s %(count)s {{ user }}, {n, number} mails. See <b>this</b> now."
+PLURAL = "In {VAR_PLURAL, plural, =1 {one {x} item} other {# items}} here {Bob, who}."
+
+
+@pytest.mark.parametrize(("name", "form"), [("po", 'msgid "{}"\nmsgstr ""\n'), ("xliff", XLIFF_OF)])
+def test_what_a_program_fills_in_stays(name, form):
+    written = MESSAGE.replace("<", "&lt;") if name == "xliff" else MESSAGE
+    found, (lines,) = through(name, form.replace("{}", written))
+    assert lines == ["sent of to mails.", "See this now."]
+    shown = polib.pofile(found.decode())[0].msgstr if name == "po" else etree.fromstring(found).findtext(".//target")
+    assert shown == "%@ SENT %1$d OF %lld TO {name}: %s %(count)s {{ user }}, {n, number} MAILS. SEE <b>THIS</b> NOW."
+    found, (lines,) = through(name, form.replace("{}", PLURAL))
+    assert lines == ["In here {Bob, who}."]
+    assert "IN {VAR_PLURAL, plural, =1 {one {x} item} other {# items}} HERE {BOB, WHO}." in found.decode()
+
+
+@pytest.mark.parametrize(
+    ("form", "done"),
+    [
+        ('<source>One</source><target state="new">One</target>', False),
+        ('<source>One</source><target state="needs-translation">One</target>', False),
+        ('<source>One</source><target state="new">Eins</target>', True),
+        ("<source>One</source><target>One</target>", True),
+        ('<source>One</source><target state="final">One</target>', True),
+    ],
+)
+def test_a_copy_of_the_source_that_is_to_be_translated_is_no_translation(form, done):
+    found, (lines,) = through("xliff", XLIFF_OF.replace("<source>{}</source>", form))
+    assert lines == ([] if done else ["One"])
+    assert ('<target state="translated">ONE</target>' in found.decode()) is not done
+    form = '<segment state="initial"><source>One</source><target>One</target></segment>'
+    assert '<segment state="translated"><source>One</source><target>ONE</target>' in (
+        through("xliff", XLIFF_OF.replace("<source>{}</source>", form))[0].decode()
+    )
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,8 @@ DECLARED = {
 @pytest.mark.parametrize(
     ("declared", "charset", "text"),
     [("ISO-8859-1", "cp1252", "A word"), ("iso-8859-1", "cp1252", "Ein M\u00fcller \u2013"),
-     ("utf-8", "utf-8", "A word"), ("koi8-r", "koi8-r", "\u043e\u0434\u0438\u043d"), ("Shift_JIS", "shift_jis", "\u8a9e a")],
+     ("utf-8", "utf-8", "A word"), ("koi8-r", "koi8-r", "\u043e\u0434\u0438\u043d"),
+     ("Shift_JIS", "shift_jis", "\u8a9e a")],
 )  # fmt: skip
 def test_a_page_is_read_and_written_as_it_declares(page, declared, charset, text):
     content = page.format(declared, text).encode(charset)
