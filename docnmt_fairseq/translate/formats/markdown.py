@@ -7,14 +7,18 @@ original, the original stays.
 import logging
 import re
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.bounds import LINES, MARKS_OF_MARKDOWN
 from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
+from docnmt_fairseq.translate.formats.markdown_dialects import parts_of
 from docnmt_fairseq.translate.formats.markdown_marks import escape, escape_first, marks_of, plain
 
-FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(?:.*?\n)??(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+FRONT_MATTER = re.compile(
+    r"\A(?:---[ \t]*\r?\n(?:.*?\n)??(?:---|\.\.\.)|\+\+\+[ \t]*\r?\n(?:.*?\n)??\+\+\+)[ \t]*(?:\r?\n|\Z)", re.DOTALL
+)
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|\\)$")  # looked for once in a stretch of spaces
 MARKS = re.compile(r"[\\`*_\[\]<~&|]")  # which its reader takes more time for than for text
@@ -71,11 +75,12 @@ class Markdown(WholeFile):
         environment: Any = {}
         # One line feed a line: that is how the reader counts them.
         tokens = reader.parse("".join(line.rstrip("\r\n") + "\n" for line in lines), environment)
-        blocks = list(_blocks(tokens, lines))
 
         def signature(text: str) -> Signature:
             (token,) = reader.parseInline(text, environment)
             return [_mark(child) for child in token.children if child.type not in NOT_MARKUP]
+
+        blocks = list(_blocks(tokens, lines, signature))
 
         def render(pieces: List[Optional[List[str]]]) -> bytes:
             new = list(lines)
@@ -95,7 +100,7 @@ def _mark(child: Any) -> Tuple[Any, ...]:
     return child.type, tuple(sorted(child.attrs.items())), " ".join(content.split())
 
 
-def _blocks(tokens: Sequence[Any], lines: Sequence[str]) -> Iterator[Block]:
+def _blocks(tokens: Sequence[Any], lines: Sequence[str], signature: Callable[[str], Signature]) -> Iterator[Block]:
     """The texts of a file; one that is not found in its lines as it was read is none."""
     column = 0  # of a row: where its last cell ends
     for before, token in zip([None, *tokens], tokens):
@@ -115,17 +120,30 @@ def _blocks(tokens: Sequence[Any], lines: Sequence[str]) -> Iterator[Block]:
         else:
             places = [lines[first + number].rfind(text) for number, text in enumerate(texts)]
         if min(places) >= 0:
-            yield from _between_breaks(first, texts, places)
+            for begin, end in _parts(texts, signature):
+                yield from _between_breaks(first, texts, places, begin, end)
 
 
-def _between_breaks(first: int, texts: List[str], places: List[int]) -> Iterator[Block]:
-    start = 0
-    for number, text in enumerate(texts):
+def _parts(texts: Sequence[str], signature: Callable[[str], Signature]) -> List[Tuple[int, int]]:
+    """The parts of a paragraph, by numbers of lines; all of it where markup goes on from one to the next."""
+    parts, whole = list(parts_of(texts)), (0, len(texts))
+    if parts == [whole]:
+        return parts
+    cuts = sorted({*whole, *chain.from_iterable(parts)})
+    apart = [mark for a, b in pairwise(cuts) for mark in signature("\n".join(texts[a:b])) if mark[0] != "hardbreak"]
+    return parts if apart == [mark for mark in signature("\n".join(texts)) if mark[0] != "hardbreak"] else [whole]
+
+
+def _between_breaks(first: int, texts: List[str], places: List[int], begin: int, end: int) -> Iterator[Block]:
+    """The texts of a part of a paragraph, from line ``begin`` to before line ``end`` of it."""
+    start = begin
+    for number in range(begin, end):
+        text = texts[number]
         found = HARD_BREAK.search(text) if number + 1 < len(texts) else None
-        if found or number + 1 == len(texts):
+        if found or number + 1 == end:
             suffix = found[0] if found else ""
             own = texts[start : number + 1]
-            yield Block(first + start, own, places[start], places[number] + len(text), suffix, begins=start == 0)
+            yield Block(first + start, own, places[start], places[number] + len(text), suffix, begins=start == begin)
             start = number + 1
 
 

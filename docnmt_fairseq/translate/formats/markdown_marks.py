@@ -6,6 +6,7 @@ from bisect import bisect_right
 from typing import Dict, Iterator, List, Tuple
 
 from docnmt_fairseq.translate.formats.inline import tags_of
+from docnmt_fairseq.translate.formats.markdown_dialects import DIALECTS
 from docnmt_fairseq.translate.formats.units import Gap
 
 TARGET = r"(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])?"  # of a link or an image
@@ -15,6 +16,7 @@ OBJECTS = (
     re.compile(ADDRESS),
     re.compile(r"!\[[^\[\]]*\]" + TARGET),
     re.compile(r"\[\^[^\[\]]*\]:?"),  # of a footnote
+    *DIALECTS,
 )
 LINK_END = re.compile(r"\]" + TARGET)
 RUN = re.compile(r"\*+|_+|~~")

@@ -103,6 +103,34 @@ def test_where_markup_would_be_lost_the_original_stays_and_that_is_said(caplog):
     assert "1 texts stay as they are" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("page", "wanted"),
+    [
+        ("> [!NOTE]\n> The file\n> is here.\n", "> [!NOTE]\n> THE FILE IS HERE.\n"),
+        ("> [!tip]- A title\n> The file\n", "> [!tip]- A TITLE\n> THE FILE\n"),
+        ("[![a](b)](c)\n[![d](e)](f)\nword\n", "[![a](b)](c) [![d](e)](f) WORD\n"),
+        ("[^1]: One note.\n[^2]: Two notes\ngo on.\n", "[^1]: ONE NOTE.\n[^2]: TWO NOTES GO ON.\n"),
+        ("- [X] Backup\n- [x] more\n- [ ] X ray\n", "- [X] BACKUP\n- [x] MORE\n- [ ] X RAY\n"),
+        (":::note\nText\nhere\n:::\n", ":::note\nTEXT HERE\n:::\n"),
+        ("Before\n::: tip A title\nText\n:::\nbehind\n", "BEFORE\n::: tip A title\nTEXT\n:::\nBEHIND\n"),
+        ('!!! note "A title"\n    Text\n    here.\n', '!!! note "A title"\n    TEXT HERE.\n'),
+        ("??? question\n    Text.\n", "??? question\n    TEXT.\n"),
+        ('=== "Tab"\n    Text.\n', '=== "Tab"\n    TEXT.\n'),
+        ("!!! Really, this is it.\n", "!!! REALLY, THIS IS IT.\n"),
+        ("+++\ntitle = 'a'\nb = 1\n+++\nText\n", "+++\ntitle = 'a'\nb = 1\n+++\nTEXT\n"),
+        ("Text\n$$\na + b\n$$\nmore\n", "TEXT\n$$\na + b\n$$\nMORE\n"),
+        ("$$ a\nb + c $$\nmore $$a_b$$ here\n", "$$ a\nb + c $$\nMORE $$a_b$$ HERE\n"),
+        ("Text {{< ref x >}} here {% if y %}\n", "TEXT {{< ref x >}} HERE {% if y %}\n"),
+        ("## A head {#an-id .b}\n", "## A HEAD {#an-id .b}\n"),
+        ("Term\n: What it is\n\n*[HTML]: A language\n", "TERM\n: WHAT IT IS\n\n*[HTML]: A LANGUAGE\n"),
+        ("One\\\n[^1]: two  \nthree\n", "ONE\\\n[^1]: TWO  \nTHREE\n"),
+    ],
+)
+def test_markup_of_dialects_stays(page, wanted):
+    assert through("markdown", page)[0].decode() == wanted
+    assert through("markdown", page, WAYS["same"])[0].decode() == page
+
+
 WORDS = [
     "word",
     "two words",
@@ -123,6 +151,7 @@ WORDS = [
     "- ",
 ]
 WORDS += ["> ", "1. ", "|", "\n\n", "http://x.org", "!", "(", ")", "~~", "\t", "---\n", "[a]: b\n", "    "]
+WORDS += ["\n[^1]: A note of words ", "\n: ", "$$", "\n$$\n", "\n:::\n", "> [!NOTE]\n> ", "{#id}", "[x] ", "{{x}}"]
 
 
 @settings(deadline=None, max_examples=50)
