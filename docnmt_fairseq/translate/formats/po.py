@@ -9,6 +9,8 @@ from docnmt_fairseq.translate.formats.bounds import MESSAGES
 from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
 from docnmt_fairseq.translate.formats.placeholders import marks_of_message
 
+# The header, a message of nothing; what other messages and comments say of character sets is text.
+HEADER = re.compile(rb'^msgid[ \t]+""[ \t]*\r?\n(msgstr[ \t]+"[^\n]*(?:\n"[^\n]*)*)', re.MULTILINE)
 CHARSET = re.compile(rb"charset=([\w.-]+)")
 PLURALS = re.compile(r"nplurals\s*=\s*(\d)")
 
@@ -48,7 +50,8 @@ class Gettext(WholeFile):
     def _load(self, content: bytes, name: str) -> Any:
         """The character set of the messages, and polib's file of them."""
         library = self.needs("polib")
-        found = CHARSET.search(content)
+        header = HEADER.search(content)
+        found = CHARSET.search(header[1]) if header else None
         charset = found[1].decode() if found else "UTF-8"
         charset = "UTF-8" if charset == "CHARSET" else charset
         text = decode(content, name, charset)

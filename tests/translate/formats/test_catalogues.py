@@ -108,6 +108,13 @@ def test_other_character_sets_of_messages():
         through("po", text.replace("ISO-8859-1", "UTF-8").encode("latin-1"))
 
 
+@pytest.mark.parametrize("text", ["", PO.split("\n\n")[0].replace("; charset=UTF-8", "") + "\n\n"])
+def test_only_the_header_says_which_character_set(text):
+    text += '# charset=koi8-r\nmsgid "Say charset=ISO-8859-1, M\u00fcller"\nmsgstr ""\n'
+    found, (lines,) = through("po", text, lambda line: f"\u00dc {line}")
+    assert lines == ["Say charset=ISO-8859-1, M\u00fcller"] and f'"\u00dc {lines[0]}"' in found.decode()
+
+
 @pytest.mark.parametrize("text", ["hello\n", 'msgid "a\n', "msgstr[x] 3\n", '{"a": 1}\n', 'msgid "a"\nmsgid "b"\n\x00'])
 def test_what_is_no_catalogue(text):
     with pytest.raises(InputError, match=r"x\.po"):
