@@ -17,8 +17,9 @@ from docnmt_fairseq.translate.formats.units import Gap
 from docnmt_fairseq.translate.formats.xml_text import Slot, Slots, local_name, parse_xml, xml_bytes
 from docnmt_fairseq.translate.formats.zip_parts import packed, read_members
 
-MAIN = "word/document.xml"
-PARTS = re.compile(r"word/(document|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
+MAIN = "word/document.xml"  # where nothing says which it is
+RELATIONS = "_rels/.rels"
+PARTS = re.compile(r"word/(header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
 WORD = (  # of the common form, and the strict one
     "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
     "http://purl.oclc.org/ooxml/wordprocessingml/main",
@@ -42,16 +43,14 @@ class Docx(WholeFile):
     def parse(self, content: bytes, name: str) -> Parsed:
         """See :class:`WholeFile`."""
         members = read_members(content, name, self.reading.bounds)
-        read = [part for info, part in members if PARTS.fullmatch(info.filename)]
-        self.reading.bounds.check(sum(part.count(b"<") for part in read), "tags", name, TAGS_OF_XML)
-        trees = {
-            info.filename: parse_xml(part, f"{name}: {info.filename}")
-            for info, part in members
-            if PARTS.fullmatch(info.filename)
-        }
-        if MAIN not in trees:
-            raise InputError(f"{name}: no Word document: {MAIN} is not in it")
-        walks = {part: _walk(trees[part]) for part in sorted(trees, key=_order)}
+        contents = {info.filename: part for info, part in members}
+        main = _main(contents.get(RELATIONS), name)
+        read = {part: text for part, text in contents.items() if part == main or PARTS.fullmatch(part)}
+        self.reading.bounds.check(sum(text.count(b"<") for text in read.values()), "tags", name, TAGS_OF_XML)
+        trees = {part: parse_xml(text, f"{name}: {part}") for part, text in read.items()}
+        if main not in trees:
+            raise InputError(f"{name}: no Word document: {main[:60]} is not in it")
+        walks = {part: _walk(trees[part]) for part in sorted(trees, key=lambda part: (part != main, part))}
         texts = [(part, *text) for part, walk in walks.items() for text in walk.texts]
 
         def render(pieces: List[Optional[List[str]]]) -> bytes:
@@ -64,14 +63,18 @@ class Docx(WholeFile):
                 return content
             for part in changed:
                 _copy(walks[part].copies)
-            old = {info.filename: part for info, part in members}
-            return packed(members, {part: xml_bytes(trees[part], old[part]) for part in changed})
+            return packed(members, {part: xml_bytes(trees[part], read[part]) for part in changed})
 
         return Parsed([slots.unit(new_paragraph) for _, slots, new_paragraph in texts], render)
 
 
-def _order(part: str) -> Tuple[bool, str]:
-    return part != MAIN, part
+def _main(relations: Optional[bytes], name: str) -> str:
+    """The name of the part that is the document, by the relations of the file."""
+    if relations is not None:
+        for relation in parse_xml(relations, f"{name}: {RELATIONS}").getroot():
+            if str(relation.get("Type")).endswith("/officeDocument") and relation.get("Target"):
+                return str(relation.get("Target")).removeprefix("/")
+    return MAIN
 
 
 def _fill(slots: Slots, pieces: List[str]) -> None:

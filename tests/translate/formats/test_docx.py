@@ -143,6 +143,18 @@ def lying(content):
     return content.replace(size.to_bytes(4, "little"), (5).to_bytes(4, "little"))
 
 
+@pytest.mark.parametrize("target", ["word/document2.xml", "/word/document2.xml"])
+def test_the_document_may_have_another_name(content, target):
+    with zipfile.ZipFile(io.BytesIO(content)) as opened:
+        members = {name: opened.read(name) for name in opened.namelist()}
+    members["word/document2.xml"] = members.pop("word/document.xml")
+    members["_rels/.rels"] = members["_rels/.rels"].replace(b"word/document.xml", target.encode())
+    other = archive(*members.items())
+    found, lines = through("docx", other)
+    assert lines == through("docx", content)[1] and through("docx", other, WAYS["same"])[0] == other
+    assert b">THE TITLE<" in zipfile.ZipFile(io.BytesIO(found)).read("word/document2.xml")
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
