@@ -1,5 +1,6 @@
 """Subtitles: cues keep their times, places and markup; sentences go through them, and are laid back into them."""
 
+import logging
 import re
 from dataclasses import dataclass
 from typing import Callable, Iterator, List, Optional, Sequence, Tuple
@@ -16,14 +17,23 @@ CLOCK = r"-?(?:\d+:)?\d+:\d+(?:[.,]\d+)?"
 TIMES = re.compile(rf"\s*(?P<start>{CLOCK})\s*{ARROW}\s*(?P<end>{CLOCK})(?=\s|$)", re.ASCII)
 PAUSE = 3.0  # seconds without a subtitle after which a paragraph begins
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class CueMarkup:
-    """How text is written in cues: its tokens by line, and characters that are written otherwise."""
+    """How text is written in cues.
+
+    Attributes:
+        tokens: of a line.
+        plain, escape: characters that are written otherwise.
+        notes: whether text may stand outside of cues, as notes do.
+    """
 
     tokens: Callable[[str], Iterator[Token]]
     plain: Callable[[str], str] = same
     escape: Callable[[str], str] = same
+    notes: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,8 @@ def parse_cues(text: str, name: str, markup: CueMarkup) -> Parsed:
     cues = list(_cues(lines, name))
     if not cues and text.strip() and not text.startswith("WEBVTT"):
         raise InputError(f"{name}: no subtitle in it: no line like 00:00:01,000 --> 00:00:02,000")
+    if not markup.notes:
+        _warn_of_text_behind(cues, lines, name)
     runs = list(_runs(cues))
     marked = [Marked(_tokens(run, lines, markup), markup.plain, markup.escape) for run in runs]
     ends = [0, *(run[-1].end for run in runs)]
@@ -81,6 +93,18 @@ def _cues(lines: Sequence[str], name: str) -> Iterator[Cue]:
         if number < len(lines) and lines[number].strip():  # the next cue: no empty line stands before its number
             end -= int(end > first and lines[end - 1].strip().isdecimal())
         yield Cue(first, end, _seconds(times["start"]), _seconds(times["end"]))
+
+
+def _warn_of_text_behind(cues: Sequence[Cue], lines: Sequence[str], name: str) -> None:
+    """Says where text stands behind an empty line, which ends a subtitle."""
+    ends = [*(cue.first - 1 for cue in cues[1:]), len(lines)]
+    behind = (number for cue, end in zip(cues, ends) for number in range(cue.end, end))
+    found = [number + 1 for number in behind if any(map(str.isalpha, lines[number]))]
+    if found:
+        logger.warning(
+            f"{name}:{found[0]}: text behind an empty line in a subtitle stays as it is; remove the empty line "
+            f"({len(found):,} lines of such text)"
+        )
 
 
 def _seconds(clock: str) -> float:

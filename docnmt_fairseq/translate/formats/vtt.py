@@ -19,7 +19,7 @@ def _tokens(line: str) -> Iterator[Token]:
     return tokens_between(line, marks)
 
 
-MARKUP = CueMarkup(_tokens, plain=html.unescape, escape=lambda text: html.escape(text, quote=False))
+MARKUP = CueMarkup(_tokens, plain=html.unescape, escape=lambda text: html.escape(text, quote=False), notes=True)
 
 
 @register("vtt")

@@ -133,6 +133,19 @@ def test_bad_files(name, text, message):
         through(name, text)
 
 
+def test_text_behind_an_empty_line_is_told(caplog):
+    times = "00:00:01,000 --> 00:00:02,000\n"
+    text = f"1\n{times}One\n\nlost\n\n2\n{times}Two\n\n\n3\n{times}\nlost, too\n\n42\n"
+    found, (lines,) = through("srt", text)
+    assert lines == ["One Two"] and b"lost\n" in found
+    assert caplog.messages == [
+        "x.srt:5: text behind an empty line in a subtitle stays as it is; remove the empty line (2 lines of such text)"
+    ]
+    for name, whole in (("srt", SRT), ("vtt", VTT)):
+        through(name, whole)
+    assert len(caplog.messages) == 1
+
+
 @pytest.mark.parametrize("text", ["", "WEBVTT\n", "WEBVTT"])
 def test_no_cues_at_all(text):
     assert through("vtt", text)[0] == text.encode()
