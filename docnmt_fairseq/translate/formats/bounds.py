@@ -12,7 +12,8 @@ class TooLarge(InputError):
 
 # What is taken for each sentence that may be, by what it takes to read: some seconds in all for 5,000 sentences.
 LINES = 4
-TAGS_OF_XML = 100  # end tags with them; Word writes some tens
+TAGS_OF_WORD = 100  # end tags with them; Word writes some tens
+TAGS_OF_XLIFF = 50
 TAGS_OF_HTML = 30
 MARKS_OF_MARKDOWN = 20
 MESSAGES = 4

@@ -12,7 +12,7 @@ from lxml import etree
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, register
-from docnmt_fairseq.translate.formats.bounds import TAGS_OF_XML
+from docnmt_fairseq.translate.formats.bounds import TAGS_OF_WORD
 from docnmt_fairseq.translate.formats.units import Gap
 from docnmt_fairseq.translate.formats.xml_text import Slot, Slots, local_name, parse_xml, xml_bytes
 from docnmt_fairseq.translate.formats.zip_parts import packed, read_members
@@ -46,7 +46,7 @@ class Docx(WholeFile):
         contents = {info.filename: part for info, part in members}
         main = _main(contents.get(RELATIONS), name)
         read = {part: text for part, text in contents.items() if part == main or PARTS.fullmatch(part)}
-        self.reading.bounds.check(sum(text.count(b"<") for text in read.values()), "tags", name, TAGS_OF_XML)
+        self.reading.bounds.check(sum(text.count(b"<") for text in read.values()), "tags", name, TAGS_OF_WORD)
         trees = {part: parse_xml(text, f"{name}: {part}") for part, text in read.items()}
         if main not in trees:
             raise InputError(f"{name}: no Word document: {main[:60]} is not in it")

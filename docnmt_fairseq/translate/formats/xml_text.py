@@ -81,7 +81,8 @@ class Slots:
                 slot.text = IMPOSSIBLE.sub("", text)
 
     def _marked(self, slot: Slot) -> Marked:
-        return Marked(tokens_between(slot.text, self._marks(slot.text)))
+        text = slot.text
+        return Marked(tokens_between(text, self._marks(text)) if text else ())
 
 
 def slots_within(

@@ -8,7 +8,7 @@ from tests.support.texts import WAYS, through
 
 MANY = {
     "docx": (document("<w:p/>" * 1000), "1,000 tags"),
-    "xliff": (XLIFF.format("<g/>" * 1000), "1,000 tags"),
+    "xliff": (XLIFF.format("<g/>" * 500), "500 tags"),
     "html": ("<b>" * 301, "300 tags"),
     "markdown": ("\n" * 41 + "[", "40 lines"),
     "running": ("\n" * 41, "40 lines"),
