@@ -24,7 +24,7 @@ from docnmt_fairseq.translate.begun import states, states_of_prepared
 from docnmt_fairseq.translate.beside import TranslatorBeside, check_beside, lines_beside
 from docnmt_fairseq.translate.files import ALL, Translator, translate_files
 from docnmt_fairseq.translate.sharded import translate_in_shards
-from docnmt_fairseq.translate.texts import Text, texts_of
+from docnmt_fairseq.translate.texts import FileToTranslate, texts_of
 
 if TYPE_CHECKING:
     from docnmt_fairseq.translate.translator import DocumentTranslator
@@ -101,7 +101,9 @@ def _begun_with(args: argparse.Namespace) -> Dict[str, Any]:
     return {**options, **states(map(Path, args.path.split(":"))), **prepared}
 
 
-def _translate(args: argparse.Namespace, texts: List[Text], search: SearchOptions, scores: bool) -> Optional[int]:
+def _translate(
+    args: argparse.Namespace, texts: List[FileToTranslate], search: SearchOptions, scores: bool
+) -> Optional[int]:
     if not texts:
         return None
     from tqdm import tqdm
@@ -124,7 +126,7 @@ def _translate(args: argparse.Namespace, texts: List[Text], search: SearchOption
     return None
 
 
-def _told(translator: "DocumentTranslator", args: argparse.Namespace, texts: Sequence[Text]) -> Translator:
+def _told(translator: "DocumentTranslator", args: argparse.Namespace, texts: Sequence[FileToTranslate]) -> Translator:
     """The translator with what the options say of the texts."""
     from docnmt_fairseq.translate.false_context import ShuffledContext
 
@@ -134,7 +136,7 @@ def _told(translator: "DocumentTranslator", args: argparse.Namespace, texts: Seq
     return TranslatorBeside(translator, beside) if beside else translator
 
 
-def _interrupted(texts: Sequence[Text]) -> str:
+def _interrupted(texts: Sequence[FileToTranslate]) -> str:
     if any(text.target is None for text in texts):
         return "interrupted; what was written to standard output is whole documents"
     return "interrupted; the same command with --resume goes on after the last document that was written"

@@ -9,7 +9,7 @@ from typing import Callable, Deque, Dict, Iterator, List, Optional, Set
 
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.serve.limits import Refusal
-from docnmt_fairseq.translate.prepared import Piece, Result, Text
+from docnmt_fairseq.translate.prepared import Piece, PreparedText, Result
 
 MOST_AHEAD = 4  # times what a text may have with the translator, that all texts together may have there
 WINDOW = 30.0  # seconds whose sentences tell how fast the translator is
@@ -30,7 +30,7 @@ class Job:
         lines: that are finished.
     """
 
-    text: Text
+    text: PreparedText
     deliver: Callable[[int, List[Hypothesis]], None]
     fail: Callable[[Exception], None]
     pieces: Deque[Piece] = field(default_factory=deque)
@@ -60,7 +60,7 @@ class Backlog:
     def __init__(self, most: int, max_tokens: int, ahead: int):
         self.most, self.max_tokens, self.ahead = most, max_tokens, ahead
         self.changed = threading.Condition()
-        self.jobs: Dict[Text, Job] = {}  # by their texts, until they are finished
+        self.jobs: Dict[PreparedText, Job] = {}  # by their texts, until they are finished
         self.turns: Deque[Job] = deque()  # those with pieces that wait
         self.suspects: Deque[Job] = deque()  # those that the translator had when it failed
         self.calls: Deque[Callable[[], None]] = deque()

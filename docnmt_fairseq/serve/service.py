@@ -15,7 +15,7 @@ from docnmt_fairseq.serve.tickets import Deadline, Ticket
 from docnmt_fairseq.serve.worker import Worker
 from docnmt_fairseq.tasks.document_translation import DocumentTranslationTask
 from docnmt_fairseq.translate.formats.bounds import TooLarge
-from docnmt_fairseq.translate.prepared import Text
+from docnmt_fairseq.translate.prepared import PreparedText
 from docnmt_fairseq.translate.translator import DocumentTranslator
 
 Value = TypeVar("Value")
@@ -89,7 +89,7 @@ class Service:
             raise Refusal(504, f"not prepared within {deadline.seconds:g} s; try again later") from None
         return question, Ticket(text, self.translator, self.backlog, nbest, deadline)
 
-    def _prepared(self, make: Callable[[], Question], alone: bool) -> Tuple[Question, Text]:
+    def _prepared(self, make: Callable[[], Question], alone: bool) -> Tuple[Question, PreparedText]:
         try:
             question = make()
         except TooLarge as error:
@@ -111,7 +111,7 @@ class Service:
         """What a function gives that lays an answer out; not in the event loop, as it may take its time."""
         return await self._in_thread(function)
 
-    def not_inspected(self, text: Optional[Text] = None) -> str:
+    def not_inspected(self, text: Optional[PreparedText] = None) -> str:
         """Why a text cannot be inspected, or no text at all; "": it can.
 
         Args:

@@ -8,7 +8,7 @@ from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.serve.backlog import Backlog, Job
 from docnmt_fairseq.serve.limits import Refusal
 from docnmt_fairseq.translate.lines import Translation
-from docnmt_fairseq.translate.prepared import Text
+from docnmt_fairseq.translate.prepared import PreparedText
 from docnmt_fairseq.translate.translator import DocumentTranslator
 
 
@@ -42,7 +42,9 @@ class Ticket:
         hypotheses: by line, the best hypothesis of each sentence that is finished.
     """
 
-    def __init__(self, text: Text, translator: DocumentTranslator, backlog: Backlog, nbest: int, deadline: Deadline):
+    def __init__(
+        self, text: PreparedText, translator: DocumentTranslator, backlog: Backlog, nbest: int, deadline: Deadline
+    ):
         self.text, self.translator, self.backlog, self.nbest, self.deadline = text, translator, backlog, nbest, deadline
         self.loop = asyncio.get_running_loop()
         self.hypotheses: Dict[int, Hypothesis] = {}

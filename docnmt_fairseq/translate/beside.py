@@ -12,7 +12,7 @@ from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.translate.formats import PLAIN, format_of
 from docnmt_fairseq.translate.lines import TranslatedLine
 from docnmt_fairseq.translate.request import Request, read_once
-from docnmt_fairseq.translate.texts import Text
+from docnmt_fairseq.translate.texts import FileToTranslate
 
 if TYPE_CHECKING:
     from docnmt_fairseq.translate.translator import DocumentTranslator
@@ -75,7 +75,7 @@ def check_beside(option: str, path: Path, request: Request) -> None:
             raise InputError.at(path, number, f"line {number} of {source} is no sentence; leave this one empty")
 
 
-def lines_beside(path: Path, text: Text) -> Iterator[str]:
+def lines_beside(path: Path, text: FileToTranslate) -> Iterator[str]:
     """The lines of a file that are of what is still to be translated of a text."""
     before = replace(text, first=0, end=text.first + text.done)
     return islice(read_lines(path), sum(len(document.lines) for document in before.documents()), None)

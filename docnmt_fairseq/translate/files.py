@@ -9,7 +9,7 @@ from typing import Callable, Iterable, Iterator, List, Mapping, Optional, Protoc
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.lines import Origin, TranslatedLine
 from docnmt_fairseq.translate.output import Output
-from docnmt_fairseq.translate.texts import PlacedDocument, Text
+from docnmt_fairseq.translate.texts import FileToTranslate, PlacedDocument
 
 EMPTY_LINES = ("document", "paragraph")  # what they end
 TOGETHER = 4_000  # sentences that are translated together; what is lost at most when the work is interrupted
@@ -36,13 +36,13 @@ class Translator(Protocol):
 class _Step:
     """A document to translate, or None at the end of a file."""
 
-    text: Text
+    text: FileToTranslate
     output: Output
     document: Optional[PlacedDocument]
 
 
 def translate_files(
-    texts: Iterable[Text],
+    texts: Iterable[FileToTranslate],
     translator: Translator,
     empty_lines: str,
     progress: Callable[[int], object],
@@ -81,7 +81,7 @@ class _Steps:
         texts, settings, resume, scores: see :func:`translate_files`.
     """
 
-    def __init__(self, texts: Iterable[Text], settings: Mapping[str, str], resume: bool, scores: bool):
+    def __init__(self, texts: Iterable[FileToTranslate], settings: Mapping[str, str], resume: bool, scores: bool):
         self.texts, self.settings, self.resume, self.scores = texts, settings, resume, scores
         self.open: List[Output] = []
 

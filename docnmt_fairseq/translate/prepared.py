@@ -13,7 +13,7 @@ LINE_BITS = 40  # of the number of a sentence in a batch; above them stands whic
 
 
 @dataclass(frozen=True, eq=False)
-class Text:
+class PreparedText:
     """Documents in the pieces that a model takes.
 
     Attributes:
@@ -54,7 +54,7 @@ class Piece:
         number: of the piece in it.
     """
 
-    text: Text
+    text: PreparedText
     number: int
 
     @property
@@ -78,7 +78,7 @@ class Result:
         hypotheses: the best first.
     """
 
-    text: Text
+    text: PreparedText
     line: int
     hypotheses: List[Hypothesis]
 

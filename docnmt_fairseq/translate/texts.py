@@ -34,7 +34,7 @@ class PlacedDocument(Document):
 
 
 @dataclass(frozen=True)
-class Text:
+class FileToTranslate:
     """A file to translate, or some documents of it.
 
     Attributes:
@@ -136,7 +136,7 @@ def _opened(source: Path) -> ContextManager[BinaryIO]:
     return nullcontext(sys.stdin.buffer) if source == STANDARD else open_binary(source)
 
 
-def texts_of(request: Request) -> List[Text]:
+def texts_of(request: Request) -> List[FileToTranslate]:
     """The texts to translate, after all files were read once: what cannot be read is said before any translation.
 
     Raises:
@@ -165,7 +165,7 @@ def texts_of(request: Request) -> List[Text]:
     return [_going_on(text, request) for text in texts]
 
 
-def counted(pairs: Sequence[Tuple[Path, Path]], request: Request) -> List[Text]:
+def counted(pairs: Sequence[Tuple[Path, Path]], request: Request) -> List[FileToTranslate]:
     """The texts of all files; those whose sentences were counted before are not read.
 
     Raises:
@@ -177,7 +177,7 @@ def counted(pairs: Sequence[Tuple[Path, Path]], request: Request) -> List[Text]:
     return [replace(_unread(*pair, request), sizes=of_file) for pair, of_file in zip(pairs, sizes)]
 
 
-def text_of(source: Path, target: Optional[Path], request: Request) -> Text:
+def text_of(source: Path, target: Optional[Path], request: Request) -> FileToTranslate:
     """A file as what is to be translated; its sentences are counted where it can be read for that, too.
 
     Raises:
@@ -189,9 +189,9 @@ def text_of(source: Path, target: Optional[Path], request: Request) -> Text:
     return replace(text, sizes=array("q", (document.sentences for document in text.documents())))
 
 
-def _unread(source: Path, target: Optional[Path], request: Request) -> Text:
+def _unread(source: Path, target: Optional[Path], request: Request) -> FileToTranslate:
     format_ = format_of(source.name, request.format, request.reading)
-    return Text(source, target, format_, anew=request.force, key=_key(source, request.inputs))
+    return FileToTranslate(source, target, format_, anew=request.force, key=_key(source, request.inputs))
 
 
 def _key(source: Path, inputs: Sequence[Path]) -> str:
@@ -200,7 +200,7 @@ def _key(source: Path, inputs: Sequence[Path]) -> str:
     return source.relative_to(folder).as_posix()
 
 
-def _of_shard(texts: Sequence[Text], shard: Shard) -> Iterator[Text]:
+def _of_shard(texts: Sequence[FileToTranslate], shard: Shard) -> Iterator[FileToTranslate]:
     """What a shard does of all there is."""
     for text, owners in zip(texts, owners_of([text.sizes or () for text in texts], shard.of)):
         assert text.target is not None
@@ -212,7 +212,7 @@ def _of_shard(texts: Sequence[Text], shard: Shard) -> Iterator[Text]:
                 yield replace(text, target=part, first=first, end=end, whole=text.target, parts=parts)
 
 
-def _going_on(text: Text, request: Request) -> Text:
+def _going_on(text: FileToTranslate, request: Request) -> FileToTranslate:
     """A text with what is done of it.
 
     Raises:

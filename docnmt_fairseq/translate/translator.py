@@ -29,7 +29,7 @@ from docnmt_fairseq.translate.encoding import LineEncoder
 from docnmt_fairseq.translate.files import EMPTY_LINES
 from docnmt_fairseq.translate.lines import TranslatedLine, Translation, draw_keys, translated_line
 from docnmt_fairseq.translate.precision import ON_GPU, precision_of
-from docnmt_fairseq.translate.prepared import Piece, Result, Text, sample_of
+from docnmt_fairseq.translate.prepared import Piece, PreparedText, Result, sample_of
 from docnmt_fairseq.translate.task import load_translating
 from docnmt_fairseq.translate.view import DocumentView
 
@@ -197,7 +197,7 @@ class DocumentTranslator:
         max_tokens: Optional[int] = None,
         prefixes: Sequence[Sequence[str]] = (),
         corrected: Sequence[Sequence[str]] = (),
-    ) -> Text:
+    ) -> PreparedText:
         """Makes documents ready for :meth:`stream`.
 
         Args:
@@ -236,7 +236,7 @@ class DocumentTranslator:
         begun = {number: tokens[:-1].numpy() for number, tokens in whole.items()}
         seen = self.encoder.beside("--corrected", documents, starts, corrected)
         numbers = [list(map(int, batch)) for batch in batches]
-        return Text(starts, dataset, dataset.decoded_sentences(), numbers, alone, begun, seen)
+        return PreparedText(starts, dataset, dataset.decoded_sentences(), numbers, alone, begun, seen)
 
     def stream(
         self,
@@ -256,7 +256,7 @@ class DocumentTranslator:
         penalty = None if self.search.unnormalized else self.search.lenpen
         for sentence, hypotheses in self.engine.run(map(self._sample, batches), live, draw_keys):
             sample = sentence.batch.sample
-            text: Text = sample["texts"][sentence.row]
+            text: PreparedText = sample["texts"][sentence.row]
             if not text.alone:
                 source = sample["net_input"]["src_tokens"][sentence.row, None]
                 (hypotheses,) = self.task.of_sentences(source, [hypotheses], penalty)

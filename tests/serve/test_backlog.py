@@ -8,7 +8,7 @@ import pytest
 from docnmt_fairseq.serve.backlog import Backlog, Job
 from docnmt_fairseq.serve.limits import Refusal
 from docnmt_fairseq.serve.worker import Worker
-from docnmt_fairseq.translate.prepared import Result, Text
+from docnmt_fairseq.translate.prepared import PreparedText, Result
 from tests.support.serving import soon
 
 
@@ -20,7 +20,7 @@ class Pieces(SimpleNamespace):
 
 
 def job(*tokens, sentences=2, **options):
-    text = Text([0], Pieces(tokens=tokens), np.full(len(tokens), sentences), [range(len(tokens))])
+    text = PreparedText([0], Pieces(tokens=tokens), np.full(len(tokens), sentences), [range(len(tokens))])
     told = []
     made = Job(text, lambda line, hypotheses: told.append(line), told.append)
     made.told = told
