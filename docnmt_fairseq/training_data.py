@@ -6,7 +6,9 @@ else asks -- its validation, fairseq-validate, fairseq-generate -- is given the 
 """
 
 from contextlib import contextmanager, nullcontext
-from typing import Any, Iterator
+from typing import Any, Collection, Iterator
+
+IN_TRAINING = "{} in training"  # the name of what is trained on, beside the split's own
 
 
 class TrainingData:
@@ -25,7 +27,12 @@ class TrainingData:
 
     def place_of(self, split: str) -> str:
         """The name under which a split is kept as it is asked for now."""
-        return f"{split} in training" if self.serves_training else split
+        return IN_TRAINING.format(split) if self.serves_training else split
+
+    def place_among(self, loaded: Collection[str], split: str) -> str:
+        """The name under which a split is found; one that was loaded for training alone is given as it was loaded."""
+        alone = split not in loaded and IN_TRAINING.format(split) in loaded
+        return IN_TRAINING.format(split) if alone else self.place_of(split)
 
 
 def patch_fairseq() -> None:

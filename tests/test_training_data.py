@@ -42,3 +42,11 @@ def test_a_split_is_both(data_bin, task):
     as_it_is, in_training = task.dataset("train"), toy.split_of(task, "train")
     assert task.dataset("train") is as_it_is and not as_it_is.shuffle
     assert in_training is not as_it_is and in_training.shuffle
+
+
+def test_what_was_loaded_for_training_alone_is_found_afterwards(data_bin):
+    _, task, _ = toy.build(data_bin)
+    in_training = toy.split_of(task, "train")
+    assert task.dataset("train") is in_training
+    task.load_dataset("train")
+    assert task.dataset("train") is not in_training

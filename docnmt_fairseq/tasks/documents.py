@@ -159,7 +159,7 @@ class DocumentsTask(TrainingData, TranslationTask):
 
     def dataset(self, split: str) -> FairseqDataset:
         """A split that was loaded: in training as that has it, else as it is."""
-        return super().dataset(self.place_of(split))
+        return super().dataset(self.place_among(self.datasets, split))
 
     def read_split(
         self, split: str, epoch: int = 1, combine: bool = False

@@ -3,7 +3,7 @@
 import pytest
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes import probing, results
+from docnmt_fairseq.recipes import results, run_probes
 from docnmt_fairseq.recipes.dataset_file import read_dataset_config
 from docnmt_fairseq.translate.view import DocumentView
 from tests.support.recipes import MANUALS, changed, recipe, untrained
@@ -29,8 +29,8 @@ def seen(monkeypatch):
         monkeypatch.setattr(module, name, noted)
 
     told(results, "translate", lambda others, view: (others[1].name, others[0], "true", view))
-    told(probing, "translate", lambda others, view: (others[1].parent.name, others[0].stem, others[3], view))
-    told(probing, "measure_cxmi", lambda others, view: (others[2].parent.name, others[0].stem, "cxmi", view))
+    told(run_probes, "translate", lambda others, view: (others[1].parent.name, others[0].stem, others[3], view))
+    told(run_probes, "measure_cxmi", lambda others, view: (others[2].parent.name, others[0].stem, "cxmi", view))
     return found
 
 

@@ -3,7 +3,7 @@
 import json
 
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.recipes import fixtures, probing, results, run
+from docnmt_fairseq.recipes import fixtures, results, run, run_probes
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.run import Options, Recipe
@@ -60,8 +60,8 @@ def unprobed(monkeypatch, write=lambda context, line: line):
         probes = {context: {"cxmi": value, "cxmi_token": 9.0} for context, value in figures.items()}
         output.write_text(json.dumps({"about": {"sentences": sentences}, "probes": probes}))
 
-    monkeypatch.setattr(probing, "translate", translate)
-    monkeypatch.setattr(probing, "measure_cxmi", measure_cxmi)
+    monkeypatch.setattr(run_probes, "translate", translate)
+    monkeypatch.setattr(run_probes, "measure_cxmi", measure_cxmi)
     return asked
 
 

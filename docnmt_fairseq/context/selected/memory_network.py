@@ -186,7 +186,7 @@ class MemoryNetwork(SelectedContext):
         states = self.encode(states, plan)
         if self.context_attention is None:
             a = plan.sets.mean(rows_of(plan.sequences.mean(states), plan.set_members))
-            a = rows_of(a, plan.set_of_query) + x.flatten()[:0].sum()  # x, not looked at, takes part: see zero_of
+            a = torch.cat([rows_of(a, plan.set_of_query), x[:0]])  # x, not looked at, takes part: see zero_of
         else:
             if plan.within_sequences is None:
                 raise ValueError("the memory's items are to attend to one another, but its plan says not which")
