@@ -6,9 +6,9 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
 
 from docnmt_fairseq.serve.answers import inspected_objects, listed, sentence_objects
-from docnmt_fairseq.serve.bodies import while_there
-from docnmt_fairseq.serve.desk import BYTES, JSON, PLAIN, Context, Desk, content_type
+from docnmt_fairseq.serve.bodies import unless_disconnected
 from docnmt_fairseq.serve.events import Answer, streamed, wanted
+from docnmt_fairseq.serve.handlers import BYTES, JSON, PLAIN, Context, RequestHandlers, content_type
 from docnmt_fairseq.serve.limits import Refusal
 from docnmt_fairseq.serve.schemas import InspectRequest, TranslateRequest
 from docnmt_fairseq.serve.service import Service
@@ -36,7 +36,7 @@ def body_of(**contents: Optional[Type[BaseModel]]) -> Dict[str, Any]:
 
 def router(service: Service) -> APIRouter:
     """The routes of a service."""
-    routes, desk = APIRouter(responses=RESPONSES), Desk(service)
+    routes, handlers = APIRouter(responses=RESPONSES), RequestHandlers(service)
 
     @routes.post(
         "/v1/translate", summary="Translate text", openapi_extra=body_of(plain=None, json=TranslateRequest),
@@ -54,12 +54,12 @@ def router(service: Service) -> APIRouter:
         sentence as soon as it and all before it are translated; the last is `{"done": true}`, or `{"error": …}`.
         """
         if content_type(request, PLAIN, JSON) == PLAIN:
-            return await desk.text(request, context, stream)
-        asked, question, ticket = await desk.json(request, TranslateRequest)
+            return await handlers.text(request, context, stream)
+        asked, source, pending = await handlers.json(request, TranslateRequest)
         kind = wanted(request, asked.stream)
         if kind:
-            return streamed(kind, sentence_objects(question, ticket, asked.scores))
-        return Answer(await desk.answer(request, asked, question, ticket))
+            return streamed(kind, sentence_objects(source, pending, asked.scores))
+        return Answer(await handlers.answer(request, asked, source, pending))
 
     @routes.post("/v1/files", summary="Translate a file", openapi_extra=body_of(file=None), response_class=Response)
     async def files(
@@ -74,7 +74,7 @@ def router(service: Service) -> APIRouter:
         With `stream`, or by `Accept: application/x-ndjson` or `text/event-stream`, an object comes per sentence, as
         of `/v1/translate`; the last is `{"done": true, "file": …}` with the file in base64, or `{"error": …}`.
         """
-        return await desk.file(request, name, format, context, stream)
+        return await handlers.file(request, name, format, context, stream)
 
     @routes.post(
         "/v1/inspect", summary="Translate, and tell what every word looked at",
@@ -83,20 +83,20 @@ def router(service: Service) -> APIRouter:
     async def inspect(request: Request) -> Response:
         """Tokens of all sentences, and by mechanism the sentences and words that each token looked at."""
         content_type(request, JSON)
-        asked, question, ticket = await desk.json(request, InspectRequest)
-        kind, reason = wanted(request, asked.stream), service.not_inspected(ticket.text)
+        asked, source, pending = await handlers.json(request, InspectRequest)
+        kind, reason = wanted(request, asked.stream), service.not_inspected(pending.text)
         if reason and not kind:
-            ticket.drop()
+            pending.drop()
             raise Refusal(422, reason)
-        objects = inspected_objects(service, question, ticket, asked.viewer)
+        objects = inspected_objects(service, source, pending, asked.viewer)
         if kind:
             return streamed(kind, objects)
-        *sentences, found = await while_there(request, listed(objects))
+        *sentences, found = await unless_disconnected(request, listed(objects))
         return Answer({**found, "sentences": sentences})
 
     @routes.get("/v1/model", summary="The model and the limits", response_class=Response)
     async def model() -> Response:
         """Languages, architecture, limits."""
-        return Answer(desk.facts())
+        return Answer(handlers.facts())
 
     return routes

@@ -14,9 +14,9 @@ from starlette.types import Receive, Scope, Send
 from docnmt_fairseq import __version__
 from docnmt_fairseq.serve import pages
 from docnmt_fairseq.serve.api import router
-from docnmt_fairseq.serve.door import Door
 from docnmt_fairseq.serve.limits import Refusal
 from docnmt_fairseq.serve.metrics import Counted, Metrics
+from docnmt_fairseq.serve.middleware import AdmissionMiddleware
 from docnmt_fairseq.serve.service import Service
 
 CLOSING = (408, 413)  # after which what is left of a body is not taken
@@ -60,7 +60,7 @@ def application(service: Service, crowded: Callable[[], str] = lambda: "") -> An
     _add_pages(app, source, target)
     _add_state(app, service, metrics)
     _add_errors(app)
-    return Counted(Door(app, service, crowded), metrics, frozenset(app.openapi()["paths"]))
+    return Counted(AdmissionMiddleware(app, service, crowded), metrics, frozenset(app.openapi()["paths"]))
 
 
 def _add_pages(app: FastAPI, source: str, target: str) -> None:

@@ -25,8 +25,8 @@ class Job:
         fail: is told what went wrong where the translator failed; no sentence follows.
         pieces: those that wait.
         left: sentences that are not finished.
-        given: sentences that are with the translator.
-        taken: pieces of which some may be there.
+        in_flight: sentences that are with the translator.
+        handed_out: pieces of which some may be there.
         lines: that are finished.
     """
 
@@ -35,8 +35,8 @@ class Job:
     fail: Callable[[Exception], None]
     pieces: Deque[Piece] = field(default_factory=deque)
     left: int = 0
-    given: int = 0
-    taken: List[Piece] = field(default_factory=list)
+    in_flight: int = 0
+    handed_out: List[Piece] = field(default_factory=list)
     lines: Set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -133,14 +133,14 @@ class Backlog:
                     turns.popleft()
                     continue
                 turns.rotate(-1)
-                if job.given >= self.ahead:
+                if job.in_flight >= self.ahead:
                     passed += 1
                     continue
                 tokens += job.pieces[0].tokens
                 if pieces and tokens > self.max_tokens:
                     turns.rotate(1)
                     break
-                pieces.append(self._given(job))
+                pieces.append(self._hand_out(job))
                 passed = 0
         return pieces
 
@@ -149,32 +149,32 @@ class Backlog:
         if not self.suspects:
             return self.turns
         first = self.suspects[0]
-        return deque([first] if first.given or not self.for_nobody else [])
+        return deque([first] if first.in_flight or not self.for_nobody else [])
 
-    def _given(self, job: Job) -> Piece:
+    def _hand_out(self, job: Job) -> Piece:
         """The next piece of a job, which goes to the translator."""
         piece = job.pieces.popleft()
-        if not job.given:
-            job.taken.clear()
-        job.taken.append(piece)
-        job.given += piece.sentences
+        if not job.in_flight:
+            job.handed_out.clear()
+        job.handed_out.append(piece)
+        job.in_flight += piece.sentences
         self.waiting -= piece.sentences
         self.under_way += piece.sentences
         return piece
 
-    def _taken_back(self, job: Job) -> None:
+    def _requeue(self, job: Job) -> None:
         """What the translator has of a job waits again; a sentence that is finished again is not delivered again."""
-        job.pieces.extendleft(reversed(job.taken))
-        self.waiting += sum(piece.sentences for piece in job.taken)
-        self.under_way -= job.given
-        job.given = 0
-        job.taken.clear()
+        job.pieces.extendleft(reversed(job.handed_out))
+        self.waiting += sum(piece.sentences for piece in job.handed_out)
+        self.under_way -= job.in_flight
+        job.in_flight = 0
+        job.handed_out.clear()
 
     def _end(self, job: Job) -> None:
         """A job is finished, or given up; what is left of it with the translator is for nobody."""
         del self.jobs[job.text]
-        self.under_way -= job.given
-        self.for_nobody += job.given
+        self.under_way -= job.in_flight
+        self.for_nobody += job.in_flight
         if job in self.suspects:
             self.suspects.remove(job)
 
@@ -186,7 +186,7 @@ class Backlog:
             if job is None:
                 self.for_nobody -= 1
                 return
-            job.given, self.under_way = job.given - 1, self.under_way - 1
+            job.in_flight, self.under_way = job.in_flight - 1, self.under_way - 1
             if result.line in job.lines:
                 return
             job.lines.add(result.line)
@@ -203,9 +203,9 @@ class Backlog:
         """The translator failed, and has nothing any more: a job that was alone there is told, others are suspects."""
         with self.changed:
             self.for_nobody = 0
-            had = [job for job in self.jobs.values() if job.given]
+            had = [job for job in self.jobs.values() if job.in_flight]
             for job in had:
-                self._taken_back(job)
+                self._requeue(job)
             failed = had if self.suspects else []
             if not self.suspects:
                 self.suspects.extend(had)

@@ -6,7 +6,7 @@ from typing import Coroutine, TypeVar
 from starlette.requests import ClientDisconnect, Request
 
 from docnmt_fairseq.serve.limits import Limits, Refusal
-from docnmt_fairseq.serve.tickets import Deadline
+from docnmt_fairseq.serve.pending import Deadline
 
 Answer = TypeVar("Answer")
 TOGETHER = 8  # largest requests that are read and prepared at one time
@@ -61,7 +61,7 @@ class Room:
             raise Refusal(413, f"the body is larger than {self.limits.max_bytes:,} bytes; divide the text")
 
 
-async def while_there(request: Request, work: Coroutine[None, None, Answer]) -> Answer:
+async def unless_disconnected(request: Request, work: Coroutine[None, None, Answer]) -> Answer:
     """What the work gives; it is cancelled when the client goes away, whose body has been read.
 
     Raises:

@@ -6,27 +6,27 @@ from typing import Callable, TypeVar
 from docnmt_fairseq.report.inspection import Inspection, inspect_translated
 from docnmt_fairseq.report.viewer import Viewer
 from docnmt_fairseq.report.views import views_of
+from docnmt_fairseq.serve.pending import PendingTranslation
 from docnmt_fairseq.serve.service import Service
-from docnmt_fairseq.serve.tickets import Ticket
 
 Value = TypeVar("Value")
 
 
-async def look(service: Service, ticket: Ticket) -> Viewer:
+async def look(service: Service, pending: PendingTranslation) -> Viewer:
     """Computes a text again with its translation, and records; where the translator is, between its steps.
 
     Args:
         service: whose model looks.
-        ticket: of a text that is translated.
+        pending: whose text is translated.
     """
-    return await _where_the_translator_is(service, lambda: _look(service, ticket))
+    return await _where_the_translator_is(service, lambda: _look(service, pending))
 
 
-def _look(service: Service, ticket: Ticket) -> Viewer:
+def _look(service: Service, pending: PendingTranslation) -> Viewer:
     ensemble = service.translator.ensemble
-    best = ticket.hypotheses
+    best = pending.hypotheses
     inspection: Inspection = inspect_translated(
-        ensemble, ticket.text.dataset, 0, lambda batch: [best[line]["tokens"].cpu() for line in batch["id"].tolist()]
+        ensemble, pending.text.dataset, 0, lambda batch: [best[line]["tokens"].cpu() for line in batch["id"].tolist()]
     )
     return Viewer(inspection, views_of(ensemble.model, inspection))
 

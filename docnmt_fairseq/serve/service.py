@@ -10,8 +10,8 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.batches import takes_layout
 from docnmt_fairseq.serve.backlog import Backlog
 from docnmt_fairseq.serve.limits import Limits, Refusal
-from docnmt_fairseq.serve.questions import Question
-from docnmt_fairseq.serve.tickets import Deadline, Ticket
+from docnmt_fairseq.serve.pending import Deadline, PendingTranslation
+from docnmt_fairseq.serve.source_text import SourceText
 from docnmt_fairseq.serve.worker import Worker
 from docnmt_fairseq.tasks.document_translation import DocumentTranslationTask
 from docnmt_fairseq.translate.formats.bounds import TooLarge
@@ -66,12 +66,12 @@ class Service:
         return "" if self.worker.alive else "the translator has ended; see the server's log"
 
     async def ask(
-        self, make: Callable[[], Question], alone: bool, nbest: int, deadline: Deadline
-    ) -> Tuple[Question, Ticket]:
-        """A question, and the ticket for its translation.
+        self, make: Callable[[], SourceText], alone: bool, nbest: int, deadline: Deadline
+    ) -> Tuple[SourceText, PendingTranslation]:
+        """The text of a request, and its translation, which is pending.
 
         Args:
-            make: the question.
+            make: gives the text.
             alone: every sentence is seen by itself.
             nbest: translations of each sentence that are wanted.
             deadline: of the request.
@@ -84,25 +84,25 @@ class Service:
             raise Refusal(422, f"nbest {nbest}: at most {beam}, the server's beam")
         preparing = self._in_thread(functools.partial(self._prepared, make, alone))
         try:
-            question, text = await asyncio.wait_for(preparing, deadline.left)
+            source, text = await asyncio.wait_for(preparing, deadline.left)
         except (TimeoutError, asyncio.TimeoutError):
             raise Refusal(504, f"not prepared within {deadline.seconds:g} s; try again later") from None
-        return question, Ticket(text, self.translator, self.backlog, nbest, deadline)
+        return source, PendingTranslation(text, self.translator, self.backlog, nbest, deadline)
 
-    def _prepared(self, make: Callable[[], Question], alone: bool) -> Tuple[Question, PreparedText]:
+    def _prepared(self, make: Callable[[], SourceText], alone: bool) -> Tuple[SourceText, PreparedText]:
         try:
-            question = make()
+            source = make()
         except TooLarge as error:
             raise Refusal(413, str(error)) from error
         except InputError as error:
             raise Refusal(422, str(error)) from error
-        question.check(self.limits.max_characters)
+        source.check(self.limits.max_characters)
         try:
-            beside = {name: [told] for name, told in question.beside.items()}
-            lines, name = [question.lines], [question.name]
-            return question, self.translator.prepare(lines, name, self.empty_lines, alone, None, **beside)
+            beside = {name: [told] for name, told in source.beside.items()}
+            lines, name = [source.lines], [source.name]
+            return source, self.translator.prepare(lines, name, self.empty_lines, alone, None, **beside)
         except InputError as error:
-            raise question.refusal(error) from error
+            raise source.refusal(error) from error
 
     def _in_thread(self, function: Callable[[], Value]) -> "asyncio.Future[Value]":
         return asyncio.get_running_loop().run_in_executor(self.preparing, function)

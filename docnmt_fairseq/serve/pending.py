@@ -28,8 +28,8 @@ class Deadline:
         return max(0.0, self.end - time.monotonic())
 
 
-class Ticket:
-    """A text that waits for its translation; used in the event loop, given sentences by the translator's thread.
+class PendingTranslation:
+    """A text whose translation is not finished; used in the event loop, given sentences by the translator's thread.
 
     Args:
         text: the text.

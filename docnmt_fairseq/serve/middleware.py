@@ -21,7 +21,7 @@ HEADERS = {
 }
 
 
-class Door:
+class AdmissionMiddleware:
     """An application behind it.
 
     Args:

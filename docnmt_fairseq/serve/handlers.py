@@ -1,4 +1,4 @@
-"""From requests to answers: bodies are read, become questions, and wait as tickets."""
+"""From requests to answers: bodies are read, become text, and wait until it is translated."""
 
 from contextlib import asynccontextmanager
 from typing import Any, AsyncIterator, Literal, Tuple, Type
@@ -8,15 +8,15 @@ from fastapi import Request, Response
 from docnmt_fairseq import __version__
 from docnmt_fairseq.corpus.files import packing_of
 from docnmt_fairseq.report.properties import model_properties
-from docnmt_fairseq.serve import questions
+from docnmt_fairseq.serve import source_text
 from docnmt_fairseq.serve.answers import Object, file_objects, lines_of, sentence_object, sentence_objects
-from docnmt_fairseq.serve.bodies import Room, while_there
+from docnmt_fairseq.serve.bodies import Room, unless_disconnected
 from docnmt_fairseq.serve.events import streamed, wanted
 from docnmt_fairseq.serve.limits import Refusal
-from docnmt_fairseq.serve.questions import Question
+from docnmt_fairseq.serve.pending import Deadline, PendingTranslation
 from docnmt_fairseq.serve.schemas import TextRequest, TranslateRequest, parse
 from docnmt_fairseq.serve.service import Service
-from docnmt_fairseq.serve.tickets import Deadline, Ticket
+from docnmt_fairseq.serve.source_text import SourceText
 from docnmt_fairseq.translate.formats import FORMATS
 from docnmt_fairseq.translate.formats import PLAIN as PLAIN_FORMAT
 from docnmt_fairseq.translate.formats.bounds import Bounds
@@ -27,8 +27,8 @@ LINES_A_SENTENCE = 4  # lines, empty ones among them, that are looked through fo
 UNPACKED = 4  # times its bytes that the members of an archive may have: they are XML, and pictures
 
 
-class Desk:
-    """Takes the requests of a service.
+class RequestHandlers:
+    """Handles the requests to a service.
 
     Args:
         service: that answers them.
@@ -41,11 +41,11 @@ class Desk:
 
     async def text(self, request: Request, context: Context, as_stream: bool) -> Response:
         """Answers text of a sentence a line with such text."""
-        question, ticket = await self._of_file(request, "", PLAIN_FORMAT, context)
+        source, pending = await self._of_file(request, "", PLAIN_FORMAT, context)
         kind = wanted(request, as_stream)
         if kind:
-            return streamed(kind, sentence_objects(question, ticket, scores=False))
-        return Response(await self._finished(request, question, ticket), media_type=f"{PLAIN}; charset=utf-8")
+            return streamed(kind, sentence_objects(source, pending, scores=False))
+        return Response(await self._finished(request, source, pending), media_type=f"{PLAIN}; charset=utf-8")
 
     async def file(self, request: Request, name: str, format: str, context: Context, as_stream: bool) -> Response:
         """Answers a file with such a file. It is never shown as a page of this server."""
@@ -53,15 +53,15 @@ class Desk:
             raise Refusal(415, "a form is not taken; send the file itself as the body (curl --data-binary @FILE)")
         if packing_of(name):
             raise Refusal(415, f"{name}: send it unpacked")
-        question, ticket = await self._of_file(request, name, format, context)
+        source, pending = await self._of_file(request, name, format, context)
         kind = wanted(request, as_stream)
         if kind:
-            return streamed(kind, file_objects(self.service, question, ticket))
-        content = await self._finished(request, question, ticket)
+            return streamed(kind, file_objects(self.service, source, pending))
+        content = await self._finished(request, source, pending)
         return Response(content, media_type=BYTES, headers={"Content-Disposition": "attachment"})
 
-    async def json(self, request: Request, shape: Type[TextRequest]) -> Tuple[Any, Question, Ticket]:
-        """What a JSON request says, and the ticket for its text.
+    async def json(self, request: Request, shape: Type[TextRequest]) -> Tuple[Any, SourceText, PendingTranslation]:
+        """What a JSON request says, its text, and the translation that is pending.
 
         Args:
             request: with the body.
@@ -70,12 +70,14 @@ class Desk:
         async with self._body(request) as (body, deadline):
             asked = parse(shape, body)
             nbest = asked.nbest if isinstance(asked, TranslateRequest) else 1
-            question, ticket = await self.service.ask(
+            source, pending = await self.service.ask(
                 lambda: self._question(asked), asked.context == "none", nbest, deadline
             )
-        return asked, question, ticket
+        return asked, source, pending
 
-    async def _of_file(self, request: Request, name: str, format: str, context: Context) -> Tuple[Question, Ticket]:
+    async def _of_file(
+        self, request: Request, name: str, format: str, context: Context
+    ) -> Tuple[SourceText, PendingTranslation]:
         async with self._body(request) as (body, deadline):
             return await self.service.ask(lambda: self._file(body, name, format), context == "none", 1, deadline)
 
@@ -89,43 +91,45 @@ class Desk:
         finally:
             self.room.release(body)
 
-    def _file(self, body: bytes, name: str, format: str) -> Question:
-        kind = questions.kind_of(name, format)
+    def _file(self, body: bytes, name: str, format: str) -> SourceText:
+        kind = source_text.kind_of(name, format)
         if kind == PLAIN_FORMAT:
             self._check_lines(body.count(b"\n"))
-        return questions.of_file(body, name, kind, self.languages, self.service.empty_lines, self.bounds)
+        return source_text.of_file(body, name, kind, self.languages, self.service.empty_lines, self.bounds)
 
-    def _question(self, asked: TextRequest) -> Question:
+    def _question(self, asked: TextRequest) -> SourceText:
         if asked.text is not None:
             self._check_lines(asked.text.count("\n"))
-            return questions.of_running_text(asked.text, self.languages, self.bounds)
+            return source_text.of_running_text(asked.text, self.languages, self.bounds)
         assert asked.paragraphs is not None  # one of both is there
         self._check_lines(sum(map(len, asked.paragraphs)))
         beside = asked.beside if isinstance(asked, TranslateRequest) else {}
-        return questions.of_paragraphs(asked.paragraphs, beside)
+        return source_text.of_paragraphs(asked.paragraphs, beside)
 
     def _check_lines(self, lines: int) -> None:
         most = LINES_A_SENTENCE * self.limits.max_waiting
         if lines > most:
             raise Refusal(413, f"{lines:,} lines, but at most {most:,} are taken at once; divide the text")
 
-    async def _finished(self, request: Request, question: Question, ticket: Ticket) -> bytes:
-        lines = await while_there(request, lines_of(question, ticket))
-        return await self.service.finish(lambda: question.finish(lines))
+    async def _finished(self, request: Request, source: SourceText, pending: PendingTranslation) -> bytes:
+        lines = await unless_disconnected(request, lines_of(source, pending))
+        return await self.service.finish(lambda: source.finish(lines))
 
-    async def answer(self, request: Request, asked: TranslateRequest, question: Question, ticket: Ticket) -> Object:
+    async def answer(
+        self, request: Request, asked: TranslateRequest, source: SourceText, pending: PendingTranslation
+    ) -> Object:
         """The whole answer to a JSON request."""
-        lines = await while_there(request, lines_of(question, ticket))
+        lines = await unless_disconnected(request, lines_of(source, pending))
         texts = [line.text for line in lines]
         answer: Object = {}
         if asked.paragraphs is not None:
-            answer["paragraphs"] = questions.in_shape(asked.paragraphs, question, texts)
+            answer["paragraphs"] = source_text.in_shape(asked.paragraphs, source, texts)
         else:
-            answer["text"] = (await self.service.finish(lambda: question.finish(lines))).decode("utf-8", "replace")
-            answer["paragraphs"] = question.paragraphs(texts)
+            answer["text"] = (await self.service.finish(lambda: source.finish(lines))).decode("utf-8", "replace")
+            answer["paragraphs"] = source.paragraphs(texts)
         if asked.scores or asked.nbest > 1:
             answer["sentences"] = [
-                sentence_object(question, number, line.translations, asked.scores)
+                sentence_object(source, number, line.translations, asked.scores)
                 for number, line in enumerate(lines)
                 if line.translations
             ]

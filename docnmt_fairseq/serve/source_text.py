@@ -27,8 +27,8 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Question:
-    """A request.
+class SourceText:
+    """The text of a request.
 
     Attributes:
         name: what messages call it.
@@ -80,12 +80,12 @@ class Question:
 
 def of_paragraphs(
     paragraphs: Sequence[Sequence[str]], beside: Mapping[str, Sequence[Sequence[str]]] = MappingProxyType({})
-) -> Question:
+) -> SourceText:
     """Paragraphs of sentences; a sentence of which nothing can be seen is none, and its translation is empty.
 
     Args:
         paragraphs: of sentences.
-        beside: what is told of their translations, in the same shape, see :class:`Question`.
+        beside: what is told of their translations, in the same shape, see :class:`SourceText`.
 
     Raises:
         InputError: something is told of what is no sentence.
@@ -107,19 +107,19 @@ def of_paragraphs(
             lost = sorted({s for s, line in enumerate(by_paragraph[p]) if line} - {s for s, _ in shown})
             if lost:
                 raise InputError(f"{name}: paragraph {p + 1}, sentence {lost[0] + 1} is no sentence; leave it empty")
-    return Question("paragraphs", lines, places, _plain, beside=told)
+    return SourceText("paragraphs", lines, places, _plain, beside=told)
 
 
-def in_shape(paragraphs: Sequence[Sequence[str]], question: Question, texts: Sequence[str]) -> List[List[str]]:
+def in_shape(paragraphs: Sequence[Sequence[str]], source: SourceText, texts: Sequence[str]) -> List[List[str]]:
     """The translations of the lines of :func:`of_paragraphs` by paragraph; empty ones of sentences left out."""
     shape = [["" for _ in sentences] for sentences in paragraphs]
-    for place, line in zip(question.places, texts):
+    for place, line in zip(source.places, texts):
         if place is not None:
             shape[place.paragraph][place.sentence] = line
     return shape
 
 
-def of_running_text(text: str, languages: Languages, bounds: Bounds = Bounds()) -> Question:
+def of_running_text(text: str, languages: Languages, bounds: Bounds = Bounds()) -> SourceText:
     """Running text, divided into sentences; empty lines end paragraphs.
 
     Raises:
@@ -144,7 +144,7 @@ def kind_of(name: str, format: str) -> str:
 
 def of_file(
     content: bytes, name: str, format: str, languages: Languages, empty_lines: str, bounds: Bounds = Bounds()
-) -> Question:
+) -> SourceText:
     """A file of any format.
 
     Args:
@@ -162,7 +162,7 @@ def of_file(
     return _of_documents(name or "text", format_of(name, format, reading), content)
 
 
-def _of_documents(name: str, format: Format, content: bytes) -> Question:
+def _of_documents(name: str, format: Format, content: bytes) -> SourceText:
     documents: List[Document] = list(format.documents(io.BytesIO(content), name))
     lines = [line for document in documents for line in document.lines]
     numbered = all(document.first_line is not None for document in documents)
@@ -173,7 +173,7 @@ def _of_documents(name: str, format: Format, content: bytes) -> Question:
         return b"".join(document.finish(own) for document, own in zip(documents, translations))
 
     empty_ends = format.reading.empty_lines == "document"
-    return Question(name, lines, places_of(lines, empty_ends), finish, numbered)
+    return SourceText(name, lines, places_of(lines, empty_ends), finish, numbered)
 
 
 def places_of(lines: Sequence[str], empty_ends: bool) -> List[Optional[Place]]:
