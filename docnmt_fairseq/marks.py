@@ -4,6 +4,11 @@ A line of several ``<p>`` ends as many levels of structure at once: ``<p>`` a pa
 last paragraph, and so on. So levels need no symbols of their own, in dictionaries or anywhere.
 """
 
+from typing import TYPE_CHECKING, Optional
+
+if TYPE_CHECKING:
+    from fairseq.data import Dictionary
+
 PARAGRAPH = "<p>"  # ends a paragraph; a symbol of every dictionary
 DOCUMENT = ""  # ends a document
 LEVELS = ("paragraph", "section", "chapter", "part")  # of structure between sentence and document, the innermost first
@@ -27,3 +32,8 @@ def levels_ended(line: str) -> int:
 def is_mark(line: str) -> bool:
     """Whether a line, white space around it removed, is a boundary and no sentence."""
     return line == DOCUMENT or line in BOUNDARIES
+
+
+def paragraph_symbol(dictionary: "Dictionary") -> Optional[int]:
+    """The number of ``<p>`` in a dictionary, None if it is not there."""
+    return dictionary.indices.get(PARAGRAPH)

@@ -14,7 +14,7 @@ from docnmt_fairseq.data.features import FeatureLines, find_features, same_width
 from docnmt_fairseq.data.index import Lines, Marks, check_parallel
 from docnmt_fairseq.data.integrity import load_side
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import PARAGRAPH
+from docnmt_fairseq.marks import PARAGRAPH, paragraph_symbol
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class ExtraSourceData:
             return [None for _ in specs]
         parts = getattr(source, "datasets", [source])
         names = [f"{split}{number or ''}" for number in range(len(parts))]
-        marks = [Marks.read(part, _symbol(self.source_dictionary)) for part in parts]
+        marks = [Marks.read(part, paragraph_symbol(self.source_dictionary)) for part in parts]
         found: List[Optional[Lines]] = []
         for spec in specs:
             if spec.of_document:
@@ -136,17 +136,13 @@ class ExtraSourceData:
         prefix = data_bin / f"{split}.{'-'.join(self.languages)}.{suffix}"
         if dataset is None:
             raise InputError(f"{OPTION} text:{suffix}: {prefix}.{{bin,idx}}: no such files")
-        check_parallel(marks, Marks.read(dataset, _symbol(dictionary)), str(prefix), suffix)
+        check_parallel(marks, Marks.read(dataset, paragraph_symbol(dictionary)), str(prefix), suffix)
         return dataset
 
     def _features(self, name: str, data_bin: Path, split: str, marks: Marks) -> FeatureLines:
         file = find_features(data_bin, split, name)
         same_width(self.widths, name, file)
         return FeatureLines(file, marks)
-
-
-def _symbol(dictionary: Dictionary) -> Optional[int]:
-    return dictionary.index(PARAGRAPH) if PARAGRAPH in dictionary else None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from docnmt_fairseq.arrays import UNREADABLE
 from docnmt_fairseq.data.index import DocumentIndex, Lines, Marks, check_parallel, files_of, name_of, part_starts
-from docnmt_fairseq.marks import PARAGRAPH
+from docnmt_fairseq.marks import paragraph_symbol
 
 ENDING = ".index.npy"
 COMBINED = ".combined"  # before it: of train, train1, … together
@@ -68,7 +68,7 @@ def keep_indexes(data_bin: Path, languages: Tuple[str, str]) -> None:
     from fairseq.data.indexed_dataset import MMapIndexedDataset
 
     dictionaries = [Dictionary.load(str(data_bin / f"dict.{language}.txt")) for language in languages]
-    source_symbol, target_symbol = (dictionary.indices[PARAGRAPH] for dictionary in dictionaries)
+    source_symbol, target_symbol = (paragraph_symbol(dictionary) for dictionary in dictionaries)
     for prefix in prefixes:
         source, target = (MMapIndexedDataset(str(prefix.with_suffix(f".{language}"))) for language in languages)
         read_index(source, target, (source_symbol, target_symbol), str(prefix), "document")

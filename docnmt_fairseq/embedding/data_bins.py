@@ -14,7 +14,7 @@ from docnmt_fairseq.data.similar import similar_file, vectors_file
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.embedding.neighbours import fill
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import PARAGRAPH
+from docnmt_fairseq.marks import paragraph_symbol
 
 logger = logging.getLogger(__name__)
 
@@ -69,8 +69,7 @@ def write_neighbours(
         dictionary = Dictionary.load(str(file))
         kind = "mmap" if infer_dataset_impl(str(prefix)) == "mmap" else "lazy"
         lines = make_dataset(str(prefix), kind, fix_lua_indexing=True)
-        paragraph = dictionary.index(PARAGRAPH)
-        marks = Marks.read(lines, None if paragraph == dictionary.unk() else paragraph)
+        marks = Marks.read(lines, paragraph_symbol(dictionary))
         index = DocumentIndex.build(marks, str(prefix), unmarked)
         with npy_on_disk(similar_file(prefix), (len(lines), embedding.settings.neighbours), np.int16) as found:
             if not fill(found, embedding, lines, index, dictionary.symbols):

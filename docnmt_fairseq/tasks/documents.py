@@ -29,7 +29,7 @@ from docnmt_fairseq.data.integrity import check_side
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.data.kept_index import read_index
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import PARAGRAPH, is_mark
+from docnmt_fairseq.marks import PARAGRAPH, is_mark, paragraph_symbol
 from docnmt_fairseq.models.full_sums import sum_in_full
 from docnmt_fairseq.options import flag_of, option
 from docnmt_fairseq.stopping import REQUEST
@@ -126,9 +126,7 @@ class DocumentsTask(TrainingData, TranslationTask):
 
     def paragraph_symbols(self) -> Tuple[Optional[int], Optional[int]]:
         """The number of ``<p>`` in the source and the target dictionary, None where it is missing."""
-        source, target = (dictionary.index(PARAGRAPH) for dictionary in (self.src_dict, self.tgt_dict))
-        unknown = self.src_dict.unk()
-        return None if source == unknown else source, None if target == unknown else target
+        return paragraph_symbol(self.src_dict), paragraph_symbol(self.tgt_dict)
 
     @property
     def languages(self) -> Tuple[str, str]:

@@ -17,7 +17,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.context_use.corpus import TestSet, sentences_of
 from docnmt_fairseq.evaluation.context_use.probes import PROBES, check_probes
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, Request, previous_of
-from docnmt_fairseq.marks import PARAGRAPH
+from docnmt_fairseq.marks import paragraph_symbol
 
 PORTION = 100_000  # source tokens of documents in memory at a time, about
 
@@ -75,8 +75,7 @@ def _portions(
     """Yields documents as text in portions, and what is asked about their sentences."""
     dictionary = decoder.ensemble.dictionaries[0]
     end = torch.tensor([dictionary.eos()])
-    mark = dictionary.index(PARAGRAPH)
-    marked = mark != dictionary.unk()
+    mark = paragraph_symbol(dictionary)
     text: List[Tensor] = []
     requests: List[Request] = []
     starts: Dict[Tuple[int, ...], int] = {}  # of documents in the text
@@ -85,7 +84,7 @@ def _portions(
         generator = np.random.default_rng((seed, list(PROBES).index(probe), number))
         rows, place = PROBES[probe](test_set, number, generator)
         before = [test_set.sentences[row].target for row in sentences_of(rows[:place])]
-        if not marked:
+        if mark is None:
             rows, place = sentences_of(rows), len(before)
         key = tuple(rows)
         if key not in starts:

@@ -11,7 +11,7 @@ from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.contrast.items import Document, GenerationItem, Item, together
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, Request, Tokens, as_tokens, previous_of
-from docnmt_fairseq.marks import PARAGRAPH, is_mark, levels_ended
+from docnmt_fairseq.marks import is_mark, levels_ended, paragraph_symbol
 
 OUTCOMES = ("right", "wrong", "tie", "nan")
 # Scores this near (nats) are equal: float32 sums of a sentence's tokens differ as much with the batch they are in.
@@ -104,7 +104,7 @@ class Texts:
         self.codec, self.dictionary = codec, ensemble.dictionaries[1]
         lines, self.starts = together(list(dict.fromkeys(documents)))
         dictionary = ensemble.dictionaries[0]
-        if dictionary.index(PARAGRAPH) == dictionary.unk():
+        if paragraph_symbol(dictionary) is None:
             kept = [number for number, line in enumerate(lines) if not levels_ended(line)]
         else:
             kept = list(range(len(lines)))
