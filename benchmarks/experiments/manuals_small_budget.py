@@ -14,7 +14,7 @@ models translate that are trained already, or not yet. Writes benchmarks/results
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from benchmarks.experiments.manuals import TestSet, distances_back
 from benchmarks.experiments.manuals_report import DISTANCES
@@ -48,14 +48,15 @@ NARROW = f"""
 
 TARGET = ["--target-context-attention", "han", "--context-sentences", "8"]
 
-# What conditional attention may lack: its options, and those that are changed.
-WAYS: Dict[str, List[str]] = {
-    "conditional-all": ["--context-top-t", "0"],
-    "conditional-faster": ["--lr", "0.0015"],
-    "conditional-context-faster": ["--context-lr-scale", "10"],
-    "conditional-short-pieces": ["--max-document-sentences", "8"],
-    "conditional-target": TARGET,
-    "conditional-target-dropout": [*TARGET, "--source-context-dropout", "0.5"],
+# Models of the recipe, trained otherwise to see what they lack: the model, and the options that are changed.
+WAYS: Dict[str, Tuple[str, List[str]]] = {
+    "conditional-all": ("conditional", ["--context-top-t", "0"]),
+    "conditional-faster": ("conditional", ["--lr", "0.0015"]),
+    "conditional-context-faster": ("conditional", ["--context-lr-scale", "10"]),
+    "conditional-short-pieces": ("conditional", ["--max-document-sentences", "8"]),
+    "conditional-target": ("conditional", TARGET),
+    "conditional-target-dropout": ("conditional", [*TARGET, "--source-context-dropout", "0.5"]),
+    "memory-3-xavier": ("memory-3", ["--context-init", "xavier"]),
 }
 
 READING = """\
@@ -68,7 +69,8 @@ each other, not with larger ones. {seen}
 rate of 0.0015 (`faster`); with 10 times the learning rate in what is not in the start (`context-faster`); from pieces
 of documents of at most 8 sentences instead of 24, so that a batch has more of them (`short-pieces`); together with
 `han-target` over the 8 translations before (`target`); so, but half of the documents show nothing else of their context
-in training (`target-dropout`)."""
+in training (`target-dropout`). `memory-3-xavier`: without the factor that begins at 0, with which the memory network
+starts as the sentence-level model."""
 WHOLE = """\
 Trained on pieces of documents of at most 24 sentences, models that see context translate documents whole."""
 PIECES = """\
@@ -117,8 +119,9 @@ def folder_of_seed(work: Path, updates: int, seed: int) -> Path:
 
 
 def way_of(name: str) -> Model:
-    """Conditional attention, trained in one of the :data:`WAYS`."""
-    usual, changed = model("conditional"), WAYS[name]
+    """A model of the recipe, trained in one of the :data:`WAYS`."""
+    base, changed = WAYS[name]
+    usual = model(base)
     return replace(usual, options=lambda updates: [*usual.options(updates), *changed])
 
 
