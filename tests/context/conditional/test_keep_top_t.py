@@ -12,10 +12,10 @@ scores = st.lists(st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, 3e38, fl
 
 
 @pytest.mark.parametrize("sorted_up_to", [0, 256])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 @given(values=scores, t=st.integers(1, 9))
 def test_the_same_is_kept_without_looking(sorted_up_to, dtype, values, t):
-    relevance = torch.tensor([values, values[::-1]], dtype=dtype)
+    relevance = torch.tensor([[values], [values[::-1]]], dtype=dtype)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(selection, "SORTED", sorted_up_to)
         found = _keep_without_looking(relevance, min(t, len(values)))
