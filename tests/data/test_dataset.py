@@ -1,3 +1,5 @@
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -142,25 +144,56 @@ def test_combined_splits_do_not_share_documents(data_bin, tmp_path):
     assert len(task.dataset("test")) == 3 * 3 + 2
 
 
+def order_of(dataset, epoch):
+    dataset.set_epoch(epoch)
+    return dataset.ordered_indices().tolist()
+
+
 def test_shuffled_epochs_hold_every_document_once(data_bin):
     dataset = dataset_of(data_bin, split="train")
     batches = dataset.batch_by_size(dataset.ordered_indices(), max_tokens=40, required_batch_size_multiple=8)
     assert sorted(np.concatenate(batches)) == list(range(len(dataset)))
 
 
-def test_a_missing_dictionary_symbol_is_no_paragraph(data_bin):
-    _, task, _ = toy.build(data_bin)
-    assert task.paragraph_symbols()[0] == task.src_dict.index("<p>")
-    assert task.src_dict.index("<p>") != task.src_dict.unk()
+def test_training_has_documents_in_another_order_every_epoch_and_seed(data_bin):
+    dataset, other = (dataset_of(data_bin, "--seed", seed, split="train") for seed in ("1", "2"))
+    first, second, again = (order_of(dataset, epoch) for epoch in (1, 2, 1))
+    assert first == again != second and order_of(other, 1) != first
+    assert sorted(first) == sorted(second) == list(range(len(dataset))) != first
+    test = dataset_of(data_bin)
+    assert order_of(test, 1) == order_of(test, 2) == list(range(len(test)))
+    # else fairseq would keep the batches of the first epoch
+    assert not dataset.can_reuse_epoch_itr_across_epochs and test.can_reuse_epoch_itr_across_epochs
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [(["--context-dropout", "1.5"], "--context-dropout 1.5"), (["--context-overlap", "-1"], "--context-overlap -1")],
-)
-def test_bad_task_options_are_named(data_bin, option, message):
-    with pytest.raises(InputError, match=message):
-        toy.build(data_bin, *option)
+def without_paragraphs(data_bin, folder, *languages):
+    """Returns a copy in which the dictionaries of some languages have another symbol in the place of <p>."""
+    shutil.copytree(data_bin, folder)
+    for language in languages:
+        path = folder / f"dict.{language}.txt"
+        path.write_text(path.read_text().replace("<p> ", "§ "))
+    return folder
+
+
+def test_a_symbol_that_no_dictionary_has_ends_no_paragraph(data_bin, tmp_path):
+    _, task, _ = toy.build(without_paragraphs(data_bin, tmp_path / "bin", "src", "tgt"))
+    assert task.paragraph_symbols() == (None, None)
+    lines = [torch.tensor([token, task.src_dict.eos()]) for token in (5, task.src_dict.unk(), 6)]
+    assert task.documents_in_memory(lines).index.items.tolist() == [0, 1, 2]  # the unknown word is a sentence
+    task.load_dataset("test")
+    assert task.dataset("test").index.items.tolist() == [0, 1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13]
+
+
+@pytest.mark.parametrize("language", ["src", "tgt"])
+def test_both_dictionaries_know_paragraphs_or_none(data_bin, tmp_path, language):
+    folder = without_paragraphs(data_bin, tmp_path / "bin", language)
+    with pytest.raises(InputError, match=rf"dict\.{language}\.txt lacks <p>, which the other dictionary has"):
+        toy.build(folder)
+
+
+def test_bad_task_options_are_named(data_bin):
+    with pytest.raises(InputError, match="--context-overlap -1"):
+        toy.build(data_bin, "--context-overlap", "-1")
 
 
 def test_batches_survive_a_worker_process(data_bin):
