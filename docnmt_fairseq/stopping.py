@@ -40,13 +40,17 @@ class StopRequest:
             names: of the signals, without SIG, with commas between.
 
         Raises:
-            InputError: one is none.
+            InputError: one is none, or one that no process can take.
         """
         for name in filter(None, names.split(",")):
-            number = getattr(signal, f"SIG{name.strip()}", None)
+            name = name.strip()
+            number = getattr(signal, f"SIG{name}", None)
             if not isinstance(number, signal.Signals):
-                raise InputError(f"--save-on-signals {names}: {name.strip()} is no signal; names are e.g. USR1,TERM")
-            signal.signal(number, self._receive)
+                raise InputError(f"--save-on-signals {names}: {name} is no signal; names are e.g. USR1,TERM")
+            try:
+                signal.signal(number, self._receive)
+            except OSError:  # KILL and STOP
+                raise InputError(f"--save-on-signals {names}: nobody can take {name}; use e.g. USR1,TERM") from None
 
     def _receive(self, number: int, frame: Optional[FrameType]) -> None:
         self.received = number
