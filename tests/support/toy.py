@@ -11,6 +11,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+import sacrebleu
 import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -172,6 +173,16 @@ def parse(text):
         assert int(number) not in hypotheses, f"sentence {number} printed twice"
         hypotheses[int(number)] = (tokens, round(float(score), 3))
     return Namespace(hypotheses=hypotheses, text=text)
+
+
+def assert_bleu_is_of_translations(log, data_bin, checkpoint, *search, **options_):
+    """Asserts that a training's last validation logged BLEU of what fairseq-generate translates with its checkpoint."""
+    subset, logged = re.findall(r"valid on '(\w+)' subset .*\| bleu ([\d.]+)", log)[-1]
+    text = generate_text(data_bin, checkpoint, "--gen-subset", subset, *search, **options_)
+    references = re.findall(r"^T-\d+\t(.*)$", text, re.MULTILINE)
+    found = [one.replace("<unk>", "UNKNOWN") for one in re.findall(r"^H-\d+\t\S+\t(.*)$", text, re.MULTILINE)]
+    expected = sacrebleu.corpus_bleu(found, [references]).score
+    assert expected > 0 and abs(float(logged) - expected) < 0.01, (logged, expected)
 
 
 def log_of_processes(processes, data_bin, folder, key, *options_):

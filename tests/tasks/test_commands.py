@@ -111,12 +111,13 @@ def test_interactive_line_by_line_sees_what_was_typed_before(data_bin, checkpoin
 
 def test_validation_reports_bleu_and_the_schedule_is_logged(data_bin, tmp_path, caplog):
     caplog.set_level("INFO")
-    toy.train(
-        data_bin, tmp_path, *CONDITIONAL, "--max-update", "4", "--eval-bleu", "--log-interval", "1",
-        "--context-narrow-from", "1", "--context-narrow-updates", "2", "--eval-bleu-args", '{"max_len_b": 10}',
+    trained = toy.train(
+        data_bin, tmp_path, *CONDITIONAL, "--max-update", "12", "--eval-bleu", "--log-interval", "1",
+        "--context-narrow-from", "1", "--context-narrow-updates", "2", "--valid-subset", "train",
+        "--eval-bleu-args", '{"max_len_b": 10, "min_len": 5}',
     )  # fmt: skip
-    logged = caplog.text
-    assert "bleu" in logged and "kept_sentences" in logged
+    assert "kept_sentences" in caplog.text
+    toy.assert_bleu_is_of_translations(caplog.text, data_bin, trained, "--max-len-b", "10", "--min-len", "5")
 
 
 def typed(data_bin, checkpoint, tmp_path, lines, *options):

@@ -49,17 +49,11 @@ def both(data_bin, tmp_path_factory):
 @pytest.mark.parametrize("target", ["1", "2"])
 def test_models_train_validate_and_translate_every_sentence_once(data_bin, tmp_path, arch, target, caplog):
     caplog.set_level("INFO")
-    options = [
-        "--concatenate-target",
-        target,
-        "--max-update",
-        "3",
-        "--eval-bleu",
-        "--eval-bleu-args",
-        '{"max_len_b": 9}',
-    ]
-    trained = train(data_bin, tmp_path, *options, arch=arch)
-    assert "bleu" in caplog.text
+    options = ["--concatenate-target", target, "--max-update", "12", "--eval-bleu", "--valid-subset", "train"]
+    lengths = '{"max_len_b": 9, "min_len": 5}'
+    trained = train(data_bin, tmp_path, *options, "--eval-bleu-args", lengths, arch=arch)
+    search = ["--max-len-b", "9", "--min-len", "5"]
+    toy.assert_bleu_is_of_translations(caplog.text, data_bin, trained, *search, task=TASK)
     result = generate(data_bin, trained, "--beam", "2")
     assert sorted(result.hypotheses) == IDS
 

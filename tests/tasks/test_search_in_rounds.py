@@ -202,9 +202,10 @@ def test_a_short_memory_of_typed_lines_is_that_of_the_pieces(data_bin, checkpoin
 
 def test_validation_translates_in_rounds_too(data_bin, tmp_path, caplog):
     caplog.set_level("INFO")
-    arguments = ["--max-update", "4", "--eval-bleu", "--eval-bleu-args", '{"max_len_b": 10, "beam": 2}']
-    toy.train(data_bin, tmp_path, *VARIANTS["both"], *arguments)
-    assert "bleu" in caplog.text
+    arguments = ["--max-update", "12", "--eval-bleu", "--eval-bleu-args", '{"max_len_b": 10, "beam": 2}']
+    arguments += ["--valid-subset", "train"]
+    trained = toy.train(data_bin, tmp_path, *VARIANTS["both"], "--context-init", "xavier", *arguments)
+    toy.assert_bleu_is_of_translations(caplog.text, data_bin, trained, "--max-len-b", "10", "--beam", "2")
 
 
 @pytest.mark.slow
