@@ -103,6 +103,15 @@ def test_bfloat16_runs(name):
     assert run(mechanism, random_states(layout).bfloat16(), layout).isfinite().all()
 
 
+@every_mechanism
+def test_attention_is_dropped_in_training_and_there_only(name):
+    layout = make_layout([2, 3, 1, 2], [4])
+    x, mechanism, dropping = random_states(layout), build(name), build(name, dropout=0.5)
+    expected = run(mechanism.train(), x, layout)
+    assert torch.equal(run(dropping.eval(), x, layout), run(mechanism.eval(), x, layout))
+    assert not torch.allclose(run(dropping.train(), x, layout), expected)
+
+
 def test_an_unknown_name_lists_the_known():
     with pytest.raises(ValueError, match="conditional"):
         CONTEXT_MECHANISMS["condtional"]
@@ -183,6 +192,19 @@ def test_gradient_of_decoder_context_in_float64(name):
             return attend(x, mechanism.project(states, layout), seen)
 
         assert torch.autograd.gradcheck(attended, inputs)
+
+
+@every_decoder_mechanism
+def test_attention_of_the_decoder_is_dropped_in_training_and_there_only(name):
+    layout, x = small_batch(), random_targets(small_batch())
+    mechanism, dropping = build_for_decoder(name), build_for_decoder(name, dropout=0.5)
+    for attend, seen in (("attend", layout.plan(TargetsToSentences())), ("attend_masked", mask_of(layout))):
+
+        def attended(built, attend=attend, seen=seen):
+            return getattr(built, attend)(x, built.project(random_source(layout), layout), seen)
+
+        assert torch.equal(attended(dropping.eval()), attended(mechanism.eval()))
+        assert not torch.allclose(attended(dropping.train()), attended(mechanism.train()))
 
 
 @every_decoder_mechanism
