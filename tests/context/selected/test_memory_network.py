@@ -152,6 +152,15 @@ def test_each_sentence_is_read_once_for_all_whose_context_it_is():
     assert read == [8]
 
 
+def test_weights_of_the_memory_are_dropped_beside_those_that_address_it():
+    layout, mechanism = make_layout([2, 3, 1, 2], [4]), build(dropout=0.5).train()
+    x, embeddings = states(layout)
+    mechanism.context_attention.dropout = 0.0
+    expected = build()(x, layout, embeddings)
+    assert not torch.allclose(mechanism(x, layout, embeddings), expected)
+    assert torch.equal(mechanism.eval()(x, layout, embeddings), expected)
+
+
 def test_the_whole_batch_is_seen_in_training_only(caplog):
     layout = make_layout([2, 3, 1, 2], [2, 2])
     x, embeddings = states(layout)
