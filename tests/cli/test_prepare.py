@@ -5,8 +5,10 @@ import pytest
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.cli import prepare as command
+from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.config import PrepareConfig, config_of
 from docnmt_fairseq.errors import InputError
+from tests.support.reading import write
 
 REQUIRED = ["--source-lang", "en", "--target-lang", "de", "--output", "out"]
 
@@ -31,6 +33,26 @@ def test_options_reach_the_config():
         truecase=True, tokenizer="moses", subwords="bpe", vocab_size=9, workers=2,
         source_tokenizer="none", reader_options={"reference": "B", "columns": ["en", "de", "id"], "header": True},
     )  # fmt: skip
+
+
+def test_splits_have_formats_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("x.tsv", "v.en", "v.de", "t.en", "t.de", "u.xml"):
+        Path(name).touch()
+    files = ["--train", "x.tsv", "--valid", "v", "--valid", "t", "--test", "u.xml"]
+    found = config(*files, "--train-format", "tsv", "--valid-format", "delimited", "--test-format", "wmt-xml")
+    assert [(split.name, split.format) for split in found.splits()] == [
+        ("train", "tsv"), ("valid", "delimited"), ("valid1", "delimited"), ("test", "wmt-xml"),
+    ]  # fmt: skip
+    found = config("--train", "v", "--valid", "t", "--test", "u.xml", "--test-format", "wmt-xml")
+    assert [split.format for split in found.splits()] == ["delimited", "delimited", "wmt-xml"]
+
+
+def test_a_document_a_line_is_asked_for_of_delimited_text(tmp_path):
+    paths = [write(tmp_path, f"x.{side}", "a\nb\n") for side in ("en", "de")]
+    for option, documents in (([], 1), (["--one-document-a-line"], 2)):
+        reading = config("--train", str(tmp_path / "x"), *option).reading
+        assert len(list(readers.make_reader("delimited", reading).read(paths))) == documents
 
 
 def test_number_of_models_says_whether_they_are_joint():

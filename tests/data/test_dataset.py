@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.lib.preprocess import fairseq_preprocess
 from docnmt_fairseq.data.context_dropout import ContextDropout, Hidden
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
-from tests.support.documents import DOCUMENTS
+from tests.support.documents import DOCUMENTS, write_lines
 
 SOURCE_DROPOUT = "--source-context-dropout"
 
@@ -142,6 +143,17 @@ def test_combined_splits_do_not_share_documents(data_bin, tmp_path):
     _, task, _ = toy.build(tmp_path, "--upsample-primary", "3")
     task.load_dataset("test", combine=True)
     assert len(task.dataset("test")) == 3 * 3 + 2
+
+
+def test_a_corpus_without_marks_is_one_document_or_a_document_a_line(data_bin, tmp_path):
+    for side in ("src", "tgt"):
+        write_lines(tmp_path / f"test.{side}", ["a b", "c", "d e"])
+    text = ["-s", "src", "-t", "tgt", "--testpref", str(tmp_path / "test"), "--destdir", str(tmp_path / "bin")]
+    fairseq_preprocess([*text, "--srcdict", str(data_bin / "dict.src.txt"), "--joined-dictionary"])
+    lengths = [
+        dataset_of(tmp_path / "bin", *option).pieces.end.tolist() for option in ([], ["--unmarked-corpus", "line"])
+    ]
+    assert lengths == [[3], [1, 2, 3]]
 
 
 def order_of(dataset, epoch):

@@ -9,6 +9,7 @@ from docnmt_fairseq.context.conditional.selection import keep_top_t
 from tests.reference import attention as reference
 from tests.support.comparison import assert_same
 from tests.support.documents import layouts, make_layout
+from tests.support.mechanisms import build_mechanism
 from tests.support.selection import keeping
 
 HEADS, D_K = 2, 3
@@ -102,3 +103,11 @@ def test_autocast_may_give_a_wider_type_where_documents_differ(monkeypatch):
     layout = make_layout([2, 1, 2, 3], [3, 1])
     inputs = random_inputs(layout, torch.bfloat16)
     assert conditional_attention(*inputs, layout, keeping([2, 1])).isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["conditional", "tree"])
+def test_keys_of_tokens_begin_as_queries_where_that_is_asked_for(name):
+    for asked in (False, True):
+        built = build_mechanism(name, embed_dim=6, heads=HEADS, head_dim=D_K, context_match_init=asked)
+        assert torch.equal(built.k_proj.weight, built.q_proj.weight) == asked
+        assert built.k_proj.weight is not built.q_proj.weight

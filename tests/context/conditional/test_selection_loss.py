@@ -147,6 +147,15 @@ def test_without_weight_nothing_is_computed_unless_narrowing_waits_for_the_mass(
     assert set(collected.sums()) == {"selection_loss", "selected_mass"}
 
 
+def test_the_temperature_is_that_of_the_option():
+    layout = layout_of([[2, 3, 1, 2, 2], [1, 4]])
+    x = torch.randn(layout.tokens.total, 6, dtype=torch.double)
+    given = [{}, {"selection_loss_temperature": 0.5}, {"selection_loss_temperature": 2.0}]
+    default, own, other = (mechanism(context_narrow_from=10, **temperature) for temperature in given)
+    losses = [float(handed_in(built, 9, layout, x).weighted()) for built in (default, own, other)]
+    assert losses[0] == losses[1] != losses[2]
+
+
 def test_nobody_collects_nothing_is_computed(monkeypatch):
     built = mechanism(context_narrow_from=10)
     monkeypatch.setattr(built.selection_loss, "hand_in", None)
