@@ -187,17 +187,22 @@ def test_a_header_of_gigabytes_is_refused(tmp_path):
         read()
 
 
-def test_alignments_do_not_leave_their_corpus(tmp_path):
+@pytest.mark.parametrize("name", ["en/../../outside.xml", "en/../../corpus/en/1.xml"])
+def test_alignments_do_not_leave_their_corpus(tmp_path, name):
     outside = tmp_path / "outside.xml"
     outside.write_text('<document><s id="1">SECRET</s></document>')
     corpus = tmp_path / "corpus"
-    (corpus / "de").mkdir(parents=True)
-    (corpus / "de" / "1.xml").write_text('<document><s id="1">eins</s></document>')
+    for language in ("en", "de"):
+        (corpus / language).mkdir(parents=True)
+        (corpus / language / "1.xml").write_text('<document><s id="1">eins</s></document>')
     links = corpus / "links.xml"
-    links.write_text(
-        '<cesAlign><linkGrp fromDoc="de/1.xml" toDoc="../outside.xml"><link xtargets="1;1"/></linkGrp></cesAlign>'
-    )
-    files = [str(links), str(corpus), str(corpus)]
-    with pytest.raises(InputError) as error:
-        list(readers.read("opus-xml", readers.resolve("opus-xml", files, EN_DE), EN_DE))
-    assert "SECRET" not in str(error.value)
+
+    def read(name):
+        group = f'<linkGrp fromDoc="de/1.xml" toDoc="{name}"><link xtargets="1;1"/></linkGrp>'
+        links.write_text(f"<cesAlign>{group}</cesAlign>")
+        files = [str(links), str(corpus), str(corpus)]
+        return list(readers.read("opus-xml", readers.resolve("opus-xml", files, EN_DE), EN_DE))
+
+    assert len(read("en/1.xml")) == 1
+    with pytest.raises(InputError, match=r"links\.xml:1: en/.* is not in .*corpus$"):
+        read(name)
