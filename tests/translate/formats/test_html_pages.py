@@ -95,6 +95,26 @@ def test_attributes_that_people_read_are_translated_once():
     assert through("html", READ, WAYS["same"])[0] == READ.encode()
 
 
+@pytest.mark.parametrize(
+    ("tag", "read"),
+    [
+        *((f'<b {name}="Say it">', True) for name in (
+            "alt", "title", "placeholder", "label", "summary", "aria-label", "aria-description", "aria-placeholder",
+            "aria-roledescription", "aria-valuetext")),
+        *((f'<input type={kind} value="Say it">', True) for kind in ("button", "submit", "reset")),
+        *((f'<meta content="Say it" {name}>', True) for name in (
+            "name=description", "property=og:title", "property=og:description", "name=twitter:title",
+            "name=twitter:description")),
+        *((f'<{tag}>', False) for tag in (
+            'b aria-labelledby="Say it"', 'b lang="Say it"', 'input type=hidden value="Say it"',
+            'meta name=author content="Say it"', 'link title="Say it"')),
+    ],
+)  # fmt: skip
+def test_which_attributes_people_read(tag, read):
+    found, (lines,) = through("html", tag)
+    assert lines == ["Say it"] * read and found.decode() == (tag.replace("Say it", "SAY IT") if read else tag)
+
+
 DECLARED = {
     "meta": '<html><!-- <meta charset=koi8-r> --><meta charset="{}"><p title="A title">{}</p>',
     "http-equiv": "<meta http-equiv=Content-Type content='text/html; charset={}'><p>{}</p>",

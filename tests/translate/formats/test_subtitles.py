@@ -60,6 +60,12 @@ def test_sentences_go_through_cues_and_a_pause_begins_a_paragraph():
     assert through("vtt", VTT)[1] == [["It is me & you, are we?", "<p>", "No."]]
 
 
+@pytest.mark.parametrize(("second", "marks"), [("04,999", []), ("05,000", ["<p>"])])
+def test_a_pause_is_three_seconds_from_the_end_of_a_cue(second, marks):
+    cues = f"1\n00:00:01,000 --> 00:00:02,000\nHere.\n\n2\n00:00:{second} --> 00:00:06,000\nThere.\n"
+    assert through("srt", cues)[1] == [["Here.", *marks, "There."]]
+
+
 def test_a_translation_is_laid_into_the_cues_it_came_from():
     wanted = SRT.replace("Hello there,\nthe big", "HELLO THERE,\nTHE BIG").replace("world. How are", "WORLD. HOW ARE")
     wanted = wanted.replace("you today?\n- Fine, thanks!", "YOU TODAY?\n- FINE, THANKS!")
