@@ -1,0 +1,77 @@
+"""Architectures have the sizes that the page of options and the papers say, where the command line says nothing."""
+
+import re
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+from fairseq.models import ARCH_CONFIG_REGISTRY
+
+import docnmt_fairseq
+
+docnmt_fairseq.register()
+PAGE = Path(__file__).parents[2] / "docs" / "options.md"
+SIZES = {
+    size: tuple(int(number.replace(",", "")) for number in numbers.split(" | "))
+    for size, numbers in re.findall(r"^\| (\w+) \| ([\d,]+ \| [\d,]+ \| \d+ \| \d+) \|", PAGE.read_text(), re.MULTILINE)
+}
+DROPOUT = dict(re.findall(r"^\| (\w+) \|(?: [\d,]+ \|){4} ([\d.]+) \|", PAGE.read_text(), re.MULTILINE))
+SIDE = ("embed_dim", "ffn_embed_dim", "attention_heads", "layers")
+
+
+def preset(name, **given):
+    args = Namespace(**given)
+    ARCH_CONFIG_REGISTRY[name](args)
+    return args
+
+
+def sizes(args):
+    return [tuple(getattr(args, f"{side}_{name}") for name in SIDE) for side in ("encoder", "decoder")]
+
+
+@pytest.mark.parametrize(
+    "kind", ["document_transformer", "document_transformer_conditional", "concatenation_transformer"]
+)
+@pytest.mark.parametrize("size", ["tiny", "small", "iwslt", "base", "big"])
+def test_sizes_are_those_of_the_page(kind, size):
+    args = preset(f"{kind}_{size}")
+    assert sizes(args) == [SIZES[size]] * 2 and args.dropout == float(DROPOUT[size])
+
+
+STOCK = {"iwslt": "iwslt_de_en", "base": "wmt_en_de", "big": "vaswani_wmt_en_de_big"}
+
+
+@pytest.mark.parametrize("size", STOCK)
+def test_fairseqs_sizes_are_fairseqs(size):
+    assert sizes(preset(f"document_transformer_{size}")) == sizes(preset(f"transformer_{STOCK[size]}"))
+
+
+def test_without_a_size_a_mechanism_has_base():
+    assert vars(preset("document_transformer_han")) == vars(preset("document_transformer_han_base"))
+
+
+def test_the_command_line_has_the_last_word():
+    args = preset("document_transformer_conditional_small", encoder_embed_dim=128, decoder_layers=2, dropout=0.0)
+    assert sizes(args) == [(128, 1024, 4, 4), (128, 1024, 4, 2)] and args.dropout == 0.0
+    args = preset("rnnsearch_small", attention_dim=7, decoder_cell="lstm")
+    assert (args.attention_dim, args.encoder_hidden_size, args.decoder_cell) == (7, 256, "lstm")
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        # Bahdanau et al. 2015, A.2.3: embeddings of 620, states and alignment of 1,000, maxout of 500.
+        ("rnnsearch", {"encoder_embed_dim": 620, "encoder_hidden_size": 1000, "attention_dim": 1000,
+                       "decoder_out_embed_dim": 500, "deep_output": "maxout"}),
+        # [L] sec. 4.2 and 4.1.
+        ("document_rnn_post_editing", {"encoder_embed_dim": 300, "encoder_hidden_size": 300, "attention_dim": 500,
+                                       "decoder_hidden_size": 300, "attend_with": "updated"}),
+        ("document_rnn_multimodal", {"encoder_embed_dim": 300, "encoder_hidden_size": 300, "attention_dim": 500,
+                                     "decoder_hidden_size": 500, "decoder_cell": "conditional-gru"}),
+        # [Z] sec. 4.3.1.
+        ("document_rnn_zeng", {"encoder_embed_dim": 100, "encoder_cell": "ca-rnn", "attention_query": "cell"}),
+    ],
+)  # fmt: skip
+def test_models_of_papers_have_their_sizes(name, published):
+    args = vars(preset(name))
+    assert {option: args[option] for option in published} == published
