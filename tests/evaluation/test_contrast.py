@@ -188,6 +188,13 @@ def test_reports_group_by_what_is_known():
         build_report(answers(), {}, samples=0)
 
 
+def test_the_interval_of_a_report_draws_documents():
+    documents = [Document(name, ("s",), None) for name in "ab"]
+    items = [Item("i", document, ({0: "t"}, {0: "f"}), 0, {}) for document in documents for _ in range(50)]
+    found = [Answer(item, "right" if item.document is documents[0] else "wrong", (-1.0, -2.0)) for item in items]
+    assert build_report(found, {}).overall.interval == (0, 1)
+
+
 def test_translations_are_judged_one_by_one():
     items = [GenerationItem(str(number), Document("d", ("a",)), 0, form) for number, form in enumerate(("sie", "er"))]
     assert [one.outcome for one in judge_translations(items, ["Das ist Sie!", "Erst."])] == ["right", "wrong"]
