@@ -1,14 +1,16 @@
 """Trainings that go on with other options of the model or its task than they began with: told in the log. Another
-optimizer is refused.
+optimizer is refused, and so are parameters that do not fit.
 
 fairseq takes up a checkpoint's parameters and builds model and task from the command line. Where parameters fit all the
 same -- another cell, another score, windows of other sizes, a preset that a later version reads differently -- nothing
 would be said. Optimizers are compared by fairseq, but those of half types all by one name, and what one keeps of a
-training another may take for its own.
+training another may take for its own. Where parameters do not fit, fairseq hides what PyTorch says of them.
 """
 
 import logging
-from typing import Any, Dict, List, Mapping
+from contextlib import ExitStack, contextmanager
+from textwrap import shorten
+from typing import Any, Dict, Iterator, List, Mapping
 from unittest import mock
 
 from omegaconf import DictConfig, OmegaConf
@@ -43,9 +45,10 @@ def patch_fairseq() -> None:
                 )
             return state
 
-        if reset_optimizer:  # another training, which begins from this one
-            return resume(self, filename, reset_optimizer, *args, **kwargs)
-        with mock.patch.object(checkpoint_utils, "load_checkpoint_to_cpu", load_and_compare):
+        with ExitStack() as stack:
+            stack.enter_context(_misfits_named(filename))
+            if not reset_optimizer:  # else another training, which begins from this one
+                stack.enter_context(mock.patch.object(checkpoint_utils, "load_checkpoint_to_cpu", load_and_compare))
             return resume(self, filename, reset_optimizer, *args, **kwargs)
 
     Trainer.load_checkpoint = compared
@@ -69,6 +72,36 @@ def changed_options(before: Any, now: Any) -> List[str]:
         for name, value in new.items()
         if name in old and old[name] != value and name not in ("_name", "seed")
     ]
+
+
+@contextmanager
+def _misfits_named(filename: str) -> Iterator[None]:
+    """Inside the block, fairseq's and PyTorch's errors about parameters of another model are one that says which.
+
+    Raises:
+        InputError: a checkpoint's parameters, or its optimizer's state, are not those of the model that is trained.
+    """
+    try:
+        yield
+    except ValueError as error:
+        if "parameter group" not in str(error):  # PyTorch's
+            raise
+        raise InputError(
+            f"{filename}: its optimizer's state is of other parameters than this training has; go on with the options "
+            "that it began with, or train another model in another --save-dir (--finetune-from-model begins as a "
+            "trained one)"
+        ) from error
+    except Exception as error:
+        reason = error.__context__
+        if type(error) is not Exception or reason is None:  # fairseq raises it in place of whatever was wrong
+            raise
+        if isinstance(reason, InputError):
+            raise reason from None
+        first = (str(reason).splitlines()[1:2] or [type(reason).__name__])[0]  # PyTorch's text begins with a heading
+        raise InputError(
+            f"{filename}: its parameters do not fit this model; --arch, sizes, layers and shared embeddings must be as "
+            f"they were in its training, and dictionaries those of its data-bin ({shorten(first, 200)})"
+        ) from error
 
 
 def _check_optimizer(filename: str, before: Any, now: Any) -> None:

@@ -109,7 +109,13 @@ def patch_fairseq() -> None:
     from fairseq.file_io import PathManager
 
     saves, copies = checkpoint_utils.torch_persistent_save, PathManager.copy
-    load = checkpoint_utils.load_checkpoint_to_cpu
+    load, verifies = checkpoint_utils.load_checkpoint_to_cpu, checkpoint_utils.verify_checkpoint_directory
+
+    def verified(save_dir: str) -> None:
+        try:
+            verifies(save_dir)
+        except OSError as error:
+            raise InputError(f"--save-dir {save_dir}: cannot be written: {error.strerror}") from error
 
     def saved(obj: Any, filename: Any, async_write: bool = False) -> None:
         if async_write or not isinstance(filename, str) or not PathManager.supports_rename(filename):
@@ -136,8 +142,8 @@ def patch_fairseq() -> None:
         except InputError as error:
             raise InputError(f"{error}; {remedy}") from error
         except Exception as error:  # whatever a file that is none happens to cause
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise InputError(f"{path}: damaged, or no checkpoint that is safe to load ({reason}); {remedy}") from error
+            reason = f"damaged, or no checkpoint that is safe to load ({first_line(error)})"
+            raise InputError(f"{path}: {reason}; {remedy}") from error
 
     checkpoint_utils.torch_persistent_save, PathManager.copy = saved, staticmethod(copied)
-    checkpoint_utils.load_checkpoint_to_cpu = loaded
+    checkpoint_utils.load_checkpoint_to_cpu, checkpoint_utils.verify_checkpoint_directory = loaded, verified

@@ -27,6 +27,7 @@ from docnmt_fairseq import (
     stopping,
     training_data,
     training_setup,
+    uncaught,
 )
 
 
@@ -140,3 +141,4 @@ exported.patch_fairseq()
 checkpoint_files.patch_fairseq()
 changed_options.patch_fairseq()
 hub_lines.patch_fairseq()
+uncaught.patch_fairseq()

@@ -34,5 +34,10 @@ def refuse(problems: Iterable[str]) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says, without the advice that PyTorch adds; its name if it says nothing."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    """The first line of what an error says, without the advice that PyTorch adds; its name if it says nothing.
+
+    PyTorch's advice on what its safe loader refuses is to load it all the same, whatever it may execute.
+    """
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    refused = "Weights only load failed"
+    return refused if line.startswith(refused) else line

@@ -107,6 +107,8 @@ def _held(lock: Path, place: str, patience: float, shared_by: str) -> Optional[T
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
             stream = open(lock, "a+", encoding="utf-8")  # noqa: SIM115  (who holds it closes it)
+        except FileExistsError as error:
+            raise InputError(f"{place}: {lock.parent} is a file; give a folder") from error
         except OSError as error:
             raise InputError(f"{place}: {lock} cannot be written: {error.strerror}") from error
         try:

@@ -49,7 +49,7 @@ def test_another_window(told):
 def test_another_symbol_is_told_before_parameters_do_not_fit(data_bin, tmp_path, caplog):
     task = {"task": "concatenated_translation", "arch": "transformer"}
     toy.train(data_bin, tmp_path, "--break-symbol", "<p>", "--max-update", "1", **task)
-    with pytest.raises(Exception, match="architectures match"):
+    with pytest.raises(InputError, match=r"checkpoint_last\.pt: its parameters do not fit this model"):
         toy.train(data_bin, tmp_path, "--max-update", "2", **task)
     assert "--break-symbol was <p>, is <brk>" in caplog.text
 
@@ -75,3 +75,22 @@ def test_a_finetuning_is_another_training(data_bin, tmp_path, caplog):
     start = ["--finetune-from-model", str(first), "--dropout", "0.3", "--max-update", "1"]
     toy.train(data_bin, tmp_path / "second", *start)
     assert "goes on with other options" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("before", "option", "told"),
+    [
+        ([], ["--decoder-embed-dim", "16"], "its parameters do not fit .*size mismatch for decoder"),
+        (["--context-attention", "conditional", "--lora-rank", "2"], [], "has low-rank updates"),
+    ],
+)
+def test_a_start_that_does_not_fit_is_named_with_what_does_not(data_bin, tmp_path, before, option, told):
+    start = toy.train(data_bin, tmp_path / "start", "--max-update", "1", *before)
+    with pytest.raises(InputError, match=told):
+        toy.train(data_bin, tmp_path / "model", "--max-update", "1", "--finetune-from-model", str(start), *option)
+
+
+def test_another_model_in_the_folder_of_one_is_refused(data_bin, tmp_path):
+    toy.train(data_bin, tmp_path, "--context", "none", "--max-update", "1")
+    with pytest.raises(InputError, match=r"checkpoint_last\.pt: its optimizer's state is of other .*another --save"):
+        toy.train(data_bin, tmp_path, "--context-attention", "conditional", "--max-update", "2")

@@ -135,3 +135,9 @@ def test_training_makes_a_folder_anew_that_vanished(data_bin, tmp_path, monkeypa
     assert len(saves) > 1
     monkeypatch.undo()
     toy.assert_same_state(folder / "checkpoint_last.pt", toy.train(data_bin, tmp_path / "other", "--max-update", "4"))
+
+
+def test_checkpoints_in_the_place_of_a_file(data_bin, tmp_path):
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(InputError, match=r"--save-dir \S*notes.txt: cannot be written: Not a directory"):
+        toy.train(data_bin, tmp_path / "notes.txt", "--max-update", "1")

@@ -57,6 +57,7 @@ ORDER = [
         "torchrun",
         "training_data",
         "training_setup",
+        "uncaught",
         "the package itself",
     },
 ]

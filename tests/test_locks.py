@@ -129,6 +129,13 @@ def test_a_file_system_without_locks_is_warned_of(tmp_path, monkeypatch, caplog)
     assert re.search(r"\.lock: cannot be locked .*No locks available.*; see to it that no two", caplog.text)
 
 
+def test_a_file_in_the_place_of_a_folder_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    place = holding(in_folder(tmp_path / "file"), "--output x")
+    with pytest.raises(InputError, match=r"--output x: .*/file is a file; give a folder"), place:
+        pass
+
+
 def test_two_preparations_of_one_folder(tmp_path, capsys):
     lines = ["a b", "c", ""] * 3
     for split in ("train", "valid"):

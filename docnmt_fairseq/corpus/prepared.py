@@ -41,15 +41,18 @@ def languages_of(folder: Path) -> Tuple[str, str]:
     """Source and target language of a data-bin, by its files of text; what else lies beside them may be called anyhow.
 
     Raises:
-        InputError: there are no such files.
+        InputError: no such folder, or there are no such files.
     """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; give the data-bin that docnmt prepare wrote")
     for path in sorted(folder.iterdir()):
         found = re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\.(?:\1|\2)(?:\.idx)?", path.name)
         if found:
             return found[1], found[2]
+    instead = f"; give {folder / DATA_BIN}" if (folder / DATA_BIN).is_dir() else ""
     raise InputError(
         f"--source-lang and --target-lang: not given, and {folder} holds no SPLIT.SOURCE-TARGET.SOURCE.idx that says "
-        "which they are"
+        f"which they are{instead}"
     )
 
 

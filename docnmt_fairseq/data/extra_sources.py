@@ -89,7 +89,9 @@ class ExtraSourceData:
         if suffix not in self.dictionaries:
             path = self.data_bin / f"dict.{suffix}.txt"
             if not path.is_file():
-                raise InputError(f"{OPTION} text:{suffix}: {path}: no such file")
+                raise InputError(
+                    f"{OPTION} text:{suffix}: {path}: no such file; docnmt prepare --extra {suffix} makes it"
+                )
             try:
                 found = self.load_dictionary(str(path))
             except (ValueError, RuntimeError) as error:  # fairseq's, without the file's name

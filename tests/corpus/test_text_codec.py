@@ -88,6 +88,11 @@ def test_languages_are_those_of_the_text(prepared, tmp_path):
         (tmp_path / name).touch()
     with pytest.raises(InputError, match=r"--source-lang and --target-lang: not given, and .* holds no SPLIT"):
         languages_of(tmp_path)
+    with pytest.raises(InputError, match=r"holds no SPLIT.* which they are; give .*data-bin"):
+        languages_of(prepared)
+    for place in (tmp_path / "none", tmp_path / "dict.a.txt"):
+        with pytest.raises(InputError, match=f"{place}: no such folder; give the data-bin"):
+            languages_of(place)
     (tmp_path / "valid.b-a.a.idx").touch()
     assert languages_of(tmp_path) == ("b", "a")
 

@@ -1,0 +1,43 @@
+"""fairseq's commands say what is wrong in one line; other programs show where they fail."""
+
+import subprocess
+import sys
+
+import pytest
+
+from docnmt_fairseq import uncaught
+from docnmt_fairseq.errors import InputError
+from tests.support import toy
+
+
+def test_a_command_ends_with_one_line(tmp_path):
+    command = [sys.executable, "-m", "fairseq_cli.train", *toy.arguments(tmp_path / "none"), "--optimizer", "adam"]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 1 and "Traceback" not in ended.stderr
+    told = "error: .*none: no such folder; give the data-bin that docnmt prepare wrote"
+    assert ended.stderr.splitlines()[-1] == f"train.py: {told}".replace(".*none", str(tmp_path / "none"))
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What is shown as Python shows it."""
+    errors = []
+    monkeypatch.setattr(sys, "excepthook", lambda kind, error, traceback: errors.append(error))
+    uncaught.patch_fairseq()
+    return errors
+
+
+def test_a_program_of_ones_own_shows_where_it_fails(shown, capsys):
+    with pytest.raises(InputError) as found:
+        raise InputError("wrong")
+    sys.excepthook(found.type, found.value, found.tb)
+    assert shown == [found.value] and not capsys.readouterr().err
+
+
+def test_so_does_a_command_that_fails_otherwise(shown, capsys):
+    from fairseq_cli import train
+
+    with pytest.raises(AttributeError) as found:
+        train.main(None)
+    sys.excepthook(found.type, found.value, found.tb)
+    assert shown == [found.value] and not capsys.readouterr().err
