@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import BaseFairseqModel
-from fairseq.tasks import FairseqTask
-from omegaconf import DictConfig, OmegaConf
+from fairseq.tasks import TASK_REGISTRY, FairseqTask
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 import docnmt_fairseq
 from docnmt_fairseq import compat
@@ -80,11 +80,13 @@ def load_ensemble(
     folder = data_bin(Path(data))
     overrides = {"data": str(folder), **(overrides or {})}
     for path in paths:
-        _check_file(path)
+        check_file(path)
     models: List[BaseFairseqModel] = []
     rounded_to: List[Optional[str]] = []
     for path in paths:
         state = first if first is not None and not models else read_checkpoint(path, overrides)
+        if task is None:
+            leave_view_to_models(state, overrides)
         exported = Exported.of(state)
         rounded_to.append(None if exported is None else exported.rounded_to)
         model, task = _build(path, state, folder, task)
@@ -119,10 +121,10 @@ def _build(
     except RuntimeError as error:  # PyTorch's, for parameters of another shape
         raise InputError(
             f"--path {path}: does not fit the dictionaries of {folder}; give the --data of its training "
-            f"({_short(error)})"
+            f"({first_line(error)})"
         ) from error
     except (OSError, KeyError, AssertionError) as error:
-        raise InputError(f"--path {path}: cannot be loaded with --data {folder}: {_short(error)}") from error
+        raise InputError(f"--path {path}: cannot be loaded with --data {folder}: {first_line(error)}") from error
     return model, task
 
 
@@ -137,16 +139,33 @@ def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = 
         InputError: no such file, or one that is no checkpoint or cannot be loaded safely.
     """
     docnmt_fairseq.register()
-    _check_file(path)
+    check_file(path)
     try:
         state: Dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(path), overrides)
         state["cfg"].task  # noqa: B018  (what every checkpoint of a model has)
     except InputError as error:
         raise InputError(f"--path {error}") from None
     except Exception as error:  # whatever a file that is none happens to cause
-        reason = f"not a checkpoint, or one that cannot be loaded safely ({_short(error)})"
+        reason = f"not a checkpoint, or one that cannot be loaded safely ({first_line(error)})"
         raise InputError(f"--path {path}: {reason}") from None
     return state
+
+
+def leave_view_to_models(checkpoint: Mapping[str, Any], given: Iterable[str] = ()) -> None:
+    """Takes from a checkpoint's task how its model saw documents: the model brings that along, as do others beside it.
+
+    A task takes what its configuration has for the user's choice, for all models of an ensemble.
+
+    Args:
+        checkpoint: what :func:`read_checkpoint` found; its configuration is changed.
+        given: options that the user chose.
+    """
+    cfg = checkpoint["cfg"]
+    view = getattr(TASK_REGISTRY.get(cfg.task.get("_name")), "view_defaults", {})
+    brought = [name for name in view if getattr(cfg.model, name, None) is not None]
+    with open_dict(cfg.task):
+        for name in {*brought, *(checkpoint.get("task_state") or {})} & set(cfg.task) - set(given):
+            cfg.task[name] = None
 
 
 def read_configuration(path: PathLike) -> DictConfig:
@@ -157,7 +176,7 @@ def read_configuration(path: PathLike) -> DictConfig:
     """
     if not compat.SAFE_LOADER:
         return read_checkpoint(path)["cfg"]
-    _check_file(path)
+    check_file(path)
     try:
         state: Dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except Exception:  # of an old format, or no checkpoint: the other way says which
@@ -172,13 +191,13 @@ def data_of_training(checkpoint: Mapping[str, Any]) -> Path:
     return Path(utils.split_paths(checkpoint["cfg"].task.get("data") or ".")[0])
 
 
-def _check_file(path: PathLike) -> None:
+def check_file(path: PathLike) -> None:
+    """Refuses a checkpoint that is not there.
+
+    Raises:
+        InputError: no such file, or a folder.
+    """
+    if Path(path).is_dir():
+        raise InputError(f"--path {path}: is a folder; name a checkpoint in it")
     if not Path(path).is_file():
         raise InputError(f"--path {path}: no such file")
-
-
-def _short(error: Exception) -> str:
-    """The first line of an error, without PyTorch's advice to load what may execute anything."""
-    line = first_line(error)
-    refused = "Weights only load failed"
-    return refused if line.startswith(refused) else line

@@ -26,6 +26,8 @@ def test_what_is_no_checkpoint_is_named(data_bin, tmp_path):
     for name in ("none.pt", "model.pt"):
         with pytest.raises(InputError, match=f"--path .*{name}"):
             load_ensemble(tmp_path / name, data=data_bin)
+    with pytest.raises(InputError, match=f"--path {tmp_path}: is a folder; name a checkpoint in it"):
+        load_ensemble(tmp_path, data=data_bin)
 
 
 @pytest.mark.parametrize("content", [b"words 1", pickle.dumps(Path("x"))], ids=["text", "an object"])
@@ -41,3 +43,14 @@ def test_the_member_of_an_ensemble_that_is_no_checkpoint_is_named(data_bin, tmp_
     (tmp_path / "other.pt").write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"--path \S*other.pt: not a checkpoint"):
         load_ensemble(trained, tmp_path / "other.pt", data=data_bin)
+
+
+def test_members_that_saw_documents_otherwise_need_a_word_of_the_user(data_bin, tmp_path):
+    whole = toy.train(data_bin, tmp_path / "whole", "--max-update", "1")
+    pieces = toy.train(data_bin, tmp_path / "pieces", "--max-update", "1", "--max-document-sentences", "3")
+    for members in ((pieces, whole), (whole, pieces)):
+        with pytest.raises(InputError, match="models trained with different --max-document-sentences; say which"):
+            load_ensemble(*members, data=data_bin)
+        task = load_ensemble(*members, data=data_bin, overrides={"max_document_sentences": 0}).task
+        assert task.view("max_document_sentences") == 0
+    assert load_ensemble(pieces, data=data_bin).task.view("max_document_sentences") == 3

@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterator, List, Sequence
 import torch
 from fairseq import scoring, tasks, utils
 
+from docnmt_fairseq.checkpoints import check_file
 from docnmt_fairseq.corpus.files import FilesByTurns, atomic_files
 from docnmt_fairseq.data.kept_index import is_index
 from docnmt_fairseq.errors import InputError
@@ -71,8 +72,7 @@ def _check(cfg: Any) -> None:
 def _models(path: str) -> List[Path]:
     models = list(map(Path, utils.split_paths(path)))
     for one in models:
-        if not one.is_file():
-            raise InputError(f"--path {one}: no such file")
+        check_file(one)
     return models
 
 

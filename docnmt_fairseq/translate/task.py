@@ -7,7 +7,14 @@ from typing import Any, List, Mapping, Optional, Tuple
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, setup_task
 from omegaconf import DictConfig, OmegaConf
 
-from docnmt_fairseq.checkpoints import Ensemble, data_of_training, load_ensemble, read_checkpoint, read_configuration
+from docnmt_fairseq.checkpoints import (
+    Ensemble,
+    data_of_training,
+    leave_view_to_models,
+    load_ensemble,
+    read_checkpoint,
+    read_configuration,
+)
 from docnmt_fairseq.corpus.binarise import DATA_BIN
 from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.prepared import is_prepared, prepared_folder
@@ -41,6 +48,7 @@ def load_translating(
     folder = _prepared(first, data)
     codec = TextCodec.of_output(folder)
     codec.load()
+    leave_view_to_models(first)
     task = setup_task(_task_config(first["cfg"].task, folder, codec.languages, view))
     return load_ensemble(*paths, data=folder, task=task, first=first), codec
 

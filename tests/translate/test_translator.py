@@ -99,6 +99,14 @@ def test_an_ensemble_and_the_data_of_the_training(prepared, checkpoint):
     assert both.translate(LINES) == one.translate(LINES)
 
 
+def test_an_ensemble_of_models_with_and_without_context_needs_a_word_of_the_user(prepared, checkpoint, tmp_path):
+    alone = toy.train(prepared / "data-bin", tmp_path, "--max-update", "1", "--context", "none")
+    for members in ((alone, checkpoint), (checkpoint, alone)):
+        with pytest.raises(InputError, match="--path: models trained with different --context; say which to use"):
+            DocumentTranslator.from_checkpoint(*members, data=prepared)
+    DocumentTranslator.from_checkpoint(alone, checkpoint, data=prepared, view=DocumentView(context="none"))
+
+
 def test_empty_lines_end_documents_or_paragraphs(prepared, checkpoint):
     found = translator(checkpoint, prepared)
     seen = []
