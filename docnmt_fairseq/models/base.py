@@ -66,6 +66,11 @@ class DocumentModel:
         """Adds the options without defaults, so that architecture presets apply."""
         gen_parser_from_dataclass(parser, cls.options(), delete_default=True)
 
+    @classmethod
+    def training_remarks(cls, cfg: Any) -> Iterator[str]:
+        """What who trains a model with these options ought to know of them, and who translates with it need not."""
+        return iter(())
+
     def prepare_for_inference_(self, cfg: Any) -> None:
         """Called by fairseq before a model translates; says what users ought to know of this checkpoint."""
         super().prepare_for_inference_(cfg)  # type: ignore[misc]

@@ -30,6 +30,7 @@ from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.data.kept_index import read_index
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark, paragraph_symbol
+from docnmt_fairseq.models.base import DocumentModel
 from docnmt_fairseq.models.full_sums import sum_in_full
 from docnmt_fairseq.options import flag_of, option
 from docnmt_fairseq.stopping import REQUEST
@@ -121,6 +122,9 @@ class DocumentsTask(TrainingData, TranslationTask):
     def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
         """The model, fairseq's own too, whose parts add up in float32 also where it is of a half type."""
         model = super().build_model(cfg, from_checkpoint)
+        if isinstance(model, DocumentModel) and not from_checkpoint:
+            for remark in model.training_remarks(cfg):
+                logger.warning(remark)
         sum_in_full(model)
         return model
 

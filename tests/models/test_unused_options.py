@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from docnmt_fairseq.checkpoints import load_ensemble
 from tests.support import toy
 
 MEMORY, HAN_TARGET = ["--context-attention", "memory"], ["--target-context-attention", "han"]
@@ -95,3 +96,13 @@ def test_target_tokens_that_see_all_sentences_ask_for_no_others(data_bin):
     _, _, model = toy.build(data_bin, *CA_ATT, "--context-selection", "training-set")
     mechanism = model.decoder.layers[1].context
     assert mechanism.drawn_contexts == mechanism.similar_contexts == 0 and not list(mechanism.plans())
+
+
+def test_who_translates_is_told_nothing_about_training(data_bin, tmp_path, caplog):
+    options = ["--context-attention", "conditional", "--selection-loss", "1", "--context-top-t", "2"]
+    with caplog.at_level(logging.WARNING):
+        trained = toy.train(data_bin, tmp_path, "--max-update", "1", *options)
+        assert "--selection-loss 1: never acts" in caplog.text
+        caplog.clear()
+        load_ensemble(trained, data=data_bin)
+        assert "--selection-loss" not in caplog.text

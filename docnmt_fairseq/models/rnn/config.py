@@ -1,6 +1,5 @@
 """Options of ``document_rnn``."""
 
-import logging
 from dataclasses import dataclass
 from typing import Iterator, Set, Tuple
 
@@ -19,8 +18,6 @@ from docnmt_fairseq.options import changed, option, problems_of
 from docnmt_fairseq.recurrent.attentive import ATTENDING_STATES, DECODER_CELLS, QUERIES, plain_cell
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
 from docnmt_fairseq.recurrent.layers import DEEP_OUTPUTS, SUMMARIES
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -139,9 +136,12 @@ def check(cfg: DocumentRNNOptions) -> None:
     if cfg.share_all_embeddings and cfg.encoder_embed_dim != cfg.decoder_embed_dim:
         problems.append("--share-all-embeddings: --encoder-embed-dim and --decoder-embed-dim differ")
     refuse(problems)
+
+
+def remarks(cfg: DocumentRNNOptions) -> Iterator[str]:
+    """Which options have no effect."""
     for names, reason in _unread(cfg):
-        for given in changed(cfg, DocumentRNNConfig, names):
-            logger.warning(f"{given} has no effect: {reason}")
+        yield from (f"{given} has no effect: {reason}" for given in changed(cfg, DocumentRNNConfig, names))
 
 
 def _unread(cfg: DocumentRNNOptions) -> Iterator[Tuple[Set[str], str]]:

@@ -1,7 +1,7 @@
 """``document_rnn``: a recurrent encoder and a recurrent decoder with attention."""
 
 from argparse import Namespace
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
 
 from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
 from fairseq.tasks import FairseqTask
@@ -13,7 +13,7 @@ from docnmt_fairseq.models.alternating import alternate_updates
 from docnmt_fairseq.models.base import DocumentModel, NetOutput, embeddings_and_inputs
 from docnmt_fairseq.models.batches import right_padded_with_layout
 from docnmt_fairseq.models.extra_sources_config import attended_names
-from docnmt_fairseq.models.rnn.config import DocumentRNNConfig, check
+from docnmt_fairseq.models.rnn.config import DocumentRNNConfig, check, remarks
 from docnmt_fairseq.models.rnn.decoder import RecurrentDecoder
 from docnmt_fairseq.models.rnn.encoder import RecurrentEncoder
 
@@ -24,6 +24,11 @@ class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
 
     options = DocumentRNNConfig
     gives_alignment = False  # combinations of attention keep the weights of tokens to themselves
+
+    @classmethod
+    def training_remarks(cls, cfg: Any) -> Iterator[str]:
+        """See :class:`DocumentModel`."""
+        return remarks(cls.complete(cfg))
 
     @classmethod
     def build_model(cls, cfg: Any, task: FairseqTask) -> "DocumentRNN":

@@ -1,6 +1,5 @@
 """What is wrong with options of ``document_transformer`` that are right each by itself, or not."""
 
-import logging
 import math
 from dataclasses import fields
 from typing import Dict, Iterator, List
@@ -26,11 +25,9 @@ from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
 from docnmt_fairseq.options import flag_of, options_of, problems_of, shown
 
-logger = logging.getLogger(__name__)
-
 
 def check(cfg: DocumentTransformerOptions) -> None:
-    """Says which options have no effect, and what else their user ought to know.
+    """Looks for bad values and combinations.
 
     Raises:
         InputError: bad values and combinations, all of them, by their flags.
@@ -45,14 +42,16 @@ def check(cfg: DocumentTransformerOptions) -> None:
         *lora_problems(cfg),
     ]
     refuse(problems)
+
+
+def remarks(cfg: DocumentTransformerOptions) -> Iterator[str]:
+    """Which options have no effect, and what else ought to be known of them in training."""
     if cfg.context_lr_scale != 1 and _adds_nothing(cfg):
-        logger.warning("--context-lr-scale has no effect: the model has nothing but what a sentence-level model has")
-    for told in without_effect(cfg):
-        logger.warning(told)
+        yield "--context-lr-scale has no effect: the model has nothing but what a sentence-level model has"
+    yield from without_effect(cfg)
     for name in mechanisms_of(cfg):
         mechanism = CONTEXT_MECHANISMS[name]
-        for remark in mechanism.remarks(options_of(cfg, mechanism.Options)):
-            logger.warning(remark)
+        yield from mechanism.remarks(options_of(cfg, mechanism.Options))
 
 
 def _size_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:

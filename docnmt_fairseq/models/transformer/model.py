@@ -28,7 +28,7 @@ from docnmt_fairseq.models.batches import right_padded_with_layout
 from docnmt_fairseq.models.extra_sources import ExtraSources
 from docnmt_fairseq.models.extra_sources_config import attended_names
 from docnmt_fairseq.models.transformer.attention import CombinedAttention, SingleSourceAttention, SourceAttention
-from docnmt_fairseq.models.transformer.checks import check
+from docnmt_fairseq.models.transformer.checks import check, remarks
 from docnmt_fairseq.models.transformer.config import (
     DocumentTransformerConfig,
     DocumentTransformerOptions,
@@ -54,6 +54,11 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
     def gives_alignment(self) -> bool:
         """Whether its decoder gives the weights of source tokens: combinations of attention keep them to themselves."""
         return combination_name(self.encoder.document_cfg) is None
+
+    @classmethod
+    def training_remarks(cls, cfg: Any) -> Iterator[str]:
+        """See :class:`DocumentModel`."""
+        return remarks(cls.complete(cfg))
 
     @classmethod
     def build_model(cls, cfg: Any, task: FairseqTask) -> "DocumentTransformer":
