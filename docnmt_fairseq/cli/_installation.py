@@ -31,11 +31,14 @@ IMPORTED_AS = {
 EXTRAS = {  # what is shown, and what for
     "jieba": "Chinese words",
     "bpe": "docnmt prepare --subwords subword-nmt",
+    "parquet": "docnmt prepare --format parquet, and .zst files",
     "embed": "docnmt embed fit --method sif",
     "triton": "--context-kernel triton on a GPU",
+    "documents": "docnmt translate of any format but text",
     "serve": "docnmt serve",
     "pretrained": "docnmt import",
     "alignment": "docnmt score --metrics lexical-consistency",
+    "ray": "--engine ray",
     "ctranslate2": "docnmt export --format ctranslate2",
     "comet": "docnmt score --metrics comet",
 }

@@ -32,7 +32,10 @@ from docnmt_fairseq.corpus.text import ON_EMPTY
 from docnmt_fairseq.corpus.tokenizers import TOKENIZERS
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.jobs import Engine, Job, run_jobs
+from docnmt_fairseq.options import flag_of
 
+STEPS = ["--max-tokens", "4096", "--optimizer", "adam", "--lr-scheduler", "inverse_sqrt"]
+OF_TRAINING_SUBWORDS = ("vocab_size", "character_coverage", "normalization")
 JOBS = "jobs"  # the folder below the output with logs of the jobs
 HELP = "corpora to a data-bin: read, normalise, split into subwords, binarise"
 QUIET = ("fairseq",)  # importing it logs what it would like to have installed
@@ -197,10 +200,14 @@ def config_from(args: argparse.Namespace) -> PrepareConfig:
     """Returns the configuration of a command line.
 
     Raises:
-        InputError: an option that ``--reuse`` settles was given too.
+        InputError: an option that ``--reuse`` settles was given too, or one of subwords that are not trained.
     """
     names = {*(field.name for field in fields(PrepareConfig)), *readers.all_options()}
     given = {name: value for name, value in vars(args).items() if name in names and value is not None}
+    useless = [flag_of(name) for name in OF_TRAINING_SUBWORDS if name in given]
+    if useless and (given.get("subwords") == "none" or "subword_model" in given):
+        reason = "--subword-model is trained already" if "subword_model" in given else "--subwords none trains none"
+        raise InputError(f"{', '.join(useless)}: of subwords that are trained; {reason}: leave it out")
     settled = [
         f"--{'separate' if name == 'joint' else name.replace('_', '-')}" for name in MODEL_OPTIONS if name in given
     ]
@@ -238,7 +245,8 @@ def run(args: argparse.Namespace) -> None:
         command = ["fairseq-train", data, "--user-dir", str(plugin), "--task", "document_translation"]
         command += _model_options(config)
         command += ["--source-lang", config.source_lang, "--target-lang", config.target_lang]
-        print(shlex.join(command))
+        command += ["--save-dir", str(Path(config.output) / "model")]
+        print(shlex.join(command if config.valid else [*command, "--disable-validation"]))
 
 
 def _make(bins: DataBins, engine: Engine, tries: int) -> bool:
@@ -269,12 +277,16 @@ def _jobs(bins: DataBins, engine: Engine) -> List[Job]:
 
 
 def _model_options(config: PrepareConfig) -> List[str]:
-    """Which model to train: one of some size, or one that goes on from what was imported."""
+    """Which model to train, and in what steps: one of some size, or one that goes on from what was imported."""
     imported = imported_from(config.reuse) if config.reuse else None
     if imported is None:
-        return ["--arch", "document_transformer_iwslt"]
+        return ["--arch", "document_transformer_iwslt", *_steps("0.0005", 20000)]
     options = ["--arch", "document_transformer_conditional_pretrained", "--finetune-from-model"]
     options.append(str(Path(str(config.reuse)) / CHECKPOINT))
     for side, positions in zip(("source", "target"), imported["positions"]):
         options += [f"--max-{side}-positions", str(positions)]
-    return options
+    return [*options, *_steps("0.0001", 5000)]
+
+
+def _steps(rate: str, updates: int) -> List[str]:
+    return [*STEPS, "--lr", rate, "--warmup-updates", str(updates // 10), "--max-update", str(updates)]

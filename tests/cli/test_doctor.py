@@ -49,6 +49,11 @@ def test_where_the_tests_run_everything_needed_works(doctor):
     assert all(finding["remedy"] for finding in findings.values() if finding["state"] != "ok")
 
 
+def test_every_extra_for_users_is_looked_at():
+    extras = importlib.metadata.metadata("docnmt_fairseq").get_all("Provides-Extra")
+    assert set(installation.EXTRAS) == {*extras} - {"docs", "dev"}
+
+
 def test_without_a_compiler_attention_is_slower_not_broken(doctor, hidden_compiler):
     status, findings = doctor()
     assert status == 0

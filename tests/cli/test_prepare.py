@@ -1,13 +1,17 @@
 import logging
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
+from fairseq_cli import train
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.cli import prepare as command
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.config import PrepareConfig, config_of
 from docnmt_fairseq.errors import InputError
+from tests.support.documents import write_lines
 from tests.support.reading import write
 
 REQUIRED = ["--source-lang", "en", "--target-lang", "de", "--output", "out"]
@@ -85,6 +89,27 @@ def test_run_prints_data_bin_and_training_command(monkeypatch, capsys):
     train, data_bin, line = capsys.readouterr().out.splitlines()
     assert (train, data_bin) == ("train: 1 documents, 2 sentences, 3 en + 4 de words", "out/data-bin")
     assert line.startswith("fairseq-train out/data-bin --user-dir ") and "--task document_translation" in line
+    assert line.endswith("--save-dir out/model --disable-validation")  # there is no --valid
+
+
+def test_the_training_command_that_is_printed_trains(tmp_path, capsys, monkeypatch):
+    for split in ("train", "valid"):
+        for side in ("en", "de"):
+            write_lines(tmp_path / f"{split}.{side}", ["a b", "c", ""] * 3)
+    files = ["--train", str(tmp_path / "train"), "--valid", str(tmp_path / "valid")]
+    options = ["-s", "en", "-t", "de", "--subwords", "none", "--workers", "1", "--output", str(tmp_path / "out")]
+    assert cli.main(["prepare", *options, *files]) == 0
+    command = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    cheap = ["--max-update", "1", "--encoder-layers", "1", "--decoder-layers", "1", "--cpu", "--no-epoch-checkpoints"]
+    monkeypatch.setattr(sys, "argv", [*command, *cheap])
+    train.cli_main()
+    assert (tmp_path / "out" / "model" / "checkpoint_best.pt").exists()
+
+
+@pytest.mark.parametrize("subwords", [["--subwords", "none"], ["--subword-model", "x.model"]])
+def test_options_of_subwords_that_nobody_trains_are_refused(capsys, subwords):
+    assert cli.main(["prepare", *REQUIRED, "--train", "t", "--vocab-size", "8", *subwords]) == 2
+    assert f"--vocab-size: of subwords that are trained; {subwords[0]}" in capsys.readouterr().err
 
 
 def test_loggers_tell_afterwards_what_they_told_before(monkeypatch):
