@@ -56,8 +56,8 @@ def check_beside(option: str, path: Path, request: Request) -> None:
         request: for the translation.
 
     Raises:
-        InputError: the text is not one file of a sentence a line; the file has more or fewer lines; one is of a line
-            that is no sentence.
+        InputError: the text is not one file of a sentence a line; the file has more or fewer lines; only one of both
+            has a mark on a line where neither is empty, or both have different ones.
     """
     source, *others = request.inputs
     if others or read_once(source) or source.is_dir():
@@ -71,11 +71,17 @@ def check_beside(option: str, path: Path, request: Request) -> None:
             raise InputError.at(path, number, f"more lines than {source} has; give one for each line")
         if told is None:
             raise InputError.at(path, number, f"no such line, but {source} has it; give one for each line")
-        if told and is_mark(normalise(line)):
+        line, told = normalise(line), normalise(told)
+        if told and is_mark(line) and told != line:
             raise InputError.at(path, number, f"line {number} of {source} is no sentence; leave this one empty")
+        if told and is_mark(told) and not is_mark(line):
+            raise InputError.at(
+                path, number, f"{told}, but line {number} of {source} is a sentence; leave this one empty"
+            )
 
 
 def lines_beside(path: Path, text: FileToTranslate) -> Iterator[str]:
-    """The lines of a file that are of what is still to be translated of a text."""
+    """The lines of a file that are of what is still to be translated of a text, marks as empty ones."""
     before = replace(text, first=0, end=text.first + text.done)
-    return islice(read_lines(path), sum(len(document.lines) for document in before.documents()), None)
+    lines = islice(read_lines(path), sum(len(document.lines) for document in before.documents()), None)
+    return ("" if is_mark(normalise(line)) else line for line in lines)

@@ -8,7 +8,7 @@ from typing import Iterator, List, Optional, Sequence, Set, Tuple
 
 from docnmt_fairseq.corpus.files import packing_of, unpacked_name
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats import RUNNING, Reading, format_of
+from docnmt_fairseq.translate.formats import PLAIN, RUNNING, Reading, format_of
 from docnmt_fairseq.translate.shards import Shard
 
 STANDARD = Path("-")  # standard input
@@ -60,8 +60,8 @@ def pairs_of(request: Request) -> List[Tuple[Path, Path]]:
     """The files to translate, and what each becomes.
 
     Raises:
-        InputError: there are none, or none where shards have theirs; two would become the same file, or one an input;
-            none is running text, which is to be divided.
+        InputError: there are none, or none where shards have theirs; two would become the same file, or one an input,
+            or one of a name of another format; none is running text, which is to be divided.
     """
     inputs, output = request.inputs, request.output
     if output is None or (request.shard.of > 1 and STANDARD in inputs):
@@ -72,6 +72,7 @@ def pairs_of(request: Request) -> List[Tuple[Path, Path]]:
     if not pairs:
         raise InputError(f"--input {' '.join(map(str, inputs))}: no file {request.pattern} in it")
     _check_targets(pairs)
+    _check_endings(pairs, request)
     check_split([source for source, _ in pairs], request)
     return pairs
 
@@ -103,6 +104,24 @@ def _check_targets(pairs: Sequence[Tuple[Path, Path]]) -> None:
         if target.is_dir():
             raise InputError(f"--output {target}: is a folder; give a file")
         targets.add(target)
+
+
+def _check_endings(pairs: Sequence[Tuple[Path, Path]], request: Request) -> None:
+    """Refuses names that say of translations that they are of another format than what is translated.
+
+    Raises:
+        InputError: names both.
+    """
+    for source, target in pairs:
+        of_source, of_ending, of_target = (
+            format_of(path.name, name, request.reading).name
+            for path, name in ((source, request.format), (source, ""), (target, ""))
+        )
+        if of_target not in (PLAIN, RUNNING, of_source, of_ending):
+            raise InputError(
+                f"--output {target}: is a name of {of_target}, but what comes of {source} is {of_source}, as formats "
+                "are not converted; give another name"
+            )
 
 
 def check_there(there: Sequence[Path], request: Request, files: int) -> None:

@@ -55,12 +55,14 @@ def translate_in_shards(
         program: that runs the arguments.
 
     Raises:
-        InputError: jobs failed; work that was begun is neither to be gone on with nor to begin anew, or was begun with
-            other inputs, settings or another number of shards; somebody else is at work there; see also
-            :func:`~docnmt_fairseq.translate.texts.texts_of`.
+        InputError: there is only one shard; jobs failed; work that was begun is neither to be gone on with nor to begin
+            anew, or was begun with other inputs, settings or another number of shards; somebody else is at work there;
+            see also :func:`~docnmt_fairseq.translate.texts.texts_of`.
     """
     pairs = pairs_of(replace(request, shard=Shard(1, shards)))
     assert request.output is not None  # or there were no pairs
+    if shards == 1:
+        raise InputError("--engine: runs --shards of 2 or more; say how many, or leave it out")
     folder = request.output.with_name(f"{request.output.name}.jobs")
     work = {"--shards": shards, **settings, **states(source for source, _ in pairs)}
     with holding(beside(folder), f"--output {request.output}"):

@@ -6,7 +6,7 @@ import pytest
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import files as text_files
-from docnmt_fairseq.translate.beside import check_beside
+from docnmt_fairseq.translate.beside import check_beside, lines_beside
 from docnmt_fairseq.translate.files import translate_files
 from docnmt_fairseq.translate.request import STANDARD, Request
 from docnmt_fairseq.translate.shards import Shard
@@ -122,6 +122,24 @@ def test_what_reads_twice_takes_no_pipe(folder, pipe):
         check_beside("--prefixes", source, Request([told]))
 
 
+def test_marks_of_the_text_may_stand_in_what_is_beside_it(tmp_path):
+    """A translation of the text, mended and given back, has them."""
+    text, told = tmp_path / "text", tmp_path / "told"
+    text.write_text("a b\n<p>\nc\n\n<p> <p>\nd\n")
+    told.write_text("A\n <p>\n\n\n<p> <p>\nD\n")
+    check_beside("--corrected", told, Request([text]))
+    (begun,) = texts([text], tmp_path / "out")
+    assert list(lines_beside(told, begun)) == ["A", "", "", "", "", "D"]
+    for wrong, message in {
+        "A\nB\n\n\n\n\n": "told:2: line 2 of .*text is no sentence",
+        "A\n\n\n\n<p>\n\n": "told:5: line 5 of .*text is no sentence",
+        "<p>\n\n\n\n\n\n": "told:1: <p>, but line 1 of .*text is a sentence",
+    }.items():
+        told.write_text(wrong)
+        with pytest.raises(InputError, match=message):
+            check_beside("--corrected", told, Request([text]))
+
+
 @pytest.mark.parametrize(
     "inputs, output, message",
     [
@@ -131,6 +149,8 @@ def test_what_reads_twice_takes_no_pipe(folder, pipe):
         (["in/a.en"], "in/a.en", "is an input"),
         (["in/a.en"], "in/b", "is a folder; give a file"),
         (["in/a.en"], "out.de.gz", r"out\.de\.gz: translations are not packed; leave \.gz out"),
+        (["in/a.en"], "out.docx", r"out\.docx: is a name of docx, but what comes of \S*a\.en is text"),
+        (["-"], "out.srt", r"out\.srt: is a name of srt, but what comes of - is text"),
         (["in/a.en"], "out.zst", r"translations are not packed; leave \.zst out"),
         (["in"], "in/out", "lies in the input folder"),
         (["in/a.en", "in/./a.en"], "out", "two inputs would become this file"),

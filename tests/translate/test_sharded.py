@@ -172,6 +172,7 @@ def test_a_folder_as_an_array_of_slurm(folder, monkeypatch):
         (["--shards", "2", "--engine", "processes", "--context", "shuffled"], "--context shuffled: needs all"),
         (["--counts", "x"], "--counts: goes with --shard"),
         (["--engine", "processes"], "standard input and output have no shards"),
+        (["--engine", "processes", "--input", __file__, "--output", "x"], "--engine: runs --shards of 2 or more"),
     ],
 )
 def test_options_that_do_not_go_together(given, message, capsys):
