@@ -3,7 +3,7 @@
 import logging
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable, Iterator, Mapping, Optional
 
 import torch
 
@@ -32,6 +32,7 @@ def patch_fairseq() -> None:
         prepare(cfg)
         _hold(cfg)
         initialise(self, cfg, task, *args, **kwargs)
+        check_validation(self)
         REQUEST.listen(getattr(cfg.task, "save_on_signals", ""))
 
     def checked(cfg: Any, main: Callable[..., Any], **kwargs: Any) -> None:
@@ -64,6 +65,24 @@ def prepare(cfg: Any) -> None:
         cfg.common.fp16_no_flatten_grads = True
 
 
+def check_validation(trainer: Any) -> None:
+    """Looks for sentences of the validation that are too long, which fairseq would find when an epoch is trained.
+
+    Raises:
+        InputError: there are some, and they are not to be left out; names the first one.
+    """
+    from fairseq.utils import resolve_max_positions
+
+    cfg, task = trainer.cfg.dataset, trainer.task
+    if cfg.disable_validation or cfg.skip_invalid_size_inputs_valid_test or _name_of_task(trainer.cfg) not in TASKS:
+        return
+    longest = resolve_max_positions(task.max_positions(), trainer.model.max_positions())
+    for split in cfg.valid_subset.split(","):
+        if split in task.datasets:
+            dataset = task.dataset(split)
+            task.filter_indices_by_size(dataset.ordered_indices(), dataset, longest)
+
+
 def _hold(cfg: Any) -> None:
     """Holds the folder of checkpoints until fairseq's command ends, in the process that writes there.
 
@@ -82,7 +101,7 @@ def _hold(cfg: Any) -> None:
 
 def problems_of_sharding(cfg: Any) -> Iterator[str]:
     """Why the parameters cannot be shared out among processes, if they are to be."""
-    if cfg.distributed_training.ddp_backend == "fully_sharded" and getattr(cfg.task, "_name", None) in TASKS:
+    if cfg.distributed_training.ddp_backend == "fully_sharded" and _name_of_task(cfg) in TASKS:
         yield (
             "--ddp-backend fully_sharded: not supported, as parts of document models are used outside the layers that "
             "it would gather them for; use pytorch_ddp or legacy_ddp, and --checkpoint-activations to save memory"
@@ -95,6 +114,10 @@ def _problems_of_rates(cfg: Any) -> Iterator[str]:
         yield f"{RATES}: not with --optimizer composite, which has groups of its own"
     if _scales_rates(cfg) and cfg.distributed_training.zero_sharding != "none":
         yield f"{RATES}: not with --zero-sharding, which deals out parameters by itself"
+
+
+def _name_of_task(cfg: Any) -> Optional[str]:
+    return getattr(cfg.task, "_name", None)
 
 
 def _scales_rates(cfg: Any) -> bool:

@@ -5,6 +5,7 @@ import logging
 import pytest
 import torch
 from fairseq.dataclass.configs import FairseqConfig
+from fairseq.trainer import Trainer
 from omegaconf import OmegaConf
 
 from docnmt_fairseq import training_setup
@@ -77,3 +78,14 @@ def test_restarts_that_may_find_the_processes_before_are_warned_of(changed, warn
     with caplog.at_level(logging.WARNING, "docnmt_fairseq"):
         distributed.infer_init_method(OmegaConf.structured(FairseqConfig()).distributed_training)
     assert ("python -m docnmt_fairseq.torchrun" in caplog.text) is warned
+
+
+@pytest.mark.parametrize("task", training_setup.TASKS)
+def test_sentences_of_the_validation_that_are_too_long_are_found_before_an_epoch_is_trained(
+    data_bin, tmp_path, monkeypatch, task
+):
+    monkeypatch.setattr(Trainer, "train_step", lambda *_: pytest.fail("trained before it was found"))
+    options = ["--valid-subset", "test", "--max-source-positions", "3", "--max-target-positions", "3"]
+    arch = {"arch": "transformer"} if task == "concatenated_translation" else {}
+    with pytest.raises(Exception, match="--skip-invalid-size-inputs-valid-test"):
+        toy.train(data_bin, tmp_path, *options, "--max-update", "1", task=task, **arch)

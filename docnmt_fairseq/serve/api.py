@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, Optional, Type
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel
 
 from docnmt_fairseq.serve.answers import inspected_objects, listed, sentence_objects
@@ -34,9 +34,21 @@ def body_of(**contents: Optional[Type[BaseModel]]) -> Dict[str, Any]:
     return {"requestBody": {"required": True, "content": shapes}}
 
 
+async def known_parameters(request: Request) -> None:
+    """Refuses a request with a parameter in its address that its route does not have, which would do nothing."""
+    known = [field.alias for field in request.scope["route"].dependant.query_params]
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        there = f"there are {', '.join(known)}" if known else "there are none"
+        raise Refusal(422, f"?{unknown[0]}=: no such parameter, {there}")
+
+
 def router(service: Service) -> APIRouter:
     """The routes of a service."""
-    routes, handlers = APIRouter(responses=RESPONSES), RequestHandlers(service)
+    routes, handlers = (
+        APIRouter(responses=RESPONSES, dependencies=[Depends(known_parameters)]),
+        RequestHandlers(service),
+    )
 
     @routes.post(
         "/v1/translate", summary="Translate text", openapi_extra=body_of(plain=None, json=TranslateRequest),
@@ -55,6 +67,8 @@ def router(service: Service) -> APIRouter:
         """
         if content_type(request, PLAIN, JSON) == PLAIN:
             return await handlers.text(request, context, stream)
+        if request.query_params:
+            raise Refusal(422, f"?{next(iter(request.query_params))}=: of text/plain; of JSON it is a field")
         asked, source, pending = await handlers.json(request, TranslateRequest)
         kind = wanted(request, asked.stream)
         if kind:
