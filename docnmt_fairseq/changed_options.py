@@ -9,13 +9,12 @@ training another may take for its own. Where parameters do not fit, fairseq hide
 
 import logging
 from contextlib import ExitStack, contextmanager
-from textwrap import shorten
 from typing import Any, Dict, Iterator, List, Mapping
 from unittest import mock
 
 from omegaconf import DictConfig, OmegaConf
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, misfit
 from docnmt_fairseq.options import flag_of
 
 logger = logging.getLogger(__name__)
@@ -97,10 +96,9 @@ def _misfits_named(filename: str) -> Iterator[None]:
             raise
         if isinstance(reason, InputError):
             raise reason from None
-        first = (str(reason).splitlines()[1:2] or [type(reason).__name__])[0]  # PyTorch's text begins with a heading
         raise InputError(
             f"{filename}: its parameters do not fit this model; --arch, sizes, layers and shared embeddings must be as "
-            f"they were in its training, and dictionaries those of its data-bin ({shorten(first, 200)})"
+            f"they were in its training, and dictionaries those of its data-bin ({misfit(reason)})"
         ) from error
 
 

@@ -16,7 +16,7 @@ import docnmt_fairseq
 from docnmt_fairseq import compat
 from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.prepared import data_bin
-from docnmt_fairseq.errors import InputError, first_line
+from docnmt_fairseq.errors import InputError, first_line, misfit
 from docnmt_fairseq.exported import Exported
 from docnmt_fairseq.expressions import NoPlainValue
 from docnmt_fairseq.layers.lora import merge_lora
@@ -121,7 +121,7 @@ def _build(
     except RuntimeError as error:  # PyTorch's, for parameters of another shape
         raise InputError(
             f"--path {path}: does not fit the dictionaries of {folder}; give the --data of its training "
-            f"({first_line(error)})"
+            f"({misfit(error)})"
         ) from error
     except (OSError, KeyError, AssertionError) as error:
         raise InputError(f"--path {path}: cannot be loaded with --data {folder}: {first_line(error)}") from error

@@ -1,5 +1,6 @@
 """The one exception that stands for "the input or an option is wrong": its text is shown to the user as it is."""
 
+from textwrap import shorten
 from typing import Iterable, Optional, Tuple
 
 
@@ -34,10 +35,16 @@ def refuse(problems: Iterable[str]) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says, without the advice that PyTorch adds; its name if it says nothing.
+    """The first line of what an error says; its name if it says nothing.
 
-    PyTorch's advice on what its safe loader refuses is to load it all the same, whatever it may execute.
+    Advice of PyTorch and NumPy to load what may execute anything is left out.
     """
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
     refused = "Weights only load failed"
-    return refused if line.startswith(refused) else line
+    return refused if line.startswith(refused) else line.split(" If you trust the file", 1)[0]
+
+
+def misfit(error: BaseException) -> str:
+    """What PyTorch says first of parameters that do not fit a model, below its heading."""
+    lines = str(error).strip().splitlines()
+    return shorten(lines[1], 200) if len(lines) > 1 else first_line(error)

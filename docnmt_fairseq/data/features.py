@@ -12,7 +12,7 @@ from torch import Tensor
 from docnmt_fairseq.arrays import UNREADABLE
 from docnmt_fairseq.corpus.prepared import folder_around
 from docnmt_fairseq.data.index import Marks
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
 
 LOCAL_HEADER = 30  # bytes of a zip member's own header, without its name and extra field
 
@@ -36,7 +36,7 @@ class FeatureFile:
         try:
             shape, dtype, offsets = self.values.shape, self.values.dtype, self.offsets
         except UNREADABLE as error:
-            raise InputError(f"{path}: not a file of features ({error})") from error
+            raise InputError(f"{path}: not a file of features ({first_line(error)})") from error
         expected = "[total, d]" if offsets is not None else "[lines, d] or [lines, n, d]"
         if len(shape) not in ((2,) if offsets is not None else (2, 3)) or shape[-1] == 0:
             raise InputError(f"{path}: expected {expected}, found {list(shape)}")

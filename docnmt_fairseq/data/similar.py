@@ -12,7 +12,7 @@ import numpy as np
 
 from docnmt_fairseq.arrays import UNREADABLE
 from docnmt_fairseq.data.index import Lines
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
 
 
 def similar_file(prefix: Path) -> Path:
@@ -64,7 +64,7 @@ def _read(path: Path, lines: int, needed: int, command: str) -> np.ndarray:
     except FileNotFoundError:
         raise InputError(f"the model's context is similar sentences, but there is no {path}; run {command}") from None
     except UNREADABLE as error:
-        raise InputError(f"{path}: damaged: {error}; make it anew with {command}") from error
+        raise InputError(f"{path}: damaged: {first_line(error)}; make it anew with {command}") from error
     if table.ndim != 2 or table.dtype != np.int16 or len(table) != lines:
         found = f"{table.dtype} {list(table.shape)}"
         raise InputError(f"{path}: holds {found}, expected a row for each of {lines:,} lines; make it with {command}")

@@ -14,7 +14,7 @@ from docnmt_fairseq.arrays import UNREADABLE
 from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes
 from docnmt_fairseq.embedding.methods import METHODS, Method
 from docnmt_fairseq.embedding.vocabulary import Vocabulary, Words
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.plain_json import parse_json
 
 FORMAT = 1
@@ -114,7 +114,9 @@ class SentenceEmbedding:
         except FileNotFoundError:
             raise InputError(f"{option} {path}: no such file") from None
         except UNREADABLE as error:
-            raise InputError(f"{option} {path}: no model of docnmt embed fit, or a damaged one: {error}") from error
+            raise InputError(
+                f"{option} {path}: no model of docnmt embed fit, or a damaged one: {first_line(error)}"
+            ) from error
         return model
 
     def _check(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from docnmt_fairseq.arrays import UNREADABLE
 from docnmt_fairseq.corpus.files import atomic_write_bytes, partial_path
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
 
 
 def lay_features(path: Path, target: Path, sentences: int, cut: bool) -> None:
@@ -26,7 +26,7 @@ def lay_features(path: Path, target: Path, sentences: int, cut: bool) -> None:
     try:
         features = np.load(path, mmap_mode="r")
     except UNREADABLE as error:
-        raise InputError(f"{path}: not a file of features, .npy ({error})") from error
+        raise InputError(f"{path}: not a file of features, .npy ({first_line(error)})") from error
     if len(features) < sentences or (len(features) != sentences and not cut):
         raise InputError(
             f"{path}: features of {len(features)} sentences, but {sentences} were prepared: give a row for every "

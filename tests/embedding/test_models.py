@@ -154,5 +154,6 @@ def test_other_files_are_refused(corpus, tmp_path):
     (tmp_path / "empty.npz").write_bytes(stream.getvalue())
     np.save(tmp_path / "array.npy", np.zeros(3))
     for name, message in (("text", "damaged"), ("empty.npz", "damaged"), ("array.npy", "damaged"), ("none", "no such")):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError, match=message) as error:
             SentenceEmbedding.load(tmp_path / name)
+        assert "allow_pickle" not in str(error.value)
