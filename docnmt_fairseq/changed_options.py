@@ -82,6 +82,10 @@ def _misfits_named(filename: str) -> Iterator[None]:
     """
     try:
         yield
+    except AssertionError as error:
+        if "does not match" not in str(error):  # fairseq's, of criterion, and of optimizer in this or that type
+            raise
+        raise InputError(f"{filename}: {error}; or go on as it was trained") from error
     except ValueError as error:
         if "parameter group" not in str(error):  # PyTorch's
             raise

@@ -1,6 +1,8 @@
 """What is asked of a training before it starts: what fairseq would ignore or fail at is refused or set right."""
 
+import atexit
 import logging
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, Optional
@@ -97,6 +99,12 @@ def _hold(cfg: Any) -> None:
     _held.close()  # where a script trains without fairseq's command, one training after another
     place = f"--save-dir {folder}"
     _held.enter_context(holding(in_folder(Path(folder)), place, inherited=False))  # loaders of a killed one end later
+    atexit.register(_let_go, os.getpid())  # fairseq-hydra-train began before this plugin was there to end it
+
+
+def _let_go(process: int) -> None:
+    if os.getpid() == process:  # not one that was forked
+        _held.close()
 
 
 def problems_of_sharding(cfg: Any) -> Iterator[str]:

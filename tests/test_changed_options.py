@@ -94,3 +94,16 @@ def test_another_model_in_the_folder_of_one_is_refused(data_bin, tmp_path):
     toy.train(data_bin, tmp_path, "--context", "none", "--max-update", "1")
     with pytest.raises(InputError, match=r"checkpoint_last\.pt: its optimizer's state is of other .*another --save"):
         toy.train(data_bin, tmp_path, "--context-attention", "conditional", "--max-update", "2")
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (["--bf16"], "Optimizer does not match; .* FairseqAdam vs FP16Optimizer"),
+        (["--criterion", "label_smoothed_cross_entropy"], "Criterion does not match; "),
+    ],
+)
+def test_another_type_or_criterion_is_refused(data_bin, tmp_path, option, told):
+    toy.train(data_bin, tmp_path, "--max-update", "1")
+    with pytest.raises(InputError, match=rf"checkpoint_last\.pt: {told}.*go on as it was trained"):
+        toy.train(data_bin, tmp_path, "--max-update", "2", *option)

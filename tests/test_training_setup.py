@@ -1,6 +1,8 @@
 """What fairseq would ignore or fail at is refused before a training starts, or set right."""
 
 import logging
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -89,3 +91,17 @@ def test_sentences_of_the_validation_that_are_too_long_are_found_before_an_epoch
     arch = {"arch": "transformer"} if task == "concatenated_translation" else {}
     with pytest.raises(Exception, match="--skip-invalid-size-inputs-valid-test"):
         toy.train(data_bin, tmp_path, *options, "--max-update", "1", task=task, **arch)
+
+
+def test_the_folder_of_checkpoints_is_let_go_where_no_command_of_ours_ends(tmp_path):
+    """As of fairseq-hydra-train, which imports the plugin when it has begun."""
+    program = f"""if True:
+        from types import SimpleNamespace as Some
+        from docnmt_fairseq import training_setup
+        checkpoint = Some(save_dir={str(tmp_path / "model")!r}, no_save=False)
+        training_setup._hold(Some(checkpoint=checkpoint, distributed_training=Some(distributed_rank=0)))
+        print(*training_setup.Path(checkpoint.save_dir).iterdir())
+    """
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, f"{tmp_path / 'model' / '.lock'}\n")
+    assert "Exception" not in ended.stderr and not list((tmp_path / "model").glob(".lock"))
