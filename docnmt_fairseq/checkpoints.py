@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 import docnmt_fairseq
 from docnmt_fairseq import compat
 from docnmt_fairseq.corpus.files import PathLike
-from docnmt_fairseq.corpus.prepared import data_bin
+from docnmt_fairseq.corpus.prepared import data_bin, prepared_folder
 from docnmt_fairseq.errors import InputError, first_line, misfit
 from docnmt_fairseq.exported import Exported
 from docnmt_fairseq.expressions import NoPlainValue
@@ -29,7 +29,7 @@ class Ensemble:
     Attributes:
         task: that they serve.
         models: in evaluation mode.
-        data: the folder that ``docnmt prepare`` wrote, or a data-bin.
+        data: the folder that ``docnmt prepare`` wrote, or a data-bin that is in none.
         paths: of their checkpoints.
         rounded_to: the precision that weights were rounded to when they were exported; None: they were not.
     """
@@ -92,7 +92,9 @@ def load_ensemble(
         model, task = _build(path, state, folder, task)
         merge_lora(model)  # nobody trains a model that is loaded here
         models.append(model.eval())
-    return Ensemble(task, models, Path(data), [Path(path) for path in paths], _common(paths, rounded_to))
+    return Ensemble(
+        task, models, prepared_folder(Path(data)), [Path(path) for path in paths], _common(paths, rounded_to)
+    )
 
 
 def _common(paths: Sequence[PathLike], rounded_to: Sequence[Optional[str]]) -> Optional[str]:

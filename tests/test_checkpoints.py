@@ -54,3 +54,12 @@ def test_members_that_saw_documents_otherwise_need_a_word_of_the_user(data_bin, 
         task = load_ensemble(*members, data=data_bin, overrides={"max_document_sentences": 0}).task
         assert task.view("max_document_sentences") == 0
     assert load_ensemble(pieces, data=data_bin).task.view("max_document_sentences") == 3
+
+
+def test_a_data_bin_stands_for_the_output_of_prepare_that_it_is_in(data_bin, tmp_path):
+    """Text would be taken for tokens otherwise, each of them unknown."""
+    prepared = toy.as_prepared(data_bin, tmp_path / "prepared")
+    trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")
+    for given in (prepared, prepared / "data-bin"):
+        assert load_ensemble(trained, data=given).data == prepared
+    assert load_ensemble(trained, data=data_bin).data == data_bin

@@ -74,7 +74,11 @@ def only_warnings(loggers: Iterable[str]) -> Iterator[None]:
 
 def main(argv: Optional[List[str]] = None) -> int:
     """Runs one subcommand; bad input ends with exit status 2 and one line on standard error."""
-    args = build_parser().parse_args(argv)
+    args, unknown = build_parser().parse_known_args(argv)
+    if unknown:  # argparse would show the usage of docnmt, not that of the command
+        remedy = f"docnmt {args.command} --help has what there is"
+        print(f"docnmt {args.command}: error: unrecognized arguments: {' '.join(unknown)}; {remedy}", file=sys.stderr)
+        return 2
     args.arguments = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(format="%(asctime)s | %(message)s", datefmt="%H:%M:%S", level=logging.INFO, stream=sys.stderr)
     try:

@@ -38,7 +38,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) 
         required=required,
         type=Path,
         metavar="DIR",
-        help="what docnmt prepare wrote: text is split into tokens as it was there; or a data-bin: text is tokens",
+        help="what docnmt prepare wrote: text is split into tokens as it was there; another data-bin: text is tokens",
     )
     model.add_argument("--tokenized", action="store_true", help="text is tokens between spaces already")
     model.add_argument(

@@ -60,8 +60,10 @@ def test_text_that_was_not_tokenised(data, capsys):
     options = {**OPTIONS, "tokenizer": "none", "truecase": False, "subwords": "none"}
     write(data / "manifest.json", [json.dumps({"options": options})])
     shutil.rmtree(data / "truecased")
-    status, output = run(data, generate_log(data / "log", TEXT))
-    assert status == 0 and output.read_text().split("\n")[:-1] == TEXT
+    (data / "data-bin").mkdir()
+    for given in (data, data / "data-bin"):
+        status, output = run(given, generate_log(data / "log", TEXT))
+        assert status == 0 and output.read_text().split("\n")[:-1] == TEXT
     assert "as multi-bleu.perl: " in capsys.readouterr().out
 
 

@@ -4,6 +4,8 @@ import logging
 import subprocess
 import sys
 
+from docnmt_fairseq.cli import main
+
 PROGRAM = """
 import sys
 from docnmt_fairseq.cli import build_parser, command_modules
@@ -25,3 +27,9 @@ def test_a_command_sets_up_logging_itself(tmp_path):
     command = [sys.executable, "-c", program, "synth", "--output", str(tmp_path), *sizes]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert result.stdout.split()[-1] == str(logging.INFO) and "INFO:" not in result.stderr
+
+
+def test_an_option_that_there_is_not_is_told_by_the_command(capsys):
+    assert main(["prepare", "-s", "en", "-t", "de", "--output", "x", "--trian", "y"]) == 2
+    told = "docnmt prepare: error: unrecognized arguments: --trian y; docnmt prepare --help has what there is\n"
+    assert capsys.readouterr().err == told
