@@ -145,6 +145,19 @@ def test_combined_splits_do_not_share_documents(data_bin, tmp_path):
     assert len(task.dataset("test")) == 3 * 3 + 2
 
 
+def test_options_that_documents_cannot_have_are_refused_by_name(data_bin, tmp_path):
+    with pytest.raises(InputError, match=r"^--upsample-primary 0: "):
+        toy.build(data_bin, "--upsample-primary", "0")
+    for side in ("src", "tgt"):
+        write_lines(tmp_path / f"test.{side}", ["a b", "c"])
+    text = ["-s", "src", "-t", "tgt", "--testpref", str(tmp_path / "test"), "--destdir", str(tmp_path / "bin")]
+    known = ["--srcdict", str(data_bin / "dict.src.txt"), "--joined-dictionary"]
+    fairseq_preprocess([*text, *known, "--dataset-impl", "lazy"])
+    assert len(dataset_of(tmp_path / "bin", "--dataset-impl", "lazy")) == 1
+    with pytest.raises(InputError, match=r"^--dataset-impl cached: "):
+        dataset_of(tmp_path / "bin", "--dataset-impl", "cached")
+
+
 def test_a_corpus_without_marks_is_one_document_or_a_document_a_line(data_bin, tmp_path):
     for side in ("src", "tgt"):
         write_lines(tmp_path / f"test.{side}", ["a b", "c", "d e"])

@@ -203,3 +203,8 @@ def test_a_copy_of_the_source_that_is_to_be_translated_is_no_translation(form, d
 def test_bad_xml(text, message):
     with pytest.raises(InputError, match=message):
         through("xliff", text)
+
+
+def test_a_catalogue_without_messages_is_refused():
+    with pytest.raises(InputError, match="no messages in it"):
+        through("po", "# nothing\n", WAYS["same"])
