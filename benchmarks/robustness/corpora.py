@@ -117,7 +117,9 @@ def prepare(documents: List[List[List[Pair]]], folder: Path, chance: random.Rand
     words = ["-s", SIDES[0], "-t", SIDES[1], "--format", form, "--train", *source, "--test", *source]
     words += ["--output", str(folder / "out"), "--on-empty", "drop", "--subwords", subwords]
     characters = len({character for text in documents for part in text for pair in part for character in "".join(pair)})
-    words += ["--tokenizer", chance.choice(("none", "moses")), "--vocab-size", str(characters + chance.choice((8, 20)))]
+    words += ["--tokenizer", chance.choice(("none", "moses"))]
+    pieces = characters + chance.choice((8, 20))
+    words += ["--vocab-size", str(pieces)] if subwords != "none" else []
     words += ["--seed", str(chance.randrange(9)), *(["--truecase"] if chance.random() < 0.3 else [])]
     words += ["--separate"] if chance.random() < 0.3 else []
     shards = chance.choice((1, 1, 1, 2)) if len(documents) > 3 else 1

@@ -104,7 +104,8 @@ def test_a_seed_has_a_start_of_its_own():
 
 
 @pytest.mark.parametrize("way", manuals_small_budget.WAYS)
-def test_a_way_is_conditional_attention_but_for_what_it_changes(way):
-    usual = model("conditional").options(1000)
-    options = manuals_small_budget.way_of(way).options(1000)
-    assert options == [*usual, *manuals_small_budget.WAYS[way]] and manuals_small_budget.WAYS[way]
+def test_a_way_is_its_model_but_for_what_it_changes(way):
+    name, changed = manuals_small_budget.WAYS[way]
+    usual, chosen = model(name), manuals_small_budget.way_of(way)
+    assert chosen.options(1000) == [*usual.options(1000), *changed] and changed
+    assert chosen.arch == usual.arch and way.startswith(f"{name}-")
