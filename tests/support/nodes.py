@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.support import toy
@@ -36,8 +37,9 @@ def agent(port, arguments, *options, output=subprocess.PIPE):
 
 
 def ended(started, status=0):
-    """Waits for all agents; returns what they printed."""
-    printed = [one.communicate()[0] for one in started]
+    """Waits for all agents; returns what they printed, which is read of all at once, as they wait for each other."""
+    with ThreadPoolExecutor(len(started)) as readers:
+        printed = list(readers.map(lambda one: one.communicate()[0], started))
     assert [one.returncode for one in started] == [status] * len(started), "\n".join(printed)[-6000:]
     return "\n".join(printed)
 
