@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from fairseq_cli import train
 
+import docnmt_fairseq
 from docnmt_fairseq import cli
 from docnmt_fairseq.cli import prepare as command
 from docnmt_fairseq.corpus import readers
@@ -101,9 +102,10 @@ def test_the_training_command_that_is_printed_trains(tmp_path, capsys, monkeypat
     assert cli.main(["prepare", *options, *files]) == 0
     command = shlex.split(capsys.readouterr().out.splitlines()[-1])
     cheap = ["--max-update", "1", "--encoder-layers", "1", "--decoder-layers", "1", "--cpu", "--no-epoch-checkpoints"]
+    docnmt_fairseq.register()  # this process has imported the package, which --user-dir does not do once more
     monkeypatch.setattr(sys, "argv", [*command, *cheap])
     train.cli_main()
-    assert (tmp_path / "out" / "model" / "checkpoint_best.pt").exists()
+    assert (tmp_path / "out" / "model" / "checkpoint_last.pt").exists()
 
 
 @pytest.mark.parametrize("subwords", [["--subwords", "none"], ["--subword-model", "x.model"]])

@@ -103,7 +103,11 @@ def test_bfloat16_runs(name):
     assert run(mechanism, random_states(layout).bfloat16(), layout).isfinite().all()
 
 
-@every_mechanism
+# A mechanism need not attend; these do.
+ATTENDING = ("ca-att", "conditional", "context-aware", "han", "memory", "sentence-encodings", "tree")
+
+
+@pytest.mark.parametrize("name", ATTENDING)
 def test_attention_is_dropped_in_training_and_there_only(name):
     layout = make_layout([2, 3, 1, 2], [4])
     x, mechanism, dropping = random_states(layout), build(name), build(name, dropout=0.5)
