@@ -45,10 +45,8 @@ async def known_parameters(request: Request) -> None:
 
 def router(service: Service) -> APIRouter:
     """The routes of a service."""
-    routes, handlers = (
-        APIRouter(responses=RESPONSES, dependencies=[Depends(known_parameters)]),
-        RequestHandlers(service),
-    )
+    routes = APIRouter(responses=RESPONSES, dependencies=[Depends(known_parameters)])
+    handlers = RequestHandlers(service)
 
     @routes.post(
         "/v1/translate", summary="Translate text", openapi_extra=body_of(plain=None, json=TranslateRequest),
