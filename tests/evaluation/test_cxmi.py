@@ -1,7 +1,9 @@
 """CXMI: what probes show, that figures are the differences they say, and the command."""
 
+import copy
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -144,10 +146,11 @@ def long_test_set(documents, sentences, tokens):
 
 
 class Recording(ForcedDecoder):
-    """Says of a target token that it is itself, and keeps how many source tokens it was shown at a time."""
+    """Says of a target token that it is itself, keeps what it was asked and how many source tokens it was shown."""
 
     def score(self, text, requests):
         self.shown = [*getattr(self, "shown", []), sum(map(len, text))]
+        self.asked = [*getattr(self, "asked", []), *((text[request.line], request) for request in requests)]
         return [np.array(request.target, dtype=float) for request in requests]
 
 
@@ -158,6 +161,23 @@ def test_documents_are_scored_in_portions_of_bounded_memory(loaded):
         assert [values[0] for values in scores] == measured.numbers
     assert 100_000 < max(decoder.shown) < 106_000  # at most a document more
     assert len(decoder.shown) > len(PROBES)
+
+
+def test_a_dictionary_without_paragraphs_is_shown_none(test_set, loaded):
+    """Another toolkit's dictionary: documents lose their paragraphs, and no sentence its place."""
+    dictionary = copy.copy(loaded.task.source_dictionary)
+    dictionary.indices = {symbol: number for symbol, number in dictionary.indices.items() if symbol != "<p>"}
+    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=loaded.task.target_dictionary)
+    decoder, usual = Recording(loaded), Recording(loaded)
+    decoder.ensemble = SimpleNamespace(task=task, dictionaries=(dictionary, task.target_dictionary))
+    assert measure(test_set, decoder).scores.keys() == measure(test_set, usual).scores.keys()
+    documents = 1 + 4 + 4  # with the mark: the true one, and the two false ones of each of its sentences
+    assert sum(decoder.shown) == sum(usual.shown) - 2 * documents  # the mark and its end
+    for asked in (decoder.asked, usual.asked):
+        sources = [test_set.sentences[number].source for number in range(11)] * len(PROBES)
+        assert len(asked) == len(sources)
+        assert all(text.equal(source) for (text, _), source in zip(asked, sources))
+    assert [request.before for _, request in decoder.asked] == [request.before for _, request in usual.asked]
 
 
 def test_portions_change_no_score(test_set, loaded, monkeypatch):
