@@ -1,5 +1,5 @@
 """Trainings that go on with other options of the model or its task than they began with: told in the log. Another
-optimizer is refused, and so are parameters that do not fit.
+optimizer is refused, and so are other dictionaries and parameters that do not fit.
 
 fairseq takes up a checkpoint's parameters and builds model and task from the command line. Where parameters fit all the
 same -- another cell, another score, windows of other sizes, a preset that a later version reads differently -- nothing
@@ -9,13 +9,14 @@ training another may take for its own. Where parameters do not fit, fairseq hide
 
 import logging
 from contextlib import ExitStack, contextmanager
-from typing import Any, Dict, Iterator, List, Mapping
+from typing import Any, Dict, Iterator, List, Mapping, Sequence
 from unittest import mock
 
 from omegaconf import DictConfig, OmegaConf
 
 from docnmt_fairseq.errors import InputError, misfit
 from docnmt_fairseq.options import flag_of
+from docnmt_fairseq.trained_dictionaries import foreign_sides
 
 logger = logging.getLogger(__name__)
 
@@ -29,28 +30,45 @@ def patch_fairseq() -> None:
 
     def compared(self: Any, filename: str, reset_optimizer: bool = False, *args: Any, **kwargs: Any) -> Any:
         load = checkpoint_utils.load_checkpoint_to_cpu
+        begins = reset_optimizer  # another training, from this one's parameters
 
         def load_and_compare(*arguments: Any, **named: Any) -> Dict[str, Any]:
             state: Dict[str, Any] = load(*arguments, **named)
-            cfg = state.get("cfg") or {}
-            if state.get("last_optimizer_state") is not None:
-                _check_optimizer(filename, cfg.get("optimizer"), self.cfg.optimizer)
-            of_model = changed_options(cfg.get("model"), self.cfg.model)
-            changed = of_model + changed_options(state.get("task_state"), self.task.state_dict())
-            if changed:
-                logger.warning(
-                    f"{filename}: goes on with other options than it was trained with: {'; '.join(changed)}; "
-                    "if that is not meant, give them as they were"
-                )
+            _compare_dictionaries(filename, foreign_sides(state.get("task_state"), self.task.state_dict()), begins)
+            if not begins:
+                _compare_options(filename, state, self)
             return state
 
         with ExitStack() as stack:
             stack.enter_context(_misfits_named(filename))
-            if not reset_optimizer:  # else another training, which begins from this one
-                stack.enter_context(mock.patch.object(checkpoint_utils, "load_checkpoint_to_cpu", load_and_compare))
+            stack.enter_context(mock.patch.object(checkpoint_utils, "load_checkpoint_to_cpu", load_and_compare))
             return resume(self, filename, reset_optimizer, *args, **kwargs)
 
     Trainer.load_checkpoint = compared
+
+
+def _compare_options(filename: str, state: Mapping[str, Any], trainer: Any) -> None:
+    """Refuses the state of another optimizer than a training's, and tells of other options."""
+    cfg = state.get("cfg") or {}
+    if state.get("last_optimizer_state") is not None:
+        _check_optimizer(filename, cfg.get("optimizer"), trainer.cfg.optimizer)
+    of_model = changed_options(cfg.get("model"), trainer.cfg.model)
+    changed = of_model + changed_options(state.get("task_state"), trainer.task.state_dict())
+    if changed:
+        logger.warning(
+            f"{filename}: goes on with other options than it was trained with: {'; '.join(changed)}; "
+            "if that is not meant, give them as they were"
+        )
+
+
+def _compare_dictionaries(filename: str, foreign: Sequence[str], begins: bool) -> None:
+    """Tells a training that it begins from a model of other dictionaries; refuses it where it goes on with that."""
+    if not foreign:
+        return
+    told = f"{filename}: was trained with another {' and '.join(foreign)} dictionary, other symbols or in another order"
+    if not begins:
+        raise InputError(f"{told}; go on with the data-bin that it began with, or give another --save-dir")
+    logger.warning(f"{told}: tokens begin with embeddings of others; if that is not meant, give the same dictionaries")
 
 
 def changed_options(before: Any, now: Any) -> List[str]:

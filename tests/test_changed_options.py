@@ -77,6 +77,18 @@ def test_a_finetuning_is_another_training(data_bin, tmp_path, caplog):
     assert "goes on with other options" not in caplog.text
 
 
+def test_another_dictionary_of_the_same_size(data_bin, tmp_path, caplog):
+    """A training does not go on with it; one that begins from another model is told."""
+    trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")
+    other = toy.with_other_words(data_bin, tmp_path / "other")
+    told = "was trained with another target dictionary, other symbols or in another order"
+    with pytest.raises(InputError, match=rf"checkpoint_last\.pt: {told}; go on with the data-bin that it began with"):
+        toy.train(other, tmp_path / "model", "--max-update", "2")
+    assert told not in caplog.text
+    toy.train(other, tmp_path / "new", "--max-update", "1", "--finetune-from-model", str(trained))
+    assert f"{trained}: {told}: tokens begin with embeddings of others" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("before", "option", "told"),
     [

@@ -21,6 +21,24 @@ def test_a_model_is_loaded_with_the_data_that_was_given(data_bin, tmp_path):
         load_ensemble(trained, data=moved)
 
 
+@pytest.mark.parametrize("task", ["document_translation", "concatenated_translation"])
+@pytest.mark.parametrize(("side", "name"), [("src", "source"), ("tgt", "target")])
+def test_another_dictionary_of_the_same_size_is_named(data_bin, tmp_path, task, side, name):
+    """fairseq would translate with it, into other words."""
+    trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1", task=task, arch="transformer")
+    assert load_ensemble(trained, data=shutil.copytree(data_bin, tmp_path / "moved")).models
+    other = toy.with_other_words(data_bin, tmp_path / "other", side)
+    message = rf"other/dict\.{side}\.txt: the model was trained with another {name} dictionary, .* give the data-bin"
+    with pytest.raises(InputError, match=message):
+        load_ensemble(trained, data=other)
+
+
+def test_a_model_that_does_not_know_its_dictionaries_takes_any_of_the_size(data_bin, tmp_path):
+    """fairseq's own, and those of before this was kept."""
+    trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1", task="translation", arch="transformer")
+    assert load_ensemble(trained, data=toy.with_other_words(data_bin, tmp_path / "other")).models
+
+
 def test_what_is_no_checkpoint_is_named(data_bin, tmp_path):
     (tmp_path / "model.pt").write_bytes(b"nothing")
     for name in ("none.pt", "model.pt"):

@@ -55,6 +55,7 @@ ORDER = [
         "changed_options",
         "stopping",
         "torchrun",
+        "trained_dictionaries",
         "training_data",
         "training_setup",
         "uncaught",

@@ -60,11 +60,12 @@ class ConcatenatedTranslationTask(DocumentsTask):
         self.translated = self.other_breaks = 0
 
     def state_dict(self) -> Dict[str, Any]:
-        """How documents are seen; fairseq keeps it in the checkpoint."""
-        return {name: self.view(name) for name in self.view_defaults}
+        """How documents are seen, too; fairseq keeps it in the checkpoint."""
+        return {**super().state_dict(), **{name: self.view(name) for name in self.view_defaults}}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Takes how the model of a checkpoint saw documents."""
+        """Takes how the model of a checkpoint saw documents, too."""
+        super().load_state_dict(state_dict)
         self.remember_view(state_dict)
 
     @property

@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
@@ -32,10 +32,12 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark, paragraph_symbol
 from docnmt_fairseq.models.base import DocumentModel
 from docnmt_fairseq.models.full_sums import sum_in_full
-from docnmt_fairseq.options import flag_of, option
+from docnmt_fairseq.options import option
 from docnmt_fairseq.stopping import REQUEST
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, with_auxiliary_losses
 from docnmt_fairseq.tasks.dictionaries import LanguageDictionary
+from docnmt_fairseq.tasks.trained_view import TrainedView
+from docnmt_fairseq.trained_dictionaries import KEY, digest_of, foreign_sides
 from docnmt_fairseq.training_data import TrainingData
 
 logger = logging.getLogger(__name__)
@@ -81,19 +83,15 @@ class DocumentsConfig(FairseqDataclass):
     eval_bleu_print_samples: bool = option(False, "print a translation of every validation batch")
 
 
-class DocumentsTask(TrainingData, TranslationTask):
-    """A stock translation task that knows where documents begin; its subclasses make samples of them.
-
-    ``view_defaults`` names the options that say how a model sees documents, with their defaults: an unset one is what
-    the model was trained with, else the default.
-    """
+class DocumentsTask(TrainedView, TrainingData, TranslationTask):
+    """A stock translation task that knows where documents begin; its subclasses make samples of them."""
 
     cfg: DocumentsConfig
-    view_defaults: Mapping[str, Any] = {}
 
     def __init__(self, cfg: DocumentsConfig, src_dict: Dictionary, tgt_dict: Dictionary):
         super().__init__(cfg, src_dict, tgt_dict)
-        self.trained_view: Dict[str, Any] = {}
+        self.trained_view = {}
+        self.digests = [digest_of(src_dict), digest_of(tgt_dict)]  # before a subclass adds symbols of its own
         if cfg.upsample_primary < 1 and cfg.upsample_primary != -1:  # -1: fairseq's own default
             raise InputError(f"--upsample-primary {cfg.upsample_primary}: must be at least 1")
         symbols = self.paragraph_symbols()
@@ -112,6 +110,23 @@ class DocumentsTask(TrainingData, TranslationTask):
     def load_dictionary(cls, filename: str) -> LanguageDictionary:
         """A dictionary of a data-bin, which knows the language token of its side."""
         return LanguageDictionary.of_file(filename)
+
+    def state_dict(self) -> Dict[str, Any]:
+        """What fairseq keeps in checkpoints beside parameters: which dictionaries these belong to."""
+        return {KEY: self.digests}
+
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        """Takes up what a checkpoint keeps.
+
+        Raises:
+            InputError: its model was trained with other dictionaries of the same size.
+        """
+        for side in foreign_sides(state_dict, self.state_dict()):
+            file = Path(self.data_bin()) / f"dict.{self.languages[side == 'target']}.txt"
+            raise InputError(
+                f"{file}: the model was trained with another {side} dictionary, other symbols or in another order; "
+                "give the data-bin of its training"
+            )
 
     @property
     def language_tokens(self) -> Tuple[Optional[int], Optional[int]]:
@@ -139,25 +154,6 @@ class DocumentsTask(TrainingData, TranslationTask):
         if source is None or target is None:
             raise InputError("--source-lang and --target-lang: the languages are neither given nor in the data-bin")
         return source, target
-
-    def view(self, name: str) -> Any:
-        """How documents are seen: the option if given, else as the model was trained, else the default."""
-        given, trained = getattr(self.cfg, name), self.trained_view.get(name)
-        if given is not None:
-            return given
-        return self.view_defaults[name] if trained is None else trained
-
-    def remember_view(self, trained_view: Mapping[str, Any]) -> None:
-        """Keeps how a loaded model saw documents in training; warns where the command line says otherwise."""
-        for name, default in self.view_defaults.items():
-            trained = trained_view.get(name)
-            trained = default if trained is None else trained
-            if str(self.trained_view.get(name, trained)) != str(trained) and getattr(self.cfg, name) is None:
-                raise InputError(f"--path: models trained with different {flag_of(name)}; say which to use")
-            self.trained_view[name] = trained
-            if str(self.view(name)) != str(self.trained_view[name]):
-                option = flag_of(name)
-                logger.warning(f"{option} {self.view(name)}: the model was trained with {self.trained_view[name]}")
 
     def dataset(self, split: str) -> FairseqDataset:
         """A split that was loaded: in training as that has it, else as it is."""

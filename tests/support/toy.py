@@ -74,6 +74,15 @@ def assert_same_gradients_when_recomputed(build):
         torch.testing.assert_close(recomputed[name], gradient, atol=1e-5, rtol=1e-5, msg=name)
 
 
+def with_other_words(data_bin, folder, side="tgt"):
+    """Copies a data-bin; of one side's dictionary the first two words change places. Returns the copy."""
+    shutil.copytree(data_bin, folder)
+    file = folder / f"dict.{side}.txt"
+    first, second, *others = file.read_text().splitlines()
+    file.write_text("\n".join([second, first, *others]) + "\n")
+    return folder
+
+
 def as_prepared(data_bin, folder):
     """Copies a data-bin to what docnmt prepare would have written around it; returns the folder."""
     shutil.copytree(data_bin, folder / "data-bin")
