@@ -76,6 +76,8 @@ def run(args: argparse.Namespace) -> Optional[int]:
         raise InputError("--scores, --nbest: need --output, beside which they are written")
     if args.shards > 1 and args.context == SHUFFLED:
         raise InputError("--context shuffled: needs all documents together; leave --shards out")
+    if args.resume and args.context == SHUFFLED:
+        raise InputError("--resume: not with --context shuffled, of which all is written at once; --force begins anew")
     request, beside = request_of(args), files_beside(args)
     for name, path in beside.items():
         if args.context == SHUFFLED:
@@ -120,7 +122,7 @@ def _translate(
             )  # fmt: skip
         except KeyboardInterrupt:
             progress.close()
-            logger.info(_interrupted(texts))
+            logger.info(_interrupted(texts, args.context == SHUFFLED))
             return INTERRUPTED
     logger.info(str(translator.throughput))
     return None
@@ -136,7 +138,9 @@ def _told(translator: "DocumentTranslator", args: argparse.Namespace, texts: Seq
     return TranslatorBeside(translator, beside) if beside else translator
 
 
-def _interrupted(texts: Sequence[FileToTranslate]) -> str:
+def _interrupted(texts: Sequence[FileToTranslate], at_once: bool) -> str:
+    if at_once:
+        return "interrupted; of --context shuffled nothing is written before all is translated"
     if any(text.target is None for text in texts):
         return "interrupted; what was written to standard output is whole documents"
     return "interrupted; the same command with --resume goes on after the last document that was written"

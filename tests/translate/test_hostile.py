@@ -76,6 +76,7 @@ def test_what_a_name_says_of_running_text_and_what_the_options_say(command, tmp_
         (["--prefixes", "x"], "--prefixes: needs one file as --input"),
         (["--prefixes", "x", "--input", "y.html"], "--prefixes: needs text of a sentence a line, which y.html is not"),
         (["--prefixes", "x", "--context", "shuffled"], "--prefixes: not with --context shuffled"),
+        (["--resume", "--output", "x", "--context", "shuffled"], "--resume: not with --context shuffled"),
         (["--corrected", "x"], "--corrected: needs one file as --input"),
         (["--shards", "2", "--shard", "1"], "--shards: give --input and --output"),
         (["--shard", "2", "--input", "x", "--output", "y"], "--shard 2: from 1 to 1"),
@@ -100,10 +101,15 @@ def test_ctrl_c_leaves_nothing_under_the_name_and_says_how_to_go_on(command, tmp
         raise KeyboardInterrupt
 
     caplog.set_level("INFO")
-    (tmp_path / "in").write_text("one\n")
+    (tmp_path / "in").write_text("one\n\ntwo\n")
     monkeypatch.setattr(Stub, "translate", interrupted)
-    assert command("--input", tmp_path / "in", "--output", tmp_path / "out") == 130
-    assert "--resume goes on after the last document" in caplog.text and not (tmp_path / "out").exists()
+    arguments = ["--input", tmp_path / "in", "--output", tmp_path / "out"]
+    assert command(*arguments) == 130
+    assert "--resume goes on after the last document" in caplog.text and not list(tmp_path.glob("out*"))
+    caplog.clear()
+    assert command(*arguments, "--context", "shuffled") == 130
+    assert "nothing is written before all is translated" in caplog.text and "--resume" not in caplog.text
+    assert not list(tmp_path.glob("*out*"))
 
 
 def test_another_option_does_not_go_on_with_what_was_begun(command, tmp_path, capsys, monkeypatch):
