@@ -120,6 +120,7 @@ def test_wmt_xml(tmp_path):
         ('<seg id="2">C</seg>', "<seg>C</seg>", EN_DE, [":11", "<seg> without id="]),
         ('id="two"', 'id="one"', EN_DE, ["document one occurs twice"]),
         ('<seg id="2">c</seg>', '<seg id="2">c', EN_DE, ["wmt.xml:", "not well-formed XML"]),
+        ("</src>", '</src><src lang="en"/>', EN_DE, [":10", "document one", "a second <src lang='en'>"]),
         ("", "", Reading("en", "cs"), [":3", "document one", "no <ref lang='cs'>", "de, fr"]),
         ("", "", Reading("ha", "de"), ["no <src lang='ha'>", "en"]),
         ("", "", Reading("en", "de", options={"reference": "C"}), ["no reference 'C'", "A, B"]),

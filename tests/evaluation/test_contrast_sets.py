@@ -240,6 +240,7 @@ def without(entry, name):
         (bawden.read, {"x": {}}, "item 'x': items are numbered"),
         (bawden.read, {"1": {"src": ["a"], "trg": []}}, "item 1: field 'src' has 1 elements, expected 2"),
         (bawden.read, {"1": {"src": ["a", "b"], "trg": [{"correct": ["x", "y"]}]}}, "translation 0: field 'incorrect'"),
+        (bawden.read, {"1": {"src": ["a", "b"], "trg": [["x", "y"]]}}, "translation 0: expected {correct, incorrect,"),
         (contrapro_of, [without(CONTRAPRO, "errors")], "item 0: field 'errors' is missing"),
         (contrapro_of, [CONTRAPRO, without(CONTRAPRO, "ante distance")], "item 1: field 'ante distance' is missing"),
         (contrapro_of, [{**CONTRAPRO, "errors": [{}]}], "item 0, error 0: field 'contrastive' is missing"),

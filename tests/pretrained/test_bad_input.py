@@ -66,6 +66,14 @@ def test_a_vocabulary_of_another_model(copy):
     refused(copy, "is number 4000, but the model has .* embeddings")
 
 
+def test_a_symbol_of_two_lines_cannot_stand_in_a_dictionary(copy):
+    ids = json.loads((copy / "vocab.json").read_text(encoding="utf-8"))
+    symbol = next(symbol for symbol in ids if "<" not in symbol)
+    renamed = {"two\nlines" if one == symbol else one: number for one, number in ids.items()}
+    (copy / "vocab.json").write_text(json.dumps(renamed), encoding="utf-8")
+    refused(copy, r"the symbol 'two\\nlines' cannot stand in a dictionary")
+
+
 @pytest.mark.parametrize("left", [0, 9, 2000])
 def test_a_truncated_file_of_tensors(copy, left):
     os.truncate(copy / "model.safetensors", left)

@@ -41,6 +41,12 @@ def test_lines_that_are_no_labelled_texts_are_named(tmp_path, line):
         texts.read_labelled(tmp_path / "x")
 
 
+def test_a_file_without_texts_is_named(tmp_path):
+    (tmp_path / "x").write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match="x: no texts"):
+        texts.read_labelled(tmp_path / "x")
+
+
 def test_the_average_is_that_of_words_and_unseen_ones_are_zero():
     module = texts.AverageOfWords(5, 3)
     bags = texts.Bags([np.array([1, 4, texts.UNSEEN]), np.array([2])], torch.tensor([0, 1]))
@@ -118,6 +124,14 @@ def test_mnist_is_read_packed_or_not(tmp_path):
     (given,), of_batch = found.batch(torch.tensor([1]), CPU)
     torch.testing.assert_close(given[0, 0], torch.from_numpy(pixels[1] / 255).float())
     assert of_batch.tolist() == [1]
+
+
+@pytest.mark.parametrize("labels", [np.array([7]), np.zeros((2, 1, 1))], ids=["too few", "images"])
+def test_images_and_labels_belong_together(tmp_path, labels):
+    (tmp_path / "images").write_bytes(idx(np.zeros((2, 4, 3))))
+    (tmp_path / "labels").write_bytes(idx(labels))
+    with pytest.raises(InputError, match=r"images and .*labels: expected images and as many labels"):
+        images.read_mnist(tmp_path / "images", tmp_path / "labels")
 
 
 def test_cifar_is_read(tmp_path):

@@ -129,6 +129,12 @@ def test_what_cannot_be_is_said(data_bin, checkpoint, tmp_path, capsys, more, me
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("half", [["--shard", "1"], ["--share", "x"]])
+def test_a_share_needs_its_number_and_its_file(capsys, half):
+    assert main(["generate", "--shards", "2", *half, "data-bin"]) == 2
+    assert "--shard and --share go together" in capsys.readouterr().err
+
+
 def test_results_need_a_place(data_bin, checkpoint, capsys):
     assert main(["generate", "--shards", "2", *toy.translating(data_bin, checkpoint, "document_translation")]) == 2
     assert "--results-path: give the folder" in capsys.readouterr().err
