@@ -207,9 +207,13 @@ class DocumentTranslator:
             prefixes, corrected: see :meth:`translate_lines`.
 
         Raises:
-            InputError: a sentence that is too long for the model, named by document and line; others see
-                :meth:`translate_lines`.
+            InputError: a sentence that is too long for the model, named by document and line; a text in the place of a
+                list of lines; others see :meth:`translate_lines`.
         """
+        if isinstance(documents, str) or any(isinstance(lines, str) for lines in documents):
+            raise InputError(
+                "documents: a text where a list of lines is expected; give a list of documents, each a list of lines"
+            )
         if corrected and not self.engine.decoder.looks_back:
             raise InputError(
                 "--corrected: the model does not look back at translations, so that these would change nothing; leave "

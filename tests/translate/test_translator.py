@@ -35,6 +35,13 @@ def assert_as_generated(checkpoint, prepared, *extra, task="document_translation
         assert found.throughput.sentences == 12
 
 
+@pytest.mark.parametrize("documents", ["a b c", ["a b c", "d"]])
+def test_a_text_is_no_list_of_lines(prepared, checkpoint, documents):
+    """Its characters would be translated, each as a sentence."""
+    with pytest.raises(InputError, match="a text where a list of lines is expected"):
+        translator(checkpoint, prepared).translate(documents)
+
+
 MODELS = {
     "no context": [],
     **{name: ["--context-attention", name] for name in CONTEXT_MECHANISMS.names()},
