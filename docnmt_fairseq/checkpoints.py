@@ -8,7 +8,7 @@ import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.models import BaseFairseqModel
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, BaseFairseqModel
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig, OmegaConf, open_dict
 
@@ -114,6 +114,7 @@ def _common(paths: Sequence[PathLike], rounded_to: Sequence[Optional[str]]) -> O
 def _build(
     path: PathLike, state: Dict[str, Any], folder: Path, task: Optional[FairseqTask]
 ) -> Tuple[BaseFairseqModel, FairseqTask]:
+    _check_registered(path, state["cfg"])
     try:
         (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], task=task, state=state)
     except NoPlainValue as error:
@@ -128,6 +129,20 @@ def _build(
     except (OSError, KeyError, AssertionError) as error:
         raise InputError(f"--path {path}: cannot be loaded with --data {folder}: {first_line(error)}") from error
     return model, task
+
+
+def _check_registered(path: PathLike, cfg: DictConfig) -> None:
+    """Refuses a checkpoint of an architecture or a task that nothing imported has registered, by their names."""
+    for what, part, registries in (
+        ("architecture", cfg.model, (ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY)),
+        ("task", cfg.task, (TASK_REGISTRY,)),
+    ):
+        name = getattr(part, "_name", None) or getattr(part, "arch", None)
+        if name is not None and not any(name in registry for registry in registries):
+            raise InputError(
+                f"--path {path}: {what} {name} is not known here; import what registers it first (its training had "
+                f"--user-dir {cfg.common.user_dir})"
+            )
 
 
 def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = None) -> Dict[str, Any]:

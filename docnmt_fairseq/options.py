@@ -10,7 +10,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
 from enum import Enum
 from typing import Any, Collection, Iterator, List, Optional, Protocol, Sequence, Tuple, Type, TypeVar
 
-from docnmt_fairseq.errors import refuse
+from docnmt_fairseq.errors import InputError, refuse
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -110,7 +110,16 @@ def options_of(cfg: Any, cls: Type[T]) -> T:
     Args:
         cfg: has an attribute for each option.
         cls: the component's dataclass of options.
+
+    Raises:
+        InputError: the configuration knows none of that name.
     """
+    for known in fields(cls):  # type: ignore[arg-type]
+        if not hasattr(cfg, known.name):
+            raise InputError(
+                f"{flag_of(known.name)}: the models do not know it, as {cls.__qualname__} was made after them; import "
+                "what registers it before docnmt_fairseq.register()"
+            )
     return cls(**{known.name: plain(getattr(cfg, known.name)) for known in fields(cls)})  # type: ignore[arg-type]
 
 

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.errors import InputError
@@ -46,6 +47,17 @@ def test_what_is_no_checkpoint_is_named(data_bin, tmp_path):
             load_ensemble(tmp_path / name, data=data_bin)
     with pytest.raises(InputError, match=f"--path {tmp_path}: is a folder; name a checkpoint in it"):
         load_ensemble(tmp_path, data=data_bin)
+
+
+@pytest.mark.parametrize(("part", "what"), [("model", "architecture"), ("task", "task")])
+def test_an_architecture_or_task_that_is_not_registered_is_named(data_bin, tmp_path, part, what):
+    trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")
+    state = torch.load(trained, weights_only=True)
+    state["cfg"][part]["_name"] = "document_mine"
+    state["cfg"]["common"]["user_dir"] = "mine"
+    torch.save(state, trained)
+    with pytest.raises(InputError, match=f"{what} document_mine is not known here; .* --user-dir mine"):
+        load_ensemble(trained, data=data_bin)
 
 
 @pytest.mark.parametrize("content", [b"words 1", pickle.dumps(Path("x"))], ids=["text", "an object"])

@@ -1,12 +1,14 @@
 """Registries and declared options refuse what breaks their contracts."""
 
+from argparse import Namespace
 from dataclasses import dataclass
 
 import pytest
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
 from docnmt_fairseq.context.selected.han import HierarchicalAttention
-from docnmt_fairseq.options import option, problems_of
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.options import option, options_of, problems_of
 
 
 def test_a_name_is_given_once():
@@ -22,6 +24,11 @@ def test_a_mechanism_stands_where_layers_have_a_place(places):
     with pytest.raises(ValueError, match=r"context mechanism 'somewhere': placements .*: must be some of block, heads"):
         CONTEXT_MECHANISMS.register("somewhere")(Somewhere)
     assert "somewhere" not in CONTEXT_MECHANISMS
+
+
+def test_options_that_were_declared_too_late_are_named():
+    with pytest.raises(InputError, match=r"--share: .* before docnmt_fairseq\.register\(\)"):
+        options_of(Namespace(count=2), Shares)
 
 
 @dataclass
