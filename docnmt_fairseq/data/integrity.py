@@ -2,6 +2,7 @@
 
 import itertools
 import struct
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Iterator, Optional, Tuple
 
@@ -27,6 +28,21 @@ def files_of(data_bin: str, split: str, pair: str, language: str, combine: bool)
         if not prefix.with_name(f"{prefix.name}.idx").is_file():
             return
         yield prefix
+
+
+@contextmanager
+def split_named(data_bin: str, split: str, languages: Tuple[str, str]) -> Iterator[None]:
+    """Inside the block, fairseq's error about a split that is not there is one that says which are.
+
+    Raises:
+        InputError: there is no such split.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        pairs = ("-".join(languages), "-".join(languages[::-1]))
+        splits = sorted({path.name.split(".")[0] for pair in pairs for path in Path(data_bin).glob(f"*.{pair}.*")})
+        raise InputError(f"{data_bin}: has no split {split!r}; there are: {', '.join(splits) or 'none'}") from error
 
 
 def check_side(data_bin: str, split: str, pair: str, language: str, symbols: int, end: int, combine: bool) -> None:

@@ -20,7 +20,7 @@ from typing import (
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.tasks import FairseqTask
+from fairseq.tasks import TASK_DATACLASS_REGISTRY, FairseqTask
 from omegaconf import II, OmegaConf
 from torch import Tensor, nn
 
@@ -65,6 +65,18 @@ class DocumentModel:
     def add_args(cls, parser: ArgumentParser) -> None:
         """Adds the options without defaults, so that architecture presets apply."""
         gen_parser_from_dataclass(parser, cls.options(), delete_default=True)
+
+    @classmethod
+    def check_task(cls, args: Namespace) -> None:
+        """Looks whether the task of a command line has what the model takes from it; architectures ask.
+
+        Raises:
+            InputError: it has not, as fairseq's ``translation``, which is the task where none is given.
+        """
+        task = getattr(args, "task", None)  # a checkpoint's configuration of the model has none
+        needed = [known.name for known in fields(cls.options) if str(known.default).startswith("${task.")]
+        if task is not None and not all(hasattr(TASK_DATACLASS_REGISTRY.get(task), name) for name in needed):
+            raise InputError(f"--task {task}: --arch {args.arch} needs documents; give --task document_translation")
 
     @classmethod
     def training_remarks(cls, cfg: Any) -> Iterator[str]:

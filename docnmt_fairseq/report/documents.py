@@ -29,10 +29,7 @@ def load_split(ensemble: Ensemble, split: str) -> DocumentDataset:
     Raises:
         InputError: there is no such split.
     """
-    try:
-        ensemble.task.load_dataset(split)
-    except FileNotFoundError as error:
-        raise InputError(f"--split {split}: {error}") from error
+    ensemble.task.load_dataset(split)
     return ensemble.task.dataset(split)
 
 

@@ -25,10 +25,10 @@ from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
 from docnmt_fairseq.corpus.prepared import languages_of
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.data.index import DocumentIndex, Lines
-from docnmt_fairseq.data.integrity import check_side
+from docnmt_fairseq.data.integrity import check_side, split_named
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.data.kept_index import read_index
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.marks import PARAGRAPH, is_mark, paragraph_symbol
 from docnmt_fairseq.models.base import DocumentModel
 from docnmt_fairseq.models.full_sums import sum_in_full
@@ -36,6 +36,7 @@ from docnmt_fairseq.options import option
 from docnmt_fairseq.stopping import REQUEST
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, with_auxiliary_losses
 from docnmt_fairseq.tasks.dictionaries import LanguageDictionary
+from docnmt_fairseq.tasks.refused_options import problems_of_bleu, problems_of_search
 from docnmt_fairseq.tasks.trained_view import TrainedView
 from docnmt_fairseq.trained_dictionaries import KEY, digest_of, foreign_sides
 from docnmt_fairseq.training_data import TrainingData
@@ -94,6 +95,7 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
         self.digests = [digest_of(src_dict), digest_of(tgt_dict)]  # before a subclass adds symbols of its own
         if cfg.upsample_primary < 1 and cfg.upsample_primary != -1:  # -1: fairseq's own default
             raise InputError(f"--upsample-primary {cfg.upsample_primary}: must be at least 1")
+        refuse(problems_of_bleu(cfg))
         symbols = self.paragraph_symbols()
         if (symbols[0] is None) != (symbols[1] is None):
             lacking = cfg.source_lang if symbols[0] is None else cfg.target_lang
@@ -102,6 +104,8 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
     @classmethod
     def setup_task(cls, cfg: DocumentsConfig, **kwargs: Any) -> "DocumentsTask":
         """The task with the dictionaries of its first data-bin, which also says the languages that are not given."""
+        if not cfg.data:
+            raise InputError("data: not given; name the data-bin that docnmt prepare wrote (in YAML: task.data)")
         if cfg.source_lang is None or cfg.target_lang is None:
             cfg.source_lang, cfg.target_lang = languages_of(Path(utils.split_paths(cfg.data)[0]))
         return super().setup_task(cfg, **kwargs)
@@ -165,16 +169,17 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
         """A split's lines, its documents, and its name for messages.
 
         Raises:
-            InputError: a damaged file, the marks of both sides differ, a misplaced ``<p>``, no sentence.
+            InputError: no such split, a damaged file, the marks of both sides differ, a misplaced ``<p>``, no sentence.
         """
         cfg, path = self.cfg, self.data_bin(split, epoch)
         self._check_files(path, split, combine)
-        pair = load_langpair_dataset(
-            path, split, cfg.source_lang, self.src_dict, cfg.target_lang, self.tgt_dict, combine=combine,
-            dataset_impl=cfg.dataset_impl, upsample_primary=max(1, cfg.upsample_primary), left_pad_source=False,
-            left_pad_target=False, max_source_positions=cfg.max_source_positions,
-            max_target_positions=cfg.max_target_positions,
-        )  # fmt: skip
+        with split_named(path, split, self.languages):
+            pair = load_langpair_dataset(
+                path, split, cfg.source_lang, self.src_dict, cfg.target_lang, self.tgt_dict, combine=combine,
+                dataset_impl=cfg.dataset_impl, upsample_primary=max(1, cfg.upsample_primary), left_pad_source=False,
+                left_pad_target=False, max_source_positions=cfg.max_source_positions,
+                max_target_positions=cfg.max_target_positions,
+            )  # fmt: skip
         if getattr(pair.src, "supports_prefetch", False):
             raise InputError("--dataset-impl cached: documents need random access; use mmap or lazy")
         name = f"{path} {split}"
@@ -282,11 +287,6 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
     def build_generator(
         self, models: List[BaseFairseqModel], args: GenerationConfig, *more: Any, **kwargs: Any
     ) -> Union[SequenceGenerator, SequenceScorer]:
-        """fairseq's search; ``InputError`` for what needs its own batches, or alignments that a model lacks."""
-        if getattr(args, "constraints", None):
-            raise InputError("--constraints needs sentences without documents: use fairseq's own translation task")
-        if getattr(args, "print_alignment", None) and not all(
-            getattr(model, "gives_alignment", True) for model in models
-        ):
-            raise InputError("--print-alignment: document_rnn, or --attention-combination, gives no alignments")
+        """fairseq's search; ``InputError`` for what is refused of its options."""
+        refuse(problems_of_search(models, args))
         return super().build_generator(models, args, *more, **kwargs)

@@ -9,6 +9,8 @@ import torch
 from docnmt_fairseq import compat
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.tasks.document_options import DocumentTranslationConfig
+from docnmt_fairseq.tasks.document_translation import DocumentTranslationTask
 from tests.support import toy
 from tests.support.documents import DOCUMENTS, IDS, write_lines
 
@@ -147,9 +149,42 @@ def test_interactive_forgets_what_is_too_far_back(data_bin, checkpoint, tmp_path
     assert after[2] != typed(data_bin, checkpoint, tmp_path, ["a b c", "c a", "b"], *limit)[2]
 
 
-def test_constraints_are_refused(data_bin, checkpoint):
-    with pytest.raises(InputError, match="--constraints"):
-        toy.generate(data_bin, checkpoint, "--constraints")
+@pytest.mark.parametrize("search", [["--constraints"], ["--diverse-beam-groups", "2", "--beam", "4"]])
+def test_searches_that_need_other_batches_are_refused(data_bin, checkpoint, search):
+    with pytest.raises(InputError, match=search[0]):
+        toy.generate(data_bin, checkpoint, *search)
+
+
+def test_a_split_that_is_not_there_is_named(data_bin, checkpoint):
+    with pytest.raises(InputError, match="has no split 'tset'; there are: test, train, valid"):
+        toy.generate(data_bin, checkpoint, "--gen-subset", "tset")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--eval-bleu-args", "{beam: 4}"], "--eval-bleu-args {beam: 4}: not JSON of options by name"),
+        (["--eval-bleu-args", "[4]"], r"--eval-bleu-args \[4\]: not JSON of options by name"),
+        (["--eval-bleu-args", '{"beams": 4}'], "--eval-bleu-args: no option 'beams' of a search"),
+        (["--eval-bleu-detok-args", "no"], "--eval-bleu-detok-args no: not JSON of options by name"),
+    ],
+)
+def test_bad_options_of_the_search_in_validation_are_refused(data_bin, given, message):
+    assert toy.build(data_bin, *given)  # which is not read
+    with pytest.raises(InputError, match=message):
+        toy.build(data_bin, "--eval-bleu", *given)
+
+
+@pytest.mark.parametrize("arch", ["document_transformer_tiny", "document_transformer_han_tiny", "document_rnn_tiny"])
+@pytest.mark.parametrize("task", ["translation", "concatenated_translation"])
+def test_a_task_without_documents_is_refused(data_bin, task, arch):
+    with pytest.raises(InputError, match=f"--task {task}: --arch {arch} needs documents"):
+        toy.build(data_bin, task=task, arch=arch, tiny=[])
+
+
+def test_a_configuration_without_data_is_refused():
+    with pytest.raises(InputError, match="data: not given"):
+        DocumentTranslationTask.setup_task(DocumentTranslationConfig())
 
 
 def test_validate_runs_with_and_without_context(data_bin, checkpoint):

@@ -120,6 +120,7 @@ PAPERS: Dict[str, Tuple[Dict[str, Any], Dict[str, Any]]] = {  # what a model is,
 
 def _register(name: str, **values: Any) -> None:
     def preset(args: Namespace) -> None:
+        DocumentRNN.check_task(args)
         for option, value in values.items():
             if getattr(args, option, None) is None:
                 setattr(args, option, value)

@@ -7,7 +7,7 @@ from fairseq.models import register_model_architecture
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.transformer import model  # noqa: F401  (must be registered first)
+from docnmt_fairseq.models.transformer import model
 from docnmt_fairseq.models.transformer.structure import POSITIONS, structure_of_checkpoint
 from docnmt_fairseq.options import flag_of
 
@@ -65,6 +65,7 @@ def _register(mechanism: str, size: str) -> None:
     infix = "" if mechanism == "none" else f"_{mechanism.replace('-', '_')}"
 
     def preset(args: Namespace) -> None:
+        model.DocumentTransformer.check_task(args)
         if size == PRETRAINED:
             set_structure(args)
         else:

@@ -1,0 +1,41 @@
+"""What the tasks refuse of fairseq's options of a search, before anything is read, trained or translated."""
+
+import json
+from argparse import Namespace
+from dataclasses import fields
+from typing import Any, Iterator, Sequence
+
+from fairseq.dataclass.configs import GenerationConfig
+from fairseq.models import BaseFairseqModel
+
+from docnmt_fairseq.options import flag_of
+
+SEARCH = frozenset(known.name for known in fields(GenerationConfig))
+
+
+def problems_of_search(models: Sequence[BaseFairseqModel], args: Namespace) -> Iterator[str]:
+    """Why models cannot be searched so, if they cannot, by the options' flags."""
+    if getattr(args, "constraints", None):
+        yield "--constraints needs sentences without documents: use fairseq's own translation task"
+    if getattr(args, "diverse_beam_groups", 0) > 0:
+        yield (
+            "--diverse-beam-groups: fairseq takes ids of sentences for places in the batch there, and fails; use "
+            "--diversity-rate or --sampling"
+        )
+    if getattr(args, "print_alignment", None) and not all(getattr(model, "gives_alignment", True) for model in models):
+        yield "--print-alignment: document_rnn, or --attention-combination, gives no alignments"
+
+
+def problems_of_bleu(cfg: Any) -> Iterator[str]:
+    """What is wrong with the JSON of ``--eval-bleu-args`` and ``--eval-bleu-detok-args``, if it is read."""
+    for name in ("eval_bleu_args", "eval_bleu_detok_args") if cfg.eval_bleu else ():
+        text = getattr(cfg, name)
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            yield f"{flag_of(name)} {text}: not JSON of options by name; give e.g. '{{\"beam\": 4}}'"
+        elif name == "eval_bleu_args" and not SEARCH.issuperset(found):
+            unknown = sorted(set(found) - SEARCH)[0]
+            yield f"{flag_of(name)}: no option {unknown!r} of a search; give those of fairseq-generate, e.g. max_len_a"
