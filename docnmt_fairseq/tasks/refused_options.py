@@ -1,7 +1,6 @@
 """What the tasks refuse of fairseq's options of a search, before anything is read, trained or translated."""
 
 import json
-from argparse import Namespace
 from dataclasses import fields
 from typing import Any, Iterator, Sequence
 
@@ -13,7 +12,7 @@ from docnmt_fairseq.options import flag_of
 SEARCH = frozenset(known.name for known in fields(GenerationConfig))
 
 
-def problems_of_search(models: Sequence[BaseFairseqModel], args: Namespace) -> Iterator[str]:
+def problems_of_search(models: Sequence[BaseFairseqModel], args: Any) -> Iterator[str]:
     """Why models cannot be searched so, if they cannot, by the options' flags."""
     if getattr(args, "constraints", None):
         yield "--constraints needs sentences without documents: use fairseq's own translation task"
