@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 from docnmt_fairseq import __version__
+from docnmt_fairseq.cli._user_dir import USER_DIR, import_user_dir
 from docnmt_fairseq.errors import InputError
 
 # Importing fairseq would log which packages it would like to have for tasks that nobody asked for.
@@ -30,6 +31,7 @@ def command_modules() -> Dict[str, ModuleType]:
 def build_parser() -> argparse.ArgumentParser:
     """The parser of ``docnmt`` with its subcommands."""
     parser = argparse.ArgumentParser(prog="docnmt", description="Document-level machine translation with fairseq.")
+    parser.add_argument("--user-dir", metavar="DIR", help=USER_DIR)
     parser.add_argument("--version", action="version", version=f"docnmt_fairseq {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, module in command_modules().items():
@@ -74,13 +76,19 @@ def only_warnings(loggers: Iterable[str]) -> Iterator[None]:
 
 def main(argv: Optional[List[str]] = None) -> int:
     """Runs one subcommand; bad input ends with exit status 2 and one line on standard error."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    logging.basicConfig(format="%(asctime)s | %(message)s", datefmt="%H:%M:%S", level=logging.INFO, stream=sys.stderr)
+    try:
+        import_user_dir(argv)
+    except InputError as error:
+        print(f"docnmt: error: {error}", file=sys.stderr)
+        return 2
     args, unknown = build_parser().parse_known_args(argv)
     if unknown:  # argparse would show the usage of docnmt, not that of the command
         remedy = f"docnmt {args.command} --help has what there is"
         print(f"docnmt {args.command}: error: unrecognized arguments: {' '.join(unknown)}; {remedy}", file=sys.stderr)
         return 2
-    args.arguments = list(sys.argv[1:] if argv is None else argv)
-    logging.basicConfig(format="%(asctime)s | %(message)s", datefmt="%H:%M:%S", level=logging.INFO, stream=sys.stderr)
+    args.arguments = argv
     try:
         with only_warnings(args.quiet):
             return args.run(args) or 0

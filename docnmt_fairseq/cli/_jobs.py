@@ -1,8 +1,9 @@
 """The options of commands that share their work out: the engine, and what it is told."""
 
 import argparse
+import os
 from dataclasses import fields
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from docnmt_fairseq.cli._options import add_options_of
 from docnmt_fairseq.errors import InputError
@@ -51,6 +52,11 @@ def engine_of(args: argparse.Namespace) -> Engine:
     if args.tries < 1:
         raise InputError(f"--tries {args.tries}: at least 1")
     return cls(cls.Options(**given), args.workers)
+
+
+def user_dir_of(args: argparse.Namespace) -> Tuple[str, ...]:
+    """What stands before the subcommand of a part, so that it imports what this command has imported."""
+    return () if args.user_dir is None else ("--user-dir", os.path.abspath(args.user_dir))
 
 
 def refuse_engine_options(

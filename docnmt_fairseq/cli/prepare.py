@@ -13,10 +13,10 @@ import shlex
 import textwrap
 from dataclasses import fields
 from pathlib import Path
-from typing import List
+from typing import List, Sequence
 
 import docnmt_fairseq
-from docnmt_fairseq.cli._jobs import add_engine_arguments, engine_of, refuse_engine_options
+from docnmt_fairseq.cli._jobs import add_engine_arguments, engine_of, refuse_engine_options, user_dir_of
 from docnmt_fairseq.cli._options import add_options_of
 from docnmt_fairseq.cli.prepare_shard import make_data_bin
 from docnmt_fairseq.corpus import readers
@@ -32,6 +32,7 @@ from docnmt_fairseq.corpus.text import ON_EMPTY
 from docnmt_fairseq.corpus.tokenizers import TOKENIZERS
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.jobs import Engine, Job, run_jobs
+from docnmt_fairseq.jobs.workplace import DOCNMT
 from docnmt_fairseq.options import flag_of
 
 STEPS = ["--max-tokens", "4096", "--optimizer", "adam", "--lr-scheduler", "inverse_sqrt"]
@@ -229,10 +230,10 @@ def run(args: argparse.Namespace) -> None:
         refuse_engine_options(args, "--shards of 2 or more, whose data-bins jobs make", ("engine",))
     with alone_in(config.output):
         bins, inputs = fit(config)
-        if args.fit_only or not _make(bins, engine, args.tries):
+        if args.fit_only or not _make(bins, engine, args.tries, (*DOCNMT, *user_dir_of(args))):
             bins.write_plan()
             for job in _jobs(bins, engine):
-                print(shlex.join(["docnmt", *job.arguments]))
+                print(shlex.join(["docnmt", *user_dir_of(args), *job.arguments]))
             return
         manifest = finish(bins, inputs)
     for split, counts in manifest["counts"].items():
@@ -249,7 +250,7 @@ def run(args: argparse.Namespace) -> None:
         print(shlex.join(command if config.valid else [*command, "--disable-validation"]))
 
 
-def _make(bins: DataBins, engine: Engine, tries: int) -> bool:
+def _make(bins: DataBins, engine: Engine, tries: int, program: Sequence[str]) -> bool:
     """Makes the data-bins: one here, several as jobs of the engine; returns whether they are there."""
     if len(bins.paths) == 1:
         make_data_bin(bins, 0)
@@ -258,7 +259,8 @@ def _make(bins: DataBins, engine: Engine, tries: int) -> bool:
     for number in range(len(bins.paths)):
         if bins.made(number) is None:
             bins.stamp(number).unlink(missing_ok=True)  # a job is done when it is there
-    if not run_jobs(_jobs(bins, engine), engine, bins.stages.output / JOBS, tries=tries, title="data-bins"):
+    folder, jobs = bins.stages.output / JOBS, _jobs(bins, engine)
+    if not run_jobs(jobs, engine, folder, tries=tries, title="data-bins", program=program):
         return False
     from docnmt_fairseq.data.kept_index import keep_indexes
 

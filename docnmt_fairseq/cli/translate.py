@@ -13,11 +13,18 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
-from docnmt_fairseq.cli._jobs import add_engine_arguments, arguments_without, engine_of, refuse_engine_options
+from docnmt_fairseq.cli._jobs import (
+    add_engine_arguments,
+    arguments_without,
+    engine_of,
+    refuse_engine_options,
+    user_dir_of,
+)
 from docnmt_fairseq.cli._texts import add_text_arguments, add_work_arguments, files_beside, request_of, settings_of
 from docnmt_fairseq.cli._translator import add_translator_arguments, search_of, translator_of
 from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.jobs.workplace import DOCNMT
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.alone import holding_output
 from docnmt_fairseq.translate.begun import states, states_of_prepared
@@ -86,7 +93,15 @@ def run(args: argparse.Namespace) -> Optional[int]:
     if args.engine is not None:
         arguments = arguments_without(args, add_work_arguments)
         engine, settings = engine_of(args), _begun_with(args)
-        translate_in_shards(request, args.shards, arguments, engine, settings=settings, tries=args.tries)
+        translate_in_shards(
+            request,
+            args.shards,
+            arguments,
+            engine,
+            settings=settings,
+            tries=args.tries,
+            program=(*DOCNMT, *user_dir_of(args)),
+        )
         return None
     refuse_engine_options(args)
     with holding_output(request):

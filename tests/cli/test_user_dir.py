@@ -1,0 +1,94 @@
+"""``docnmt --user-dir``: what a package of one's own registers is known to the command, and to its jobs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docnmt_fairseq.cli import main
+from docnmt_fairseq.cli._user_dir import import_user_dir
+from tests.support import toy
+
+METRIC = """
+from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric
+
+@METRICS.register("loudness")
+class Loudness(Metric):
+    title, help = "loudness", "exclamation marks"
+    def segment_statistics(self, translation, references):
+        return [translation.count("!")]
+    def score(self, sums):
+        return sums[0]
+"""
+MECHANISM = """
+from dataclasses import dataclass
+import torch
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, NoOptions
+from docnmt_fairseq.options import option
+
+@CONTEXT_MECHANISMS.register("nothing")
+class Nothing(ContextMechanism):
+    @dataclass(frozen=True)
+    class Options(NoOptions):
+        nothing_much: int = option(0, "how much")
+    placements = ("block",)
+    def __init__(self, layer, options):
+        super().__init__()
+    def forward(self, x, layout):
+        return torch.zeros_like(x)
+"""
+BEGIN = """
+import docnmt_fairseq
+from {name} import loudness, nothing
+docnmt_fairseq.register()
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """Returns the folder of a package with a metric and a mechanism."""
+    folder = tmp_path / "package_of_mine"
+    folder.mkdir()
+    for name, text in {"__init__": BEGIN.format(name=folder.name), "loudness": METRIC, "nothing": MECHANISM}.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    return folder
+
+
+def run(module, *arguments):
+    path = os.pathsep.join([str(Path(toy.PLUGIN).parent), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_a_metric_of_ones_own(mine, tmp_path):
+    (tmp_path / "text").write_text("a!\nb!\n", encoding="utf-8")
+    given = ["--reference", tmp_path / "text", "--system", f"it={tmp_path / 'text'}", "--metrics", "loudness"]
+    assert "2.00" in run("docnmt_fairseq", "--user-dir", mine, "score", *given)
+
+
+@pytest.mark.slow
+def test_a_mechanism_of_ones_own_is_trained_and_translates_in_jobs_too(mine, data_bin, tmp_path):
+    trained = [data_bin, "--task", "document_translation", "--arch", "document_transformer_nothing_tiny", *toy.TINY]
+    trained += ["--nothing-much", "1", "--optimizer", "adam", "--max-tokens", "60", "--max-update", "1", *toy.HERE]
+    run("fairseq_cli.train", *trained, "--user-dir", mine, "--save-dir", tmp_path / "model")
+    data = toy.as_prepared(data_bin, tmp_path / "prepared")
+    (tmp_path / "in.txt").write_text("a b\n\nc\n", encoding="utf-8")
+    own = ["--path", tmp_path / "model/checkpoint_last.pt", "--data", data, "--cpu", "--max-len-b", "5"]
+    own += ["--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt", "--shards", "2", "--engine", "processes"]
+    run("docnmt_fairseq", "--user-dir", mine, "translate", *own)
+    assert len((tmp_path / "out.txt").read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_a_folder_that_is_not_there_is_named(capsys):
+    assert main(["--user-dir", "nowhere", "score"]) == 2
+    assert capsys.readouterr().err == (
+        "docnmt: error: --user-dir nowhere: no such folder; give that of a package of yours\n"
+    )
+
+
+def test_behind_the_command_it_is_the_commands_own():
+    import_user_dir(["generate", "data", "--user-dir", "nowhere"])
