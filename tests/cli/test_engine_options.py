@@ -22,9 +22,13 @@ TOLD = SlurmOptions(
 def asked(tmp_path, monkeypatch):
     """Runs a command up to its engine; gives the engine and the tries."""
     found = []
-    monkeypatch.setattr(translate, "translate_in_shards", lambda *given, settings, tries: found.append((*given, tries)))
+
+    def in_shards(*given, settings, tries, program):
+        found.append((*given, tries))
+
+    monkeypatch.setattr(translate, "translate_in_shards", in_shards)
     monkeypatch.setattr(generating, "generate", lambda given, shards, *engine: found.append((given, *engine)))
-    monkeypatch.setattr(prepare, "_make", lambda *given: found.append((None, *given)))
+    monkeypatch.setattr(prepare, "_make", lambda *given: found.append((None, *given[:-1])))
     monkeypatch.setattr(prepare, "_jobs", lambda *_: [])
     monkeypatch.setattr(prepare, "fit", lambda config: (SimpleNamespace(write_plan=lambda: None), {}))
     (tmp_path / "model.pt").touch()
