@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 from docnmt_fairseq import __version__
+from docnmt_fairseq.cli._files import Parser, check_output
 from docnmt_fairseq.cli._user_dir import USER_DIR, import_user_dir
 from docnmt_fairseq.errors import InputError
 
@@ -30,7 +31,7 @@ def command_modules() -> Dict[str, ModuleType]:
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of ``docnmt`` with its subcommands."""
-    parser = argparse.ArgumentParser(prog="docnmt", description="Document-level machine translation with fairseq.")
+    parser = Parser(prog="docnmt", description="Document-level machine translation with fairseq.")
     parser.add_argument("--user-dir", metavar="DIR", help=USER_DIR)
     parser.add_argument("--version", action="version", version=f"docnmt_fairseq {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -91,6 +92,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     args.arguments = argv
     try:
         with only_warnings(args.quiet):
+            check_output(args)
             return args.run(args) or 0
     except InputError as error:
         print(f"docnmt {args.command}: error: {error}", file=sys.stderr)

@@ -11,7 +11,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.beside import BESIDE
 from docnmt_fairseq.translate.files import EMPTY_LINES
 from docnmt_fairseq.translate.formats import FORMATS, RUNNING, SEPARATE, Reading
-from docnmt_fairseq.translate.request import STANDARD, Request
+from docnmt_fairseq.translate.request import STANDARD, Request, read_once
 from docnmt_fairseq.translate.shards import Shard
 
 # Options that translations do not depend on: what was begun with one of them goes on with another.
@@ -124,6 +124,10 @@ def request_of(args: argparse.Namespace) -> Request:
         raise InputError(f"--shards {args.shards}: give --engine, or --shard, from 1 to {args.shards}")
     if args.resume and args.output is None:
         raise InputError("--resume: needs --output; nothing is known of what went to standard output before")
+    if args.output is not None and read_once(args.output):
+        raise InputError(
+            f"--output {args.output}: is no file, but a pipe or a device; leave it out, and redirect what is printed"
+        )
     if args.engine is not None and args.shard is not None:
         raise InputError(f"--shard {args.shard}: not with --engine, which runs all of them")
     if args.counts is not None and args.shard is None:

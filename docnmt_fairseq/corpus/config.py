@@ -162,6 +162,7 @@ class PrepareConfig:
                 (self.source_lang == self.target_lang, "--source-lang and --target-lang must differ"),
                 (not reads, "nothing to prepare: give --train, --valid or --test"),
                 (no_models and not self.train, "--train is needed (or --reuse with an earlier output)"),
+                ("" in (self.output, self.reuse), "--output and --reuse: an empty name; give one, '.' for this folder"),
                 (output.exists() and not output.is_dir(), f"--output {output}: is not a folder"),
                 (reuse and output.resolve() == reuse.resolve(), "--reuse and --output must be different folders"),
                 (self.on_empty not in ON_EMPTY, f"--on-empty must be one of {', '.join(ON_EMPTY)}"),

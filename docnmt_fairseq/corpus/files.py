@@ -6,7 +6,7 @@ import shutil
 import zlib
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Sequence, TextIO, Union, cast
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Sequence, TextIO, Tuple, Union, cast
 from zipfile import BadZipFile
 
 from docnmt_fairseq.corpus.arrow import open_zst
@@ -85,6 +85,11 @@ def partial_path(path: PathLike) -> Path:
     return path.with_name(path.name + ".partial")
 
 
+def led_to(path: PathLike) -> Path:
+    """Returns where a file or folder is that a link may stand for; to write there leaves the link."""
+    return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
+
+
 @contextmanager
 def atomic_files(*paths: PathLike) -> Iterator[List[TextIO]]:
     """Opens files for writing that appear under their names together, when the block ends without an error.
@@ -144,7 +149,8 @@ def written_folder(path: PathLike) -> Iterator[Path]:
     Raises:
         InputError: it, or a file in it, cannot be written.
     """
-    path, partial = Path(path), partial_path(path)
+    path = led_to(path)
+    partial = partial_path(path)
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
@@ -174,19 +180,35 @@ def many_atomic_files(paths: Sequence[PathLike]) -> Iterator[ManyFiles]:
 @contextmanager
 def _appearing(paths: Sequence[PathLike]) -> Iterator[List[Path]]:
     """Gives the paths under which files are written until the block ends."""
-    partials = [partial_path(path) for path in paths]
     try:
-        for path in paths:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        places = [_place(Path(path)) for path in paths]
+        for path, _ in places:
+            path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            yield partials
-            for path, partial in zip(paths, partials):
+            yield [partial for _, partial in places]
+            for path, partial in places:
                 os.replace(partial, path)
         finally:
-            for partial in partials:
-                partial.unlink(missing_ok=True)
+            for path, partial in places:
+                if partial != path:
+                    partial.unlink(missing_ok=True)
+    except FileExistsError as error:
+        raise InputError(f"{paths[0]}: cannot be written: {error.filename} is a file; give a folder") from error
     except OSError as error:
         raise InputError(f"{error.filename or paths[0]}: cannot be written: {error.strerror}") from error
+
+
+def _place(path: Path) -> Tuple[Path, Path]:
+    """Where a link leads to that may be in a file's place, and where the file is written until it is complete.
+
+    A device or a pipe takes it at once: another file in its place would end it for all.
+    """
+    if path.is_dir():
+        raise InputError(f"{path}: cannot be written: is a folder; give a file")
+    if path.exists() and not path.is_file():
+        return path, path
+    path = led_to(path)
+    return path, partial_path(path)
 
 
 class FilesByTurns:
@@ -233,10 +255,5 @@ def atomic_write_bytes(path: PathLike, content: bytes) -> None:
     Raises:
         InputError: it cannot be written.
     """
-    partial = partial_path(path)
-    try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with written_by_others(path) as partial:
         partial.write_bytes(content)
-        os.replace(partial, path)
-    except OSError as error:
-        raise InputError(f"{error.filename or path}: cannot be written: {error.strerror}") from error

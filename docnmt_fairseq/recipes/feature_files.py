@@ -35,6 +35,7 @@ def lay_features(path: Path, target: Path, sentences: int, cut: bool) -> None:
     if cut:
         content = io.BytesIO()
         np.save(content, features[:sentences])
+        target.unlink(missing_ok=True)  # a link to all features would be followed
         atomic_write_bytes(target, content.getvalue())
         return
     partial = partial_path(target)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Iterator, List, Optional, Sequence, Set, Tuple
 
-from docnmt_fairseq.corpus.files import packing_of, unpacked_name
+from docnmt_fairseq.corpus.files import led_to, packing_of, unpacked_name
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats import PLAIN, RUNNING, Reading, format_of
 from docnmt_fairseq.translate.shards import Shard
@@ -46,7 +46,7 @@ class Request:
 
 
 def read_once(source: Path) -> bool:
-    """Whether what it holds is gone when it was read: standard input, a pipe, a device."""
+    """Whether what it holds is gone when it was read: standard input (or output), a pipe, a device."""
     if source == STANDARD:
         return True
     try:
@@ -68,7 +68,7 @@ def pairs_of(request: Request) -> List[Tuple[Path, Path]]:
         raise InputError("--shards: give --input and --output; standard input and output have no shards")
     if request.shard.of > 1 and any(map(read_once, inputs)):
         raise InputError(f"--input {next(filter(read_once, inputs))}: can be read only once; --shards needs a file")
-    pairs = list(_pairs(inputs, output, request.pattern))
+    pairs = [(source, led_to(target)) for source, target in _pairs(inputs, output, request.pattern)]
     if not pairs:
         raise InputError(f"--input {' '.join(map(str, inputs))}: no file {request.pattern} in it")
     _check_targets(pairs)

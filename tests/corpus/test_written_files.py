@@ -2,10 +2,11 @@
 
 import errno
 import os
+import threading
 
 import pytest
 
-from docnmt_fairseq.corpus.files import written_by_others, written_folder
+from docnmt_fairseq.corpus.files import atomic_files, atomic_write_bytes, written_by_others, written_folder
 from docnmt_fairseq.errors import InputError
 
 
@@ -48,3 +49,42 @@ def test_what_an_interrupted_run_left_is_not_taken_over(tmp_path):
     with written_folder(tmp_path / "folder") as folder:
         (folder / "new").write_text("x")
     assert names(tmp_path) == ["folder", "new"]
+
+
+def test_links_stay_and_what_they_lead_to_is_written(tmp_path):
+    (tmp_path / "disk").mkdir()
+    for name in ("file", "folder"):
+        (tmp_path / name).symlink_to(tmp_path / "disk" / name)
+    for content in ("former", "later"):
+        with atomic_files(tmp_path / "file") as (stream,), written_folder(tmp_path / "folder") as folder:
+            stream.write(content)
+            (folder / content).write_text("x")
+    assert (tmp_path / "file").is_symlink() and (tmp_path / "disk" / "file").read_text() == "later"
+    assert (tmp_path / "folder").is_symlink() and names(tmp_path / "disk") == ["file", "folder", "later"]
+
+
+@pytest.mark.parametrize("error", [None, InputError("bad")], ids=repr)
+def test_a_pipe_or_device_takes_what_is_written_and_stays(tmp_path, error):
+    pipe, taken = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: taken.append(pipe.read_text()))
+    reader.start()
+    try:
+        with atomic_files(pipe) as (stream,):
+            stream.write("x")
+            if error:
+                raise error
+    except InputError:
+        pass
+    reader.join()
+    assert taken == ["x"] and pipe.is_fifo() and names(tmp_path) == ["pipe"]
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path):
+    with pytest.raises(InputError, match="here: cannot be written: is a folder; give a file"):
+        atomic_write_bytes(made(tmp_path / "here"), b"x")
+
+
+def made(folder):
+    folder.mkdir()
+    return folder

@@ -1,6 +1,7 @@
 """Whatever a file holds, the command translates it or says in one line what is wrong; never a traceback."""
 
 import io
+import os
 
 import pytest
 
@@ -137,3 +138,21 @@ def test_standard_input_of_any_format(command, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"<p>Hello <b>you</b>.")))
     assert command("--format", "html") == 0
     assert capsys.readouterr().out == "<p>HELLO <b>YOU</b>."
+
+
+@pytest.mark.parametrize("more", [[], ["--force"]])
+def test_a_pipe_or_device_is_no_output(command, tmp_path, capsys, more):
+    (tmp_path / "in").write_text("one\n")
+    os.mkfifo(tmp_path / "pipe")
+    assert command("--input", tmp_path / "in", "--output", tmp_path / "pipe", *more) == 2
+    assert "is no file, but a pipe or a device; leave it out" in capsys.readouterr().err
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_link_in_the_place_of_the_output_stays(command, tmp_path):
+    (tmp_path / "in").write_text("one\n")
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "out").symlink_to("disk/out")
+    for more in ([], ["--force"]):
+        assert command("--input", tmp_path / "in", "--output", tmp_path / "out", *more) == 0
+        assert (tmp_path / "out").is_symlink() and (tmp_path / "disk" / "out").read_text() == "ONE\n"

@@ -1,0 +1,53 @@
+"""Names of files on command lines: empty ones, and outputs that are inputs."""
+
+import pytest
+
+from docnmt_fairseq import cli
+
+TEXT = "a b c\n\nd e\n"
+SCORE = ["score", "--reference", "ref", "--system", "a=sys"]
+
+
+@pytest.fixture(autouse=True)
+def texts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("ref", "sys"):
+        (tmp_path / name).write_text(TEXT)
+    (tmp_path / "link").symlink_to("ref")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        (SCORE, "ref"),
+        (SCORE, "./sys"),
+        (SCORE, "link"),
+        (["compare", "--reference", "ref", "--system", "a=sys", "--system", "b=ref"], "sys"),
+        (["edits", "make", "--translation", "sys", "--edited", "ref"], "sys"),
+    ],
+)
+def test_what_is_read_is_not_written(command, output, texts, capsys):
+    assert cli.main([*command, "--output", output]) == 2
+    error = capsys.readouterr().err
+    assert f"--output {output.removeprefix('./')}: is " in error and "which is read" in error
+    assert {(texts / name).read_text() for name in ("ref", "sys")} == {TEXT}
+
+
+def test_an_earlier_report_is_replaced(texts):
+    for _ in range(2):
+        assert cli.main([*SCORE, "--output", "report"]) == 0
+
+
+@pytest.mark.parametrize("command", [[*SCORE, "--output", ""], ["translate", "--path", "m", "--input", ""]])
+def test_an_empty_name_of_a_path_is_refused(command, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(command)
+    assert "put: an empty name; give one, '.' for this folder" in capsys.readouterr().err
+
+
+def test_prepare_does_not_take_an_empty_name_for_this_folder(texts, capsys):
+    text = ["-s", "x", "-t", "y", "--train", "ref", "sys"]
+    assert cli.main(["prepare", *text, "--subwords", "none", "--output", ""]) == 2
+    assert "--output and --reuse: an empty name" in capsys.readouterr().err
+    assert not (texts / "manifest.json").exists()
