@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 from docnmt_fairseq import __version__
+from docnmt_fairseq.cli._ending import interruption_told, written_output
 from docnmt_fairseq.cli._files import Parser, check_output
 from docnmt_fairseq.cli._user_dir import USER_DIR, import_user_dir
 from docnmt_fairseq.errors import InputError
@@ -75,6 +76,7 @@ def only_warnings(loggers: Iterable[str]) -> Iterator[None]:
             logger.setLevel(level)
 
 
+@interruption_told("docnmt")
 def main(argv: Optional[List[str]] = None) -> int:
     """Runs one subcommand; bad input ends with exit status 2 and one line on standard error."""
     argv = list(sys.argv[1:] if argv is None else argv)
@@ -91,7 +93,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         return 2
     args.arguments = argv
     try:
-        with only_warnings(args.quiet):
+        with only_warnings(args.quiet), written_output():
             check_output(args)
             return args.run(args) or 0
     except InputError as error:

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SHUFFLED = "shuffled"
-INTERRUPTED = 130  # as a shell says of a program that Ctrl-C ended
 HELP = "translate text: a document, a folder of them, or standard input"
 QUIET = ("fairseq",)  # importing it logs what it would like to have installed
 EXAMPLES = """examples:
@@ -138,7 +137,7 @@ def _translate(
         except KeyboardInterrupt:
             progress.close()
             logger.info(_interrupted(texts, args.context == SHUFFLED))
-            return INTERRUPTED
+            raise
     logger.info(str(translator.throughput))
     return None
 
@@ -155,7 +154,7 @@ def _told(translator: "DocumentTranslator", args: argparse.Namespace, texts: Seq
 
 def _interrupted(texts: Sequence[FileToTranslate], at_once: bool) -> str:
     if at_once:
-        return "interrupted; of --context shuffled nothing is written before all is translated"
+        return "of --context shuffled nothing is written before all is translated"
     if any(text.target is None for text in texts):
-        return "interrupted; what was written to standard output is whole documents"
-    return "interrupted; the same command with --resume goes on after the last document that was written"
+        return "what was written to standard output is whole documents"
+    return "the same command with --resume goes on after the last document that was written"
