@@ -3,6 +3,7 @@
 import gzip
 import os
 import shutil
+import stat
 import zlib
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -77,6 +78,25 @@ def open_binary(path: PathLike) -> BinaryIO:
         return open(path, "rb") if unpacking is None else unpacking(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def is_stream(path: PathLike) -> bool:
+    """Whether it is a pipe or a device: what it holds is gone when it was read."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # said by who opens it
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def refuse_streams(*paths: PathLike) -> None:
+    """Does nothing if all can be read more than once.
+
+    Raises:
+        InputError: one cannot.
+    """
+    for path in filter(is_stream, paths):
+        raise InputError(f"{path}: is a pipe or a device, which can be read only once; give a file")
 
 
 def partial_path(path: PathLike) -> Path:

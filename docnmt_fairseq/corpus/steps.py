@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from docnmt_fairseq import __version__
-from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes
+from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes, refuse_streams
 from docnmt_fairseq.plain_json import parse_json
 
 SUM = "sum"  # of the rest of a stamp
@@ -121,7 +121,12 @@ def _read_stamp(path: Path) -> Optional[Dict[str, Any]]:
 
 
 def sha256(path: PathLike) -> str:
-    """Returns the SHA-256 of a file's content; of a folder's, the names and digests of its files."""
+    """Returns the SHA-256 of a file's content; of a folder's, the names and digests of its files.
+
+    Raises:
+        InputError: it is a pipe, of which nobody could read again what was hashed.
+    """
+    refuse_streams(path)
     digest = hashlib.sha256()
     if Path(path).is_dir():
         for file in sorted(file for file in Path(path).rglob("*") if file.is_file()):

@@ -6,7 +6,7 @@ from typing import Iterator, Sequence
 import numpy as np
 import torch
 
-from docnmt_fairseq.corpus.files import PathLike
+from docnmt_fairseq.corpus.files import PathLike, refuse_streams
 from docnmt_fairseq.embedding.model import SentenceEmbedding, Settings, method_of, sums, vocabulary_of
 from docnmt_fairseq.embedding.vocabulary import Words
 from docnmt_fairseq.embedding.word_vectors import WordVectors
@@ -27,6 +27,7 @@ def fit(word_vectors: WordVectors, corpus: Sequence[PathLike], settings: Setting
     Raises:
         InputError: a file cannot be read; no word of the corpus has a vector; no method of that name.
     """
+    refuse_streams(*corpus)
     vocabulary = vocabulary_of(word_vectors.words, settings)
     counts = np.zeros(len(vocabulary) + 1, dtype=np.int64)
     sentences = 0

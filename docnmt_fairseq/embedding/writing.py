@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.files import read_lines, refuse_streams
 from docnmt_fairseq.data.npy_files import npy_on_disk
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.embedding.vocabulary import CHUNK
@@ -22,6 +22,7 @@ def write_vectors(embedding: SentenceEmbedding, source: Path, target: Path) -> i
     Raises:
         InputError: a file cannot be read, or written; the text is empty.
     """
+    refuse_streams(source)
     total = sum(1 for _ in read_lines(source))
     if not total:
         raise InputError(f"{source}: is empty")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.corpus.delimited import parallel_lines, read_documents
+from docnmt_fairseq.corpus.files import refuse_streams
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import restore_document_order, subword_mark
 from docnmt_fairseq.marks import DOCUMENT, is_mark, levels_ended
@@ -72,9 +73,10 @@ def read_references(files: Sequence[Path], source: Optional[Path] = None) -> Ref
     """Reads the references of a test set, one delimited file each.
 
     Raises:
-        InputError: a file cannot be read, the files do not have the same marks on the same lines, or there is no
-            sentence in them; names file and line.
+        InputError: a file cannot be read, or only once; the files do not have the same marks on the same lines, or
+            there is no sentence in them; names file and line.
     """
+    refuse_streams(*files)  # translations are compared with them, one after another
     paths = [*files, *([source] if source else [])]
     sides: List[Stream] = [[] for _ in paths]
     lines: List[List[int]] = []

@@ -5,7 +5,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Iterator, List, Mapping, Sequence
 
-from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.files import read_lines, refuse_streams
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
@@ -62,8 +62,7 @@ def check_beside(option: str, path: Path, request: Request) -> None:
     source, *others = request.inputs
     if others or read_once(source) or source.is_dir():
         raise InputError(f"{option}: needs one file as --input, which can be read more than once")
-    if read_once(path):
-        raise InputError(f"{option} {path}: can be read only once; give a file")
+    refuse_streams(path)
     if format_of(source.name, request.format, request.reading).name != PLAIN:
         raise InputError(f"{option}: needs text of a sentence a line, which {source} is not")
     for number, (line, told) in enumerate(zip_longest(read_lines(source), read_lines(path)), start=1):

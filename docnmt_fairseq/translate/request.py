@@ -1,12 +1,11 @@
 """What is asked for: files, folders or standard input, and which file each becomes."""
 
 import logging
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Iterator, List, Optional, Sequence, Set, Tuple
 
-from docnmt_fairseq.corpus.files import led_to, packing_of, unpacked_name
+from docnmt_fairseq.corpus.files import is_stream, led_to, packing_of, unpacked_name
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats import PLAIN, RUNNING, Reading, format_of
 from docnmt_fairseq.translate.shards import Shard
@@ -46,14 +45,8 @@ class Request:
 
 
 def read_once(source: Path) -> bool:
-    """Whether what it holds is gone when it was read: standard input (or output), a pipe, a device."""
-    if source == STANDARD:
-        return True
-    try:
-        mode = source.stat().st_mode
-    except OSError:  # said by who opens it
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    """Whether what it holds is gone when it was read: standard input, a pipe, a device."""
+    return source == STANDARD or is_stream(source)
 
 
 def pairs_of(request: Request) -> List[Tuple[Path, Path]]:

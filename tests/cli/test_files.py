@@ -1,5 +1,7 @@
 """Names of files on command lines: empty ones, and outputs that are inputs."""
 
+import os
+
 import pytest
 
 from docnmt_fairseq import cli
@@ -51,3 +53,36 @@ def test_prepare_does_not_take_an_empty_name_for_this_folder(texts, capsys):
     assert cli.main(["prepare", *text, "--subwords", "none", "--output", ""]) == 2
     assert "--output and --reuse: an empty name" in capsys.readouterr().err
     assert not (texts / "manifest.json").exists()
+
+
+@pytest.fixture
+def pipe(texts):
+    """A pipe that holds the text of ``ref``, as ``<(cat ref)`` does."""
+    reader, writer = os.pipe()
+    os.write(writer, TEXT.encode())
+    os.close(writer)
+    yield f"/dev/fd/{reader}"
+    os.close(reader)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["score", "--reference", "PIPE", "--system", "a=sys"],
+        ["prepare", "-s", "x", "-t", "y", "--subwords", "none", "--train", "PIPE", "sys", "--output", "data"],
+        ["embed", "fit", "--vectors", "vectors", "--corpus", "PIPE", "--method", "sif", "--output", "model"],
+        ["embed", "transform", "--model", "fitted", "--input", "PIPE", "--output", "vectors.npy"],
+    ],
+)
+def test_a_pipe_in_the_place_of_what_is_read_twice_is_refused(command, texts, pipe, capsys):
+    (texts / "vectors").write_text("".join(f"{word} 0.{number} 1\n" for number, word in enumerate("abcde")))
+    assert cli.main(["embed", "fit", "--vectors", "vectors", "--corpus", "ref", "--output", "fitted"]) == 0
+    capsys.readouterr()
+    before = {path.name for path in texts.iterdir()}
+    assert cli.main([word.replace("PIPE", pipe) for word in command]) == 2
+    assert f"{pipe}: is a pipe or a device, which can be read only once; give a file" in capsys.readouterr().err
+    assert {path.name for path in texts.iterdir()} - before <= {"data"}
+
+
+def test_a_translation_may_be_a_pipe(pipe):
+    assert cli.main(["score", "--reference", "ref", "--system", f"a={pipe}"]) == 0
