@@ -1,11 +1,14 @@
+import errno
 import json
+import os
+import signal
 from dataclasses import replace
 
 import pytest
 
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.corpus.delimited import read_documents
-from docnmt_fairseq.corpus.synth import SynthOptions, read_cases, write_corpus
+from docnmt_fairseq.corpus.synth import SynthOptions, read_cases, write_corpus, writer
 from docnmt_fairseq.errors import InputError
 
 SMALL = SynthOptions(
@@ -89,3 +92,36 @@ def test_damaged_table_is_refused_by_line(tmp_path, corpus):
     table.write_text("a\tb\n")
     with pytest.raises(InputError, match=":1: expected the tab-separated header"):
         read_cases(table)
+
+
+def test_what_cannot_be_written_is_told_in_a_line(tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").write_text("x")
+    for output, reason in (("file", "file is a file; give a folder"), ("file/in", "Not a directory")):
+        assert main(["synth", "--output", str(tmp_path / output)]) == 2
+        error = capsys.readouterr().err
+        assert f"--output {tmp_path / output}: " in error and reason in error
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(writer, "write_cases", full)
+    with pytest.raises(InputError, match="cannot be written: No space left"):
+        write_corpus(SMALL, tmp_path / "folder")
+    assert not (tmp_path / "folder").exists() or not list((tmp_path / "folder").iterdir())
+
+
+def test_what_a_killed_one_left_goes(tmp_path):
+    def killed(*arguments):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if not child:
+        writer.write_cases = killed
+        write_corpus(SMALL, tmp_path / "folder")
+    os.waitpid(child, 0)
+    assert list((tmp_path / "folder").iterdir())
+    for name in ("folder", "undisturbed"):
+        write_corpus(SMALL, tmp_path / name)
+    folders = [tmp_path / name for name in ("folder", "undisturbed")]
+    contents = [{path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders]
+    assert contents[0] == contents[1]

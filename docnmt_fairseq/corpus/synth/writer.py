@@ -1,19 +1,21 @@
 """Writes an artificial corpus: delimited text, tables of undecidable words, contrastive sets, ceilings, lexicon."""
 
 import json
+import os
 import random
 import shutil
-import tempfile
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Dict, List, Set, TextIO
 
+from docnmt_fairseq.corpus.files import written_folder
 from docnmt_fairseq.corpus.synth.ceiling import Counts, ceiling, count_forms
 from docnmt_fairseq.corpus.synth.document import Document, documents
 from docnmt_fairseq.corpus.synth.lexicon import build_lexicon
 from docnmt_fairseq.corpus.synth.options import SynthOptions
 from docnmt_fairseq.corpus.synth.table import Case, write_cases
+from docnmt_fairseq.locks import holding, in_folder
 from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
 
 SPLITS = ("train", "valid", "test")
@@ -63,15 +65,19 @@ def write_corpus(options: SynthOptions, output: Path) -> CorpusReport:
     ``output`` only when all of them are complete; those of an earlier corpus are replaced.
 
     Raises:
-        InputError: the train split is too small to measure the ceiling on.
+        InputError: the train split is too small to measure the ceiling on; the folder cannot be written, or another
+            process writes it.
     """
-    output.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=output, prefix=".unfinished-") as folder:
-        unfinished = Path(folder)
-        report = _write(options, unfinished)
-        report.files = [output / path.name for path in sorted(unfinished.iterdir())]
-        for path in report.files:
-            shutil.move(str(unfinished / path.name), str(path))
+    complete = output / ".complete"
+    with holding(in_folder(output), f"--output {output}"):
+        try:
+            with written_folder(complete) as folder:
+                report = _write(options, folder)
+            report.files = [output / path.name for path in sorted(complete.iterdir())]
+            for path in report.files:
+                os.replace(complete / path.name, path)
+        finally:
+            shutil.rmtree(complete, ignore_errors=True)
     return report
 
 
