@@ -78,7 +78,7 @@ def only_warnings(loggers: Iterable[str]) -> Iterator[None]:
 
 @interruption_told("docnmt")
 def main(argv: Optional[List[str]] = None) -> int:
-    """Runs one subcommand; bad input ends with exit status 2 and one line on standard error."""
+    """Runs one subcommand; bad input, or a file that the system refuses, ends with exit status 2 and one line."""
     argv = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(format="%(asctime)s | %(message)s", datefmt="%H:%M:%S", level=logging.INFO, stream=sys.stderr)
     try:
@@ -96,6 +96,19 @@ def main(argv: Optional[List[str]] = None) -> int:
         with only_warnings(args.quiet), written_output():
             check_output(args)
             return args.run(args) or 0
-    except InputError as error:
-        print(f"docnmt {args.command}: error: {error}", file=sys.stderr)
+    except (InputError, OSError) as error:
+        print(f"docnmt {args.command}: error: {_told(error)}", file=sys.stderr)
         return 2
+
+
+def _told(error: Exception) -> str:
+    """What is wrong, also where the system refuses a file without that anybody expected it: no permission, say.
+
+    Raises:
+        OSError: of no file; whoever gets it is to see where it comes from.
+    """
+    if not isinstance(error, OSError):
+        return str(error)
+    if error.filename is None:
+        raise error
+    return f"{error.filename}: {error.strerror}; see to it that it can be read, or written, by who runs this"

@@ -1,6 +1,7 @@
 """What is asked for: files, folders or standard input, and which file each becomes."""
 
 import logging
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Iterator, List, Optional, Sequence, Set, Tuple
@@ -144,7 +145,22 @@ def _pairs(inputs: Sequence[Path], output: Path, pattern: str) -> Iterator[Tuple
             continue
         if output.resolve().is_relative_to(path.resolve()):
             raise InputError(f"--output {output}: lies in the input folder {path}; give another place")
+        _check_readable(path)
         for file in sorted(path.rglob(pattern)):
             relative = file.relative_to(path)
             if file.is_file() and not any(part.startswith(".") for part in relative.parts):
                 yield file, output / relative.parent / unpacked_name(relative.name)
+
+
+def _check_readable(folder: Path) -> None:
+    """Refuses folders that cannot be looked into: nobody would notice that their files are missing.
+
+    Raises:
+        InputError: names one.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise InputError(f"{error.filename}: cannot be read: {error.strerror}") from error
+
+    for _, folders, _ in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]  # are left out anyway

@@ -1,10 +1,12 @@
 """Names of files on command lines: empty ones, and outputs that are inputs."""
 
+import errno
 import os
 
 import pytest
 
 from docnmt_fairseq import cli
+from docnmt_fairseq.cli import score
 
 TEXT = "a b c\n\nd e\n"
 SCORE = ["score", "--reference", "ref", "--system", "a=sys"]
@@ -86,3 +88,18 @@ def test_a_pipe_in_the_place_of_what_is_read_twice_is_refused(command, texts, pi
 
 def test_a_translation_may_be_a_pipe(pipe):
     assert cli.main(["score", "--reference", "ref", "--system", f"a={pipe}"]) == 0
+
+
+def test_a_file_that_the_system_refuses_is_told_in_a_line(monkeypatch, capsys):
+    def refused(*name):
+        def run(args):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), *name)
+
+        monkeypatch.setattr(score, "run", run)
+
+    refused("folder/file")
+    assert cli.main(SCORE) == 2
+    assert "docnmt score: error: folder/file: Permission denied; see to it" in capsys.readouterr().err
+    refused()
+    with pytest.raises(PermissionError):
+        cli.main(SCORE)

@@ -2,11 +2,14 @@
 
 import io
 import os
+from pathlib import Path
 
 import pytest
 
 from docnmt_fairseq import cli
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import files, task, translator
+from docnmt_fairseq.translate.request import Request, pairs_of
 from tests.support.hostile import CASES, CUE, TEXTS, content_of
 from tests.support.texts import Stub
 
@@ -159,3 +162,22 @@ def test_a_link_in_the_place_of_the_output_stays(command, tmp_path):
     for more in ([], ["--force"]):
         assert command("--input", tmp_path / "in", "--output", tmp_path / "out", *more) == 0
         assert (tmp_path / "out").is_symlink() and (tmp_path / "disk" / "out").read_text() == "ONE\n"
+
+
+def test_a_folder_that_cannot_be_looked_into_is_not_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("in/open/a", "in/closed/b", "in/.closed/c"):
+        Path(name).parent.mkdir(parents=True)
+        Path(name).write_text("one\n")
+    for folder, mode in ((".", 0o755), ("in/closed", 0), ("in/.closed", 0)):
+        os.chmod(folder, mode)
+    user = os.geteuid()
+    try:
+        if user == 0:  # may read everything
+            os.seteuid(65534)
+        with pytest.raises(InputError, match="in/closed: cannot be read: Permission denied"):
+            pairs_of(Request([Path("in")], Path("out")))
+    finally:
+        os.seteuid(user)
+        os.chmod("in/closed", 0o755)
+        os.chmod("in/.closed", 0o755)
