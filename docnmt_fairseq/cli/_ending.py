@@ -32,6 +32,11 @@ class _StandardOutput:
     def _said(self) -> Iterator[None]:
         try:
             yield
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"standard output: its encoding, {error.encoding}, has no {error.object[error.start]!a}; set "
+                "PYTHONIOENCODING=utf-8, or write a file"
+            ) from error
         except OSError as error:
             with contextlib.suppress(OSError, io.UnsupportedOperation):  # or Python would try again at its end
                 os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
@@ -46,6 +51,8 @@ def written_output() -> Iterator[None]:
         InputError: it cannot be.
     """
     stream = sys.stdout
+    if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+        stream.reconfigure(errors="surrogateescape")  # names of files that are no UTF-8 are printed as they are
     sys.stdout = output = _StandardOutput(stream)
     try:
         yield

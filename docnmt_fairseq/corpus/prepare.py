@@ -1,6 +1,5 @@
 """From native corpora to data-bins that fairseq trains on, in steps that are done once."""
 
-import json
 import logging
 from functools import partial
 from importlib import metadata
@@ -19,6 +18,7 @@ from docnmt_fairseq.corpus.steps import Step, Steps, sha256
 from docnmt_fairseq.corpus.subwords import WITH_CODES
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.locks import holding, in_folder
+from docnmt_fairseq.plain_json import json_bytes
 
 LIBRARIES = ("fairseq-fixed", "fairseq", "sentencepiece", "sacremoses", "jieba", "torch", "numpy", "lxml")
 
@@ -86,8 +86,7 @@ def finish(bins: DataBins, inputs: Dict[str, Any]) -> Dict[str, Any]:
         InputError: a data-bin is not there.
     """
     manifest = _manifest(bins, inputs)
-    content = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    atomic_write_bytes(bins.stages.output / MANIFEST, content.encode())
+    atomic_write_bytes(bins.stages.output / MANIFEST, json_bytes(manifest, indent=2, sort_keys=True))
     return manifest
 
 

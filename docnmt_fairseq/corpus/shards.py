@@ -5,7 +5,6 @@ The first is ``data-bin``, with all splits; those of further shards, ``data-bin-
 from 0, divided by the number of shards leaves the shard's number.
 """
 
-import json
 import logging
 import re
 import shutil
@@ -28,7 +27,7 @@ from docnmt_fairseq.corpus.steps import Step, Steps
 from docnmt_fairseq.corpus.subwords import WITH_CODES
 from docnmt_fairseq.corpus.transform import BatchFunction, transformed
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.plain_json import parse_json
+from docnmt_fairseq.plain_json import json_bytes, parse_json
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
@@ -79,9 +78,7 @@ class DataBins:
         """Writes what jobs must know; :meth:`planned` reads it."""
         options = self.stages.config.as_options()
         plan = {"options": options, "held": self.stages.held, "inputs": list(self.inputs)}
-        atomic_write_bytes(
-            self.stages.output / PLAN, (json.dumps(plan, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
-        )
+        atomic_write_bytes(self.stages.output / PLAN, json_bytes(plan, indent=1, sort_keys=True))
 
     def remove_former(self) -> None:
         """Removes data-bins of a former, larger number of shards, lest somebody trains on their text a second time."""

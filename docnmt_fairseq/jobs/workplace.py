@@ -4,7 +4,6 @@ Below the folder, ``jobs.json`` is the manifest, ``logs/NAME.log`` what a job pr
 ``records/NAME.json`` its record. Machines that share the work share the folder.
 """
 
-import json
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Dict, Sequence, Tuple
 
 from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.jobs.job import Job
-from docnmt_fairseq.plain_json import parse_json
+from docnmt_fairseq.plain_json import json_bytes, parse_json
 
 DOCNMT = (sys.executable, "-m", "docnmt_fairseq")
 WAITING, RUNNING, FAILED, DONE = "waiting", "running", "failed", "done"
@@ -73,12 +72,12 @@ class Workplace:
 
     def write(self, job: Job, record: Record) -> None:
         """Writes the record of a job."""
-        atomic_write_bytes(self._record(job), _json(asdict(record)))
+        atomic_write_bytes(self._record(job), json_bytes(asdict(record), indent=1))
 
     def write_manifest(self, jobs: Sequence[Job], records: Dict[str, Record]) -> None:
         """Writes what became of all jobs."""
         told = {job.name: {**asdict(records[job.name]), **job.to_json(), "log": str(self.log(job))} for job in jobs}
-        atomic_write_bytes(self.manifest, _json({"directory": str(self.directory), "jobs": told}))
+        atomic_write_bytes(self.manifest, json_bytes({"directory": str(self.directory), "jobs": told}, indent=1))
 
     def to_json(self) -> Dict[str, Any]:
         """It as plain values."""
@@ -91,7 +90,3 @@ class Workplace:
 
     def _record(self, job: Job) -> Path:
         return self.folder / "records" / f"{job.name}.json"
-
-
-def _json(values: Any) -> bytes:
-    return (json.dumps(values, indent=1, ensure_ascii=False) + "\n").encode()

@@ -1,6 +1,5 @@
 """What unfinished work was begun with; it goes on with nothing else, lest parts of two works become one file."""
 
-import json
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
@@ -9,7 +8,7 @@ from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.corpus.prepared import prepared_folder
 from docnmt_fairseq.corpus.reusing import MANIFEST
 from docnmt_fairseq.corpus.steps import sha256
-from docnmt_fairseq.plain_json import parse_json
+from docnmt_fairseq.plain_json import json_bytes, parse_json
 
 Work = Dict[str, Any]  # what it depends on, as JSON values, by what messages call it
 
@@ -38,7 +37,7 @@ def states_of_prepared(data: Path) -> Work:
 
 def write_work(path: Path, work: Mapping[str, Any]) -> None:
     """Remembers what work is begun with."""
-    atomic_write_bytes(path, (json.dumps(work, indent=1, ensure_ascii=False) + "\n").encode())
+    atomic_write_bytes(path, json_bytes(work, indent=1))
 
 
 def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> List[str]:

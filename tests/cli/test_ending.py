@@ -41,3 +41,15 @@ def test_what_is_printed_goes_to_standard_output_of_the_moment(tmp_path, capsys)
     (tmp_path / "text").write_text("a b\n")
     assert cli.main(["score", "--reference", str(tmp_path / "text"), "--system", f"a={tmp_path / 'text'}"]) == 0
     assert "BLEU" in capsys.readouterr().out
+
+
+def test_an_encoding_that_lacks_characters_is_named(tmp_path):
+    (tmp_path / "ref").write_text("Käse\n", encoding="utf-8")
+    (tmp_path / "sys").write_text("x\n")
+    command = [sys.executable, "-m", "docnmt_fairseq", "compare", "--reference", "ref", "--system", "a=sys"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": os.getcwd()}
+    ended = subprocess.run(
+        [*command, "--system", "b=ref"], cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    assert "docnmt compare: error: standard output: its encoding, ascii, has no '\\xe4'; set PYTHON" in ended.stderr
+    assert ended.returncode == 2 and "Traceback" not in ended.stderr

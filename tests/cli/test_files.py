@@ -1,7 +1,10 @@
 """Names of files on command lines: empty ones, and outputs that are inputs."""
 
 import errno
+import io
+import json
 import os
+import sys
 
 import pytest
 
@@ -103,3 +106,18 @@ def test_a_file_that_the_system_refuses_is_told_in_a_line(monkeypatch, capsys):
     refused()
     with pytest.raises(PermissionError):
         cli.main(SCORE)
+
+
+def test_names_that_are_no_utf_8(texts, monkeypatch):
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="utf-8"))
+    name = os.fsdecode(b"caf\xe9")
+    for side in ("x", "y"):
+        (texts / f"{name}.{side}").write_text(TEXT)
+    command = ["prepare", "-s", "x", "-t", "y", "--subwords", "none", "--train", name, "--output", f"{name}-data"]
+    assert cli.main(command) == 0
+    reusing = ["prepare", "-s", "x", "-t", "y", "--train", name, "--output", "again", "--reuse", f"{name}-data"]
+    assert cli.main(reusing) == 0
+    assert b"caf\xe9-data/data-bin\n" in printed.getvalue()
+    manifest = json.loads((texts / f"{name}-data" / "manifest.json").read_text())
+    assert manifest["inputs"]["train"][0]["path"].endswith(f"{name}.x")
