@@ -1,5 +1,6 @@
 """What every request passes: headers that keep browsers careful, no entrance in a crowd or while the server stops."""
 
+import asyncio
 from typing import Callable
 
 from starlette.datastructures import MutableHeaders
@@ -39,7 +40,11 @@ class AdmissionMiddleware:
             await self.app(scope, receive, send)
             return
 
+        begun = False
+
         async def careful(message: Message) -> None:
+            nonlocal begun
+            begun = True
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
@@ -48,13 +53,17 @@ class AdmissionMiddleware:
         if crowd:
             await _refusal(crowd, 1)(scope, receive, careful)
         elif scope["method"] != "POST":
-            await self.app(scope, receive, careful)
+            method = "GET" if scope["method"] == "HEAD" else scope["method"]  # uvicorn leaves out what it lacks
+            await self.app({**scope, "method": method}, receive, careful)
         elif self.service.unready:
             await _refusal(self.service.unready, 10)(scope, receive, careful)
         else:
             self.service.requests += 1
             try:
                 await self.app(scope, receive, careful)
+            except asyncio.CancelledError:  # the server stops, and the time of what is under way is over
+                if not begun:
+                    await _refusal(self.service.unready, 10)(scope, receive, careful)
             finally:
                 self.service.requests -= 1
 

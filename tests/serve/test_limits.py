@@ -269,3 +269,11 @@ def test_hostile_text_as_text_and_in_json(server, name):
 def test_it_still_answers_after_all_that(server, translator):
     assert server.text("a b c\n") == (200, translator.translate([["a b c"]])[0][0] + "\n")
     assert not server.service.backlog.jobs and not server.service.requests
+
+
+def test_head_is_answered_as_get_without_its_body(server):
+    for path, status in (("/health", 200), ("/ready", 200), ("/", 200), ("/nothing", 404)):
+        connection = server.connect("HEAD", path)
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (status, b"") and int(answer.getheader("Content-Length")) > 0
+        connection.close()

@@ -81,6 +81,20 @@ def test_the_grace_time_ends_and_a_second_signal_does_not_wait(checkpoint, prepa
         connection.close()
 
 
+@pytest.mark.slow
+def test_who_has_not_sent_all_is_told_that_the_server_stops(checkpoint, prepared):
+    with process(checkpoint, prepared, "--grace", "0.2") as (serving, client):
+        with socket.create_connection(("127.0.0.1", client.port)) as connection:
+            head = b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n"
+            connection.sendall(head + b"\r\na")
+            soon(lambda: "docnmt_requests" in client.get("/metrics")[1])
+            serving.send_signal(signal.SIGTERM)
+            answer = b"".join(iter(lambda: connection.recv(4096), b""))
+        assert answer.startswith(b"HTTP/1.1 503 ") and answer.endswith(b'{"error":"the server is stopping"}')
+        assert serving.wait(timeout=20) == 0
+        assert "Traceback" not in serving.stderr.read()
+
+
 def test_caches_are_bounded_unless_the_environment_says_otherwise(monkeypatch):
     monkeypatch.setenv("LRU_CACHE_CAPACITY", "7")
     assert cli.main(["serve", "--path", "m", "--port", "0"]) == 2
