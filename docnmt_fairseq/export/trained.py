@@ -39,8 +39,8 @@ class TrainedModel:
         """
         if ":" in paths:
             raise InputError(
-                f"--path {paths}: an ensemble cannot be exported; export each model by itself, or one whose weights "
-                "fairseq's scripts/average_checkpoints.py averaged"
+                f"--path {paths}: an ensemble cannot be exported; export each model by itself, or the mean of several "
+                "checkpoints of one training (docnmt average)"
             )
         checkpoint = read_checkpoint(paths)
         folder = prepared_folder(data_of_training(checkpoint) if data is None else Path(data))

@@ -1,0 +1,38 @@
+"""Averages checkpoints of one training into one, which often translates better than each of them."""
+
+import argparse
+from pathlib import Path
+
+HELP = "one model whose parameters are the means of those of several checkpoints of a training"
+QUIET = ("fairseq",)
+EXAMPLES = """examples:
+  docnmt average work/document --last 5 --output work/document/average.pt
+  docnmt average work/document/checkpoint_4_9000.pt work/document/checkpoint_4_9500.pt --output average.pt"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the checkpoints and what becomes of them."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
+    parser.add_argument(
+        "paths", type=Path, nargs="+", metavar="CHECKPOINT", help="of one training; with --last its --save-dir"
+    )
+    parser.add_argument("--last", type=int, metavar="N", help="the last N checkpoints that a folder has")
+    parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="the checkpoint to write")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there already")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Averages, and prints of what."""
+    from docnmt_fairseq.errors import InputError
+    from docnmt_fairseq.export.average import average, last_checkpoints
+
+    paths = args.paths
+    if args.last is not None:
+        if len(paths) != 1 or not paths[0].is_dir():
+            raise InputError("--last: needs one folder, the --save-dir of a training")
+        paths = last_checkpoints(paths[0], args.last)
+    if args.output.exists() and not args.force:
+        raise InputError(f"--output {args.output}: is there already; --force replaces it")
+    average(paths, args.output)
+    print(f"{args.output}: {len(paths)} checkpoints, {' '.join(path.name for path in paths)}")
