@@ -4,6 +4,7 @@ import atexit
 import logging
 import os
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, Optional
 
@@ -15,6 +16,7 @@ from docnmt_fairseq.options import flag_of
 from docnmt_fairseq.stopping import REQUEST
 
 TASKS = ("document_translation", "concatenated_translation")
+LAST = "checkpoint_last.pt"  # of --save-dir: what fairseq goes on from, if it is there
 RATES = "--context-lr-scale"
 PLAIN = ("c10d", "pytorch_ddp")  # what takes every parameter to be used in every batch
 
@@ -56,8 +58,8 @@ def prepare(cfg: Any) -> None:
     Raises:
         InputError: what fairseq would ignore or fail at, all of it, by the options' flags.
     """
-    problems = [*_problems_of_types(cfg.common), *problems_of_sharding(cfg), *_problems_of_rates(cfg)]
-    refuse(problems)
+    problems = (_problems_of_types(cfg.common), problems_of_sharding(cfg), _problems_of_rates(cfg))
+    refuse(chain(*problems, _problems_of_beginning(cfg.checkpoint)))
     parallel, layerdrop = cfg.distributed_training, _layerdrop(cfg)
     if layerdrop and parallel.ddp_backend in PLAIN and not parallel.find_unused_parameters:
         logger.info(f"{layerdrop}: a batch leaves layers out, so --find-unused-parameters is on")
@@ -122,6 +124,18 @@ def _problems_of_rates(cfg: Any) -> Iterator[str]:
         yield f"{RATES}: not with --optimizer composite, which has groups of its own"
     if _scales_rates(cfg) and cfg.distributed_training.zero_sharding != "none":
         yield f"{RATES}: not with --zero-sharding, which deals out parameters by itself"
+
+
+def _problems_of_beginning(cfg: Any) -> Iterator[str]:
+    """Which checkpoint that a training is to begin from is not there; fairseq would begin without it, or fail."""
+    from fairseq.file_io import PathManager
+
+    last = str(Path(cfg.save_dir) / LAST)
+    if cfg.restore_file not in (LAST, last) and not PathManager.exists(cfg.restore_file) and not cfg.checkpoint_suffix:
+        yield f"--restore-file {cfg.restore_file}: no such file; name a checkpoint, or leave it out to begin anew"
+    start = cfg.finetune_from_model
+    if start is not None and not PathManager.exists(start) and not PathManager.exists(last):
+        yield f"--finetune-from-model {start}: no such file; name the checkpoint to begin from"
 
 
 def _name_of_task(cfg: Any) -> Optional[str]:

@@ -25,6 +25,8 @@ from tests.support import toy
             ["--ddp-backend", "fully_sharded"],
             "^--ddp-backend fully_sharded: not supported, .*use pytorch_ddp or",
         ),
+        (["--restore-file", "x.pt"], "^--restore-file x.pt: no such file; name a checkpoint, or leave it out to begin"),
+        (["--finetune-from-model", "x.pt"], "^--finetune-from-model x.pt: no such file; name the checkpoint to begin"),
     ],
 )
 def test_what_does_not_work_is_refused_in_one_line(data_bin, tmp_path, options, message):
@@ -32,6 +34,14 @@ def test_what_does_not_work_is_refused_in_one_line(data_bin, tmp_path, options, 
         toy.train(data_bin, tmp_path, "--max-update", "1", *options)
     assert "\n" not in str(refused.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_checkpoint_to_go_on_from_need_not_be_there_yet_nor_the_start_any_more(data_bin, tmp_path):
+    """Under its own name; and a training that goes on no longer needs the model that it began from."""
+    last = str(tmp_path / "model" / "checkpoint_last.pt")
+    for updates in ("1", "2"):
+        toy.train(data_bin, tmp_path / "model", "--max-update", updates, "--restore-file", last)
+    toy.train(data_bin, tmp_path / "model", "--max-update", "3", "--finetune-from-model", str(tmp_path / "gone.pt"))
 
 
 def test_offloading_is_no_option_of_these_models(data_bin, capsys):

@@ -19,7 +19,7 @@ def test_the_second_stage_does_not_begin_without_the_first(data_bin, tmp_path):
     command = [sys.executable, "-m", "fairseq_cli.hydra_train", "--config-dir", str(CONFIGS)]
     command += ["--config-name", "conditional_finetune", *given]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode and "TO_BE_GIVEN does not exist" in result.stderr
+    assert result.returncode and "--finetune-from-model TO_BE_GIVEN: no such file" in result.stderr
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("*.yaml")))
