@@ -53,6 +53,14 @@ def _logging_as_before():
     logging.disable(before)
 
 
+@pytest.fixture(autouse=True)
+def _no_best_of_an_earlier_training():
+    """fairseq keeps the best loss in its function: a later training of the process would save no best checkpoint."""
+    checkpoints = sys.modules.get("fairseq.checkpoint_utils")
+    if checkpoints is not None:
+        vars(checkpoints.save_checkpoint).pop("best", None)
+
+
 @pytest.fixture(scope="session")
 def imported(tmp_path_factory):
     """Runs commands without importing fairseq anew."""

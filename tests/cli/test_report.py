@@ -49,7 +49,7 @@ def test_a_report_about_text(checkpoint, data_bin, tmp_path):
     [
         (["--document", "4"], "--document 4"),
         (["--document", "0"], "--document 0"),
-        (["--split", "none"], "--split none"),
+        (["--split", "none"], "bin: has no split 'none'; there are: test, train, valid"),
         (["--split", "test", "--input", "text"], "--split test: the document is taken from --input text; leave one of"),
         (["--tokenized"], "--tokenized: is of the text of --input and --scat; give one of them, or leave it out"),
         (["--beam", "0"], "--beam 0"),

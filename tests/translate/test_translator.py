@@ -5,6 +5,7 @@ import shutil
 import weakref
 
 import pytest
+import torch
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
@@ -150,8 +151,12 @@ def test_bad_input(prepared, checkpoint, tmp_path, data_bin):
     for language in ("src", "tgt"):
         with open(other / "data-bin" / f"dict.{language}.txt", "a") as stream:
             stream.write("f 1\n")
-    with pytest.raises(InputError, match=r"does not fit the dictionaries of .* \(size mismatch for encoder"):
+    with pytest.raises(InputError, match=r"other/data-bin/dict\.src\.txt: .* trained with another source dictionary"):
         translator(checkpoint, other)
+    state = torch.load(checkpoint, weights_only=False)
+    torch.save({**state, "task_state": {}}, tmp_path / "old.pt")  # of before checkpoints knew their dictionaries
+    with pytest.raises(InputError, match=r"does not fit the dictionaries of .* \(size mismatch for encoder"):
+        translator(tmp_path / "old.pt", other)
     (other / "data-bin" / "dict.tgt.txt").unlink()
     with pytest.raises(InputError, match=r"lacks data-bin/dict\.tgt\.txt"):
         translator(checkpoint, other)
