@@ -40,6 +40,15 @@ def test_a_model_that_does_not_know_its_dictionaries_takes_any_of_the_size(data_
     assert load_ensemble(trained, data=toy.with_other_words(data_bin, tmp_path / "other")).models
 
 
+def test_a_model_is_loaded_whatever_its_training_was_told_of_bleu(data_bin, tmp_path):
+    """Options of a search that there are not did nothing before they were refused."""
+    trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")
+    state = torch.load(trained, weights_only=False)
+    state["cfg"]["task"].update(eval_bleu=True, eval_bleu_args='{"beams": 4}')
+    torch.save(state, trained)
+    assert load_ensemble(trained, data=data_bin).models
+
+
 def test_what_is_no_checkpoint_is_named(data_bin, tmp_path):
     (tmp_path / "model.pt").write_bytes(b"nothing")
     for name in ("none.pt", "model.pt"):

@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from docnmt_fairseq.cli._files import check_output
+
 HELP = "one model whose parameters are the means of those of several checkpoints of a training"
 QUIET = ("fairseq",)
 EXAMPLES = """examples:
@@ -27,12 +29,12 @@ def run(args: argparse.Namespace) -> None:
     from docnmt_fairseq.errors import InputError
     from docnmt_fairseq.export.average import average, last_checkpoints
 
-    paths = args.paths
     if args.last is not None:
-        if len(paths) != 1 or not paths[0].is_dir():
+        if len(args.paths) != 1 or not args.paths[0].is_dir():
             raise InputError("--last: needs one folder, the --save-dir of a training")
-        paths = last_checkpoints(paths[0], args.last)
+        args.paths = last_checkpoints(args.paths[0], args.last)
+        check_output(args)
     if args.output.exists() and not args.force:
         raise InputError(f"--output {args.output}: is there already; --force replaces it")
-    average(paths, args.output)
-    print(f"{args.output}: {len(paths)} checkpoints, {' '.join(path.name for path in paths)}")
+    average(args.paths, args.output)
+    print(f"{args.output}: {len(args.paths)} checkpoints, {' '.join(path.name for path in args.paths)}")

@@ -65,7 +65,8 @@ def average(paths: Sequence[Path], output: Path) -> None:
     """
     states = _states(paths)
     newest = next(states)
-    sums = {name: value.double() for name, value in newest["model"].items() if value.is_floating_point()}
+    floating = {name: value for name, value in newest["model"].items() if value.is_floating_point()}
+    sums = {name: value.to(torch.float64, copy=True) for name, value in floating.items()}
     for state in states:
         for name, value in sums.items():
             value += state["model"][name]

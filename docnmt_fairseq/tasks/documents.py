@@ -95,7 +95,6 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
         self.digests = [digest_of(src_dict), digest_of(tgt_dict)]  # before a subclass adds symbols of its own
         if cfg.upsample_primary < 1 and cfg.upsample_primary != -1:  # -1: fairseq's own default
             raise InputError(f"--upsample-primary {cfg.upsample_primary}: must be at least 1")
-        refuse(problems_of_bleu(cfg))
         symbols = self.paragraph_symbols()
         if (symbols[0] is None) != (symbols[1] is None):
             lacking = cfg.source_lang if symbols[0] is None else cfg.target_lang
@@ -123,7 +122,7 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
         """Takes up what a checkpoint keeps.
 
         Raises:
-            InputError: its model was trained with other dictionaries of the same size.
+            InputError: its model was trained with other dictionaries, even if these have the same size.
         """
         for side in foreign_sides(state_dict, self.state_dict()):
             file = Path(self.data_bin()) / f"dict.{self.languages[side == 'target']}.txt"
@@ -140,6 +139,8 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
 
     def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
         """The model, fairseq's own too, whose parts add up in float32 also where it is of a half type."""
+        if not from_checkpoint:
+            refuse(problems_of_bleu(self.cfg))
         model = super().build_model(cfg, from_checkpoint)
         if isinstance(model, DocumentModel) and not from_checkpoint:
             for remark in model.training_remarks(cfg):

@@ -90,6 +90,16 @@ def test_means_of_half_types_are_not_rounded_again(three, tmp_path):
     assert torch.equal(found, (parts[0] + parts[1]) / 2) and not torch.equal(found, found.bfloat16().float())
 
 
+def test_shared_parameters_of_float64_are_added_once(three, tmp_path):
+    state = torch.load(three[0], weights_only=False)
+    table = state["model"]["decoder.embed_tokens.weight"].double()
+    for name in ("decoder.embed_tokens.weight", "decoder.output_projection.weight"):
+        state["model"][name] = table.view_as(table)
+    torch.save(state, tmp_path / "double.pt")
+    average([tmp_path / "double.pt"] * 2, tmp_path / "mean.pt")
+    assert torch.equal(read_checkpoint(tmp_path / "mean.pt")["model"]["decoder.output_projection.weight"], table)
+
+
 def test_the_command(data_bin, folder, three, tmp_path, capsys):
     output = tmp_path / "mean.pt"
     assert main(["average", str(folder), "--last", "2", "--output", str(output)]) == 0
@@ -99,6 +109,9 @@ def test_the_command(data_bin, folder, three, tmp_path, capsys):
     content = output.read_bytes()
     assert main(["average", *map(str, three[1:]), "--output", str(output), "--force"]) == 0
     assert output.read_bytes() == content
+    before = three[1].read_bytes()
+    assert main(["average", str(folder), "--last", "2", "--output", str(three[1]), "--force"]) == 2
+    assert "which is read; give another file" in capsys.readouterr().err and three[1].read_bytes() == before
     assert main(["average", *map(str, three), "--last", "2", "--output", str(tmp_path / "x.pt")]) == 2
     assert "--last: needs one folder" in capsys.readouterr().err
     assert main(["average", str(folder), "--output", str(tmp_path / "x.pt")]) == 2
