@@ -31,6 +31,7 @@ def test_standard_output_that_cannot_be_written(tmp_path, output, reason, unbuff
 
 def test_an_interruption_ends_the_process_by_its_signal(tmp_path):
     code = "import os, signal; from docnmt_fairseq.cli import _ending, score, main\n"
+    code += "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored\n"
     code += "score.run = lambda args: os.kill(os.getpid(), signal.SIGINT)\n"
     code += "main(['score', '--reference', 'text', '--system', 'a=text'])"
     ended = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
