@@ -22,8 +22,10 @@ find_python() {
 # What .venv is made of: when it changes, set_up runs again.
 set_up_facts() { cat "$ROOT/constraints.txt" "$ROOT/pyproject.toml" "$ROOT/setup.py"; }
 
-# Creates .venv with the versions of constraints.txt; does nothing when they are there already.
+# Creates .venv with the versions of constraints.txt; does nothing when they are there already, or where
+# DOCNMT_INSTALLED says that python3 and the commands on the PATH have all that is needed.
 set_up() {
+    [ -z "${DOCNMT_INSTALLED:-}" ] || return 0
     local venv=$ROOT/.venv stamp python
     stamp=$venv/.set-up
     if [ -f "$stamp" ] && cmp -s "$stamp" <(set_up_facts); then

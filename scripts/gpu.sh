@@ -12,7 +12,7 @@
 
 packed=${DOCNMT_GPU_PACK:-$ROOT/work/gpu-pack}
 use_packed() { # [an archive is unpacked once, beside itself]
-    local name site=$packed/site
+    local command name site=$packed/site
     if [ ! -e "$site/.done" ]; then
         python3 -m pip install -q --no-index --no-deps --no-compile --target "$site" "$packed"/wheels/*.whl
         touch "$site/.done"
@@ -25,7 +25,12 @@ use_packed() { # [an archive is unpacked once, beside itself]
         fi
         if [ -d "$packed/$name" ]; then given+=("--$name" "$packed/$name"); fi
     done
-    export PYTHONPATH=$site:$ROOT${PYTHONPATH:+:$PYTHONPATH}
+    export PYTHONPATH=$site:$ROOT${PYTHONPATH:+:$PYTHONPATH} PATH=$packed/bin:$PATH DOCNMT_INSTALLED=1
+    mkdir -p "$packed/bin"
+    for command in docnmt:docnmt_fairseq fairseq-train:fairseq_cli.train fairseq-generate:fairseq_cli.generate; do
+        printf '#!/usr/bin/env bash\nexec python3 -m %s "$@"\n' "${command#*:}" > "$packed/bin/${command%%:*}"
+        chmod +x "$packed/bin/${command%%:*}"
+    done
 }
 
 given=()

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import docnmt_fairseq
-from benchmarks.gpu import attention, checks, hardware, pack, real_text, stalls, training, translating  # noqa: F401
+from benchmarks.gpu import attention, checks, demo, hardware, pack, real_text, stalls, training, translating  # noqa: F401
 from benchmarks.gpu.report import write_report
 from benchmarks.gpu.stage import STAGES, Setting, run_stage
 from docnmt_fairseq.errors import InputError

@@ -18,7 +18,8 @@ from docnmt_fairseq.context.conditional.selection import KeptSentences
 HEADS, DIM, WORDS_A_SENTENCE, KEPT = 8, 64, 25, 4
 WORDS = (2_048, 8_192, 32_768, 131_072)
 WHOLE = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
-OWN = ("triton", "torch")
+OWN = {"triton": 15, "torch": 5}  # rounds: the second takes long
+ROUNDS = 15
 DENSE_WORDS = 300  # documents that float64 and whole matrices can do
 
 
@@ -62,9 +63,9 @@ def steps(call: Callable[..., Tensor], given: List[Tensor]) -> Tuple[Callable[[]
     return forward, lambda: torch.autograd.grad(call(*leaves), leaves, ones)
 
 
-def timed(call: Callable[..., Tensor], given: List[Tensor], setting: Setting) -> Figures:
+def timed(call: Callable[..., Tensor], given: List[Tensor], setting: Setting, rounds: int = ROUNDS) -> Figures:
     """Returns ms and MB of both passes."""
-    rounds = 2 if setting.dry else 15
+    rounds = 2 if setting.dry else rounds
     found: Figures = {}
     for name, step in zip(("forward", "both"), steps(call, given)):
         found[f"{name} ms"] = milliseconds(step, setting.device, rounds)
@@ -89,7 +90,9 @@ def own(way: str, words: int, setting: Setting) -> Figures:
     """This package's, to the words of the 4 most relevant sentences; choosing them is part of it."""
     layout = layout_of(words).to(setting.device)
     given = inputs(layout, setting.device, dtype_of(setting))
-    return timed(lambda *x: conditional_attention(*x, layout, KeptSentences(KEPT), kernel=way), given, setting)
+    return timed(
+        lambda *x: conditional_attention(*x, layout, KeptSentences(KEPT), kernel=way), given, setting, OWN[way]
+    )
 
 
 def inputs(layout: DocumentLayout, device: torch.device, dtype: torch.dtype) -> List[Tensor]:
