@@ -32,6 +32,7 @@ def parser_of() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, help="a data-bin (default: of made-up text)")
     parser.add_argument("--raw", type=Path, help="the text of en_de_manuals, for real-text")
     parser.add_argument("--pack", type=Path, default=Path("work/gpu-pack"), help="folder of what is carried along")
+    parser.add_argument("--minutes", type=float, help="that each stage may take at most (default: its own limit)")
     parser.add_argument("--dry-run", action="store_true", help="toy sizes, on a CPU where there is no GPU")
     return parser
 
@@ -54,7 +55,7 @@ def main() -> int:
             raise InputError(f"{name}: PyTorch finds no GPU here; --dry-run tries the stage out at toy size")
         if name == "real-text" and not args.dry_run and args.raw is None:
             raise InputError(f"{name}: give the folder of the text with --raw")
-        outcome = run_stage(name, setting)
+        outcome = run_stage(name, setting, minutes=args.minutes)
         counts = ", ".join(f"{len(points)} {what}" for what, points in vars(outcome).items() if points)
         print(f"{name}: {counts}" + "".join(f"\n  {what}: {', '.join(getattr(outcome, what))}"
                                             for what in ("failed", "left") if getattr(outcome, what)))  # fmt: skip

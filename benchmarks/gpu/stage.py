@@ -69,7 +69,9 @@ class Outcome:
     left: List[str] = field(default_factory=list)
 
 
-def run_stage(name: str, setting: Setting, now: Callable[[], float] = time.monotonic) -> Outcome:
+def run_stage(
+    name: str, setting: Setting, now: Callable[[], float] = time.monotonic, minutes: Optional[float] = None
+) -> Outcome:
     """Runs the points of a stage that are not in its JSON file yet; every one is written at once.
 
     A point that fails is told with its error and does not stop the others; run again, it is tried again.
@@ -78,8 +80,10 @@ def run_stage(name: str, setting: Setting, now: Callable[[], float] = time.monot
         name: of the stage.
         setting: where.
         now: the time in seconds.
+        minutes: that it may take; None: the stage's own.
     """
     stage, outcome = STAGES[name](), Outcome()
+    limit = 60 * (stage.minutes if minutes is None else minutes)
     store = Store(setting.output / f"{name}.json")
     store.facts.update(command=command(), machine=machine(), device=device_name(setting.device), dry=setting.dry)
     begin, longest = now(), 0.0
@@ -88,7 +92,7 @@ def run_stage(name: str, setting: Setting, now: Callable[[], float] = time.monot
             outcome.before.append(point)
             continue
         started = now()
-        if started + longest > begin + 60 * stage.minutes:
+        if started + longest > begin + limit:
             outcome.left.append(point)
             continue
         try:

@@ -7,6 +7,7 @@ from typing import Counter as CounterOf
 from typing import Dict, Iterator, List
 
 import torch
+from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
@@ -14,7 +15,7 @@ from benchmarks.gpu.training import SYSTEMS, TYPES, system
 from benchmarks.lib.machine import ROOT
 
 PRODUCTS = ("gemm", "matmul", "cutlass", "nvjet", "xmma", "_mm", "addmm", "linear")  # in names of kernels
-LONGEST = 12
+LONGEST, NAME = 12, 100  # kernels, and characters of their names
 
 
 @STAGES.register("stalls")
@@ -65,7 +66,7 @@ def place(stack: List[traceback.FrameSummary]) -> str:
 
 
 def profiled(name: str, setting: Setting) -> Figures:
-    """Returns the share of the device's time in matrix products, its idle share, and the longest kernels."""
+    """Returns ms from first to last kernel, the share of it without one, of the rest that in products, the longest."""
     own = system(name, TYPES["bf16"], 200 if setting.dry else 16_384, setting)
     samples = list(own.samples(0, 4))
     for sample in samples[:3]:
@@ -74,12 +75,18 @@ def profiled(name: str, setting: Setting) -> Figures:
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
     with profile(activities=activities) as found:
         own.step(samples[3])
+    kind = DeviceType.CUDA if cuda else DeviceType.CPU
+    events = [event for event in found.events() if event.device_type == kind and not event.is_user_annotation]
     times: Dict[str, float] = {}
-    for event in found.key_averages():
+    for event in events:
         time = event.self_device_time_total if cuda else event.self_cpu_time_total
-        if time:
-            times[event.key] = times.get(event.key, 0.0) + time / 1000
+        times[event.name] = times.get(event.name, 0.0) + time / 1000
     total = sum(times.values())
+    spans = [event.time_range for event in events]
+    whole = (max(span.end for span in spans) - min(span.start for span in spans)) / 1000
     in_products = sum(time for key, time in times.items() if any(word in key.lower() for word in PRODUCTS))
     longest = sorted(times.items(), key=lambda one: -one[1])[:LONGEST]
-    return {"ms": total, "share in products": in_products / total, "kernels": dict(longest)}
+    return {
+        "ms": whole, "share idle": max(0.0, 1 - total / whole), "share in products": in_products / total,
+        "operations": len(events), "kernels": {name[:NAME]: time for name, time in longest},
+    }  # fmt: skip

@@ -10,28 +10,33 @@ from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
 from benchmarks.lib.machine import begin
 from benchmarks.speed.generation_speed import Translator
 
-TOKENS = (4_096, 16_384)
+TOKENS, EVERY = 16_384, 4  # of a batch; one of so many batches is translated
+SYSTEMS = ("stock", "sentence", "conditional")
+TYPES = {"fp16": torch.float16, "fp32": torch.float32}
 
 
 @STAGES.register("translating")
 class Translating(Stage):
-    """The reference as prefix, so that all systems write as much; beam 4."""
+    """The reference as prefix, so that all systems write as much; beam 4, fairseq's search."""
 
     minutes = 5.0
 
     def points(self, setting: Setting) -> Iterator[Point]:
         """See :class:`Stage`."""
-        for tokens in (200,) if setting.dry else TOKENS:
-            for name in ("stock", "sentence", "conditional"):
-                yield f"{tokens}/{name}", lambda name=name, tokens=tokens: translated(name, tokens, setting)
+        for dtype in TYPES if setting.device.type == "cuda" else ("fp32",):
+            for name in SYSTEMS:
+                yield f"{dtype}/{name}", lambda name=name, dtype=dtype: translated(name, TYPES[dtype], setting)
 
 
-def translated(name: str, tokens: int, setting: Setting) -> Figures:
-    """Returns translated tokens a second; the first time of two does not count."""
+def translated(name: str, dtype: torch.dtype, setting: Setting) -> Figures:
+    """Returns translated tokens a second, after one batch that does not count."""
     begin()
-    arguments = vars(model_arguments(setting, tokens, []))
-    own = Translator(name, Namespace(**arguments, beam=4, every=1))
+    arguments = vars(model_arguments(setting, 200 if setting.dry else TOKENS, []))
+    own = Translator(name, Namespace(**arguments, beam=4, every=1 if setting.dry else EVERY))
+    own.model.to(dtype)
+    batches, own.batches = own.batches, own.batches[:1]
     own.translate()
+    own.batches = batches
     if setting.device.type == "cuda":
         torch.cuda.synchronize()
     seconds, written = own.translate()

@@ -6,18 +6,12 @@ import triton.language as tl
 from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.conditional.kernels.triton.numerics import (
-    EMPTY,
-    number_of,
-    of_one_type,
-    on_device_of,
-    prepared,
-    product,
-    sort_keys,
-)
+from docnmt_fairseq.context.conditional.kernels.triton.numerics import of_one_type, on_device_of, prepared, product
 from docnmt_fairseq.context.conditional.kernels.triton.settings import CHOOSE
 from docnmt_fairseq.context.conditional.kernels.triton.tiles import FIELDS, TILE, Tiles
 from docnmt_fairseq.context.conditional.selection import SelectionKey
+
+NOBODY = tl.constexpr(2**30)  # from here on numbers are no sentences', but of places that hold none yet
 
 
 @triton.jit(do_not_specialize=["places"])
@@ -36,8 +30,8 @@ def choose_kernel(
 ) -> None:
     """Writes the rows of the t best sentences of a tile's tokens, best first; −1: none.
 
-    The best so far are held as keys, see ``sort_keys``. Of a block of sentences the best is taken for as long as it
-    drives out the worst of them, for any token; mostly that is not once.
+    Of a block of sentences the best is taken for as long as it drives out the worst of the best so far, for any token.
+    Sentences come in their order, so one that scores as much as another before it never drives that out.
 
     Args:
         q: [N, H, DIM] queries.
@@ -61,28 +55,37 @@ def choose_kernel(
     is_token = i < tokens
     row = (tl.load(tile + 1) + i).to(tl.int64) * heads + head
     queries = tl.load(q + row[:, None] * DIM + d[None, :], mask=is_token[:, None], other=0.0)
-    best = tl.zeros([TOKENS, PLACES], tl.int64) + (tl.arange(0, PLACES).to(tl.int64) + EMPTY)[None, :]
+    place = tl.arange(0, PLACES)
+    none = (place + NOBODY)[None, :]
+    best = tl.full([TOKENS, PLACES], float("-inf"), tl.float32)
+    who = tl.zeros([TOKENS, PLACES], tl.int32) + none
     for start in range(first, end, SENTENCES):
         sentence = start + column
         is_sentence = sentence < end
         of_sentence = sentence.to(tl.int64) * heads + head
         keys = tl.load(k + of_sentence[None, :] * DIM + d[:, None], mask=is_sentence[None, :], other=0.0)
-        found = sort_keys(product(queries, keys, "ieee"), sentence[None, :])
-        found = tl.where(is_sentence[None, :], found, EMPTY)
+        found = tl.where(is_sentence[None, :], product(queries, keys, "ieee"), float("-inf"))
         top, worst = tl.max(found, 1), tl.min(best, 1)
         better = tl.max((top > worst).to(tl.int32), 0)
         while better > 0:
-            enters = (best == worst[:, None]) & (top > worst)[:, None]
+            is_top = found == top[:, None]
+            wins = tl.min(tl.where(is_top, sentence[None, :], NOBODY), 1)[:, None]
+            loses = tl.max(tl.where(best == worst[:, None], who, -1), 1)[:, None]
+            enters = (who == loses) & (top > worst)[:, None]
             best = tl.where(enters, top[:, None], best)
-            found = tl.where(found == top[:, None], EMPTY, found)
+            who = tl.where(enters, wins, who)
+            found = tl.where(is_top & (sentence[None, :] == wins), float("-inf"), found)
             top, worst = tl.max(found, 1), tl.min(best, 1)
             better = tl.max((top > worst).to(tl.int32), 0)
     row = (tl.load(tile) + i).to(tl.int64) * heads + head
-    for place in range(0, places):
+    for nth in range(0, places):
         top = tl.max(best, 1)
-        is_kept = (top >= EMPTY + PLACES) & (place < kept)
-        tl.store(chosen + row * places + place, tl.where(is_kept, number_of(top), -1).to(tl.int64), mask=is_token)
-        best = tl.where(best == top[:, None], EMPTY - 1, best)
+        wins = tl.min(tl.where(best == top[:, None], who, NOBODY + PLACES), 1)
+        is_kept = (wins < NOBODY) & (nth < kept)
+        tl.store(chosen + row * places + nth, tl.where(is_kept, wins, -1).to(tl.int64), mask=is_token)
+        is_out = who == wins[:, None]
+        best = tl.where(is_out, float("-inf"), best)
+        who = tl.where(is_out, none, who)
 
 
 def choose_largest(q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
