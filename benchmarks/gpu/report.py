@@ -40,6 +40,13 @@ def shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def listed(value: Any) -> str:
+    """What is no number, in a line: figures by name with semicolons between."""
+    if isinstance(value, dict):
+        return "; ".join(f"`{name}` {shown(figure)}" for name, figure in value.items())
+    return str(value)
+
+
 def stage_table(runs: Dict[str, Figures]) -> str:
     """Figures by point; what is not a number is listed below."""
     numbers = {name: {k: v for k, v in run.items() if isinstance(v, (int, float))} for name, run in runs.items()}
@@ -48,7 +55,7 @@ def stage_table(runs: Dict[str, Figures]) -> str:
         [name, *(shown(run[column]) if column in run else "" for column in columns)] for name, run in numbers.items()
     ]
     more = [
-        f"- {name}: {key}: {json.dumps(value, ensure_ascii=False)}"
+        f"- {name}: {key}: {listed(value)}"
         for name, run in runs.items()
         for key, value in run.items()
         if value and not isinstance(value, (int, float))

@@ -72,7 +72,8 @@ class Translator:
         self.task.load_dataset("test")
         self.dataset = self.task.dataset("test")
         window = name if name.startswith(str(CONTEXT + 1)) else None
-        longest = 200 if window is None else 200 * (CONTEXT + 1)
+        most = 1 if window is None else CONTEXT + 1
+        longest = most * max(200, int(np.max(self.dataset.tgt.sizes)))  # no search ends before its reference does
         self.generator = self.task.build_generator([self.model], GenerationConfig(beam=args.beam, max_len_b=longest))
         if name not in ("sentence", "conditional"):
             sentences = index_of(self.task, self.dataset)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 T = TypeVar("T")
+ALIGNMENT = 16  # bytes: programs for GPUs are compiled for addresses that are multiples of it, and anew for others
 
 
 def gathered(structure: T) -> T:
@@ -62,17 +63,19 @@ def _copied(tensors: List[Tensor], copy: Callable[[Tensor], Tensor]) -> List[Ten
 
 
 def _laid_out(tensors: List[Tensor]) -> List[Tensor]:
-    """Copies of tensors, views of one buffer: the widest types first, so that each begins at a multiple of its size."""
+    """Copies of tensors, views of one buffer, each from a multiple of ``ALIGNMENT`` bytes on."""
     if not tensors:
         return []
-    order = sorted(range(len(tensors)), key=lambda number: -tensors[number].element_size())
-    buffer = torch.cat([_flat(tensors[number]).view(torch.uint8) for number in order])
-    typed, start, places = _Typed(buffer), 0, {}
-    for number in order:
-        tensor = tensors[number]
-        places[number] = typed.view(start, tensor)
-        start += tensor.numel() * tensor.element_size()
-    return [places[number] for number in range(len(tensors))]
+    filling = torch.zeros(ALIGNMENT, dtype=torch.uint8, device=tensors[0].device)
+    pieces, starts, end = [], [], 0
+    for tensor in tensors:
+        piece = _flat(tensor).view(torch.uint8)
+        missing = -len(piece) % ALIGNMENT
+        pieces += [piece, filling[:missing]]
+        starts.append(end)
+        end += len(piece) + missing
+    typed = _Typed(torch.cat(pieces))
+    return [typed.view(start, tensor) for start, tensor in zip(starts, tensors)]
 
 
 def _flat(tensor: Tensor) -> Tensor:

@@ -54,6 +54,11 @@ def test_gathered_tensors_are_what_they_were():
     assert after["array"] is before["array"] and after["none"][0] is None
 
 
+def test_each_begins_where_programs_for_gpus_are_compiled_for():
+    for tensor in tensors_of(device.gathered(structure())):
+        assert tensor.storage_offset() * tensor.element_size() % device.ALIGNMENT == 0
+
+
 def test_what_is_gathered_is_copied_as_it_is(monkeypatch):
     gathered = device.gathered(structure())
     monkeypatch.setattr(device, "_laid_out", None)  # nothing is laid out again
