@@ -1,4 +1,4 @@
-"""What the programs share: products, the order of scores, dropout, and how they are launched."""
+"""What the programs share: products, dropout, and how they are launched."""
 
 import functools
 import math
@@ -16,8 +16,6 @@ from docnmt_fairseq.context.conditional.kernels.triton.available import interpre
 LEAST_WIDTH = 16  # of the matrix units
 LOG2_E = tl.constexpr(math.log2(math.e))
 LN_2 = tl.constexpr(math.log(2))
-EMPTY = tl.constexpr(-(2**63) + 1)  # less than any key of a score
-HIGHEST = tl.constexpr(2**31 - 1)
 WIDEN = tl.constexpr(interpreted())  # the interpreter multiplies bfloat16 as if they were integers
 
 
@@ -28,24 +26,6 @@ def product(a: tl.tensor, b: tl.tensor, PRECISION: tl.constexpr) -> tl.tensor:
         a = a.to(tl.float32)
         b = b.to(tl.float32)
     return tl.dot(a, b, input_precision=PRECISION)
-
-
-@triton.jit
-def sort_keys(scores: tl.tensor, numbers: tl.tensor) -> tl.tensor:
-    """int64 keys, all different: larger for a larger score, among equals for the lower number.
-
-    The bits of a float32 in the order of their values are the upper half, the number's complement is the lower.
-    """
-    scores = tl.where(scores == 0.0, 0.0, scores)  # −0 is 0
-    bits = scores.to(tl.int32, bitcast=True)
-    bits = bits ^ ((bits >> 31) & HIGHEST)
-    return (bits.to(tl.int64) << 32) | (numbers ^ HIGHEST).to(tl.int64)
-
-
-@triton.jit
-def number_of(keys: tl.tensor) -> tl.tensor:
-    """The numbers that keys were made of."""
-    return (keys & HIGHEST).to(tl.int32) ^ HIGHEST
 
 
 @triton.jit

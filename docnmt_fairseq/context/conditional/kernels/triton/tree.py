@@ -8,16 +8,25 @@ import triton.language as tl
 from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.conditional.kernels.triton.numerics import (
-    EMPTY,
-    of_one_type,
-    on_device_of,
-    prepared,
-    sort_keys,
-)
+from docnmt_fairseq.context.conditional.kernels.triton.numerics import of_one_type, on_device_of, prepared
 from docnmt_fairseq.context.conditional.kernels.triton.settings import WALK
 from docnmt_fairseq.context.conditional.kernels.triton.tiles import FIELDS, TILE, Tiles, TreeForm
 from docnmt_fairseq.context.conditional.selection import SelectionKey
+
+EMPTY = tl.constexpr(-(2**63) + 1)  # less than any key of a score
+HIGHEST = tl.constexpr(2**31 - 1)
+
+
+@triton.jit
+def sort_keys(scores: tl.tensor, numbers: tl.tensor) -> tl.tensor:
+    """int64 keys, all different: larger for a larger score, among equals for the lower number.
+
+    The bits of a float32 in the order of their values are the upper half, the number's complement is the lower.
+    """
+    scores = tl.where(scores == 0.0, 0.0, scores)  # −0 is 0
+    bits = scores.to(tl.int32, bitcast=True)
+    bits = bits ^ ((bits >> 31) & HIGHEST)
+    return (bits.to(tl.int64) << 32) | (numbers ^ HIGHEST).to(tl.int64)
 
 
 @triton.jit(do_not_specialize=["places", "documents", "heights"])
