@@ -24,6 +24,7 @@ from benchmarks.lib.machine import begin, command, machine, publish, table
 from benchmarks.lib.preprocess import fairseq_preprocess
 from benchmarks.lib.systems import System
 from docnmt_fairseq.layers.attention_backends import packed
+from docnmt_fairseq.tasks.document_translation import DocumentTranslationTask
 
 CONTEXT = ("conditional", "tree", "sentence-encodings", "memory", "han", "context-aware", "ca-att")
 ARCHITECTURES = ("stock", "sentence", *CONTEXT)
@@ -70,6 +71,8 @@ def counts_of(name: str, args: argparse.Namespace) -> Dict[str, Any]:
     system = System(name, args)
     device = torch.device("counted", 0)
     system.model.to(getattr(torch, args.type)).to(device)
+    if isinstance(system.task, DocumentTranslationTask):  # as fairseq does when training begins
+        system.task.request_plans(system.model)
     for _ in range(2 if name == "stock" else 1):
         sample = system.dataset.collater([system.dataset[i] for i in range(len(system.dataset))])
         sample = utils.apply_to_sample(lambda x: x.to(device), sample)

@@ -1,12 +1,29 @@
 """Rows of similar length computed together: as little padding as the price of one more group is worth."""
 
-from typing import List, Optional
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Iterator, List, Optional
 
 import numpy as np
+import torch
 
 # A group costs its launches. Priced by the batch's real work, there are some 15 to 40 groups, whatever its size.
 PRICE_SHARE = 1 / 128
 LEAST_PRICE = 512.0  # pairs of a query and a key
+# A GPU computes more than so many pairs while the CPU starts the operations of one group. They bound the padding, too.
+LEAST_PRICE_OF_GPUS = 2.0**18
+
+_on_gpu: "ContextVar[bool]" = ContextVar("_on_gpu", default=False)
+
+
+@contextmanager
+def computed_on(device: torch.device) -> Iterator[None]:
+    """Inside, groups are made for a device; the CPU, where all are made, changes nothing."""
+    before = _on_gpu.set(_on_gpu.get() or device.type != "cpu")
+    try:
+        yield
+    finally:
+        _on_gpu.reset(before)
 
 
 def cheapest_groups(lengths: np.ndarray, area: np.ndarray, price: float) -> List[np.ndarray]:
@@ -42,7 +59,7 @@ def attention_groups(queries: np.ndarray, keys: Optional[np.ndarray] = None) -> 
         keys: [rows] keys of each row; None: as many as queries.
     """
     pairs = float((queries * (queries if keys is None else keys)).sum())
-    price = max(LEAST_PRICE, pairs * PRICE_SHARE)
+    price = max(LEAST_PRICE_OF_GPUS if _on_gpu.get() else LEAST_PRICE, pairs * PRICE_SHARE)
     width = np.arange(int(queries.max(initial=0)) + 1, dtype=np.float64)
     if keys is None:
         return cheapest_groups(queries, width**2, price)

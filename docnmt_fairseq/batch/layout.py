@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from docnmt_fairseq.batch.device import gathered, pinned, to_device
+from docnmt_fairseq.batch.grouping import computed_on
 from docnmt_fairseq.batch.ragged import Ragged, index_tensor
 
 P = TypeVar("P")
@@ -182,14 +183,16 @@ class DocumentLayout:
         """
         if key not in self._plans:
             origin: Optional[DocumentLayout] = self.__dict__.get(_ORIGIN)
-            self._plans[key] = key.make(self) if origin is None else to_device(origin.plan(key), self.device)
+            with computed_on(self.device):
+                self._plans[key] = key.make(self) if origin is None else to_device(origin.plan(key), self.device)
         return self._plans[key]
 
-    def with_plans(self, keys: Iterable[PlanKey[Any]]) -> "DocumentLayout":
-        """This layout, with plans made that will be asked for."""
-        for key in keys:
-            if key.asked_of(self):
-                self.plan(key)
+    def with_plans(self, keys: Iterable[PlanKey[Any]], device: Optional[torch.device] = None) -> "DocumentLayout":
+        """This layout, with plans made that will be asked for on ``device`` (None: where the layout is)."""
+        with computed_on(device or self.device):
+            for key in keys:
+                if key.asked_of(self):
+                    self.plan(key)
         return self
 
     def without_context(self) -> "DocumentLayout":
@@ -220,11 +223,7 @@ class DocumentLayout:
         return self.targets
 
     def places(self, level: int) -> Tuple[Tensor, int]:
-        """The places of the units of a level that sentences are in, [R], and the highest.
-
-        Args:
-            level: 0 of paragraphs; from the corpus' last on all are in the first.
-        """
+        """Which unit of a level (0: paragraphs) each sentence is in, [R], and the highest; else one of all."""
         if level < len(self.last_unit):
             return self.unit_position[level], self.last_unit[level]
         return torch.zeros_like(self.sentence_position), 0

@@ -43,6 +43,7 @@ class DocumentDataset(FairseqDataset):
 
     Attributes:
         plans: those that the model will ask a batch's layout for; they are made where batches are collated.
+        device: where the model computes with them.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class DocumentDataset(FairseqDataset):
         self.similar = similar
         self.training_sentences = training_sentences
         self.plans: Sequence[PlanKey[Any]] = ()
+        self.device = torch.device("cpu")
         self.epoch = 1
         self.source_sizes = sentence_sizes(source, index)
         self.target_sizes = None if target is None else sentence_sizes(target, index)
@@ -146,7 +148,7 @@ class DocumentDataset(FairseqDataset):
         if samples[0]["target"] is not None:
             targets = [tokens for sample in samples for tokens in sample["target"]]
         lines = self._lines(samples)
-        layout = self._layout(samples, source, decoded, targets, lines, drawn).with_plans(self.plans)
+        layout = self._layout(samples, source, decoded, targets, lines, drawn).with_plans(self.plans, self.device)
         if get_worker_info() is not None:  # one piece of memory is handed over faster than a hundred
             layout = layout.gathered()
         src_tokens = layout.decoded_tokens.pad(torch.cat([source[row] for row in np.flatnonzero(decoded)]), self.pad)

@@ -25,8 +25,8 @@ def right_padded_with_layout(
         plans: those that will be asked for; a layout that has yet to be moved takes them along.
     """
     if layout is not None:
-        here = layout.device == src_tokens.device
-        return src_tokens, layout if here else layout.with_plans(plans()).to(src_tokens.device)
+        there = src_tokens.device
+        return src_tokens, layout if layout.device == there else layout.with_plans(plans(), there).to(there)
     real = src_tokens.ne(padding)
     order = real.to(torch.int8).argsort(dim=1, descending=True, stable=True)  # pads to the right
     lengths = real.sum(1).cpu().numpy()

@@ -63,7 +63,8 @@ class DocumentTranslationTask(DocumentsTask):
         of_source = (self.languages, src_dict, paragraph_symbol)
         self.drawn = DrawnContext(Path(self.data_bin()), cfg.train_subset, *of_source, cfg.dataset_impl)
         self.model: Optional[BaseFairseqModel] = None  # whose plans batches come with
-        self.plans: Tuple[PlanKey[Any], ...] = ()  # that the model asks layouts for
+        self.plans: Tuple[PlanKey[Any], ...] = ()  # that the model asks layouts for, on its device
+        self.device = torch.device("cpu")
         self.schedules = SelectionSchedules(nn.Module())  # of the model; none yet
         self.training = True  # or validating: what logs are of
         self.open_document = OpenDocument(
@@ -120,10 +121,10 @@ class DocumentTranslationTask(DocumentsTask):
         if not takes_layout(model):
             return
         self.model, self.schedules = model, SelectionSchedules(model)
-        self.plans = tuple(model.plans())
+        self.plans, self.device = tuple(model.plans()), next(model.parameters()).device
         for dataset in self.datasets.values():
             if isinstance(dataset, DocumentDataset):
-                dataset.plans = self.plans
+                dataset.plans, dataset.device = self.plans, self.device
 
     def get_batch_iterator(self, *args: Any, **kwargs: Any) -> EpochBatchIterator:
         """fairseq's; its batches have the plans that the model asks for on the device where it is by now."""
@@ -188,7 +189,7 @@ class DocumentTranslationTask(DocumentsTask):
             similar=self.similar.in_memory(source, index) if similar is None else similar,
             training_sentences=self.drawn.sentences,
         )
-        dataset.plans = self.plans
+        dataset.plans, dataset.device = self.plans, self.device
         return dataset
 
     def refuse_data_of_lines(self) -> None:

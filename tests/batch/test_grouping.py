@@ -2,10 +2,11 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docnmt_fairseq.batch.grouping import attention_groups, cheapest_groups
+from docnmt_fairseq.batch.grouping import attention_groups, cheapest_groups, computed_on
 
 lengths = st.lists(st.integers(1, 30), min_size=1, max_size=9).map(np.array)
 
@@ -48,3 +49,11 @@ def test_lengths_as_of_text_are_mostly_real_in_few_groups(tokens, real, most, pr
         computed = sum(len(group) * queries[group].max() * keys[group].max() for group in groups)
         assert (queries * keys).sum() >= real * computed
         assert len(groups) <= most
+
+
+def test_a_gpu_gets_few_groups(production_price):
+    lengths = np.clip(np.random.default_rng(1).lognormal(3.1, 0.5, 600), 2, 90).astype(int)
+    for_cpu = len(attention_groups(lengths, 3 * lengths))
+    with computed_on(torch.device("cuda")), computed_on(torch.device("cpu")):  # made on the CPU all the same
+        assert len(attention_groups(lengths, 3 * lengths)) <= 6 < for_cpu
+    assert len(attention_groups(lengths, 3 * lengths)) == for_cpu

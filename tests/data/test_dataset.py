@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from benchmarks.lib.preprocess import fairseq_preprocess
+from docnmt_fairseq.batch.plans import WithinSentences
 from docnmt_fairseq.data.context_dropout import ContextDropout, Hidden
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
@@ -236,3 +237,15 @@ def test_a_worker_lays_the_batch_out_in_one_buffer(data_bin, monkeypatch):
     tensors = [layout.tokens.item_row, layout.sentence_position, layout.target_tokens.item_column]
     assert len({tensor.untyped_storage().data_ptr() for tensor in tensors}) == 1
     assert layout.tokens.item_row.tolist()[:5] == [0, 0, 0, 0, 1]
+
+
+def test_rows_are_padded_in_fewer_groups_for_a_gpu(data_bin):
+    """A batch is made on the CPU, for where the model is; the task tells the dataset."""
+    _, task, model = toy.build(data_bin)
+    dataset, groups = toy.split_of(task, "test"), []
+    for device in ("cpu", "meta"):
+        task.request_plans(model.to(device))
+        assert dataset.device == torch.device(device)
+        layout = dataset.collater([dataset[0], dataset[1], dataset[2]])["net_input"]["layout"]
+        groups.append(len(layout.plan(WithinSentences()).groups))
+    assert groups[1] == 1 < groups[0]
