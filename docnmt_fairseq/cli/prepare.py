@@ -27,7 +27,7 @@ from docnmt_fairseq.corpus.reusing import MODEL_OPTIONS
 from docnmt_fairseq.corpus.shards import DataBins
 from docnmt_fairseq.corpus.sides import LIKE_SOURCE, MODELS
 from docnmt_fairseq.corpus.splits import AND
-from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS
+from docnmt_fairseq.corpus.subwords import KINDS, LEAST_COVERAGE, NORMALIZATIONS
 from docnmt_fairseq.corpus.text import ON_EMPTY
 from docnmt_fairseq.corpus.tokenizers import TOKENIZERS
 from docnmt_fairseq.errors import InputError
@@ -150,7 +150,7 @@ def _add_subwords(group: argparse._ArgumentGroup) -> None:
         "--character-coverage",
         type=float,
         metavar="SHARE",
-        help=f"share of characters that get a piece, in (0, 1] (default: {default['character_coverage']})",
+        help=f"share of characters that get a piece, {LEAST_COVERAGE} to 1 (default: {default['character_coverage']})",
     )
     group.add_argument("--normalization", choices=NORMALIZATIONS, help="of SentencePiece (default: nmt_nfkc)")
     group.add_argument(

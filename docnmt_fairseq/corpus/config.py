@@ -153,7 +153,6 @@ class PrepareConfig:
     def _problems(self) -> List[str]:
         output, reuse = Path(self.output), self.reuse and Path(self.reuse)
         reads = bool(self.train or self.valid or self.test)
-        counts = self.vocab_size > 0 and self.workers > 0 and 0 < self.character_coverage <= 1
         models = len(self.subword_model)
         no_models = not reuse and (models == 0 or self.truecase)
         return [
@@ -186,7 +185,8 @@ class PrepareConfig:
                     f"--subwords {MERGES}: run pip install '{bpe_codes.missing_library()}'",
                 ),
                 (self.normalization not in NORMALIZATIONS, f"--normalization: one of {', '.join(NORMALIZATIONS)}"),
-                (not counts, "--vocab-size and --workers must be at least 1, --character-coverage in (0, 1]"),
+                (self.workers < 1, "--workers must be at least 1"),
+                *((True, problem) for problem in self.subword_options.problems()),
                 (models > 2, "--subword-model takes one joint model, or two: source, target"),
                 (models and self.subwords == "none", "--subword-model cannot go with --subwords none"),
                 (

@@ -25,6 +25,9 @@ NORMALIZATIONS = ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity")
 TRAINING_THREADS = 8  # fixed: the unigram model depends on it in the last digits, and must not depend on the machine
 TRAINING_SENTENCES = 5_000_000  # a seeded random sample of larger corpora
 LONGEST_SENTENCE = 16_384  # bytes; longer ones are not used in training
+OWN_PIECES = 3  # <unk>, <s>, </s>
+# What SentencePiece takes; of larger sizes it says that they are too large after minutes, if at all.
+MOST_PIECES, LARGEST_SEED, LEAST_COVERAGE = 10_000_000, 2**32 - 1, 0.98
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +50,15 @@ class SubwordOptions:
     normalization: str = "nmt_nfkc"
     seed: int = 1
 
+    def problems(self) -> List[str]:
+        """What cannot be trained with, by the options' flags."""
+        limits = (
+            (1 <= self.vocab_size <= MOST_PIECES, "--vocab-size", f"from 1 to {MOST_PIECES:,}"),
+            (LEAST_COVERAGE <= self.character_coverage <= 1, "--character-coverage", f"from {LEAST_COVERAGE} to 1"),
+            (0 <= self.seed <= LARGEST_SEED, "--seed", f"from 0 to {LARGEST_SEED:,}"),
+        )
+        return [f"{flag} must be {limit}" for fine, flag, limit in limits if not fine]
+
 
 def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: SubwordOptions) -> None:
     """Writes the model learnt from delimited files; the same input gives the same model.
@@ -65,7 +77,7 @@ def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: Sub
             sentence_iterator=_sentences(paths),
             model_writer=content,
             model_type=options.kind,
-            vocab_size=options.vocab_size,
+            vocab_size=max(options.vocab_size, OWN_PIECES),  # of fewer it does not say that they are too few
             character_coverage=options.character_coverage,
             normalization_rule_name=options.normalization,
             user_defined_symbols=[PARAGRAPH],
@@ -100,6 +112,11 @@ def _training_error(error: RuntimeError, options: SubwordOptions) -> InputError:
         return InputError(
             f"--vocab-size {options.vocab_size} is too small: at least {too_low.group(1)}, one for each character "
             "(or lower --character-coverage)"
+        )
+    if "sentences_.empty()" in text:
+        return InputError(
+            f"no sentence of the training text is within {LONGEST_SENTENCE:,} bytes, as SentencePiece needs them: give "
+            "a sentence a line"
         )
     return InputError(f"SentencePiece could not be trained: {text}")
 

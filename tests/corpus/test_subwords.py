@@ -34,7 +34,11 @@ def test_training_is_repeatable_and_marks_bypass_the_model(tmp_path, text, optio
 
 
 @pytest.mark.parametrize(
-    "size, message", [(10**5, r"--vocab-size 100000 is too large .*at most \d+$"), (5, r"at least \d+")]
+    "size, message",
+    [
+        (10**5, r"--vocab-size 100000 is too large .*at most \d+$"),
+        *((n, rf"--vocab-size {n} .*at least \d+") for n in (1, 5)),
+    ],
 )
 def test_vocabulary_that_does_not_suit_the_text(tmp_path, text, options, size, message):
     unsuitable = SubwordOptions(options.kind, vocab_size=size)
@@ -44,6 +48,12 @@ def test_vocabulary_that_does_not_suit_the_text(tmp_path, text, options, size, m
     limit = int(str(error.value).split("at most ")[1]) if size > 100 else None
     if limit:
         train_subword_model([text], tmp_path / "model", SubwordOptions(options.kind, vocab_size=limit))
+
+
+def test_text_of_lines_that_are_too_long(tmp_path, options):
+    (tmp_path / "long").write_text("a word " * 3000 + "\n")
+    with pytest.raises(InputError, match=r"within 16,384 bytes.*: give a sentence a line"):
+        train_subword_model([tmp_path / "long"], tmp_path / "model", options)
 
 
 def test_dictionary_from_model(tmp_path, text, options):
