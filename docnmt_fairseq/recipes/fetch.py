@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import json
 import logging
 import os
 import shutil
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 class Source:
     """The files of a data set; a file that is there already is neither fetched nor unpacked again.
 
+    But where ``raw`` has another archive now than the one that was unpacked, its files are.
+
     Args:
         dataset: its configuration.
         folder: where downloads and unpacked files are kept.
@@ -34,6 +37,7 @@ class Source:
         if raw is not None and not raw.is_dir():
             raise InputError(f"--raw {raw}: no such folder")
         self.dataset, self.folder, self.raw = dataset, folder, raw
+        self.unpacked = folder / "unpacked"
         self._there: Dict[str, List[Path]] = {}
         if raw is not None:
             for path in sorted(raw.rglob("*"), key=lambda path: (len(path.parts), str(path))):
@@ -47,13 +51,13 @@ class Source:
         """
         if name in self._there:
             return self._there[name][0]
-        unpacked = self.folder / "unpacked" / name
-        if unpacked.exists():
+        unpacked = self.unpacked / name
+        if unpacked.exists() and self._is_of_its_archive(name):
             return unpacked
         for download in self.dataset.downloads:
             if download.name == name and download.urls and self.raw is None:
                 return fetch(download, self.folder / "downloads" / name, self._advice(name))
-        holder = next((download for download in self.dataset.downloads if name in download.holds), None)
+        holder = self._holder(name)
         if holder is None:
             raise InputError(f"{name}: not in --raw {self.raw or '(not given)'}. {self._advice(name)}")
         try:
@@ -62,8 +66,28 @@ class Source:
             if self.raw is None:
                 raise
             raise InputError(f"{name}: not in --raw {self.raw}. {self._advice(name)}") from error
-        unpack(archive, holder.holds, self.folder / "unpacked")
+        unpack(archive, holder.holds, self.unpacked)
+        atomic_write_bytes(self._record(holder), json.dumps(_state(archive)).encode())
         return unpacked
+
+    def _holder(self, name: str) -> Optional[Download]:
+        """The archive that holds a file; None: none does."""
+        return next((download for download in self.dataset.downloads if name in download.holds), None)
+
+    def _record(self, holder: Download) -> Path:
+        """The file that says of which archive of that name the unpacked files are."""
+        return self.folder / ".stamps" / f"unpacked.{holder.name}.json"
+
+    def _is_of_its_archive(self, name: str) -> bool:
+        """Whether an unpacked file is of the archive that is there now; an archive may be removed."""
+        holder = self._holder(name)
+        if holder is None:
+            return True
+        given = self._there.get(holder.name)
+        if given is None and not self._is_of_its_archive(holder.name):
+            return False
+        archive, record = given[0] if given else self.unpacked / holder.name, self._record(holder)
+        return not archive.exists() or (record.exists() and json.loads(record.read_bytes()) == _state(archive))
 
     def _advice(self, name: str) -> str:
         """Returns where a file comes from, for errors."""
@@ -123,6 +147,12 @@ def _check(download: Download, path: Path, advice: str) -> None:
         path.unlink()
         about(path).unlink(missing_ok=True)
         raise InputError(f"{download.name}: what was downloaded is not the file meant: {problem}. {advice}")
+
+
+def _state(path: Path) -> List[int]:
+    """Size and time of change."""
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]
 
 
 def _md5(path: Path) -> str:

@@ -196,6 +196,24 @@ def test_with_raw_nothing_is_downloaded(server, tmp_path):
     assert source.get("a").read_bytes() == b"mine" and not server.requests
 
 
+def test_files_of_another_archive_than_the_one_unpacked_before(tmp_path):
+    known = dataset(Download("outer.tgz", holds=["inner.tgz"]), Download("inner.tgz", holds=["a", "b"]))
+    outer = {name: archive(**{"inner.tgz": archive(a=b"a" + name, b=b"b" + name)}) for name in (b"1", b"2")}
+
+    def got(content):
+        (tmp_path / "raw").mkdir(exist_ok=True)
+        for path in (tmp_path / "raw").iterdir():
+            path.unlink()
+        if content is not None:
+            (tmp_path / "raw" / "outer.tgz").write_bytes(content)
+        source = Source(known, tmp_path / "out", tmp_path / "raw")
+        return [source.get(name).read_bytes() for name in ("a", "b")]
+
+    assert got(outer[b"1"]) == [b"a1", b"b1"]
+    assert got(outer[b"2"]) == [b"a2", b"b2"]
+    assert got(None) == [b"a2", b"b2"]  # archives may be removed
+
+
 def test_damaged_archives_and_missing_members_are_named(tmp_path):
     path = tmp_path / "x.tgz"
     path.write_bytes(archive(a=CONTENT))
