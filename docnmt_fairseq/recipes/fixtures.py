@@ -5,11 +5,13 @@ import io
 import random
 import tarfile
 import zipfile
+from dataclasses import asdict
 from pathlib import Path
-from typing import Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple
 
 import numpy as np
 
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset import DatasetConfig, Download
 
 DOCUMENTS = {"train": 30, "valid": 3, "test": 2}  # of each corpus; a further test set has as many as the first
@@ -60,6 +62,18 @@ def _sentence(words: List[str], numbers: List[int]) -> str:
     return " ".join(words[i] for i in numbers).capitalize() + "."
 
 
+def made_from(dataset: DatasetConfig) -> Dict[str, Any]:
+    """What the files of a data set depend on, as JSON values."""
+    return {
+        "languages": [dataset.source_lang, dataset.target_lang],
+        "splits": [
+            [name, asdict(split), dataset.scores.files_of_lines(name)] for name, split in dataset.splits.items()
+        ],
+        "features": dataset.features,
+        "downloads": [asdict(download) for download in dataset.downloads],
+    }
+
+
 def write_raw(dataset: DatasetConfig, folder: Path, packed: bool = True) -> None:
     """Writes all files of a data set, filled with made-up text, into a folder.
 
@@ -67,7 +81,13 @@ def write_raw(dataset: DatasetConfig, folder: Path, packed: bool = True) -> None
         dataset: which files, in which formats and archives.
         folder: to write to.
         packed: in the archives as they are downloaded; False: unpacked.
+
+    Raises:
+        InputError: nothing can be made up in one of the formats, or for one of the metrics.
     """
+    for split, about in dataset.splits.items():
+        _refuse_other("format", [about.format], WRITERS)
+        _refuse_other("scores: options:", dataset.scores.files_of_lines(split), LABELS)
     contents: Content = {}
     languages = (dataset.source_lang, dataset.target_lang)
     for split_number, (split, about) in enumerate(dataset.splits.items()):
@@ -89,6 +109,14 @@ def write_raw(dataset: DatasetConfig, folder: Path, packed: bool = True) -> None
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         (folder / name).write_bytes(content)
+
+
+def _refuse_other(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"--smoke: no text can be made up for {what} {name} ({', '.join(known)}); give --raw FOLDER"
+            )
 
 
 def _features(sentences: Sequence[str], seed: int) -> bytes:

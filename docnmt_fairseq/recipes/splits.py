@@ -1,6 +1,6 @@
 """The splits of a data set on their way to a data-bin: native files, perhaps cut, then ``docnmt prepare``."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -56,7 +56,7 @@ class Splits:
         if self.smoke and raw is None:
             raw = self.output / "fixtures"
             action = partial(fixtures.write_raw, self.dataset, raw)
-            self.steps.run("fixtures", {"title": self.dataset.title}, [raw], action)
+            self.steps.run("fixtures", fixtures.made_from(self.dataset), [raw], action)
         source = Source(self.dataset, self.output, raw)
         return {name: source.get(name) for name in self.dataset.files}
 
@@ -120,6 +120,10 @@ class Splits:
             native = [[paths[file] for file in corpus] for corpus in split.corpora]
             documents = native_documents(split, native, config.reading)
             inputs: Dict[str, Any] = {"files": [sha256(path) for corpus in native for path in corpus], "smoke": smoke}
+            inputs.update(format=split.format, options=asdict(config.reading))
+            if split.documents and not smoke:  # whose made-up files hold a few
+                documents = part(documents, split.documents, f"splits: {name}")
+                inputs["documents"] = split.documents
             if name == "train" and dataset.hold_out:
                 cut = replace(dataset.hold_out, sentences=SMOKE_HELD_OUT) if smoke else dataset.hold_out
                 written = {split: files[split] for split in ("train", *cut.splits)}
@@ -128,9 +132,6 @@ class Splits:
                 self.steps.run("selected", inputs, [path for several in written.values() for path in several], action)
             else:
                 most = SMOKE_DOCUMENTS.get(name, SMOKE_DOCUMENTS[TEST]) if smoke else None
-                if split.documents and not smoke:  # whose made-up files hold a few
-                    documents = part(documents, split.documents, f"splits: {name}")
-                    inputs["documents"] = split.documents
                 documents = partial(first, documents, most)
                 if split.balance_register:
                     documents = balanced(documents, split.balance_register)

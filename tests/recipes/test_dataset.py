@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,14 @@ def test_fixtures_are_read_as_the_native_files_they_stand_for(path, packed, tmp_
         if split.format == "wmt-ape":
             expected = [[pair] for document in expected for pair in document]
         assert found == expected
+
+
+def test_a_format_in_which_nothing_is_made_up_is_refused(tmp_path):
+    dataset = read_dataset_config(RECIPES[0])
+    dataset.splits["valid"] = replace(dataset.splits["valid"], format="jsonl")
+    with pytest.raises(InputError, match=r"--smoke: .* made up for format jsonl \(delimited, .*--raw FOLDER"):
+        fixtures.write_raw(dataset, tmp_path / "raw")
+    assert not (tmp_path / "raw").exists()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset_file import read_dataset_config
+from docnmt_fairseq.recipes.metrics import FurtherMetrics
 from docnmt_fairseq.recipes.splits import first_difference
 from tests.support.pages import ROOT
 from tests.support.recipes import MANUALS, changed, raw, recipe, untrained
@@ -72,6 +73,33 @@ def test_two_are_parts_of_the_same_files(tmp_path, monkeypatch):
     for split, documents in (("test", whole[:1]), ("test1", whole[1:])):
         text = (tmp_path / "out" / "data" / "text" / f"{split}.de").read_text(encoding="utf-8").strip("\n")
         assert [document.split("\n") for document in text.split("\n\n")] == documents and documents
+
+
+def test_files_are_read_again_where_they_are_read_otherwise(tmp_path):
+    dataset = replace(read_dataset_config(MANUALS), prepare={"subwords": "none"}, scores=FurtherMetrics())
+    files = raw(dataset, tmp_path / "raw")
+
+    def documents():
+        recipe(dataset, tmp_path / "out", smoke=False, raw=files, until="prepare").run()
+        counts = json.loads((tmp_path / "out" / "data" / "manifest.json").read_text())["counts"]
+        return [counts[split]["documents"] for split in ("valid", "test")]
+
+    assert documents() == [3, 2]
+    dataset.prepare["one_document_a_line"] = True
+    assert documents() == [len(list(filter(None, read_lines(files / f"{split}.en")))) for split in ("valid", "test")]
+
+
+def test_a_part_of_the_training_set_from_which_others_are_cut(tmp_path):
+    dataset = read_dataset_config(ROOT / "docnmt_fairseq" / "recipes" / "configs" / "opensubtitles_es_en.yaml")
+    dataset = replace(dataset, hold_out=replace(dataset.hold_out, sentences=5), prepare={"subwords": "none"})
+    files = raw(dataset, tmp_path / "raw")
+    counts = []
+    for wanted in (None, [0, 12]):
+        dataset.splits["train"] = replace(dataset.splits["train"], documents=wanted)
+        recipe(dataset, tmp_path / "out", smoke=False, raw=files, until="prepare").run()
+        manifest = json.loads((tmp_path / "out" / "data" / "manifest.json").read_text())
+        counts.append(manifest["counts"]["train"]["documents"])
+    assert counts[1] < 12 < counts[0]
 
 
 def test_a_part_that_files_do_not_have_is_refused(tmp_path, monkeypatch):
