@@ -20,6 +20,7 @@ from docnmt_fairseq import (
     checkpoint_files,
     exported,
     expressions,
+    generating,
     half_precision,
     hub_lines,
     lr_scales,
@@ -141,4 +142,5 @@ exported.patch_fairseq()
 checkpoint_files.patch_fairseq()
 changed_options.patch_fairseq()
 hub_lines.patch_fairseq()
+generating.patch_fairseq()
 uncaught.patch_fairseq()

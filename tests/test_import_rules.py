@@ -41,6 +41,7 @@ ORDER = [
         "errors",
         "exported",
         "expressions",
+        "generating",
         "half_precision",
         "hub_lines",
         "lifetime",
