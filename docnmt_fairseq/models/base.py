@@ -181,10 +181,10 @@ class DocumentEncoder:
         layout = with_extra_lengths(layout, extra_sources)
         tokens = layout.pack_tokens(src_tokens)
         states = self.encode_tokens(tokens, layout)
-        of_sentences = [SourceStates(layout.keep_decoded(states), OfSentence())]
+        by_source = [SourceStates(layout.keep_decoded(states), OfSentence())]
         if self.extra_sources is not None:
-            of_sentences += self.extra_sources.encode(tokens, layout, states, extra_sources, cast(MainEncoder, self))
-        return Sources(states, layout, of_sentences)
+            by_source += self.extra_sources.encode(tokens, layout, states, extra_sources, cast(MainEncoder, self))
+        return Sources(states, layout, by_source)
 
 
 @dataclass

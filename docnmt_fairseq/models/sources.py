@@ -65,7 +65,7 @@ class Sources:
     Attributes:
         states: [N, d] packed final states of the encoder, of all rows of the batch.
         layout: the batch.
-        of_sentences: the states of every source that decoded sentences see, the main one first.
+        by_source: the states of every source that decoded sentences see, the main one first.
         taken: [S] which of the batch's decoded sentences these are; None: all.
         sentences: [S'] which of them are left; None: all.
         row_sentence: [B] which of these each hypothesis is of; None: each has one.
@@ -74,7 +74,7 @@ class Sources:
 
     states: Tensor
     layout: DocumentLayout
-    of_sentences: List[SourceStates]
+    by_source: List[SourceStates]
     taken: Optional[np.ndarray] = None
     sentences: Optional[Tensor] = None
     row_sentence: Optional[Tensor] = None
@@ -101,7 +101,7 @@ class Sources:
 
     def padded(self) -> Tuple[Tensor, Tensor]:
         """The main source's states [S, n, d] and their padding [S, n], of all sentences that are taken."""
-        return self.of_sentences[0].padded(self.layout, self.taken)
+        return self.by_source[0].padded(self.layout, self.taken)
 
     def all_states(self, names: Sequence[str]) -> List[Tensor]:
         """The states of every source, [M_k, d_k] each.
@@ -113,11 +113,11 @@ class Sources:
             InputError: the encoder gives fewer sources than the decoder was made for.
         """
         extra = [name for name in names[1:] if name != SENTINEL]
-        if len(self.of_sentences) != 1 + len(extra):
+        if len(self.by_source) != 1 + len(extra):
             raise InputError(
-                f"--extra-sources {','.join(extra)}: the batch has {len(self.of_sentences) - 1} of {len(extra)}"
+                f"--extra-sources {','.join(extra)}: the batch has {len(self.by_source) - 1} of {len(extra)}"
             )
-        return [source.states for source in self.of_sentences]
+        return [source.states for source in self.by_source]
 
     def per_batch(self, owner: nn.Module, make: Callable[[], T]) -> T:
         """What ``owner`` computes once a batch."""

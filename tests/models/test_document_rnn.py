@@ -141,7 +141,7 @@ def test_the_decoder_attends_to_several_sources(data_bin, cell, options):
 
     def with_features(*batch):
         sources = alone(*batch)
-        return replace(sources, of_sentences=[*sources.of_sentences, features])
+        return replace(sources, by_source=[*sources.by_source, features])
 
     model.encoder.encode = with_features
     sample = toy.batch_of(task)

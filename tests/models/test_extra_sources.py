@@ -44,7 +44,7 @@ def encoded(model, batch, layout=None):
     """Returns the sources of a batch, with their layout, and the states of the extra ones."""
     inputs = batch["net_input"]
     sources = model.encoder.encode(inputs["src_tokens"], layout or inputs["layout"], inputs["extra_sources"])
-    return sources, sources.of_sentences[1:]
+    return sources, sources.by_source[1:]
 
 
 def read_alone(model, number, tokens):
@@ -144,7 +144,7 @@ def test_parameters_too_large_to_be_summed_do_no_harm(extra_bin, dtype):
         parameter.data.fill_(torch.finfo(dtype).max)
     tokens, layout = torch.tensor([[4, 2], [5, 2]]), DocumentLayout.of_single_sentences(np.array([2, 2]))
     empty = ExtraSourceBatch(torch.zeros(0, 3), np.zeros(2, dtype=np.int64))
-    for source in model.encoder.encode(tokens, layout, [None, empty]).of_sentences[1:]:
+    for source in model.encoder.encode(tokens, layout, [None, empty]).by_source[1:]:
         assert torch.equal(source.states, torch.zeros(1, 8, dtype=dtype))
         source.states.sum().backward()
     assert not any(parameter.grad.any() for parameter in model.encoder.extra_sources.parameters())
@@ -219,8 +219,8 @@ def test_recurrent_encoders_read_extra_sources_too(extra_bin, options, cut):
     inputs = toy.batch_of(task)["net_input"]
     layout = inputs["layout"]
     of_batch = model.encoder.encode(inputs["src_tokens"], layout, inputs["extra_sources"])
-    main, *sources = of_batch.of_sentences
-    rows = [rows_of(source, of_batch.layout) for source in of_batch.of_sentences]
+    main, *sources = of_batch.by_source
+    rows = [rows_of(source, of_batch.layout) for source in of_batch.by_source]
     tokens = layout.pack_tokens(inputs["src_tokens"]).split(layout.tokens.lengths.tolist())
     decoded = np.arange(layout.tokens.rows) if layout.decoded is None else layout.decoded
 

@@ -86,7 +86,7 @@ def test_the_decoder_is_its_equations(data_bin, variant):
     with torch.no_grad():
         found = model.train()(**net_input)[0].split(layout.targets.lengths.tolist())
         sources = model.encoder.encode(net_input["src_tokens"], layout)
-        seen_by = list(zip(*(rows_of(source, sources.layout) for source in sources.of_sentences)))
+        seen_by = list(zip(*(rows_of(source, sources.layout) for source in sources.by_source)))
         for row, length in enumerate(layout.targets.lengths):
             expected = logits_of(model.decoder, net_input["prev_output_tokens"][row, :length], seen_by[row])
             torch.testing.assert_close(found[row], expected, atol=1e-9, rtol=1e-9)

@@ -135,7 +135,7 @@ def test_text_in_memory_is_refused_or_taken(extra_bin, all_sources, of_document)
     (batch,) = batches_of(loaded, lines, [0, 1], 100)
     with torch.no_grad():
         sources = Sources.of(loaded.models[0].encoder(**batch.sample["net_input"]))
-    _, padding = sources.of_sentences[1].padded(sources.layout)
+    _, padding = sources.by_source[1].padded(sources.layout)
     assert padding.tolist() == [[True] * 3, [False] * 3]
     with pytest.raises(InputError, match=NEEDED):
         list(batches_of(load_ensemble(all_sources, data=extra_bin), lines, [0, 1], 100))

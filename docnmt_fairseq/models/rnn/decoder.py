@@ -138,7 +138,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 
     def begin(self, sources: Sources) -> Tuple[Tensor, List[Tensor]]:
         """s_0 = tanh(W h̄ + b) [S, w] of all layers, and what is attended to of every source, [M_k, w_k]."""
-        main = sources.of_sentences[0]
+        main = sources.by_source[0]
         of_sentence = summary(main.states[:, : self.source_dim], sources.layout.decoded_tokens, self.initial_from)
         projected = self.attention.project_sources(sources.all_states(self.names))
         initial = torch.tanh(self.bridge(of_sentence))
@@ -246,7 +246,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 
         def make() -> List[Tensor]:
             initial, projected = self.begin(sources)
-            padded, paddings = padded_sources(sources.of_sentences, projected, sources.layout)
+            padded, paddings = padded_sources(sources.by_source, projected, sources.layout)
             return [initial, *padded, *paddings]
 
         initial, *parts = sources.per_sentence(self, make)

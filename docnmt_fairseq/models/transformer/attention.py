@@ -144,7 +144,7 @@ class SingleSourceAttention(FairseqAttention, SourceAttention):
 
     def of_packed_targets(self, x: Tensor, sources: Sources) -> Tensor:
         """See :class:`SourceAttention`."""
-        return self.of_packed(x, sources.of_sentences[0].states, sources.layout.plan(TargetsToSource()))
+        return self.of_packed(x, sources.by_source[0].states, sources.layout.plan(TargetsToSource()))
 
     def of_sources(self, sources: Sources) -> List[Tensor]:
         """See :class:`SourceAttention`: keys and values [S, H, n, d/H], and which there are, [S, 1, n, 1]."""
@@ -192,7 +192,7 @@ class CombinedAttention(SourceAttention):
     def of_sources(self, sources: Sources) -> List[Tensor]:
         """See :class:`SourceAttention`: what is attended to of every source, [S, n, w], then which there is."""
         projected = sources.per_batch(self, lambda: self.combination.project_sources(sources.all_states(self.names)))
-        padded, paddings = padded_sources(sources.of_sentences, projected, sources.layout, sources.taken)
+        padded, paddings = padded_sources(sources.by_source, projected, sources.layout, sources.taken)
         return [*padded, *(~padding[..., None] for padding in paddings)]
 
     def of_hypotheses(self, x: Tensor, parts: List[Tensor], weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:

@@ -215,7 +215,7 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
         sources = self.encode(src_tokens, layout, extra_sources)
         rows = sources.layout.decoded_tokens
         return {
-            "encoder_out": [rows.pad(sources.of_sentences[0].states).transpose(0, 1)],
+            "encoder_out": [rows.pad(sources.by_source[0].states).transpose(0, 1)],
             "encoder_padding_mask": [rows.padding_mask()],
             "encoder_embedding": [],
             "encoder_states": [],
