@@ -35,7 +35,7 @@ def test_the_first_update_of_what_is_added_is_a_multiple(data_bin, start, tmp_pa
     plain = trained(data_bin, tmp_path / "1", start, *CONTEXT, *options)
     scaled = trained(data_bin, tmp_path / "8", start, *SCALED, *options)
     _, _, model = toy.build(data_bin, *CONTEXT)
-    added = model.context_keys() - model.sentence_keys()
+    added = model.context_state_keys() - model.sentence_state_keys()
     grown = 0
     for name, value in plain.items():
         if name not in added:

@@ -63,7 +63,7 @@ class SentenceTransformer:
             )
         found = cls(model)
         if isinstance(model, DocumentTransformer):
-            context = model.context_keys()
+            context = model.context_state_keys()
             found.taken |= {id(value) for name, value in found.parameters().items() if name in context}
         return found
 

@@ -122,8 +122,8 @@ def test_freezing_leaves_the_context_of_the_decoder_to_train(data_bin):
     trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert trained and all(name.startswith("decoder.layers.1.context") for name in trained)
     context = {key for key in model.state_dict() if ".context" in key}
-    assert trained == context == model.context_keys()
-    assert model.sentence_keys() == model.state_dict().keys() - context
+    assert trained == context == model.context_state_keys()
+    assert model.sentence_state_keys() == model.state_dict().keys() - context
 
 
 def test_a_document_model_can_be_given_decoder_context_later(data_bin):

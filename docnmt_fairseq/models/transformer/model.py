@@ -120,7 +120,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
 
     def added_parameters(self) -> Iterator[nn.Parameter]:
         """What a sentence-level model does not have."""
-        added = self.context_keys() - self.sentence_keys()
+        added = self.context_state_keys() - self.sentence_state_keys()
         return (parameter for name, parameter in self.named_parameters() if name in added)
 
     def context_parts(self) -> Dict[str, Set[str]]:
@@ -146,12 +146,12 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         updates = {key for key in self.state_dict() if key.endswith(LORA)}
         return {**{part: keys - updates for part, keys in parts.items()}, UPDATES: updates}
 
-    def context_keys(self) -> Set[str]:
+    def context_state_keys(self) -> Set[str]:
         """The state-dict keys of all context parts."""
         return set().union(*self.context_parts().values())
 
-    def sentence_keys(self) -> Set[str]:
-        """The keys of a sentence-level model: also the token attention of a mechanism that replaces it."""
+    def sentence_state_keys(self) -> Set[str]:
+        """The state-dict keys of a sentence-level model: also the token attention of a mechanism that replaces it."""
         replaced = (".self_attn.q_proj.", ".self_attn.k_proj.", ".self_attn.v_proj.", ".self_attn.out_proj.")
         parts = self.context_parts()
         context, added = set().union(*parts.values()), parts[UPDATES] | parts.get("extra sources", set())
@@ -175,7 +175,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         state_dict.pop(f"{positions}._float_tensor", None)
         if f"{positions}.weight" in state_dict:
             state_dict[f"{positions}.word.weight"] = state_dict.pop(f"{positions}.weight")
-        own, shared = self.state_dict(), self.sentence_keys()
+        own, shared = self.state_dict(), self.sentence_state_keys()
         lost = [key for key in state_dict if key.endswith(LORA) and key not in own]
         if lost:
             raise InputError(
