@@ -188,7 +188,7 @@ class DocumentEncoder:
 
 
 @dataclass
-class TrainedView:
+class TrainedViewOptions:
     """How a model saw documents in training: restored at generation unless the command line says otherwise."""
 
     seed: int = II("common.seed")

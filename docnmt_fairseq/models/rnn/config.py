@@ -8,7 +8,7 @@ from omegaconf import II
 from docnmt_fairseq import multisource, recurrent  # noqa: F401  (registers cells, scores and combinations)
 from docnmt_fairseq.errors import refuse
 from docnmt_fairseq.models.alternating import AlternatingOptions
-from docnmt_fairseq.models.base import TrainedView
+from docnmt_fairseq.models.base import TrainedViewOptions
 from docnmt_fairseq.models.extra_sources_config import extra_problems, extra_specs
 from docnmt_fairseq.models.flat_options import flat_options
 from docnmt_fairseq.models.token_embeddings import SourceOptions
@@ -21,7 +21,7 @@ from docnmt_fairseq.recurrent.layers import DEEP_OUTPUTS, SUMMARIES
 
 
 @dataclass
-class DocumentRNNOptions(TrainedView, SourceOptions, AlternatingOptions):
+class DocumentRNNOptions(TrainedViewOptions, SourceOptions, AlternatingOptions):
     """Sizes and regularisation, the cells, and how the decoder attends."""
 
     dropout: float = option(0.1, "dropout probability of embeddings, between layers and before the output")

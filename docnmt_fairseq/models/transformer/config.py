@@ -21,7 +21,7 @@ from docnmt_fairseq.layers.config import LayerConfig
 from docnmt_fairseq.layers.feed_forward import FEED_FORWARDS
 from docnmt_fairseq.layers.positions import FAIRSEQ, KINDS, SINUSOIDS, WORD_SCOPES
 from docnmt_fairseq.models.alternating import AlternatingOptions
-from docnmt_fairseq.models.base import TrainedView
+from docnmt_fairseq.models.base import TrainedViewOptions
 from docnmt_fairseq.models.extra_sources_config import source_names
 from docnmt_fairseq.models.flat_options import flat_options, options_in
 from docnmt_fairseq.models.token_embeddings import SourceOptions
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class TransformerOptions(TrainedView, SourceOptions, AlternatingOptions):
+class TransformerOptions(TrainedViewOptions, SourceOptions, AlternatingOptions):
     """Sizes and regularisation as in fairseq's Transformer, then what looks across sentences."""
 
     activation_fn: str = option("relu", "activation of the feed-forward", names=Choices(ACTIVATIONS))
