@@ -86,7 +86,7 @@ class CombinationPlan:
 
 
 @dataclass(frozen=True)
-class TargetsToSources(PlanKey[CombinationPlan]):
+class TargetsToAllSources(PlanKey[CombinationPlan]):
     """Target tokens attend to all sources of their sentence; ``sources`` says which states these are."""
 
     sources: Tuple[SourceKey, ...]

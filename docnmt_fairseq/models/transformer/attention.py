@@ -20,7 +20,7 @@ from docnmt_fairseq.models.transformer.config import (
     combination_name,
 )
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
-from docnmt_fairseq.multisource.packed import TargetsToSources
+from docnmt_fairseq.multisource.packed import TargetsToAllSources
 from docnmt_fairseq.multisource.source_states import padded_sources
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
@@ -172,7 +172,7 @@ class CombinedAttention(SourceAttention):
         names: of what attention is divided over: the sources, perhaps a sentinel.
     """
 
-    def __init__(self, cfg: DocumentTransformerOptions, key: TargetsToSources, names: Tuple[str, ...]):
+    def __init__(self, cfg: DocumentTransformerOptions, key: TargetsToAllSources, names: Tuple[str, ...]):
         super().__init__()
         config = combination_config(cfg)
         self.combination = ATTENTION_COMBINATIONS[str(combination_name(cfg))](config)

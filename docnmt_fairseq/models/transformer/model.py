@@ -37,7 +37,7 @@ from docnmt_fairseq.models.transformer.config import (
 from docnmt_fairseq.models.transformer.decoder import DocumentTransformerDecoder
 from docnmt_fairseq.models.transformer.encoder import DocumentTransformerEncoder
 from docnmt_fairseq.models.transformer.lora import add_updates
-from docnmt_fairseq.multisource.packed import TargetsToSources
+from docnmt_fairseq.multisource.packed import TargetsToAllSources
 
 UPDATES = "low-rank updates (LoRA)"  # among the parts that a sentence-level model does not have
 
@@ -201,4 +201,4 @@ def source_attention(cfg: DocumentTransformerOptions, extra_sources: Optional[Ex
         return SingleSourceAttention(*sizes)
     rows = [] if extra_sources is None else extra_sources.rows
     names = attended_names(cfg, cfg.attention_sentinel)
-    return CombinedAttention(cfg, TargetsToSources((OfSentence(), *rows)), names)
+    return CombinedAttention(cfg, TargetsToAllSources((OfSentence(), *rows)), names)
