@@ -105,8 +105,8 @@ def conditional_attention(
         dropout: probability of dropping an attention weight.
         kernel: the name of what computes it, see ``kernels``.
         choose: another way to choose than the t largest scores; the chosen still score q_s k_s.
-        observe: who wants to see relevance and weights.
-        predict: who wants to know what was selected; None: every sentence is kept.
+        observe: is told relevance and weights.
+        predict: is told what was selected, None where every token keeps all sentences of its document.
     """
     plan, parts = layout.plan(key), []
     selection: Optional[Selection] = None
@@ -221,14 +221,14 @@ class SelectingAttention(ContextMechanism):
         return {"selection_loss": 1.0, "context_match_init": True}
 
     def sentence_keys(
-        self, encodings: Tensor, q_s: Tensor, selection: SelectionKey, layout: DocumentLayout
+        self, encodings: Tensor, q_s: Tensor, key: SelectionKey, layout: DocumentLayout
     ) -> Tuple[Tensor, Optional[Choose]]:
         """What relevance is taken with, [R, H, d_k], and how sentences are chosen (None: the t largest).
 
         Args:
             encodings: S, [R, d].
             q_s: [N, H, d_k] queries for relevance.
-            selection: names t of every document.
+            key: names t of every document.
             layout: the batch.
         """
         raise NotImplementedError
@@ -240,7 +240,7 @@ class SelectingAttention(ContextMechanism):
         key, dropout = self.schedule.kept(), self.dropout if self.training else 0.0
         k_s, choose = self.sentence_keys(self.sentence_encoder(x, layout.tokens), q_s, key, layout)
         if self.top_p < 1:
-            choose = self.fewest(q_s, k_s, key, layout, choose)
+            choose = self.choose_top_p(q_s, k_s, key, layout, choose)
         hand_in = collector() if self.selection_loss.acts(self.training) else None
 
         def predict(selection: Optional[Selection]) -> None:
@@ -264,10 +264,10 @@ class SelectingAttention(ContextMechanism):
         """Names how many nodes of a height of a tree are kept on the way to t sentences; None: there is no tree."""
         return None
 
-    def fewest(
+    def choose_top_p(
         self, q_s: Tensor, k_s: Tensor, key: SelectionKey, layout: DocumentLayout, choose: Optional[Choose]
     ) -> Choose:
-        """The same choice without sentences beyond ``--context-top-p``; see :func:`conditional_attention`."""
+        """``choose`` (None: the t largest) without sentences beyond ``--context-top-p``."""
 
         def fewer(kernel: SelectionKernel) -> Tensor:
             sentence = kernel.choose(q_s, k_s, layout, key) if choose is None else choose(kernel)
@@ -292,7 +292,7 @@ class ConditionalAttention(SelectingAttention):
     """Flat selection: the t sentences of the document whose encodings score highest."""
 
     def sentence_keys(
-        self, encodings: Tensor, q_s: Tensor, selection: SelectionKey, layout: DocumentLayout
+        self, encodings: Tensor, q_s: Tensor, key: SelectionKey, layout: DocumentLayout
     ) -> Tuple[Tensor, Optional[Choose]]:
         """S W^{Ks}; see :class:`SelectingAttention`."""
         return self.sentence_k_proj(encodings).unflatten(-1, (self.heads, -1)), None

@@ -88,8 +88,8 @@ class KeepSchedule(nn.Module):
         if ripe and self.update + 1 >= self.narrow_from and self._begin() < 0:
             self._set_began(self.update + 1)
 
-    def dense(self) -> bool:
-        """Whether nothing is narrowed yet."""
+    def before_narrowing(self) -> bool:
+        """Whether narrowing has not begun: ``top_t_start`` sentences are kept, or all."""
         return self.kept().narrowed == 0.0
 
     def _load_from_state_dict(self, state_dict: Dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:

@@ -173,7 +173,7 @@ def keep_top_t(relevance: Tensor, t: int) -> Tuple[Tensor, Tensor]:
 
 
 def _keep_without_looking(relevance: Tensor, t: int) -> Tuple[Tensor, Tensor]:
-    """The same where to look whether equals straddle the cut would be to wait for a device."""
+    """The same on a GPU, of which to ask whether equals straddle the cut would be to wait for it."""
     n = relevance.size(-1)
     if n <= SORTED or relevance.dtype not in (torch.float32, torch.float16, torch.bfloat16):
         values, index = torch.sort(relevance, dim=-1, descending=True, stable=True)

@@ -64,7 +64,8 @@ class SelectionLoss:
             return False
         if not training or self.phase == "always":
             return True
-        return schedule.dense() and (self.phase == "dense" or schedule.update >= schedule.narrow_from - self.updates)
+        in_phase = self.phase == "dense" or schedule.update >= schedule.narrow_from - self.updates
+        return schedule.before_narrowing() and in_phase
 
     def key_of_tokens(self, selection: Optional[Selection]) -> SelectionKey:
         """The key of the tokens whose loss it is: those that select, or will."""
@@ -73,7 +74,8 @@ class SelectionLoss:
     def expected_key_of_tokens(self) -> SelectionKey:
         """The same before the batch is there, whose documents may all be too short to leave something out."""
         schedule = self.schedule
-        return KeptSentences(schedule.top_t) if schedule.dense() and not schedule.top_t_start else schedule.kept()
+        all_kept = schedule.before_narrowing() and not schedule.top_t_start
+        return KeptSentences(schedule.top_t) if all_kept else schedule.kept()
 
     def hand_in(
         self,

@@ -93,12 +93,12 @@ class TreeAttention(SelectingAttention):
         return widened(key, self.beam)
 
     def sentence_keys(
-        self, encodings: Tensor, q_s: Tensor, selection: SelectionKey, layout: DocumentLayout
+        self, encodings: Tensor, q_s: Tensor, key: SelectionKey, layout: DocumentLayout
     ) -> Tuple[Tensor, Optional[Choose]]:
         """Of leaves in the order of the text the path sums of V W^{Ks}, V the nodes; else S W^{Ks}."""
         if self.by_keys:
             keys = self.sentence_k_proj(encodings).unflatten(-1, (self.heads, -1))
-            return keys, lambda kernel: choose_by_keys(kernel, q_s, keys, layout, selection, self.beam)
+            return keys, lambda kernel: choose_by_keys(kernel, q_s, keys, layout, key, self.beam)
         trees = layout.plan(TreesOfBatch())
         of_nodes = self.sentence_k_proj(construct(encodings, trees, self.merge)).unflatten(-1, (self.heads, -1))
         sums = path_sums(of_nodes, trees)  # [nodes, H, d_k]
@@ -109,7 +109,7 @@ class TreeAttention(SelectingAttention):
             observe(NodeRelevance(scores.detach(), self.by_cumulative))
 
         def choose(kernel: SelectionKernel) -> Tensor:
-            found = kernel.choose_in_tree(q_s, walked, layout, self.walk(selection))
-            return best_of(found, q_s, keys, layout, selection, kernel) if self.beam else found
+            found = kernel.choose_in_tree(q_s, walked, layout, self.walk(key))
+            return best_of(found, q_s, keys, layout, key, kernel) if self.beam else found
 
         return keys, choose

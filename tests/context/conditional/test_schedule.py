@@ -50,7 +50,7 @@ def train(schedule, masses, first=0):
     narrowed = []
     for update, mass in enumerate(masses, first):
         schedule.set_num_updates(update)
-        if not schedule.dense():
+        if not schedule.before_narrowing():
             narrowed.append(update)
         schedule.update_selected_mass(mass)
     return narrowed
@@ -85,7 +85,7 @@ def test_another_training_that_begins_with_its_weights_waits_anew():
     begun = waiting()
     begun.load_state_dict(schedule.state_dict())
     begun.set_num_updates(0)
-    assert begun.dense() and int(begun.began) == -1 and float(begun.selected_mass) == 0
+    assert begun.before_narrowing() and int(begun.began) == -1 and float(begun.selected_mass) == 0
     assert train(begun, [0.5] * 5) == []
 
 

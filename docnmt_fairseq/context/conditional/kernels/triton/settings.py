@@ -9,7 +9,7 @@ from typing import Dict, Mapping, Tuple
 
 import torch
 
-MOST_PLACES = 16  # for sentences: choosing holds so many keys a token in registers
+MOST_PLACES = 16  # for sentences: choosing holds so many scores and sentence numbers a token in registers
 WIDEST_HEAD = 128
 
 
