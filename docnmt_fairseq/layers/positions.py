@@ -19,26 +19,25 @@ WORD_SCOPES = ("sentence", "document")
 ADDED_LEVELS = ("sentence", *LEVELS)  # to the words' positions, which a sentence-level model has, too
 
 
-def sinusoid(positions: Tensor, embed_dim: int, dtype: torch.dtype = torch.float32, formula: str = FAIRSEQ) -> Tensor:
-    """Sinusoidal embeddings [..., embed_dim] of positions [...], sines first, then cosines.
+def sinusoid(positions: Tensor, embed_dim: int, formula: str = FAIRSEQ) -> Tensor:
+    """Sinusoidal embeddings [..., embed_dim] in float32 of positions [...], sines first, then cosines.
 
     The i-th rate is 10000^(-i / (h - 1)) of h = ⌊d / 2⌋ in fairseq, 10000^(-2 i / d) in Marian.
 
     Args:
         positions: as the formula counts them.
         embed_dim: d.
-        dtype: of the result.
         formula: of ``SINUSOIDS``.
     """
     half = embed_dim // 2
     if formula == MARIAN:  # in float64, as its tables are made: angles of late positions are large
         exponents = torch.arange(embed_dim - half, device=positions.device, dtype=torch.float64) * (2 / embed_dim)
         angles = positions[..., None].double() * 10000**-exponents
-        return torch.cat([angles.sin(), angles[..., :half].cos()], dim=-1).to(dtype)
+        return torch.cat([angles.sin(), angles[..., :half].cos()], dim=-1).float()
     rates = torch.exp(torch.arange(half, device=positions.device) * (-math.log(10000) / max(half - 1, 1)))
     angles = positions[..., None].float() * rates
     table = torch.cat([angles.sin(), angles.cos()], dim=-1)
-    return nn.functional.pad(table, (0, embed_dim - 2 * half)).to(dtype)
+    return nn.functional.pad(table, (0, embed_dim - 2 * half))
 
 
 class LearnedPositions(Embedding):

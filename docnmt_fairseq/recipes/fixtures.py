@@ -25,14 +25,14 @@ Texts = Sequence[List[str]]  # the sentences of every document, one side
 Content = Dict[str, bytes]
 
 
-def words_of(language: str, number: int = WORDS) -> List[str]:
-    """Returns made-up words of a language; those of two languages with the same place mean the same."""
+def words_of(language: str) -> List[str]:
+    """Returns ``WORDS`` made-up words of a language; those of two languages with the same place mean the same."""
     chance = random.Random(language)
     if language == "zh":
         signs = chance.sample(HANZI, len(HANZI))
-        return [signs[i % len(signs)] + signs[(7 * i + 1) % len(signs)] for i in range(number)]
+        return [signs[i % len(signs)] + signs[(7 * i + 1) % len(signs)] for i in range(WORDS)]
     syllables = [c + v for c in "bdfgklmnprst" for v in "aeiou"]
-    return ["".join(chance.choices(syllables, k=chance.randint(1, 3))) for _ in range(number)]
+    return ["".join(chance.choices(syllables, k=chance.randint(1, 3))) for _ in range(WORDS)]
 
 
 def documents(count: int, languages: Sequence[str], seed: int) -> List[Pairs]:

@@ -15,6 +15,7 @@ from docnmt_fairseq.corpus.tokenizers import tokenizer
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.reproduce.classification.training import Batch
 
+DIM = 5  # of words, and of what χ reads of them
 UNSEEN = -1  # a word that no training text has
 Labelled = List[Tuple[int, List[str]]]  # a text's label, 0 or 1, and its words
 
@@ -96,10 +97,10 @@ class LogisticRegression(nn.Module):
         return torch.cat([torch.zeros_like(z), z], dim=1)
 
 
-def classifier(kind: str, symbols: int, dim: int = 5, chi_dim: int = 5) -> LogisticRegression:
+def classifier(kind: str, symbols: int) -> LogisticRegression:
     """The classifier whose bags are made by ``average`` or ``ca-bsfe``."""
-    bag: nn.Module = AverageOfWords(symbols, dim) if kind == "average" else SparseFeatures(symbols, dim, chi_dim)
-    model = LogisticRegression(bag, dim)
+    bag: nn.Module = AverageOfWords(symbols, DIM) if kind == "average" else SparseFeatures(symbols, DIM, DIM)
+    model = LogisticRegression(bag, DIM)
     for module in model.modules():
         if isinstance(module, nn.Embedding):
             module.sparse = True  # an update is of the words of its texts; those of all others do not move anyway
