@@ -122,13 +122,6 @@ def joined_layers(
     return v
 
 
-def joined_residual(
-    block: ResidualBlock, widths: Sequence[int], activation: Callable[[Tensor], Tensor], chi_bias: float = 0.0
-) -> ContextAwareResidual:
-    """The block whose layers are :func:`joined_layers`; see :class:`ContextAwareResidual`."""
-    return ContextAwareResidual(block, joined_layers(block, widths, activation), widths, chi_bias)
-
-
 class DroppingActivation(nn.Module):
     """Dropout behind an activation."""
 

@@ -8,10 +8,11 @@ from docnmt_fairseq.ca_layers.bag_of_features import BagOfStates, SparseFeatures
 from docnmt_fairseq.ca_layers.convolution import ConvolutionalSentenceEncoder
 from docnmt_fairseq.ca_layers.embedding import ContextAwareEmbedding
 from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer
-from docnmt_fairseq.ca_layers.residual import ResidualBlock, joined_residual
+from docnmt_fairseq.ca_layers.residual import ResidualBlock
 from docnmt_fairseq.ca_layers.residual_convolution import ConvolutionalResidual
 from docnmt_fairseq.multisource.base import CombinationConfig
 from docnmt_fairseq.multisource.source_attention import AttentionToOneSource
+from tests.support.residual import joined_residual
 
 ROWS = Ragged([2, 3])
 CA_ATT = ("ca-att", "ca-att-bahdanau", "ca-att-luong")

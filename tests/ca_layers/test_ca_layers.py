@@ -8,12 +8,13 @@ from docnmt_fairseq.ca_layers.bag_of_features import SparseFeatures
 from docnmt_fairseq.ca_layers.convolution import ContextAwareConvolution
 from docnmt_fairseq.ca_layers.embedding import ContextAwareEmbedding
 from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer
-from docnmt_fairseq.ca_layers.residual import ContextAwareResidual, ResidualBlock, joined_residual
+from docnmt_fairseq.ca_layers.residual import ContextAwareResidual, ResidualBlock
 from docnmt_fairseq.ca_layers.residual_convolution import ConvolutionalResidual
 from docnmt_fairseq.layers.recording import ContextFreeIndicator, ContextShare, record
 from tests.reference import context_aware_layers as reference
 from tests.support.comparison import PRECISIONS, assert_same
 from tests.support.documents import layouts
+from tests.support.residual import joined_residual
 
 
 def stir(module, dtype=torch.float64):
