@@ -19,7 +19,7 @@ from docnmt_fairseq.data.pieces import cut, running_total
 from docnmt_fairseq.data.similar import within_piece
 from docnmt_fairseq.data.training_sentences import TrainingSentences, drawn_piece, drawn_rows
 
-Sample = Dict[str, Any]  # a piece
+Sample = Dict[str, Any]  # one piece as ``__getitem__`` gives it, or a batch of them as ``collater`` does
 
 
 class DocumentDataset(FairseqDataset):

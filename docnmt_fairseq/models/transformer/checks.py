@@ -1,4 +1,4 @@
-"""What is wrong with options of ``document_transformer`` that are right each by itself, or not."""
+"""What is wrong with options of ``document_transformer``: each by itself, and combinations."""
 
 import math
 from dataclasses import fields

@@ -93,7 +93,7 @@ class DocumentEncoderLayer(nn.Module):
         return norm(x) if self.normalize_before else x
 
     def leave(self, x: Tensor, y: Tensor, norm: nn.Module) -> Tensor:
-        """x + dropout(y), y what the sub-layer gave, normalised where the model does it behind."""
+        """x + dropout(y), y what the sub-layer gave, normalised where the model does it after."""
         x = x + self.dropout_module(y)
         return x if self.normalize_before else norm(x)
 
