@@ -74,9 +74,14 @@ class DocumentModel:
             InputError: it has not, as fairseq's ``translation``, which is the task where none is given.
         """
         task = getattr(args, "task", None)  # a checkpoint's configuration of the model has none
-        needed = [known.name for known in fields(cls.options) if str(known.default).startswith("${task.")]
-        if task is not None and not all(hasattr(TASK_DATACLASS_REGISTRY.get(task), name) for name in needed):
+        if task is not None and not cls.fits(task):
             raise InputError(f"--task {task}: --arch {args.arch} needs documents; give --task document_translation")
+
+    @classmethod
+    def fits(cls, task: str) -> bool:
+        """Whether a task of that name has what the model takes from it."""
+        needed = [known.name for known in fields(cls.options) if str(known.default).startswith("${task.")]
+        return all(hasattr(TASK_DATACLASS_REGISTRY.get(task), name) for name in needed)
 
     @classmethod
     def training_remarks(cls, cfg: Any) -> Iterator[str]:
@@ -86,6 +91,12 @@ class DocumentModel:
     def prepare_for_inference_(self, cfg: Any) -> None:
         """Called by fairseq before a model translates; says what users ought to know of this checkpoint."""
         super().prepare_for_inference_(cfg)  # type: ignore[misc]
+        task = getattr(getattr(cfg, "task", None), "_name", None)
+        if task is not None and not self.fits(task):
+            logger.warning(
+                f"--task {task}: every line, marks of documents among them, is translated as a sentence by itself; for "
+                "documents give --task document_translation"
+            )
         asked = (getattr(part, "inference_remark", None) for part in cast(nn.Module, self).modules())
         for remark in dict.fromkeys(ask() for ask in asked if ask is not None):  # of several layers once
             if remark is not None:

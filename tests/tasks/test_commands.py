@@ -182,6 +182,14 @@ def test_a_task_without_documents_is_refused(data_bin, task, arch):
         toy.build(data_bin, task=task, arch=arch, tiny=[])
 
 
+def test_a_task_without_documents_is_named_where_a_model_translates(data_bin, checkpoint, caplog):
+    toy.generate(data_bin, checkpoint, task="translation")
+    assert "--task translation: every line, marks of documents among them" in caplog.text
+    caplog.clear()
+    toy.generate(data_bin, checkpoint)
+    assert "every line" not in caplog.text
+
+
 def test_a_configuration_without_data_is_refused():
     with pytest.raises(InputError, match="data: not given"):
         DocumentTranslationTask.setup_task(DocumentTranslationConfig())
