@@ -242,6 +242,11 @@ def test_peak_memory(name, size, monkeypatch, capsys):
     assert int(capsys.readouterr().out) >= 0
 
 
+def figures():
+    """What is published, by its file."""
+    return {path: path.read_bytes() for path in RESULTS.rglob("*") if path.is_file()}
+
+
 @pytest.mark.parametrize("name", sorted(RUNS))
 def test_it_runs(name, data_bin, request, tmp_path, monkeypatch, starts_soon):
     arguments, written = RUNS[name]
@@ -258,8 +263,8 @@ def test_it_runs(name, data_bin, request, tmp_path, monkeypatch, starts_soon):
             monkeypatch.setattr(one, "RESULTS", tmp_path)
     for key, value in machine.KEEPING.items():
         monkeypatch.setenv(key, value)  # or it would start this process anew
-    before = {path: path.read_bytes() for path in RESULTS.iterdir()}
+    before = figures()
     run(module, monkeypatch, *(word.format(**places) for word in arguments))
-    assert before == {path: path.read_bytes() for path in RESULTS.iterdir()}, "the figures of real runs"
+    assert before == figures(), "the figures of real runs"
     for file in written:
         assert (tmp_path / file).stat().st_size > 100
