@@ -14,6 +14,7 @@ RATIOS: Dict[str, Tuple[str, Tuple[str, ...]]] = {  # what a stage's points are 
     "training": ("stock", ("tokens/s",)),
     "translating": ("stock", ("tokens/s",)),
 }
+MOST_SAID = 300  # characters
 
 
 def derived(stage: str, runs: Dict[str, Figures]) -> Dict[str, Figures]:
@@ -41,10 +42,10 @@ def shown(value: Any) -> str:
 
 
 def listed(value: Any) -> str:
-    """What is no number, in a line: figures by name with semicolons between."""
+    """What is no number, in a line: figures by name with semicolons between; of what failed the end of what it said."""
     if isinstance(value, dict):
-        return "; ".join(f"`{name}` {shown(figure)}" for name, figure in value.items())
-    return str(value)
+        return "; ".join(f"`{name}` {listed(shown(figure))}" for name, figure in value.items())
+    return " ".join(str(value).split())[-MOST_SAID:]
 
 
 def stage_table(runs: Dict[str, Figures]) -> str:

@@ -223,7 +223,7 @@ class DocumentLayout:
         return self.targets
 
     def places(self, level: int) -> Tuple[Tensor, int]:
-        """Which unit of a level (0: paragraphs) each sentence is in, [R], and the highest; else one of all."""
+        """Which unit of a level (0: paragraphs) each sentence is in, [R], and the highest; beyond the levels: one."""
         if level < len(self.last_unit):
             return self.unit_position[level], self.last_unit[level]
         return torch.zeros_like(self.sentence_position), 0

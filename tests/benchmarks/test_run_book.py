@@ -78,6 +78,11 @@ def test_predictions_stand_beside_what_was_measured(tmp_path):
     assert "- 128/flash: OutOfMemoryError: too much" in text and "the figures mean nothing" in text
 
 
+def test_what_a_test_said_is_one_line_of_the_report():
+    text = report.stage_table({"trainings": {"failed": 1, "failures": {"tests.a::b": "Traceback\n  x = 1\nValueError"}}})
+    assert text.endswith("- trainings: failures: `tests.a::b` Traceback x = 1 ValueError")
+
+
 def test_predictions_are_of_points_that_a_gpu_has(tmp_path, monkeypatch):
     pytest.importorskip("triton")
     cuda = stage.torch.cuda
