@@ -79,7 +79,8 @@ def test_predictions_stand_beside_what_was_measured(tmp_path):
 
 
 def test_what_a_test_said_is_one_line_of_the_report():
-    text = report.stage_table({"trainings": {"failed": 1, "failures": {"tests.a::b": "Traceback\n  x = 1\nValueError"}}})
+    failures = {"tests.a::b": "Traceback\n  x = 1\nValueError"}
+    text = report.stage_table({"trainings": {"failed": 1, "failures": failures}})
     assert text.endswith("- trainings: failures: `tests.a::b` Traceback x = 1 ValueError")
 
 
