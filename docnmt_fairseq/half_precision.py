@@ -45,13 +45,13 @@ def _keep_full_precision_weights() -> None:
     save, load = Optimizer.state_dict, Optimizer.load_state_dict
 
     def state_dict(self: Any) -> Dict[str, Any]:
-        return {**save(self), FULL: [weights.detach() for weights in _weights(self)]}
+        return {**save(self), FULL: [weights.detach() for weights in weights_in_full(self)]}
 
     def load_state_dict(
         self: Any, state_dict: Dict[str, Any], optimizer_overrides: Optional[Dict[str, Any]] = None
     ) -> None:
         state_dict = dict(state_dict)
-        saved, own = state_dict.pop(FULL, []), _weights(self)
+        saved, own = state_dict.pop(FULL, []), weights_in_full(self)
         load(self, state_dict, optimizer_overrides)
         if [weights.shape for weights in saved] == [weights.shape for weights in own]:
             with torch.no_grad():
@@ -61,7 +61,7 @@ def _keep_full_precision_weights() -> None:
     Optimizer.state_dict, Optimizer.load_state_dict = state_dict, load_state_dict
 
 
-def _weights(optimizer: Any) -> List[Tensor]:
+def weights_in_full(optimizer: Any) -> List[Tensor]:
     """The weights in float32: one tensor a parameter, or one a device with all of them."""
     weights = optimizer.fp32_params
     return list(weights.values() if isinstance(weights, dict) else weights)

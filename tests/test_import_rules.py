@@ -48,6 +48,7 @@ ORDER = [
         "locks",
         "lr_scales",
         "marks",
+        "multi_tensor",
         "native",
         "options",
         "plain_json",

@@ -180,7 +180,7 @@ def _computed(function: Any, args: Any, kwargs: Dict[str, Any]) -> Any:
             count.read(name)
         if from_cpu:
             count.copies.append((name, _where()))
-        if name not in NO_WORK and not _is_view(function):
+        if asks_for_work(function):
             count.kinds[name] += 1
     inner = {key: _inner(given) for key, given in kwargs.items()}
     out = FUSED.get(name, function)(*map(_inner, args), **inner)
@@ -236,9 +236,22 @@ def _reads(name: str, args: Any, kwargs: Dict[str, Any]) -> bool:
     return False
 
 
-def _is_view(function: Any) -> bool:
-    returned = function._schema.returns
-    return any(value.alias_info is not None and not value.alias_info.is_write for value in returned)
+def asks_for_work(function: Any) -> bool:
+    """Whether a device would be asked to do something: not for views and empty tensors."""
+    views = (value.alias_info is not None and not value.alias_info.is_write for value in function._schema.returns)
+    return function._schema.name.split("::")[1] not in NO_WORK and not any(views)
+
+
+class Operations(TorchDispatchMode):
+    """Counts what devices are asked to do inside a block, the CPU, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += asks_for_work(function)
+        return function(*args, **(kwargs or {}))
 
 
 HERE = str(Path(__file__).parent)

@@ -8,9 +8,11 @@ import numpy as np
 import torch
 from fairseq import optim, options, tasks, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.optim import fp16_optimizer
 
 import docnmt_fairseq
 from benchmarks.lib.machine import ROOT
+from benchmarks.lib.unchanged import unchanged
 from docnmt_fairseq.models.batches import batch_for_model
 from docnmt_fairseq.recipes.models import model as recipe
 from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationTask
@@ -94,10 +96,11 @@ def first_linear(layer: torch.nn.Module) -> torch.nn.Module:
 class System:
     """A task with its train set, a model, a criterion and an optimiser; arguments as of :func:`configuration`.
 
-    ``cfg`` is what that returned before, where many systems are alike: to make it takes long.
+    ``cfg`` is what that returned before, where many systems are alike: to make it takes long. ``alone``: half types
+    are trained as by fairseq without this package; "stock" always is.
     """
 
-    def __init__(self, name: str, args: object, tiny: bool = False, cfg: Optional[object] = None):
+    def __init__(self, name: str, args: object, tiny: bool = False, cfg: Optional[object] = None, alone: bool = False):
         cfg = configuration(name, args, tiny) if cfg is None else cfg
         torch.manual_seed(args.seed)
         self.device = args.device
@@ -110,7 +113,8 @@ class System:
         if cfg.common.bf16 or cfg.common.fp16:  # as fairseq's trainer does
             half = torch.bfloat16 if cfg.common.bf16 else torch.float16
             self.model, self.criterion = self.model.to(half), self.criterion.to(half)
-            self.optimizer = optim.FP16Optimizer.build_optimizer(cfg, parameters)
+            wrapping = unchanged(fp16_optimizer) if alone or name == "stock" else optim
+            self.optimizer = wrapping.FP16Optimizer.build_optimizer(cfg, parameters)
         else:
             self.optimizer = optim.build_optimizer(cfg.optimizer, parameters)
         with self.task.for_training() if isinstance(self.task, TrainingData) else nullcontext():

@@ -13,12 +13,13 @@ from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes, partial_pa
 from docnmt_fairseq.corpus.steps import sha256
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import flag_of
-from docnmt_fairseq.recipes.machines import Machine
+from docnmt_fairseq.recipes.machines import Machine, last_given
 from docnmt_fairseq.recipes.models import COMMON, SEARCH, SMOKE, Model
 from docnmt_fairseq.recipes.processes import PLUGIN, fairseq, run
 from docnmt_fairseq.translate.view import DocumentView
 
 LAST, BEST = "checkpoint_last.pt", "checkpoint_best.pt"
+FUSED = "FusedAdamW"  # as checkpoints call --optimizer fused_adamw
 ENDED = "ended.json"  # of a training that ended before its last update, as --patience ends it
 
 logger = logging.getLogger(__name__)
@@ -93,7 +94,8 @@ def train(
         share = machine.share(tokens, options)
         if machine.all_processes > 1:
             logger.info(f"{folder.name}: a step is that of one process; of {machine.all_processes}, each: {share}")
-        arguments = [str(data), *options, *share.options(), "--save-dir", str(folder)]
+        kernels = optimizer_options(options, machine, folder / LAST)
+        arguments = [str(data), *options, *kernels, *share.options(), "--save-dir", str(folder)]
         arguments += ["--log-format", "json", "--log-interval", str(max(1, min(100, budget.updates // 5)))]
         arguments += ["--finetune-from-model", str(start)] if start is not None else []  # not where it goes on
         machine.train(arguments, folder / "train.log")
@@ -101,6 +103,21 @@ def train(
         if 0 < done < budget.updates:  # e.g. --patience, whose count fairseq does not keep: it would train on
             logger.warning(f"{folder}: the training ended after {done:,} updates")
             atomic_write_bytes(folder / ENDED, f'{{"updates": {done}}}\n'.encode())
+
+
+def optimizer_options(options: List[str], machine: Machine, last: Path) -> List[str]:
+    """Adam in fused kernels for GPUs, which otherwise start some for each parameter; a training goes on as it began.
+
+    Args:
+        options: of the training.
+        machine: on what.
+        last: its checkpoint, if it has one.
+    """
+    if last_given("--optimizer", options) != "adam":
+        return []
+    began = _last_run(last)
+    fused = began["optimizer_name"] == FUSED if began else not machine.cpu
+    return ["--optimizer", "fused_adamw"] if fused else []
 
 
 def _check_record(path: Path, record: Dict[str, Any]) -> None:
@@ -138,11 +155,16 @@ def updates_of(checkpoint: Path) -> int:
 
     From its last checkpoint fairseq would train one update more than ``--max-update``.
     """
+    return int(_last_run(checkpoint).get("num_updates", 0))
+
+
+def _last_run(checkpoint: Path) -> Dict[str, Any]:
+    """What fairseq notes of the run that wrote a checkpoint; empty, if there is none."""
     if not checkpoint.exists():
-        return 0
+        return {}
     from docnmt_fairseq.checkpoints import read_checkpoint  # imports fairseq, which every docnmt command would wait for
 
-    return int(read_checkpoint(checkpoint)["optimizer_history"][-1]["num_updates"])
+    return dict(read_checkpoint(checkpoint)["optimizer_history"][-1])
 
 
 def translate(

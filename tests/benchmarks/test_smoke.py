@@ -74,6 +74,7 @@ RUNS = {  # what is given to each; {bin}: a data-bin, {work}: an artificial corp
         ["--systems", "stock,conditional", "--sentences", "6", "--documents", "2", "--layers", "2", "--width", "8"],
         ["operation_counts.md", "operation_counts.json"],
     ),
+    "speed.update_operations": (["--layers", "1", "--width", "8"], ["update_operations.md", "update_operations.json"]),
     "speed.translation_engines": (
         [
             "--sentences",

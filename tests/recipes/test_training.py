@@ -207,6 +207,27 @@ def test_a_finished_training_is_left_alone(trained, tmp_path, monkeypatch, caplo
     assert len(found) == 1 and "the training ended after 4 updates" in caplog.text
 
 
+def test_gpus_have_fused_kernels_unless_a_training_began_without(data_bin, trained, tmp_path, monkeypatch):
+    fused = ["--optimizer", "fused_adamw", "--adam-betas", "(0.9, 0.98)", "--max-update", "4"]
+    toy.train(data_bin, tmp_path / "fused", *fused)
+    shutil.copytree(trained, tmp_path / "adam")
+    found = commands(monkeypatch)
+    for folder, cpu, expected in (
+        ("new", False, "fused_adamw"),
+        ("new", True, "adam"),
+        ("adam", False, "adam"),
+        ("fused", True, "fused_adamw"),
+    ):
+        budget = Budget("tiny", 8, 80, 10, [], smoke=True)
+        train(tmp_path, tmp_path / folder, model("sentence"), budget, 1, Machine(cpu=cpu), "data")
+        shutil.rmtree(tmp_path / "new", ignore_errors=True)
+        (tmp_path / folder / training.ENDED).unlink(missing_ok=True)
+        assert machines.last_given("--optimizer", found[-1]) == expected
+    other = Budget("tiny", 8, 80, 10, ["--optimizer", "adafactor"], smoke=True)
+    train(tmp_path, tmp_path / "new", model("sentence"), other, 1, Machine(), "data")
+    assert machines.last_given("--optimizer", found[-1]) == "adafactor"
+
+
 def test_half_a_checkpoint_is_mended_from_the_newest_whole_one(trained, tmp_path):
     folder = tmp_path / "m"
     shutil.copytree(trained, folder)
