@@ -1,24 +1,58 @@
-"""What fairseq's commands that load a model by ``--path`` are asked before they begin: what they fail at is refused."""
+"""What fairseq's commands are asked once they have read their options: what those that load a model by ``--path`` would
+fail at with a traceback, late or without its reason, is refused.
+"""
 
 import ast
-from typing import Any, Iterator, List, Mapping, Optional
+import logging
+import os
+from pathlib import Path
+from textwrap import shorten
+from typing import Any, Dict, Iterator, List, Mapping, Optional
 
-from docnmt_fairseq.errors import refuse
+from docnmt_fairseq.errors import InputError, refuse
+from docnmt_fairseq.options import flag_of
+
+LARGEST = 2**63 - 1  # number that arrays and tensors hold
+SEEDS = 2**32  # of NumPy
+
+logger = logging.getLogger(__name__)
 
 
 def patch_fairseq() -> None:
     """Lets fairseq's commands ask so in this process, once they have read their options."""
-    from fairseq import options
+    from fairseq import checkpoint_utils, options
 
-    parse = options.parse_args_and_arch
+    parse, load = options.parse_args_and_arch, checkpoint_utils.load_model_ensemble_and_task
+    overrides: Dict[str, Any] = {}  # --model-overrides of the command
 
     def checked(parser: Any, input_args: Optional[List[str]] = None, *args: Any, **kwargs: Any) -> Any:
+        if input_args is None:
+            refuse(_problems_of_task(parser))
         parsed = parse(parser, input_args, *args, **kwargs)
         if input_args is None and not isinstance(parsed, tuple):  # a command; programs may load in other ways
             refuse(problems_of(vars(parsed)))
+            overrides.clear()
+            overrides.update(ast.literal_eval(getattr(parsed, "model_overrides", None) or "{}"))
         return parsed
 
-    options.parse_args_and_arch = checked
+    def loaded(filenames: List[str], arg_overrides: Optional[Dict[str, Any]] = None, *args: Any, **kwargs: Any) -> Any:
+        asked = {name: value for name, value in overrides.items() if name in (arg_overrides or {})}
+        try:
+            models, cfg, task = load(filenames, arg_overrides, *args, **kwargs)
+        except Exception as error:  # whatever another configuration happens to cause
+            if isinstance(error, InputError) or not asked:
+                raise
+            reason = shorten(str(error), 200) or type(error).__name__
+            raise InputError(
+                f"--model-overrides {asked}: {os.pathsep.join(filenames)} cannot be loaded with that: {reason}; "
+                "leave out what parameters depend on, such as sizes and layers, and give values of the options' types"
+            ) from error
+        unknown = [name for name in map(str, asked) if not any(name in part for part in (cfg, *_parts(cfg)))]
+        if unknown:
+            logger.warning(f"--model-overrides: {filenames[-1]} has no option {', '.join(unknown)}; it changes nothing")
+        return models, cfg, task
+
+    options.parse_args_and_arch, checkpoint_utils.load_model_ensemble_and_task = checked, loaded
 
 
 def problems_of(given: Mapping[str, Any]) -> Iterator[str]:
@@ -35,6 +69,61 @@ def problems_of(given: Mapping[str, Any]) -> Iterator[str]:
     for name in ("beam", "nbest"):
         if given.get(name) is not None and given[name] < 1:
             yield f"--{name} {given[name]}: must be at least 1"
+    if "max_tokens" in given and not {"beam", "softmax_batch"} & set(given) and not _says_how_large(given):
+        yield "--max-tokens: not given; say how large batches are, with that or --batch-size"
+    yield from _problems_of_numbers(given)
+    yield from problems_of_post_processing("--post-process", given.get("post_process"))
+    if given.get("results_path"):
+        yield from _problems_of_results(Path(given["results_path"]))
+
+
+def problems_of_post_processing(flag: str, symbol: Optional[str]) -> Iterator[str]:
+    """Why fairseq cannot undo subwords so, which it finds at the first sentence that it has translated.
+
+    Args:
+        flag: the option.
+        symbol: its value; None: they stay.
+    """
+    from fairseq.data.data_utils import post_process
+
+    try:
+        post_process("", symbol)
+    except NotImplementedError:
+        yield f"{flag} {symbol}: fairseq knows no such subwords; give e.g. sentencepiece or '@@ ', or leave it out"
+
+
+def _says_how_large(given: Mapping[str, Any]) -> bool:
+    return any(given.get(name) is not None for name in ("max_tokens", "batch_size"))
+
+
+def _problems_of_numbers(given: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in given.items():
+        for number in value if isinstance(value, list) else [value]:
+            if isinstance(number, int) and abs(number) > LARGEST:
+                yield f"{flag_of(name)} {number}: is too large, {LARGEST} at most"
+    if given.get("seed") is not None and not 0 <= given["seed"] < SEEDS:
+        yield f"--seed {given['seed']}: must be from 0 to {SEEDS - 1}"
+
+
+def _problems_of_results(folder: Path) -> Iterator[str]:
+    """Why no results can be written to a folder, which need not be there."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        yield f"--results-path {folder}: {there} is a file; give a folder"
+    elif not os.access(there, os.W_OK | os.X_OK):
+        yield f"--results-path {folder}: {there} cannot be written; give another folder"
+
+
+def _problems_of_task(parser: Any) -> Iterator[str]:
+    """No task where fairseq has none that is usual: it would look for one of no name."""
+    found, _ = parser.parse_known_args()
+    if getattr(found, "task", "none is needed") is None:
+        yield "--task: not given; name the task of the model's training, e.g. --task document_translation"
+
+
+def _parts(cfg: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The parts of a checkpoint's configuration: of model, task and so on."""
+    return (part for part in cfg.values() if isinstance(part, Mapping))
 
 
 def _is_dictionary(expression: str) -> bool:

@@ -1,11 +1,16 @@
-"""fairseq's commands that load a model say in one line what is wrong with its options."""
+"""fairseq's commands, those that load a model above all, say in one line what is wrong with their options."""
 
+import logging
 import sys
 
 import pytest
 
 from docnmt_fairseq import compat  # noqa: F401  (changes fairseq)
 from docnmt_fairseq.errors import InputError
+from tests.support import toy
+
+TWENTY = "1" * 20  # digits
+SUBWORDS = "fairseq knows no such subwords; give e.g. sentencepiece or '@@ ', or leave it out"
 
 
 @pytest.mark.parametrize("command", ["generate", "interactive"])
@@ -17,6 +22,12 @@ from docnmt_fairseq.errors import InputError
         (["--path", "{0}", "--model-overrides", "dropout=0"], "--model-overrides dropout=0: is no dictionary"),
         (["--path", "{0}", "--model-overrides", "[1]"], r"--model-overrides \[1\]: is no dictionary"),
         (["--path", "{0}", "--beam", "0"], "--beam 0: must be at least 1"),
+        (["--path", "{0}", "--max-tokens", TWENTY], f"--max-tokens {TWENTY}: is too large, {2**63 - 1} at most"),
+        (["--path", "{0}", "--batch-size", TWENTY], f"--batch-size {TWENTY}: is too large"),
+        (["--path", "{0}", "--seed", "-1"], f"--seed -1: must be from 0 to {2**32 - 1}"),
+        (["--path", "{0}", "--remove-bpe", "nosuch"], f"--post-process nosuch: {SUBWORDS}"),
+        (["--path", "{0}", "--results-path", "{0}"], "--results-path .*model.pt: .*model.pt is a file; give a folder"),
+        (["--path", "{0}", "--results-path", "{0}/a/b"], "--results-path .*a/b: .*model.pt is a file; give a folder"),
     ],
 )
 @pytest.mark.sampled(1)
@@ -27,3 +38,65 @@ def test_options_that_nothing_can_be_loaded_with(tmp_path, monkeypatch, command,
     monkeypatch.setattr(sys, "argv", [command, str(tmp_path), *options])
     with pytest.raises(InputError, match=message):
         module.cli_main()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--max-tokens", "60"], "--task: not given; name the task of the model's training, e.g. --task document_tr"),
+        (["--task", "document_translation"], "--max-tokens: not given; say how large batches are, with that or --batc"),
+    ],
+)
+def test_validation_that_lacks_an_option(tmp_path, monkeypatch, given, message):
+    from fairseq_cli import validate
+
+    (tmp_path / "model.pt").touch()
+    fixed = ["validate", str(tmp_path), "--user-dir", toy.PLUGIN, "--path", str(tmp_path / "model.pt")]
+    monkeypatch.setattr(sys, "argv", [*fixed, *given])
+    with pytest.raises(InputError, match=message):
+        validate.cli_main()
+
+
+@pytest.fixture(scope="module")
+def trained(data_bin, tmp_path_factory):
+    return toy.train(data_bin, tmp_path_factory.mktemp("trained"), "--max-update", "1")
+
+
+@pytest.fixture
+def run(data_bin, trained, monkeypatch):
+    """Runs a command that loads the trained model."""
+
+    def run(name, *options):
+        module = pytest.importorskip(f"fairseq_cli.{name}")
+        fixed = toy.translating(data_bin, trained, "document_translation")
+        monkeypatch.setattr(sys, "argv", [name, *fixed, "--max-tokens", "60", *options])
+        module.cli_main()
+
+    return run
+
+
+@pytest.mark.parametrize("command", ["generate", "validate"])
+@pytest.mark.parametrize(
+    ("overrides", "reason"),
+    [
+        ("{'encoder_embed_dim': 'x'}", "Value 'x' of type 'str' could not be converted to Integer .*encoder_embed_dim"),
+        ("{'encoder_embed_dim': 16}", "size mismatch for encoder.embed_tokens.weight: copying a param"),
+        ("{'encoder_layers': 3}", r"Missing key\(s\) in state_dict: \"encoder.layers.2"),
+    ],
+)
+def test_what_a_model_cannot_be_loaded_with(run, trained, command, overrides, reason):
+    told = rf"^--model-overrides {overrides}: {trained} cannot be loaded with that: .*{reason}.*; leave out what param"
+    with pytest.raises(InputError, match=told):
+        run(command, "--model-overrides", overrides)
+
+
+def test_an_option_that_no_model_has_is_told(run, caplog):
+    logging.disable(logging.NOTSET)
+    run("generate", "--quiet", "--model-overrides", "{'dropuot': 0.1, 'dropout': 0.1, 'seed': 1}")
+    told = [record.getMessage() for record in caplog.records if "has no option" in record.getMessage()]
+    assert len(told) == 1 and told[0].endswith("checkpoint_last.pt has no option dropuot; it changes nothing")
+
+
+def test_subwords_of_bleu_in_validation_are_known_before_training(data_bin, tmp_path):
+    with pytest.raises(InputError, match=f"^--eval-bleu-remove-bpe nosuch: {SUBWORDS}"):
+        toy.train(data_bin, tmp_path, "--max-update", "1", "--eval-bleu", "--eval-bleu-remove-bpe", "nosuch")

@@ -7,6 +7,7 @@ from typing import Any, Iterator, Sequence
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel
 
+from docnmt_fairseq.generating import problems_of_post_processing
 from docnmt_fairseq.options import flag_of
 
 SEARCH = frozenset(known.name for known in fields(GenerationConfig))
@@ -26,7 +27,9 @@ def problems_of_search(models: Sequence[BaseFairseqModel], args: Any) -> Iterato
 
 
 def problems_of_bleu(cfg: Any) -> Iterator[str]:
-    """What is wrong with the JSON of ``--eval-bleu-args`` and ``--eval-bleu-detok-args``, if it is read."""
+    """What is wrong with the options of ``--eval-bleu``, if they are read: JSON that is none, unknown subwords."""
+    if cfg.eval_bleu:
+        yield from problems_of_post_processing("--eval-bleu-remove-bpe", cfg.eval_bleu_remove_bpe)
     for name in ("eval_bleu_args", "eval_bleu_detok_args") if cfg.eval_bleu else ():
         text = getattr(cfg, name)
         try:
