@@ -6,9 +6,11 @@ A plain C interface: neither PyTorch nor Python is needed to build, and any vers
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Dict, List
 
@@ -22,6 +24,8 @@ X86_VARIANTS = {  # best first
     "avx2": AVX2,
     "baseline": [],
 }
+UNFINISHED = ".build-"  # begins the names of folders that libraries are made in
+STALE = 3600.0  # seconds after which nobody is at work in such a folder: a library takes less than a minute
 
 
 class BuildError(RuntimeError):
@@ -52,16 +56,32 @@ def source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def compiler() -> str:
-    """The C++ compiler: $CXX, else the first of c++, g++, clang++ that is there.
+def compiler() -> List[str]:
+    """The C++ compiler and its arguments: $CXX in a shell's words, else the first of c++, g++, clang++ that is there.
 
     Raises:
-        BuildError: there is none.
+        BuildError: there is none, or $CXX has a quote that is not closed.
     """
-    for name in filter(None, (os.environ.get("CXX"), "c++", "g++", "clang++")):
+    given = os.environ.get("CXX", "")
+    try:
+        words = shlex.split(given)
+    except ValueError as error:
+        raise BuildError(f"CXX={given}: {error}; name a compiler, perhaps with arguments") from error
+    for name, *arguments in filter(None, (words, ["c++"], ["g++"], ["clang++"])):
         if found := shutil.which(name):
-            return found
+            return [found, *arguments]
     raise BuildError("no C++ compiler found (c++, g++, clang++ or $CXX)")
+
+
+def _clear_stale(folder: Path) -> None:
+    """Removes what killed builds left in a folder; what is younger may be of one that is at work."""
+    for left in folder.glob(f"{UNFINISHED}*"):
+        try:
+            stale = time.time() - left.stat().st_mtime > STALE
+        except OSError:  # another build has just removed it
+            continue
+        if stale:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def build(variant: str, target: Path) -> None:
@@ -72,10 +92,11 @@ def build(variant: str, target: Path) -> None:
     Raises:
         BuildError: there is no compiler, or it fails.
     """
-    command = [compiler(), *FLAGS, *variants()[variant], f"-I{HERE}", f'-DSOURCE_HASH="{source_hash()}"']
+    command = [*compiler(), *FLAGS, *variants()[variant], f"-I{HERE}", f'-DSOURCE_HASH="{source_hash()}"']
     command += [str(path) for path in source_files() if path.suffix == ".cpp"]
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as folder:
+    _clear_stale(target.parent)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=UNFINISHED) as folder:
         made = Path(folder) / target.name
         for openmp in (["-fopenmp"], []):
             result = subprocess.run([*command, *openmp, "-o", str(made)], capture_output=True, text=True, check=False)

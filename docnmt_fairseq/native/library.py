@@ -4,6 +4,7 @@ import ctypes
 import functools
 import logging
 import os
+import shlex
 from pathlib import Path
 from typing import Optional
 
@@ -60,7 +61,7 @@ def library() -> ctypes.CDLL:
     for path in (HERE / name, cached):
         if (found := opened(path)) is not None:
             return found
-    logger.info("building the compiled kernels with %s (once, less than a minute)", compiler())
+    logger.info("building the compiled kernels with %s (once, less than a minute)", shlex.join(compiler()))
     try:
         build(variant(), cached)
     except OSError as error:
