@@ -22,6 +22,7 @@ FRONT_MATTER = re.compile(
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|\\)$")  # looked for once in a stretch of spaces
 MARKS = re.compile(r"[\\`*_\[\]<~&|]")  # which its reader takes more time for than for text
+UNDERLINE = re.compile(r"[\s>]*(?:=+|-+)\s*")  # of a heading; below nothing it is a rule, or text
 NOT_MARKUP = frozenset(("text", "softbreak", "text_special"))
 
 logger = logging.getLogger(__name__)
@@ -155,6 +156,8 @@ def _write(lines: List[str], block: Block, pieces: List[str], signature: Callabl
     if signature(text) != signature(block.marked.render(None)):
         return False
     last = block.first + len(block.lines)
+    if not text.strip() and last < len(lines) and UNDERLINE.fullmatch(lines[last]):
+        return False
     line = lines[block.first][: block.start] + text + block.suffix + lines[last - 1][block.end :]
     lines[block.first : last] = [line]
     return True

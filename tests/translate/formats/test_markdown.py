@@ -103,6 +103,13 @@ def test_where_markup_would_be_lost_the_original_stays_and_that_is_said(caplog):
     assert "1 texts stay as they are" in caplog.text
 
 
+def test_a_heading_above_a_line_stays_where_its_translation_is_empty(caplog):
+    page = "Head\n====\nText\n\n> Part\n> ---\n\nLast\n"
+    assert through("markdown", page, lambda line: "")[0].decode() == "Head\n====\n\n\n> Part\n> ---\n\n\n"
+    assert "2 texts stay as they are" in caplog.text
+    assert through("markdown", page)[0].decode() == "HEAD\n====\nTEXT\n\n> PART\n> ---\n\nLAST\n"
+
+
 @pytest.mark.parametrize(
     ("page", "wanted"),
     [
