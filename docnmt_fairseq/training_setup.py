@@ -35,6 +35,7 @@ def patch_fairseq() -> None:
     def prepared(self: Any, cfg: Any, task: Any, *args: Any, **kwargs: Any) -> None:
         prepare(cfg)
         _hold(cfg)
+        _forget_best()
         initialise(self, cfg, task, *args, **kwargs)
         check_validation(self)
         REQUEST.listen(getattr(cfg.task, "save_on_signals", ""))
@@ -100,13 +101,25 @@ def _hold(cfg: Any) -> None:
         return
     _held.close()  # where a script trains without fairseq's command, one training after another
     place = f"--save-dir {folder}"
-    _held.enter_context(holding(in_folder(Path(folder)), place, inherited=False))  # loaders of a killed one end later
+    # Absolute: fairseq-hydra-train has another working directory by the time that it ends, or trains the next model.
+    lock = in_folder(Path(folder).absolute())
+    _held.enter_context(holding(lock, place, inherited=False))  # loaders of a killed one end later
     atexit.register(_let_go, os.getpid())  # fairseq-hydra-train began before this plugin was there to end it
 
 
 def _let_go(process: int) -> None:
     if os.getpid() == process:  # not one that was forked
         _held.close()
+
+
+def _forget_best() -> None:
+    """Begins without the best validation of another training of this process, as fairseq-hydra-train -m has several.
+
+    fairseq keeps it in its function: a later training would only have a best checkpoint where it is better than that.
+    """
+    from fairseq import checkpoint_utils
+
+    vars(checkpoint_utils.save_checkpoint).pop("best", None)
 
 
 def problems_of_sharding(cfg: Any) -> Iterator[str]:

@@ -1,11 +1,13 @@
 """What fairseq would ignore or fail at is refused before a training starts, or set right."""
 
 import logging
+import os
 import subprocess
 import sys
 
 import pytest
 import torch
+from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.trainer import Trainer
 from omegaconf import OmegaConf
@@ -103,15 +105,26 @@ def test_sentences_of_the_validation_that_are_too_long_are_found_before_an_epoch
         toy.train(data_bin, tmp_path, *options, "--max-update", "1", task=task, **arch)
 
 
-def test_the_folder_of_checkpoints_is_let_go_where_no_command_of_ours_ends(tmp_path):
-    """As of fairseq-hydra-train, which imports the plugin when it has begun."""
+@pytest.mark.parametrize("relative", [False, True])
+def test_the_folder_of_checkpoints_is_let_go_where_no_command_of_ours_ends(tmp_path, relative):
+    """As of fairseq-hydra-train, which imports the plugin when it has begun, and changes the working directory."""
     program = f"""if True:
+        import os
         from types import SimpleNamespace as Some
         from docnmt_fairseq import training_setup
-        checkpoint = Some(save_dir={str(tmp_path / "model")!r}, no_save=False)
+        checkpoint = Some(save_dir={"model" if relative else str(tmp_path / "model")!r}, no_save=False)
         training_setup._hold(Some(checkpoint=checkpoint, distributed_training=Some(distributed_rank=0)))
-        print(*training_setup.Path(checkpoint.save_dir).iterdir())
+        print(*training_setup.Path(checkpoint.save_dir).absolute().iterdir())
+        os.chdir("/")
     """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))}
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, env=found)
     assert (ended.returncode, ended.stdout) == (0, f"{tmp_path / 'model' / '.lock'}\n")
     assert "Exception" not in ended.stderr and not list((tmp_path / "model").glob(".lock"))
+
+
+def test_a_training_has_a_best_checkpoint_whatever_another_of_the_process_had(data_bin, tmp_path, monkeypatch):
+    """As those of fairseq-hydra-train -m are."""
+    monkeypatch.setattr(checkpoint_utils.save_checkpoint, "best", 0.0, raising=False)
+    toy.train(data_bin, tmp_path, "--max-update", "1", "--valid-subset", "valid")
+    assert (tmp_path / "checkpoint_best.pt").exists()
