@@ -110,18 +110,43 @@ def test_what_cannot_be_written_is_told_in_a_line(tmp_path, capsys, monkeypatch)
     assert not (tmp_path / "folder").exists() or not list((tmp_path / "folder").iterdir())
 
 
-def test_what_a_killed_one_left_goes(tmp_path):
-    def killed(*arguments):
-        os.kill(os.getpid(), signal.SIGKILL)
+def killed(*arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
 
+
+def write_until_killed(folder, stop):
+    """Writes a corpus in a process that ``stop`` is called in first."""
     child = os.fork()
     if not child:
-        writer.write_cases = killed
-        write_corpus(SMALL, tmp_path / "folder")
+        stop()
+        write_corpus(SMALL, folder)
     os.waitpid(child, 0)
+
+
+def test_what_a_killed_one_left_goes(tmp_path):
+    write_until_killed(tmp_path / "folder", lambda: setattr(writer, "write_cases", killed))
     assert list((tmp_path / "folder").iterdir())
     for name in ("folder", "undisturbed"):
         write_corpus(SMALL, tmp_path / name)
     folders = [tmp_path / name for name in ("folder", "undisturbed")]
     contents = [{path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders]
     assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize("moved", [0, 1, 5])
+def test_where_the_lexicon_is_the_corpus_is_whole(tmp_path, moved):
+    """By it scripts see that they need not make a corpus."""
+    write_corpus(SMALL, tmp_path)
+    replaces, done = os.replace, []
+
+    def replace_some(source, target):
+        done.append(target)
+        replaces(source, target) if len(done) <= moved else killed()
+
+    def stop():
+        os.replace = replace_some
+
+    write_until_killed(tmp_path, stop)
+    assert (tmp_path / "train.src").exists() and not (tmp_path / "lexicon.json").exists()
+    write_corpus(SMALL, tmp_path)
+    assert (tmp_path / "lexicon.json").exists()

@@ -19,6 +19,7 @@ from docnmt_fairseq.locks import holding, in_folder
 from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
 
 SPLITS = ("train", "valid", "test")
+LEXICON = "lexicon.json"  # appears last: where it is, the corpus is whole
 SENTENCE_JOINT = " _eos "
 # As in the consistency sets of Voita et al.: never fewer than four sentences where the document has them.
 CONTRASTIVE_SENTENCES = 4
@@ -62,7 +63,7 @@ def write_corpus(options: SynthOptions, output: Path) -> CorpusReport:
     """Writes the corpus of ``options`` into the folder ``output`` and returns what it holds.
 
     Documents are written as they are made, so that memory does not grow with the train split. Files appear in
-    ``output`` only when all of them are complete; those of an earlier corpus are replaced.
+    ``output`` only when all of them are complete, the lexicon last; those of an earlier corpus are replaced.
 
     Raises:
         InputError: the train split is too small to measure the ceiling on; the folder cannot be written, or another
@@ -74,7 +75,8 @@ def write_corpus(options: SynthOptions, output: Path) -> CorpusReport:
             with written_folder(complete) as folder:
                 report = _write(options, folder)
             report.files = [output / path.name for path in sorted(complete.iterdir())]
-            for path in report.files:
+            (output / LEXICON).unlink(missing_ok=True)
+            for path in sorted(report.files, key=lambda path: path.name == LEXICON):
                 os.replace(complete / path.name, path)
         finally:
             shutil.rmtree(complete, ignore_errors=True)
@@ -94,7 +96,7 @@ def _write(options: SynthOptions, folder: Path) -> CorpusReport:
         _write_json(folder / f"{split}.contrastive.json", writer.contrastive)
         report.ceilings[split] = ceiling(counts, cases)
         _write_json(folder / f"{split}.ceiling.json", report.ceilings[split])
-    _write_json(folder / "lexicon.json", {"options": asdict(options), **build_lexicon(options).to_json()})
+    _write_json(folder / LEXICON, {"options": asdict(options), **build_lexicon(options).to_json()})
     return report
 
 
