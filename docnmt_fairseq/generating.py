@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional
 from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.options import flag_of
 
+LEAST = {"beam": 1, "nbest": 1, "num_workers": 0}
 LARGEST = 2**63 - 1  # number that arrays and tensors hold
 SEEDS = 2**32  # of NumPy
 
@@ -66,13 +67,15 @@ def problems_of(given: Mapping[str, Any]) -> Iterator[str]:
     if not _is_dictionary(given.get("model_overrides") or "{}"):
         example = "\"{'dropout': 0.1}\""
         yield f"--model-overrides {given['model_overrides']}: is no dictionary of options by name, such as {example}"
-    for name in ("beam", "nbest"):
-        if given.get(name) is not None and given[name] < 1:
-            yield f"--{name} {given[name]}: must be at least 1"
+    for name, least in LEAST.items():
+        if given.get(name) is not None and given[name] < least:
+            yield f"{flag_of(name)} {given[name]}: must be at least {least}"
     if "max_tokens" in given and not {"beam", "softmax_batch"} & set(given) and not _says_how_large(given):
         yield "--max-tokens: not given; say how large batches are, with that or --batch-size"
     yield from _problems_of_numbers(given)
     yield from problems_of_post_processing("--post-process", given.get("post_process"))
+    if given.get("log_file") and not Path(given["log_file"]).absolute().parent.is_dir():
+        yield f"--log-file {given['log_file']}: its folder is not there; make it, or give another file"
     if given.get("results_path"):
         yield from _problems_of_results(Path(given["results_path"]))
 
@@ -98,8 +101,9 @@ def _says_how_large(given: Mapping[str, Any]) -> bool:
 
 def _problems_of_numbers(given: Mapping[str, Any]) -> Iterator[str]:
     for name, value in given.items():
+        same = name.removesuffix("_valid")  # where it is not given, fairseq takes the one of training
         for number in value if isinstance(value, list) else [value]:
-            if isinstance(number, int) and abs(number) > LARGEST:
+            if isinstance(number, int) and abs(number) > LARGEST and (same == name or given.get(same) != value):
                 yield f"{flag_of(name)} {number}: is too large, {LARGEST} at most"
     if given.get("seed") is not None and not 0 <= given["seed"] < SEEDS:
         yield f"--seed {given['seed']}: must be from 0 to {SEEDS - 1}"

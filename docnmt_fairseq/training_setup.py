@@ -60,7 +60,7 @@ def prepare(cfg: Any) -> None:
         InputError: what fairseq would ignore or fail at, all of it, by the options' flags.
     """
     problems = (_problems_of_types(cfg.common), problems_of_sharding(cfg), _problems_of_rates(cfg))
-    refuse(chain(*problems, _problems_of_beginning(cfg.checkpoint)))
+    refuse(chain(*problems, _problems_of_beginning(cfg.checkpoint), _problems_of_steps(cfg)))
     parallel, layerdrop = cfg.distributed_training, _layerdrop(cfg)
     if layerdrop and parallel.ddp_backend in PLAIN and not parallel.find_unused_parameters:
         logger.info(f"{layerdrop}: a batch leaves layers out, so --find-unused-parameters is on")
@@ -149,6 +149,15 @@ def _problems_of_beginning(cfg: Any) -> Iterator[str]:
     start = cfg.finetune_from_model
     if start is not None and not PathManager.exists(start) and not PathManager.exists(last):
         yield f"--finetune-from-model {start}: no such file; name the checkpoint to begin from"
+
+
+def _problems_of_steps(cfg: Any) -> Iterator[str]:
+    """Steps of no batches, and no steps to warm up in: fairseq divides by their number."""
+    if min(cfg.optimization.update_freq, default=0) < 1:
+        yield f"--update-freq {','.join(map(str, cfg.optimization.update_freq))}: must be at least 1"
+    scheduler = cfg.lr_scheduler
+    if getattr(scheduler, "_name", None) == "inverse_sqrt" and scheduler.warmup_updates < 1:
+        yield f"--warmup-updates {scheduler.warmup_updates}: must be at least 1 with --lr-scheduler inverse_sqrt"
 
 
 def _name_of_task(cfg: Any) -> Optional[str]:

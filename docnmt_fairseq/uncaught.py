@@ -1,5 +1,9 @@
-"""fairseq's commands end with one line where input or an option is wrong, as ``docnmt`` does, not with a traceback."""
+"""fairseq's commands end with one line where input or an option is wrong, as ``docnmt`` does, not with a traceback.
 
+So do assertions of fairseq's that name an option by its flag, and options that another one needs.
+"""
+
+import re
 import sys
 from pathlib import Path
 from traceback import walk_tb
@@ -7,8 +11,10 @@ from types import TracebackType
 from typing import Optional, Type
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.options import flag_of
 
 COMMANDS = "fairseq_cli."  # the modules of fairseq's commands
+FLAG = re.compile(r"(?<!\S)--[a-z][a-z-]+")
 
 
 def patch_fairseq() -> None:
@@ -16,12 +22,24 @@ def patch_fairseq() -> None:
     show = sys.excepthook
 
     def told(kind: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]) -> None:
-        if isinstance(error, InputError) and _in_a_command(traceback):
-            print(f"{Path(sys.argv[0]).name}: error: {error}", file=sys.stderr)
+        text = _told(error)
+        if text is not None and _in_a_command(traceback):
+            print(f"{Path(sys.argv[0]).name}: error: {text}", file=sys.stderr)
         else:
             show(kind, error, traceback)
 
     sys.excepthook = told
+
+
+def _told(error: BaseException) -> Optional[str]:
+    """What is said of an error about input or an option; None: it is about something else."""
+    from omegaconf import MissingMandatoryValue
+
+    if isinstance(error, InputError) or (isinstance(error, AssertionError) and FLAG.search(str(error))):
+        return str(error)
+    if isinstance(error, MissingMandatoryValue) and error.full_key:
+        return f"{flag_of(error.full_key.rpartition('.')[2])}: not given"
+    return None
 
 
 def _in_a_command(traceback: Optional[TracebackType]) -> bool:

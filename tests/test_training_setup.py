@@ -27,6 +27,11 @@ from tests.support import toy
             ["--ddp-backend", "fully_sharded"],
             "^--ddp-backend fully_sharded: not supported, .*use pytorch_ddp or",
         ),
+        (["--update-freq", "2,0"], "^--update-freq 2,0: must be at least 1$"),
+        (
+            ["--lr-scheduler", "inverse_sqrt", "--warmup-updates", "0"],
+            "^--warmup-updates 0: must be at least 1 with --lr-scheduler inverse_sqrt$",
+        ),
         (["--restore-file", "x.pt"], "^--restore-file x.pt: no such file; name a checkpoint, or leave it out to begin"),
         (["--finetune-from-model", "x.pt"], "^--finetune-from-model x.pt: no such file; name the checkpoint to begin"),
     ],

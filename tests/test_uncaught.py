@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from omegaconf import MissingMandatoryValue
 
 from docnmt_fairseq import uncaught
 from docnmt_fairseq.errors import InputError
@@ -32,6 +33,31 @@ def test_a_program_of_ones_own_shows_where_it_fails(shown, capsys):
         raise InputError("wrong")
     sys.excepthook(found.type, found.value, found.tb)
     assert shown == [found.value] and not capsys.readouterr().err
+
+
+def test_what_fairseq_asserts_of_options_is_one_line(shown, capsys, monkeypatch, data_bin):
+    from fairseq_cli import generate
+
+    given = ["--sampling", "--beam", "2", "--path", str(data_bin / "dict.src.txt")]
+    monkeypatch.setattr(sys, "argv", ["/bin/fairseq-generate", str(data_bin), *given])
+    with pytest.raises(AssertionError) as found:
+        generate.cli_main()
+    sys.excepthook(found.type, found.value, found.tb)
+    told = "fairseq-generate: error: --sampling requires --nbest to be equal to --beam\n"
+    assert not shown and capsys.readouterr().err.endswith(told)
+
+
+def test_an_option_that_another_one_needs_is_one_line(shown, capsys, monkeypatch, data_bin, tmp_path):
+    from fairseq_cli import generate
+
+    trained = toy.train(data_bin, tmp_path, "--max-update", "1")
+    given = toy.translating(data_bin, trained, "document_translation")
+    monkeypatch.setattr(sys, "argv", ["/bin/fairseq-generate", *given, "--bpe", "sentencepiece"])
+    with pytest.raises(MissingMandatoryValue) as found:
+        generate.cli_main()
+    sys.excepthook(found.type, found.value, found.tb)
+    assert not shown
+    assert capsys.readouterr().err.endswith("fairseq-generate: error: --sentencepiece-model: not given\n")
 
 
 def test_so_does_a_command_that_fails_otherwise(shown, capsys):

@@ -49,9 +49,10 @@ class SearchOptions:
 
     def check(self) -> None:
         """Raises :class:`InputError` for what is out of range or has no effect, all of it."""
-        refuse(self._problems())
+        refuse(self.problems())
 
-    def _problems(self) -> Iterator[str]:
+    def problems(self) -> Iterator[str]:
+        """What is out of range or has no effect, each by its flag."""
         for name, least in LEAST.items():
             if getattr(self, name) < least:
                 yield f"{flag_of(name)} {getattr(self, name)}: at least {least}"

@@ -9,8 +9,10 @@ from fairseq.models import BaseFairseqModel
 
 from docnmt_fairseq.generating import problems_of_post_processing
 from docnmt_fairseq.options import flag_of
+from docnmt_fairseq.search.options import SearchOptions
 
 SEARCH = frozenset(known.name for known in fields(GenerationConfig))
+NUMBERS = ("lenpen", "unkpen", "temperature", "min_len")  # that mean the same to fairseq's search as to ours
 
 
 def problems_of_search(models: Sequence[BaseFairseqModel], args: Any) -> Iterator[str]:
@@ -24,6 +26,8 @@ def problems_of_search(models: Sequence[BaseFairseqModel], args: Any) -> Iterato
         )
     if getattr(args, "print_alignment", None) and not all(getattr(model, "gives_alignment", True) for model in models):
         yield "--print-alignment: document_rnn, or --attention-combination, gives no alignments"
+    named = (*NUMBERS, "max_len_a", "max_len_b") if not getattr(args, "max_len_a", 0) else (*NUMBERS, "max_len_a")
+    yield from SearchOptions(**{name: getattr(args, name) for name in named if hasattr(args, name)}).problems()
 
 
 def problems_of_bleu(cfg: Any) -> Iterator[str]:

@@ -155,6 +155,13 @@ def test_searches_that_need_other_batches_are_refused(data_bin, checkpoint, sear
         toy.generate(data_bin, checkpoint, *search)
 
 
+def test_numbers_of_a_search_that_make_no_sense_are_refused(data_bin, checkpoint):
+    search = ["--temperature", "0", "--max-len-b", "-1", "--lenpen", "nan"]
+    with pytest.raises(InputError, match=r"--max-len-b -1: at least 1; --lenpen nan: .*; --temperature 0\.0: above 0"):
+        toy.generate(data_bin, checkpoint, *search)
+    assert toy.generate(data_bin, checkpoint, "--max-len-a", "1", "--max-len-b", "0").hypotheses
+
+
 def test_a_split_that_is_not_there_is_named(data_bin, checkpoint):
     with pytest.raises(InputError, match="has no split 'tset'; there are: test, train, valid"):
         toy.generate(data_bin, checkpoint, "--gen-subset", "tset")
