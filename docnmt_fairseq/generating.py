@@ -70,7 +70,8 @@ def problems_of(given: Mapping[str, Any]) -> Iterator[str]:
     for name, least in LEAST.items():
         if given.get(name) is not None and given[name] < least:
             yield f"{flag_of(name)} {given[name]}: must be at least {least}"
-    if "max_tokens" in given and not {"beam", "softmax_batch"} & set(given) and not _says_how_large(given):
+    has_size = {"beam", "softmax_batch"} & set(given)  # commands that translate, or score a language model, have one
+    if "max_tokens" in given and not has_size and all(given.get(name) is None for name in ("max_tokens", "batch_size")):
         yield "--max-tokens: not given; say how large batches are, with that or --batch-size"
     yield from _problems_of_numbers(given)
     yield from problems_of_post_processing("--post-process", given.get("post_process"))
@@ -93,10 +94,6 @@ def problems_of_post_processing(flag: str, symbol: Optional[str]) -> Iterator[st
         post_process("", symbol)
     except NotImplementedError:
         yield f"{flag} {symbol}: fairseq knows no such subwords; give e.g. sentencepiece or '@@ ', or leave it out"
-
-
-def _says_how_large(given: Mapping[str, Any]) -> bool:
-    return any(given.get(name) is not None for name in ("max_tokens", "batch_size"))
 
 
 def _problems_of_numbers(given: Mapping[str, Any]) -> Iterator[str]:
