@@ -1,5 +1,6 @@
 """Checkpoints of fairseq's models and of ours, loaded safely; one clear error where that cannot be."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
@@ -119,8 +120,11 @@ def _build(
         (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], task=task, state=state)
     except NoPlainValue as error:
         raise InputError(f"--path {path}: {error}") from None
-    except InputError:
-        raise
+    except InputError as error:
+        user_dir = state["cfg"].common.user_dir
+        if not user_dir or Path(user_dir).name in sys.modules:  # the name that fairseq imports it under
+            raise
+        raise InputError(f"--path {path}: {error}; or {_other_package(user_dir)}") from None
     except RuntimeError as error:  # PyTorch's, for parameters of another shape
         raise InputError(
             f"--path {path}: does not fit the dictionaries of {folder}; give the --data of its training "
@@ -139,10 +143,12 @@ def _check_registered(path: PathLike, cfg: DictConfig) -> None:
     ):
         name = getattr(part, "_name", None) or getattr(part, "arch", None)
         if name is not None and not any(name in registry for registry in registries):
-            raise InputError(
-                f"--path {path}: {what} {name} is not known here; import what registers it first (its training had "
-                f"--user-dir {cfg.common.user_dir})"
-            )
+            raise InputError(f"--path {path}: {what} {name} is not known here; {_other_package(cfg.common.user_dir)}")
+
+
+def _other_package(user_dir: Optional[str]) -> str:
+    """What to do where a package of the user's is not imported."""
+    return f"import what registers it first (its training had --user-dir {user_dir})"
 
 
 def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = None) -> Dict[str, Any]:

@@ -2,7 +2,10 @@
 
 import importlib
 import pkgutil
-from typing import Callable, Dict, Generic, Iterable, List, Optional, Type, TypeVar
+from dataclasses import fields
+from typing import Any, Callable, Dict, Generic, Iterable, List, Optional, Set, Type, TypeVar
+
+from docnmt_fairseq.options import flag_of
 
 T = TypeVar("T")
 
@@ -30,18 +33,20 @@ class Registry(Generic[T]):
         self.kind, self.check = kind, check
         self._classes: Dict[str, Type[T]] = {}
         self._old: Dict[str, str] = {}  # former names
+        self._options: Optional[Set[str]] = None  # those that the models were made with
 
     def register(self, name: str, old: Optional[str] = None) -> Callable[[Type[T]], Type[T]]:
         """A class decorator that registers under ``name``, and lets a former name stand for it; a name is given once.
 
         Raises:
-            ValueError: the name is registered already, or the class breaks its contract.
+            ValueError: the name is registered already, the class breaks its contract, or it has options that the models
+                were made without.
         """
 
         def decorate(cls: Type[T]) -> Type[T]:
             if name in self._classes:
                 raise ValueError(f"{self.kind} {name!r} is registered already")
-            problem = self.check(cls)
+            problem = self.check(cls) or self._late(cls)
             if problem is not None:
                 raise ValueError(f"{self.kind} {name!r}: {problem}")
             self._classes[name] = cls
@@ -50,6 +55,20 @@ class Registry(Generic[T]):
             return cls
 
         return decorate
+
+    def options(self) -> List[Type[Any]]:
+        """The dataclasses ``Options`` of all that is registered, for the models; none may come to them afterwards."""
+        found: List[Any] = [self._classes[name] for name in self.names()]
+        self._options = {known.name for cls in found for known in fields(cls.Options)}
+        return [cls.Options for cls in found]
+
+    def _late(self, cls: Any) -> Optional[str]:
+        """Why a class comes too late, if so."""
+        unknown = [] if self._options is None else [o.name for o in fields(cls.Options) if o.name not in self._options]
+        if not unknown:
+            return None
+        flags = ", ".join(map(flag_of, unknown))
+        return f"the models were made without {flags}; import it first, before docnmt_fairseq.models"
 
     def __getitem__(self, name: str) -> Type[T]:
         if name not in self:

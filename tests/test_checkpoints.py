@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from docnmt_fairseq import compat
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
@@ -66,6 +67,19 @@ def test_an_architecture_or_task_that_is_not_registered_is_named(data_bin, tmp_p
     state["cfg"]["common"]["user_dir"] = "mine"
     torch.save(state, trained)
     with pytest.raises(InputError, match=f"{what} document_mine is not known here; .* --user-dir mine"):
+        load_ensemble(trained, data=data_bin)
+
+
+@pytest.mark.parametrize(
+    ("user_dir", "remedy"), [("mine", r"; or import what .* --user-dir mine\)$"), (toy.PLUGIN, "$")]
+)
+def test_a_part_of_a_model_that_another_package_has_is_named(data_bin, tmp_path, user_dir, remedy):
+    trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")
+    state = torch.load(trained, weights_only=compat.SAFE_LOADER)
+    state["cfg"]["common"]["user_dir"] = user_dir
+    state["cfg"]["model"]["feed_forward"] = "scaled"
+    torch.save(state, trained)
+    with pytest.raises(InputError, match=r"--feed-forward scaled: must be one of [\w, -]+" + remedy):
         load_ensemble(trained, data=data_bin)
 
 

@@ -19,6 +19,11 @@ def test_the_citation_names_this_version():
     assert {"cff-version", "message", "title", "authors"} <= citation.keys()
 
 
+def test_type_checkers_read_the_types_of_the_package():
+    """Without the marker (PEP 561) they take what an extension derives from for anything."""
+    assert (ROOT / "docnmt_fairseq" / "py.typed").is_file()  # and so in the wheel, see test_distributions
+
+
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="needs tomllib")
 def test_every_requirement_has_a_tested_version_that_meets_it():
     import tomllib

@@ -1,11 +1,13 @@
 """Registries and declared options refuse what breaks their contracts."""
 
+import subprocess
+import sys
 from argparse import Namespace
 from dataclasses import dataclass
 
 import pytest
 
-from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, NoOptions
 from docnmt_fairseq.context.selected.han import HierarchicalAttention
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import option, options_of, problems_of
@@ -24,6 +26,31 @@ def test_a_mechanism_stands_where_layers_have_a_place(places):
     with pytest.raises(ValueError, match=r"context mechanism 'somewhere': placements .*: must be some of block, heads"):
         CONTEXT_MECHANISMS.register("somewhere")(Somewhere)
     assert "somewhere" not in CONTEXT_MECHANISMS
+
+
+def test_a_mechanism_that_comes_after_the_models_is_refused_where_they_lack_its_options():
+    import docnmt_fairseq.models.transformer.config  # noqa: F401
+
+    class Late(ContextMechanism):
+        @dataclass(frozen=True)
+        class Options(NoOptions):
+            late_by: int = option(1, "updates")
+
+        placements = ("block",)
+
+    with pytest.raises(ValueError, match=r"'late': the models were made without --late-by; import it first, before"):
+        CONTEXT_MECHANISMS.register("late")(Late)
+    assert "late" not in CONTEXT_MECHANISMS
+
+
+def test_what_is_extended_leaves_the_models_for_later():
+    """A package that imports contracts, or classes to derive from, may still register mechanisms."""
+    parts = ["context", "multisource", "recurrent", "layers.feed_forward", "layers.sentence_encoders"]
+    parts += ["corpus.readers", "translate.formats", "evaluation.metrics", "evaluation.register", "export.formats"]
+    parts += ["pretrained.families", "pretrained.multilingual"]
+    script = [f"import docnmt_fairseq.{part}" for part in parts]
+    script += ["import sys", "sys.exit(any(name.startswith('docnmt_fairseq.models') for name in sys.modules))"]
+    assert subprocess.run([sys.executable, "-c", "\n".join(script)]).returncode == 0
 
 
 def test_options_that_were_declared_too_late_are_named():

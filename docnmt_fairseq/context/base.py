@@ -116,7 +116,10 @@ class ContextMechanism(nn.Module):
         raise NotImplementedError
 
     def has_context(self, layout: DocumentLayout) -> Optional[Tensor]:
-        """Which tokens have context, [N]; None: all. What ``forward`` gives the others means nothing."""
+        """Which tokens have context, [N]; None: all.
+
+        What ``forward`` gives the others means nothing, but is finite: from NaN there gradients become NaN everywhere.
+        """
         return None
 
 

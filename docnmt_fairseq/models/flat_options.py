@@ -4,17 +4,11 @@
 """
 
 from dataclasses import MISSING, Field, field, fields, make_dataclass
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Type
+from typing import Any, Dict, Iterable, Optional, Tuple, Type
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from docnmt_fairseq.options import Choices, allowed_names, help_of, same_declaration, with_old_names
-from docnmt_fairseq.registry import Registry
-
-
-def options_in(*registries: Registry[Any]) -> List[type]:
-    """The dataclasses of options of all that is registered."""
-    return [registry[name].Options for registry in registries for name in registry.names()]
 
 
 def flat_options(name: str, module: str, parts: Iterable[type]) -> Type[FairseqDataclass]:

@@ -23,7 +23,7 @@ from docnmt_fairseq.layers.positions import FAIRSEQ, KINDS, SINUSOIDS, WORD_SCOP
 from docnmt_fairseq.models.alternating import AlternatingOptions
 from docnmt_fairseq.models.base import TrainedViewOptions
 from docnmt_fairseq.models.extra_sources_config import source_names
-from docnmt_fairseq.models.flat_options import flat_options, options_in
+from docnmt_fairseq.models.flat_options import flat_options
 from docnmt_fairseq.models.token_embeddings import SourceOptions
 from docnmt_fairseq.models.transformer.activations import ACTIVATIONS, activation_of
 from docnmt_fairseq.models.transformer.lora import LoRAOptions
@@ -181,7 +181,7 @@ class DocumentTransformerOptions(TransformerOptions, ContextOptions, AttentionOp
 DocumentTransformerConfig = flat_options(
     "DocumentTransformerConfig",
     __name__,
-    [DocumentTransformerOptions, *options_in(CONTEXT_MECHANISMS, FEED_FORWARDS)],
+    [DocumentTransformerOptions, *CONTEXT_MECHANISMS.options(), *FEED_FORWARDS.options()],
 )
 
 

@@ -20,7 +20,6 @@ import docnmt_fairseq
 from docnmt_fairseq.corpus.subwords import CODES, SENTENCEPIECE, load_subword_model
 from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.expressions import NoPlainValue
-from docnmt_fairseq.models.transformer.structure import structure_of_transformer
 from docnmt_fairseq.pretrained.fairseq_languages import Languages
 from docnmt_fairseq.pretrained.released import FAMILIES, Family, Released, Request, TextModels
 from docnmt_fairseq.pretrained.tensors import check_weight, load_safely
@@ -41,6 +40,9 @@ class FairseqCheckpoint(Family):
 
     def read(self, request: Request) -> Released:
         """See :class:`Family`."""
+        # Not above: who derives a family of their own has mechanisms to register, too, before there are models.
+        from docnmt_fairseq.models.transformer.structure import structure_of_transformer
+
         docnmt_fairseq.register()
         path = _checkpoint(request.path)
         cfg, state = _loaded(path)
