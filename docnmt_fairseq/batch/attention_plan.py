@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from docnmt_fairseq.batch.grouping import attention_groups
-from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.ragged import Ragged, set_fields
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -43,13 +43,15 @@ class Slots:
         index = np.concatenate([np.zeros(0, dtype=np.int64), *(block.ravel() for block, _ in blocks)])
         real = np.concatenate([np.zeros(0, dtype=np.int64), *(~padding.ravel() for _, padding in blocks)]).nonzero()[0]
         ascending = np.argsort(index[real], kind="stable")
-        arrays = {"index": index, "items": index[real][ascending], "slots": real[ascending]}
-        for name, array in arrays.items():
-            object.__setattr__(self, name, rows.index(array))
-        object.__setattr__(self, "total", rows.total)
-        object.__setattr__(self, "shapes", [block.shape for block, _ in blocks])
-        paddings = [rows.index(padding) if padding.any() else None for _, padding in blocks]
-        object.__setattr__(self, "paddings", paddings)
+        set_fields(
+            self,
+            index=rows.index(index),
+            items=rows.index(index[real][ascending]),
+            slots=rows.index(real[ascending]),
+            total=rows.total,
+            shapes=[block.shape for block, _ in blocks],
+            paddings=[rows.index(padding) if padding.any() else None for _, padding in blocks],
+        )
 
     def split(self, padded: Tensor) -> List[Tensor]:
         """The groups' parts [b, width, ...] of what is in all slots, [slots, ...]."""
@@ -142,14 +144,16 @@ class AttentionPlan:
         rows = np.arange(queries.rows) if rows is None else np.sort(rows)
         widths = (queries.lengths[rows], None if itself else keys.lengths[key_rows[rows]])
         groups = [rows[group] for group in attention_groups(*widths)]
-        of_queries = Slots(queries, groups)
-        of_keys = of_queries if itself else Slots(keys, [key_rows[group] for group in groups])
-        packed_queries = PackedRows.of(queries, rows)
-        packed_keys = packed_queries if itself else PackedRows.of(keys, key_rows[rows])
-        fixed = {"queries": of_queries, "keys": of_keys, "groups": groups, "causal": causal}
-        fixed.update(packed_queries=packed_queries, packed_keys=packed_keys)
-        for name, value in fixed.items():
-            object.__setattr__(self, name, value)
+        of_queries, packed_queries = Slots(queries, groups), PackedRows.of(queries, rows)
+        set_fields(
+            self,
+            queries=of_queries,
+            keys=of_queries if itself else Slots(keys, [key_rows[group] for group in groups]),
+            groups=groups,
+            packed_queries=packed_queries,
+            packed_keys=packed_queries if itself else PackedRows.of(keys, key_rows[rows]),
+            causal=causal,
+        )
 
     @property
     def items(self) -> Tensor:

@@ -47,12 +47,17 @@ class Ragged:
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
         row = np.repeat(np.arange(len(lengths)), lengths)
-        column = np.arange(len(row)) - offsets[row]
-        fixed = {"lengths": lengths, "offsets": offsets, "rows": len(lengths), "total": len(row)}
-        fixed.update(longest=int(lengths.max(initial=0)))
-        index = {"item_row": row, "item_column": column, "lengths_tensor": lengths}
-        for name, value in (*fixed.items(), *((name, index_tensor(array, device)) for name, array in index.items())):
-            object.__setattr__(self, name, value)
+        set_fields(
+            self,
+            lengths=lengths,
+            offsets=offsets,
+            rows=len(lengths),
+            total=len(row),
+            longest=int(lengths.max(initial=0)),
+            item_row=index_tensor(row, device),
+            item_column=index_tensor(np.arange(len(row)) - offsets[row], device),
+            lengths_tensor=index_tensor(lengths, device),
+        )
 
     @property
     def device(self) -> torch.device:
@@ -113,6 +118,12 @@ class Ragged:
         lengths = self.lengths[rows][:, None]
         column = np.arange(int(lengths.max()))
         return self.offsets[rows][:, None] + np.minimum(column, lengths - 1), column >= lengths
+
+
+def set_fields(one: object, **values: object) -> None:
+    """Sets the fields of a frozen dataclass that has a constructor of its own; that alone calls it."""
+    for name, value in values.items():
+        object.__setattr__(one, name, value)
 
 
 def index_tensor(array: np.ndarray, device: torch.device = torch.device("cpu")) -> Tensor:

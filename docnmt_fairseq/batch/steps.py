@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.ragged import Ragged, set_fields
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -54,9 +54,15 @@ class StepOrder:
         starts = np.cumsum([0, *sizes[:-1]])
         ranges = [np.arange(start, start + size) for start, size in zip(starts, sizes[1:])]
         before = np.concatenate([np.zeros(0, dtype=np.int64), *ranges])
-        index = {"items": items, "places": places, "row_index": order, "before": before}
-        for name, value in (("rows", order), ("sizes", sizes), *((name, rows.index(x)) for name, x in index.items())):
-            object.__setattr__(self, name, value)
+        set_fields(
+            self,
+            rows=order,
+            sizes=sizes,
+            items=rows.index(items),
+            places=rows.index(places),
+            row_index=rows.index(order),
+            before=rows.index(before),
+        )
 
     @property
     def batch_sizes(self) -> Tensor:

@@ -229,7 +229,7 @@ class MechanismsOf(Generic[C]):
         return CONTEXT_MECHANISMS.current_name(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names() or (name in CONTEXT_MECHANISMS and self.current_name(str(name)) in self.names())
+        return self.current_name(str(name)) in self.names()
 
 
 DECODER_MECHANISMS = MechanismsOf(DecoderContextMechanism)

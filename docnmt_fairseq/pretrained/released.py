@@ -122,13 +122,7 @@ class Released:
 
 
 class Family:
-    """Contract: how the models of one family are read.
-
-    Class attributes:
-        help: what the family is, in a line.
-    """
-
-    help = ""
+    """Contract: how the models of one family are read."""
 
     def read(self, request: Request) -> Released:
         """The model.

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from docnmt_fairseq.layers.distinct import distinct
 from docnmt_fairseq.layers.log_sums import log_sum_exp
 from docnmt_fairseq.search.beams import NONE, Candidates, Demands
 from docnmt_fairseq.search.options import SearchOptions
@@ -80,7 +81,7 @@ def largest(x: Tensor, count: int) -> Tuple[Tensor, Tensor]:
         equal = (values[:, 1:] == values[:, :-1]) & (values[:, 1:] > -torch.inf)
         if not equal.any():
             return values[:, :count], places[:, :count]
-    return _largest(x, count, unequal)
+    return _largest(x, count, distinct)
 
 
 def _largest(x: Tensor, count: int, by: Callable[[Tensor, Tensor], Tensor]) -> Tuple[Tensor, Tensor]:
@@ -101,13 +102,6 @@ def _largest(x: Tensor, count: int, by: Callable[[Tensor, Tensor], Tensor]) -> T
         places = torch.cat([of_chosen, places[:, chunks * CHUNK :]], dim=1)
     found = by(among, places).topk(count).indices
     return among.gather(1, found), places.gather(1, found)
-
-
-def unequal(x: Tensor, places: Tensor) -> Tensor:
-    """Integers in the order of x of float32, for equal ones in the opposite order of their places, in 0..2³² − 1."""
-    bits = (x + 0.0).view(torch.int32)  # −0 becomes 0
-    ascending = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
-    return (ascending.long() << 32) + (0xFFFFFFFF - places)
 
 
 def best(following: NextTokens, totals: Tensor, beam: int) -> Candidates:

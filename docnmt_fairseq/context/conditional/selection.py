@@ -9,6 +9,7 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.attention_plan import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.layers.distinct import distinct
 
 SORTED = 256  # up to so many scores, a device other than a CPU sorts them all
 
@@ -178,19 +179,8 @@ def _keep_without_looking(relevance: Tensor, t: int) -> Tuple[Tensor, Tensor]:
     if n <= SORTED or relevance.dtype not in (torch.float32, torch.float16, torch.bfloat16):
         values, index = torch.sort(relevance, dim=-1, descending=True, stable=True)
         return values[..., :t], index[..., :t]
-    index = selection_keys(relevance.float()).topk(t, dim=-1).indices
+    index = distinct(relevance.float(), torch.arange(n, device=relevance.device)).topk(t, dim=-1).indices
     return relevance.gather(-1, index), index
-
-
-def selection_keys(relevance: Tensor) -> Tensor:
-    """Different int64 numbers [..., n] in the order of float32 ``relevance`` [..., n]; of equals the first is largest.
-
-    The upper half orders as the score does, the lower half is less for a higher index.
-    """
-    bits = (relevance + 0.0).view(torch.int32)  # −0.0 becomes 0.0
-    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-    index = torch.arange(relevance.size(-1), device=relevance.device)
-    return (ordered.to(torch.int64) << 32) + (2**32 - 1 - index)
 
 
 @torch.no_grad()

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.ragged import Ragged, set_fields
 from docnmt_fairseq.layers.precision import computing_type
 
 
@@ -71,11 +71,13 @@ class SentenceTrees:
         starts = np.cumsum(existing, axis=1) - existing  # inside a height
         before = np.concatenate([[0], np.cumsum(sizes)[:-1]])[:, None]
         root = (before + starts)[heights, np.arange(sentences.rows)]
-        object.__setattr__(self, "first", np.where(number <= heights, before + starts, root))
-        object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "sizes", sizes)
-        levels = [self._level(existing, starts, height, sentences) for height in range(1, len(number))]
-        object.__setattr__(self, "levels", levels)
+        set_fields(
+            self,
+            first=np.where(number <= heights, before + starts, root),
+            counts=counts,
+            sizes=sizes,
+            levels=[self._level(existing, starts, height, sentences) for height in range(1, len(number))],
+        )
 
     @staticmethod
     def _level(existing: np.ndarray, starts: np.ndarray, height: int, sentences: Ragged) -> TreeLevel:

@@ -12,6 +12,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.conditional.selection import Choosing, SelectionKey
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch
 from docnmt_fairseq.layers.chunks import numbers_at_a_time
+from docnmt_fairseq.layers.precision import computing_type, without_autocast
 
 DENSE_NODES = 256  # up to so many nodes of a height, scoring all of them costs less than gathering the children's keys
 CHUNK = 2**21  # floating-point numbers of keys or scores that a step of the walk may hold on a CPU
@@ -27,7 +28,7 @@ def choose_in_tree(q: Tensor, keys: Tensor, layout: DocumentLayout, selection: S
     plan, most = layout.plan(Choosing(selection)).sentences, layout.plan(selection).most
     walks = layout.plan(Walks(selection))
     chosen = []
-    with torch.autocast(q.device.type, enabled=False):  # selection is at least as precise as float32
+    with without_autocast(q):
         for block, walked in zip(plan.blocks, walks):
             walk = TreeWalk(keys, walked)
             tokens = block.query.split(max(1, numbers_at_a_time(q.device, CHUNK) // walk.numbers_a_token), dim=1)
@@ -121,11 +122,11 @@ class TreeWalk:
     def _select(self, rows: Tensor) -> Tensor:
         """Keys [..., d_k], float32 at least, by numbers node · H + head."""
         keys = self.keys.index_select(0, rows.flatten()).unflatten(0, rows.shape)
-        return keys if keys.dtype == torch.float64 else keys.float()
+        return keys.to(computing_type(keys.dtype))
 
     def __call__(self, q: Tensor) -> Tensor:
         """The rows of the sentences found, [b, H, w, ≤ most], ascending and then −1, from q [b, H, w, d_k]."""
-        q = q if q.dtype == torch.float64 else q.float()
+        q = q.to(computing_type(q.dtype))
         # Nodes of a height from 0, ascending; a number too high for the document stands for none, and so will be its
         # children's numbers.
         nodes = self.plan.roots.expand(*q.shape[:3], -1)

@@ -36,8 +36,6 @@ TOKENIZER_OF_CODES = "moses-escaped"  # of fairseq's released models
 class FairseqCheckpoint(Family):
     """See the module."""
 
-    help = "fairseq's Transformers: WMT14 to WMT19, M2M-100, NLLB-200, mBART-50, one's own"
-
     def read(self, request: Request) -> Released:
         """See :class:`Family`."""
         # Not above: who derives a family of their own has mechanisms to register, too, before there are models.

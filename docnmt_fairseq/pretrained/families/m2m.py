@@ -22,7 +22,6 @@ TOKENIZERS = ("M2M100Tokenizer", "NllbTokenizer", "PreTrainedTokenizer", "Tokeni
 class M2M(MultilingualFamily):
     """See the module."""
 
-    help = "M2M-100 and NLLB-200, dense (Hugging Face)"
     name = "m2m_100"
 
     def check(self, request: Request, languages: Sequence[str]) -> None:

@@ -40,8 +40,6 @@ NUMBERED = ("pad_token_id", "eos_token_id")
 class Marian(Family):
     """See the module."""
 
-    help = "MarianMT, OPUS-MT (Hugging Face)"
-
     def read(self, request: Request) -> Released:
         """See :class:`Family`."""
         config = Configuration(request.path / CONFIGURATION, request.configuration())

@@ -24,7 +24,6 @@ ONLY_IN_50 = {
 class MBart(MultilingualFamily):
     """See the module."""
 
-    help = "mBART-50 (Hugging Face)"
     name = "mbart"
     own_structure = {"layernorm_embedding": True, "word_positions": "learned", "decoder_learned_pos": True}
     norms = ("layer_norm", "layernorm_embedding")

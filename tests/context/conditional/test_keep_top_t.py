@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docnmt_fairseq.context.conditional import selection
-from docnmt_fairseq.context.conditional.selection import _keep_without_looking, keep_top_t, selection_keys
+from docnmt_fairseq.context.conditional.selection import _keep_without_looking, keep_top_t
 
 scores = st.lists(st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, 3e38, float("inf"), float("-inf")]), min_size=1)
 
@@ -23,11 +23,3 @@ def test_the_same_is_kept_without_looking(sorted_up_to, dtype, values, t):
     assert torch.equal(found[1], expected[1][..., :t]) and torch.equal(found[0], expected[0][..., :t])
     on_cpu = keep_top_t(relevance, t)[1][..., :t]  # in any order of equals
     assert torch.equal(found[1].sort().values, on_cpu.sort().values)
-
-
-def test_keys_order_scores_and_then_places():
-    relevance = torch.randn(200, generator=torch.Generator().manual_seed(1)).mul(4).round()  # many are equal
-    keys = selection_keys(relevance)
-    assert len(keys.unique()) == 200
-    expected = relevance.sort(descending=True, stable=True).indices
-    assert torch.equal(keys.argsort(descending=True), expected)

@@ -32,12 +32,12 @@ def kernel_for(name: str, x: Tensor) -> SelectionKernel:
             reason = kernel.missing() or f"it does not serve {x.dtype} on {x.device.type}"
             raise InputError(f"--context-kernel {name}: {reason}")
         return kernel
-    for name in PREFERENCE.get(x.device.type, ("torch",)):
-        kernel = KERNELS[name]()
+    for preferred in PREFERENCE.get(x.device.type, ("torch",)):
+        kernel = KERNELS[preferred]()
         if kernel.preferred(x.device, x.dtype):
             return kernel
         if lacking := kernel.missing():
-            _say_once(f"attention kernel {name!r} is not used: {lacking}; slower ones take its place")
+            _say_once(f"attention kernel {preferred!r} is not used: {lacking}; slower ones take its place")
     raise AssertionError("one kernel serves everything")
 
 

@@ -89,13 +89,11 @@ class AttendToChosen(torch.autograd.Function):
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, scores: Tensor, out: Tensor, log_sum: Tensor, **gradients: Tensor
     ) -> structures.Attention:
         """The structure for a call."""
+        selection = structures.Selection.of(ctx.items, ctx.sentence, len(ctx.offsets) - 1)
         return structures.Attention(
-            call=structures.Call.of(q),
-            selection=structures.Selection.of(ctx.items, ctx.sentence, len(ctx.offsets) - 1),
-            **{"q": q, "k": k, "v": v, "scores": scores, "offsets": ctx.offsets},
-            **{"scale": 1 / math.sqrt(ctx.dim), "dropout": ctx.dropout, "seed": ctx.seed},
-            **{"out": out, "log_sum": log_sum, **gradients},
-        )
+            call=structures.Call.of(q), selection=selection, q=q, k=k, v=v, scores=scores, offsets=ctx.offsets,
+            scale=1 / math.sqrt(ctx.dim), dropout=ctx.dropout, seed=ctx.seed, out=out, log_sum=log_sum, **gradients,
+        )  # fmt: skip
 
     @staticmethod
     def forward(
@@ -142,8 +140,11 @@ def places_of(layout: DocumentLayout, plan: SelectionPlan) -> Dict[str, Any]:
     """The fields that every choice has: where selection happens, and how much is kept."""
     rows, tokens = plan.documents, layout.document_tokens
     return {
-        **{"documents": len(rows), "places": plan.most, "kept": plan.kept[rows].astype(np.int64)},
-        **{"token": tokens.offsets[rows], "tokens": tokens.lengths[rows]},
+        "documents": len(rows),
+        "places": plan.most,
+        "kept": plan.kept[rows].astype(np.int64),
+        "token": tokens.offsets[rows],
+        "tokens": tokens.lengths[rows],
     }
 
 

@@ -120,8 +120,10 @@ def _sizes(ctx: Any, sentence: Tensor) -> Tuple[int, int, int, int]:
 def _meaning(ctx: Any) -> Dict[str, float]:
     """The numbers in the equations: the scale, and dropout's."""
     return {
-        **{"scale": 1 / math.sqrt(ctx.dim), "seed": ctx.seed},
-        **{"least": min(round(ctx.dropout * 2**31), 2**31 - 1), "factor": 1 / (1 - ctx.dropout)},
+        "scale": 1 / math.sqrt(ctx.dim),
+        "seed": ctx.seed,
+        "least": min(round(ctx.dropout * 2**31), 2**31 - 1),
+        "factor": 1 / (1 - ctx.dropout),
     }
 
 
