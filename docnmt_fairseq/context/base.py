@@ -118,7 +118,8 @@ class ContextMechanism(nn.Module):
     def has_context(self, layout: DocumentLayout) -> Optional[Tensor]:
         """Which tokens have context, [N]; None: all.
 
-        What ``forward`` gives the others means nothing, but is finite: from NaN there gradients become NaN everywhere.
+        A gate leaves the others as they are, whatever ``forward`` gives them; that must be finite all the same, or the
+        gate's gradients are not. In the places of ``ADDED`` it is added: there ``forward`` gives them zeros.
         """
         return None
 
