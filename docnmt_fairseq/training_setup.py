@@ -68,6 +68,11 @@ def prepare(cfg: Any) -> None:
     if _scales_rates(cfg) and cfg.common.fp16 and not cfg.common.fp16_no_flatten_grads:
         logger.info(f"{RATES}: parameters of several learning rates do not go into one vector; --fp16-no-flatten-grads")
         cfg.common.fp16_no_flatten_grads = True
+    if _is_adam_in_parts(cfg):
+        logger.info(
+            "--optimizer adam: without NVIDIA's apex it starts seven operations a parameter, which a GPU waits for; "
+            "--optimizer fused_adamw makes the same steps at once"
+        )
 
 
 def check_validation(trainer: Any) -> None:
@@ -158,6 +163,16 @@ def _problems_of_steps(cfg: Any) -> Iterator[str]:
     scheduler = cfg.lr_scheduler
     if getattr(scheduler, "_name", None) == "inverse_sqrt" and scheduler.warmup_updates < 1:
         yield f"--warmup-updates {scheduler.warmup_updates}: must be at least 1 with --lr-scheduler inverse_sqrt"
+
+
+def _is_adam_in_parts(cfg: Any) -> bool:
+    """Whether it is fairseq's Adam of one parameter after the other, on a GPU."""
+    from fairseq.optim.fused_adam import get_fused_adam_class
+
+    optimizer, flat = cfg.optimizer, cfg.common.fp16 and not cfg.common.fp16_no_flatten_grads
+    if not torch.cuda.is_available() or cfg.common.cpu or flat or getattr(optimizer, "_name", None) != "adam":
+        return False
+    return bool(optimizer.use_old_adam) or get_fused_adam_class() is None
 
 
 def _name_of_task(cfg: Any) -> Optional[str]:

@@ -43,6 +43,29 @@ def test_what_does_not_work_is_refused_in_one_line(data_bin, tmp_path, options, 
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, True),
+        ({"common.cpu": True}, False),
+        ({"common.bf16": True}, True),
+        ({"common.fp16": True}, False),  # fairseq has all parameters in one vector
+        ({"common.fp16": True, "common.fp16_no_flatten_grads": True}, True),
+        ({"optimizer": {"_name": "fused_adamw"}}, False),
+    ],
+    ids=str,
+)
+def test_an_adam_that_lets_a_gpu_wait_is_said(monkeypatch, caplog, changes, said):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    cfg = OmegaConf.structured(FairseqConfig())
+    cfg.model, cfg.task, cfg.optimizer = {"_name": "m"}, {"_name": "t"}, {"_name": "adam", "use_old_adam": False}
+    for name, value in changes.items():
+        OmegaConf.update(cfg, name, value, merge=False)
+    with caplog.at_level(logging.INFO):
+        training_setup.prepare(cfg)
+    assert ("--optimizer fused_adamw makes the same steps" in caplog.text) is said
+
+
 def test_the_checkpoint_to_go_on_from_need_not_be_there_yet_nor_the_start_any_more(data_bin, tmp_path):
     """Under its own name; and a training that goes on no longer needs the model that it began from."""
     last = str(tmp_path / "model" / "checkpoint_last.pt")
