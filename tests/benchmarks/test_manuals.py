@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from benchmarks.experiments import manuals, manuals_report, register_worth
+from benchmarks.experiments import manuals, manuals_report, register_by_project, register_worth
 from benchmarks.lib.curves import validation_curve
 from docnmt_fairseq.evaluation.register import RULES
 
@@ -127,6 +127,40 @@ def test_a_model_stands_beside_the_baseline_of_its_seed(work):
     read = manuals.test_set_of(work, "test", "test", work / "raw", SURE)
     rows = register_worth.rows_of(read, manuals.models_of(work), "test", SURE)
     assert [row[1:5] for row in rows] == [["conditional-1", "8", "4", "3"], ["conditional-2", "8", "1", "0"]]
+
+
+def test_register_is_counted_by_project(work, tmp_path, monkeypatch, capsys):
+    raw = work / "raw"
+    # Eleven lines of one: ten du, one Sie. Two of both. Other: not in training.
+    training = ["Nimm dich in Acht."] * 10 + ["Sind Sie da?", "Gut.", "", "Dein Haus.", "Haben Sie es?"]
+    (raw / "train.de").write_text("\n".join(training) + "\n", encoding="utf-8")
+    (raw / "train.documents.tsv").write_text("0\t6\tone\n6\t6\tone\n13\t2\tboth\n", encoding="utf-8")
+    (tmp_path / "7-updates").mkdir()
+    (tmp_path / "7-updates" / "seed-1").symlink_to(work)
+    command = ["by_project", "--work", str(tmp_path), "--raw", str(raw), "--results", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit):
+        register_by_project.main()
+    assert "2000-updates/seed-1: has no translations; train" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", [*command, "--updates", "7"])
+    register_by_project.main()
+    report = (tmp_path / "register_by_project.md").read_text(encoding="utf-8")
+    test, unseen = report.split("## unseen, seed 1")
+    # Of the lines of one, the baseline has all four wrong, the model one; of other's, all four are right in both.
+    for row in (
+        "| one | 10 | 1 | 4 | 0 | 0.0 (4) | 75.0 (4) |",
+        "| other | 0 | 0 | 0 | 4 | 100.0 (4) | 100.0 (4) |",
+        "| *projects of one register* |  |  | 4 | 0 | 0.0 (4) | 75.0 (4) |",
+        "| *their usual one* |  |  | 4 | 0 | 0.0 (4) | 75.0 (4) |",
+        "| *projects not in training* |  |  | 0 | 4 | 100.0 (4) | 100.0 (4) |",
+    ):
+        assert row in test and row in unseen
+    assert "*the other one*" not in report and "*projects of both*" not in report
+    (raw / "train.documents.tsv").write_text("0\t12\tother\n13\t2\tone\n", encoding="utf-8")
+    register_by_project.main()
+    report = (tmp_path / "register_by_project.md").read_text(encoding="utf-8")
+    assert "| *the other one* |  |  | 0 | 4 | 100.0 (4) | 100.0 (4) |" in report  # other's usual one now is du
+    assert "| *projects of both* |  |  | 4 | 0 | 0.0 (4) | 75.0 (4) |" in report and "not in training*" not in report
 
 
 def test_a_curve_is_what_the_log_validates(work):

@@ -187,6 +187,7 @@ TOLD_ELSEWHERE = {
     "experiments.manuals_small_budget": "test_manuals_small_budget.py",
     "experiments.manuals_corrected": "test_manuals_small_budget.py",
     "experiments.manuals_told": "test_manuals_small_budget.py",
+    "experiments.register_by_project": "test_manuals.py",
     "experiments.register_worth": "test_manuals.py",
     "experiments.selection": "test_selection.py; it trains",
     "experiments.small_data": "test_small_data.py",
