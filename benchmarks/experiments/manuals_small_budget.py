@@ -46,16 +46,13 @@ NARROW = f"""
     --encoder-layers {LAYERS}
 """.split()
 
-TARGET = ["--target-context-attention", "han", "--context-sentences", "8"]
-
 # Models of the recipe, trained otherwise to see what they lack: the model, and the options that are changed.
 WAYS: Dict[str, Tuple[str, List[str]]] = {
     "conditional-all": ("conditional", ["--context-top-t", "0"]),
     "conditional-faster": ("conditional", ["--lr", "0.0015"]),
     "conditional-context-faster": ("conditional", ["--context-lr-scale", "10"]),
     "conditional-short-pieces": ("conditional", ["--max-document-sentences", "8"]),
-    "conditional-target": ("conditional", TARGET),
-    "conditional-target-dropout": ("conditional", [*TARGET, "--source-context-dropout", "0.5"]),
+    "conditional-target-dropout": ("conditional-target", ["--source-context-dropout", "0.5"]),
     "memory-3-xavier": ("memory-3", ["--context-init", "xavier"]),
 }
 

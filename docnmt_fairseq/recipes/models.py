@@ -4,7 +4,7 @@ Hyper-parameters are those of the Transformer base model (Vaswani et al. 2017), 
 sizes are presets of the architectures.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from docnmt_fairseq.errors import InputError
@@ -20,6 +20,7 @@ SMOKE = ["--lr", "0.003", "--warmup-updates", "10", "--dropout", "0"]  # instead
 SEARCH: Dict[str, Any] = {"beam": 4, "lenpen": 0.6, "max_len_a": 1.5, "max_len_b": 50}
 _MEMORY_3 = ["--context-sentences", "3", "--memory-combination", "parallel"]
 _HAN_TARGET = ["--target-context-attention", "han"]
+_LOOKING_BACK = [*_HAN_TARGET, "--context-sentences", "8"]
 _EQUATION = ("--context-init", "xavier")  # gates without a learned scalar that begins at 0
 # [M] as it is printed: the memory is made of the contexts of the whole batch (sec. 4.3), x' is bare attention (eq. 5).
 _MEMORY_OF_PAPER = ["--memory-scope", "batch", "--memory-query", "attention"]
@@ -119,6 +120,9 @@ def models() -> Dict[str, Model]:
         "concatenation-4to1": _concatenation(4, 1),
         "sentence-attention": _mechanism("sentence", lambda updates: ["--sentence-positions", "learned"]),
         "conditional": _mechanism("conditional", _narrowing),
+        "conditional-target": replace(
+            _mechanism("conditional", lambda updates: [*_narrowing(updates), *_LOOKING_BACK]), from_scratch=_EQUATION
+        ),
         "tree": _mechanism("tree", _narrowing),
         "rnnsearch": Model("document_translation", "rnnsearch", lambda updates: none, sees_context=False),
         "memory-paper": _mechanism("memory", lambda updates: _MEMORY_OF_PAPER),

@@ -54,7 +54,8 @@ def test_a_model_begins_with_the_weights_of_the_start(tmp_path, commands):
 
 
 @pytest.mark.parametrize(
-    "name", ["memory-paper", "memory", "context-aware", "han-both", "tree", "sentence", "rnnsearch"]
+    "name",
+    ["memory-paper", "memory", "context-aware", "han-both", "conditional-target", "tree", "sentence", "rnnsearch"],
 )
 def test_from_scratch_a_gate_is_the_papers(tmp_path, commands, name):
     (tmp_path / "start.pt").write_bytes(b"weights")

@@ -60,6 +60,7 @@ def test_fairseq_takes_the_options_of_every_model(data_bin, name, smoke):
         ("memory", {"context_attention": "memory"}),
         ("memory-3", {"context_attention": "memory", "context_sentences": 3, "memory_combination": "parallel"}),
         ("han-target", {"context_attention": "none", "target_context_attention": "han"}),
+        ("conditional-target", {"context_top_t": 4, "target_context_attention": "han", "context_sentences": 8}),
         ("previous-flat", {"extra_sources": "previous:1", "attention_combination": "flat"}),
         ("mt-rnn-hierarchical", {"extra_sources": "text:mt", "attention_combination": "hierarchical"}),
         ("han-both", {"context_attention": "han", "target_context_attention": "han"}),
