@@ -6,9 +6,11 @@ What they take is any rows of vectors, so that they also merge the children of a
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import PackedSequence
 
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.layers.initialisation import projection
@@ -81,6 +83,24 @@ class MeanOfTokens(SentenceEncoder):
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
         """[R, d]; see :class:`SentenceEncoder`."""
         return sentences.mean(x)
+
+
+@SENTENCE_ENCODERS.register("rnn")
+class LastState(SentenceEncoder):
+    """s_j = h_m, the state after the last of m tokens of the sentence, h_i = GRU(x_i, h_{i−1}), h_0 = 0."""
+
+    def __init__(self, embed_dim: int, heads: int):
+        super().__init__()
+        self.rnn = nn.GRU(embed_dim, embed_dim)
+
+    def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
+        """[R, d]; see :class:`SentenceEncoder`."""
+        # Step by step, the longest sentence first; the order is found where the states are, as a GPU is not waited for.
+        place = sentences.lengths_tensor.argsort(descending=True, stable=True).argsort()  # [R]
+        order = (sentences.item_column * sentences.rows + place.index_select(0, sentences.item_row)).argsort()
+        going_on = (sentences.lengths > np.arange(sentences.longest)[:, None]).sum(1)  # [longest]
+        _, last = self.rnn(PackedSequence(x.index_select(0, order), torch.from_numpy(going_on)))
+        return last[0].index_select(0, place)
 
 
 TREE_MERGES: Registry[SentenceEncoder] = Registry("tree merge")

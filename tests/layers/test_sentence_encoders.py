@@ -7,6 +7,7 @@ from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS
 from tests.reference import attention as reference
 from tests.reference import context_aware_layers as context_aware
+from tests.reference import memory
 from tests.support.documents import layouts, make_layout
 
 
@@ -19,12 +20,17 @@ def mean_of_convolved(e, x, layout):
     return reference.mean_of_words(context_aware.convolved_words(x, layout.tokens, e), layout)
 
 
+def last_states(e, x, layout):
+    return torch.stack([memory.gru(e.rnn, sentence)[-1] for sentence in x.split(layout.tokens.lengths.tolist())])
+
+
 REFERENCES = {
     "source2token": lambda e, x, layout: reference.source2token(x, layout, e.query, e.k_proj, e.v_proj, e.out_proj),
     "multi-dim-source2token": lambda e, x, layout: reference.multi_dim_source2token(x, layout, e.hidden, e.score),
     "mean": lambda e, x, layout: reference.mean_of_words(x, layout),
     "ca-cnn": mean_of_convolved,
     "ca-bsfe": bags_of_states,
+    "rnn": last_states,
 }
 every_encoder = pytest.mark.parametrize("name", SENTENCE_ENCODERS.names())
 
