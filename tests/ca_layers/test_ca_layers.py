@@ -43,6 +43,19 @@ def test_a_layer_begins_with_the_same_chi_for_all_inputs():
     torch.testing.assert_close(layer(c), torch.sigmoid(torch.tensor(2.0)) * layer.v(c))
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [ContextAwareConvolution(4, 3, (3, 2), 2.0), ConvolutionalResidual(ResidualBlock(), 4, 3, (3, 2), chi_bias=2.0)],
+    ids=["ca-cnn", "ca-res"],
+)
+def test_convolutions_begin_with_the_same_chi_for_all_patches(layer):
+    with record(ContextFreeIndicator) as recording:
+        layer(torch.randn(2, 4, 5, 6))
+    assert recording.entries
+    for _, evidence in recording.entries:
+        torch.testing.assert_close(evidence.chi, torch.sigmoid(torch.full((2 * 5 * 6,), 2.0)))
+
+
 @PRECISIONS
 @pytest.mark.parametrize("block", ["1,1,1,0", "2,1,1,0", "4,2,1,0", "4,1,3,0", "3,9,9,0", "3,2,-,1"])
 def test_a_residual_block_equals_its_equation(block, dtype, tolerance):
