@@ -53,9 +53,11 @@ def test_halves_are_those_of_the_two_clusters():
 
 
 @settings(max_examples=15)
-@given(layouts(max_sentences=9, max_words=3), st.integers(1, 6), st.booleans())
-def test_a_beam_over_everything_is_flat_selection_forward_and_gradient(layout, t, own):
-    tree, flat = pair(context_top_t=t, context_always_keep_own=own, tree_beam=16)
+@given(layouts(max_sentences=9, max_words=3), st.integers(1, 6), st.booleans(), st.booleans())
+def test_a_beam_over_everything_is_flat_selection_forward_and_gradient(layout, t, own, narrowing):
+    tree, flat = pair(context_top_t=t, context_always_keep_own=own, tree_beam=16, context_narrow_updates=2)
+    for mechanism in (tree, flat):
+        mechanism.schedule.set_num_updates(1 if narrowing else 2)  # half-way every document keeps another number
     x = torch.randn(layout.tokens.total, 6, dtype=torch.double)
     outs, gradients = [], []
     for mechanism in (tree, flat):

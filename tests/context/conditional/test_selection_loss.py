@@ -139,6 +139,14 @@ def test_acts_in_its_phase(phase, expected):
     assert {update: bool(handed_in(built, update).losses) for update in expected} == expected
 
 
+@pytest.mark.parametrize(("update", "training"), [(9, True), (10, True), (10, False)])
+def test_validation_has_it_in_every_phase_and_its_names_are_told_beforehand(update, training):
+    built = mechanism(context_narrow_from=10).train(training)
+    handed = {loss.name for loss in handed_in(built, update).losses}
+    assert bool(handed) == (update == 9 or not training)
+    assert set(built.hands_in()) == handed
+
+
 def test_without_weight_nothing_is_computed_unless_narrowing_waits_for_the_mass():
     assert not handed_in(mechanism(context_narrow_from=10, selection_loss=0.0), 9).losses
     waiting = mechanism(context_narrow_from=10, selection_loss=0.0, context_narrow_when=0.9)

@@ -35,6 +35,21 @@ def test_equals_are_kept_from_the_first():
     assert keep_top_p(sentence, scores, 0.5, 1.0).flatten().tolist() == [4, 2, -1]
 
 
+@pytest.mark.parametrize(("temperature", "number"), [(0.01, 1), (1e6, 4)])
+def test_the_temperature_is_that_of_the_selections_loss(temperature, number):
+    """At the lowest the best sentence has nearly all of the share; at a high one four have a quarter each."""
+    torch.manual_seed(0)
+    built = build_mechanism(
+        ConditionalAttention, embed_dim=6, heads=2, head_dim=3, context_top_t=4, context_top_p=0.8,
+        selection_loss_temperature=temperature,
+    )  # fmt: skip
+    layout = make_layout([2, 3, 1, 2, 2, 1], [6])
+    with record() as recording:
+        built(10 * torch.randn(layout.tokens.total, 6), layout)
+    (relevance,) = (evidence for evidence in recording.of(built) if isinstance(evidence, Relevance))
+    assert ((relevance.scores > -math.inf).sum(1) == number).all()
+
+
 @pytest.mark.parametrize("kind", [ConditionalAttention, TreeAttention])
 @pytest.mark.parametrize("kernel", ["torch", "compiled", "dense"])
 def test_attention_goes_to_them_alone_forward_and_gradient(kind, kernel):
