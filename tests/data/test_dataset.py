@@ -99,6 +99,7 @@ def test_everything_or_the_source_is_hidden_as_often_as_asked():
     assert shares == pytest.approx(expected, abs=0.04)  # 4 standard deviations
     both = [ContextDropout(0.2, seed=3).draw(1, number) for number in range(2000)]
     assert [one is Hidden.ALL for one in both] == [one is Hidden.ALL for one in drawn]
+    assert drawn != [ContextDropout(0.2, 0.5, seed=4).draw(1, number) for number in range(2000)]
 
 
 @pytest.mark.parametrize(
