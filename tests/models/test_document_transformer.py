@@ -172,6 +172,14 @@ def test_other_targets_than_the_batchs_own_can_be_scored(data_bin, variant):
     torch.testing.assert_close(scored[:, : previous.size(1)][real], own[real], atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"), [(["conditional"], [2, 3]), (["han"], [3]), (["han", "--context-layers", "0,2"], [0, 2])]
+)
+def test_the_upper_half_has_context_or_behind_a_gate_the_last_layer(data_bin, options, expected):
+    _, _, model = toy.build(data_bin, "--encoder-layers", "4", "--context-attention", *options)
+    assert [number for number, layer in enumerate(model.encoder.layers) if hasattr(layer, "context")] == expected
+
+
 def test_freezing_leaves_the_context_to_train(data_bin):
     _, _, model = toy.build(data_bin, *VARIANTS["conditional-block"], *POSITIONS, "--freeze-sentence-model")
     trained = {name.split(".")[-2] for name, parameter in model.named_parameters() if parameter.requires_grad}

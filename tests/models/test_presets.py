@@ -57,6 +57,29 @@ def test_the_command_line_has_the_last_word():
     assert (args.attention_dim, args.encoder_hidden_size, args.decoder_cell) == (7, 256, "lstm")
 
 
+TAUGHT = {"selection_loss": 1.0, "context_match_init": True}
+BY_KEYS = {"tree_order": "keys", "tree_merge": "average", "tree_beam": 16}
+NOT_BY_KEYS = dict.fromkeys(BY_KEYS)  # as they are by default
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "given", "expected"),
+    [
+        ("conditional", {}, {**TAUGHT, **NOT_BY_KEYS}),
+        ("conditional", {"selection_loss": 0.0}, {**TAUGHT, "selection_loss": 0.0}),  # the paper's training
+        ("tree", {}, {**TAUGHT, **BY_KEYS}),
+        ("tree", {"tree_merge": "average", "tree_beam": 4}, {**TAUGHT, **BY_KEYS, "tree_beam": 4}),
+        ("tree", {"tree_order": "text"}, {**TAUGHT, **NOT_BY_KEYS, "tree_order": "text"}),
+        ("tree", {"tree_merge": "source2token"}, {**TAUGHT, **NOT_BY_KEYS, "tree_merge": "source2token"}),
+        ("tree", {"selection_score": "cumulative"}, {**TAUGHT, **NOT_BY_KEYS}),
+        ("han", {}, {**dict.fromkeys(TAUGHT), **NOT_BY_KEYS}),
+    ],
+)
+def test_selections_are_taught_and_trees_are_of_keys_unless_the_papers_are_asked_for(mechanism, given, expected):
+    args = vars(preset(f"document_transformer_{mechanism}_tiny", **given))
+    assert {name: args.get(name) for name in expected} == expected
+
+
 @pytest.mark.parametrize(
     ("name", "published"),
     [
