@@ -44,7 +44,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def split_pairs(pairs: Iterable[Tuple[str, str]]) -> Dict[str, str]:
-    """Returns name → value of options that are given as NAME=VALUE.
+    """Name → value of options that are given as NAME=VALUE.
 
     Args:
         pairs: each option's name and what was given.

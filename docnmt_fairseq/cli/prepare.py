@@ -104,7 +104,7 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
 
 
 def _format_help(name: str) -> str:
-    """Returns what a format is and what ``--train``, ``--valid`` and ``--test`` take, as lines."""
+    """What a format is and what ``--train``, ``--valid`` and ``--test`` take, as lines."""
     reader = readers.READERS[name]
     lines = [*textwrap.wrap(reader.help, 76), *textwrap.wrap(f"takes {reader.files}", 76)]
     return "\n".join([f"  {name}", *(f"    {line}" for line in lines)])
@@ -198,7 +198,7 @@ def _add_shards(group: argparse._ArgumentGroup) -> None:
 
 
 def config_from(args: argparse.Namespace) -> PrepareConfig:
-    """Returns the configuration of a command line.
+    """The configuration of a command line.
 
     Raises:
         InputError: an option that ``--reuse`` settles was given too, or one of subwords that are not trained.

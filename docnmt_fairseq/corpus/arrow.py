@@ -8,7 +8,7 @@ from docnmt_fairseq.errors import InputError
 
 
 def module(name: str, reason: object) -> Any:
-    """Returns a module of PyArrow.
+    """A module of PyArrow.
 
     Args:
         name: such as ``pyarrow.parquet``.
@@ -24,7 +24,7 @@ def module(name: str, reason: object) -> Any:
 
 
 def open_zst(path: object) -> BinaryIO:
-    """Returns a file that Zstandard packed, opened for reading.
+    """A file that Zstandard packed, opened for reading.
 
     Raises:
         InputError: PyArrow is not installed.

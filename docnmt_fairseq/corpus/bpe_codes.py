@@ -21,7 +21,7 @@ Pair = Tuple[str, str]
 
 
 def missing_library() -> str:
-    """Returns what to install so that merges can be learnt; empty if they can."""
+    """What to install so that merges can be learnt; empty if they can."""
     return "" if importlib.util.find_spec("subword_nmt") else "docnmt_fairseq[bpe]"
 
 
@@ -49,7 +49,7 @@ def learn_codes(sentences: Iterable[str], codes: PathLike, merges: int) -> None:
 
 
 def bpe_encoder(codes: PathLike) -> BatchFunction:
-    """Returns the function from sentences of words to their pieces with spaces between.
+    """The function from sentences of words to their pieces with spaces between.
 
     Args:
         codes: a merge a line, the most frequent first: two symbols, and perhaps a count; a line ``#version: 0.2`` may
@@ -68,7 +68,7 @@ def bpe_encoder(codes: PathLike) -> BatchFunction:
 
 
 def _read(codes: PathLike) -> Dict[Pair, int]:
-    """Returns the rank of every merge."""
+    """The rank of every merge."""
     ranks: Dict[Pair, int] = {}
     for number, line in enumerate(read_lines(codes), start=1):
         if number == 1 and line.startswith("#version:"):
@@ -85,7 +85,7 @@ def _read(codes: PathLike) -> Dict[Pair, int]:
 
 
 def _split(word: str, ranks: Dict[Pair, int]) -> Sequence[str]:
-    """Returns the pieces of a word: the merge of the lowest rank is made wherever it can be, until none is left."""
+    """The pieces of a word: the merge of the lowest rank is made wherever it can be, until none is left."""
     symbols: List[str] = [*word[:-1], word[-1] + END_OF_WORD]
     while len(symbols) > 1:
         best = min(pairwise(symbols), key=lambda pair: ranks.get(pair, len(ranks)))

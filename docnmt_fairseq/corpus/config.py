@@ -123,7 +123,7 @@ class PrepareConfig:
         return list(dict.fromkeys(chosen or self.format for files, chosen in own if files))
 
     def splits(self) -> List[Split]:
-        """Returns the splits with their files, train first.
+        """The splits with their files, train first.
 
         Raises:
             InputError: unknown format, wrong number of files, missing file.
@@ -228,7 +228,7 @@ class PrepareConfig:
         yield not alike, f"{option}: must be split into words and subwords as the target is: {remedy}"
 
     def as_options(self) -> Dict[str, Any]:
-        """Returns what the result depends on beside the files, as JSON values."""
+        """What the result depends on beside the files, as JSON values."""
         left_out = {"output", "train", "valid", "test", "workers", "reuse", "subword_model", "reader_options"}
         values = {key: value for key, value in asdict(self).items() if key not in left_out}
         return {

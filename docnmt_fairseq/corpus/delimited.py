@@ -79,7 +79,7 @@ def read_documents(
 
 
 def _common_mark(paths: Sequence[PathLike], number: int, texts: Tuple[str, ...], empty_sides: bool) -> Optional[str]:
-    """Returns the mark that all sides of a line hold, or None for a sentence (with an empty side, if allowed)."""
+    """The mark that all sides of a line hold, or None for a sentence (with an empty side, if allowed)."""
     if all(text == texts[0] for text in texts):
         return texts[0]
     boundaries = [text for text in texts if levels_ended(text)]
@@ -120,7 +120,7 @@ def write_documents(documents: Iterable[Document], paths: Sequence[PathLike]) ->
 
 
 def document_lines(document: Document, side: int = 0, sides: Optional[int] = None) -> List[str]:
-    """Returns one side of a document as lines, its closing empty line included.
+    """One side of a document as lines, its closing empty line included.
 
     Raises:
         InputError: as in :func:`write_documents`.

@@ -36,7 +36,7 @@ class Document:
         return min(paragraph, 1) if not (paragraph and self.ended) else self.ended[paragraph - 1]
 
     def sentences(self) -> Iterator[Sentence]:
-        """Returns the sentences in order, without paragraphs."""
+        """The sentences in order, without paragraphs."""
         for paragraph in self.paragraphs:
             yield from paragraph
 
@@ -44,7 +44,7 @@ class Document:
         return sum(len(paragraph) for paragraph in self.paragraphs)
 
     def error(self, paragraph: int, sentence: int, side: int, message: str) -> InputError:
-        """Returns the error for one side of one sentence, naming its file and line where they are known."""
+        """The error for one side of one sentence, naming its file and line where they are known."""
         if self.files and self.lines:
             return InputError.at(self.files[side], self.lines[paragraph][sentence][side], message)
         return InputError(f"sentence {sentence + 1} of paragraph {paragraph + 1}: {message}")
@@ -88,7 +88,7 @@ class DocumentBuilder:
         return True
 
     def end_document(self) -> Document:
-        """Returns what was collected and starts anew; a last paragraph without sentences was already ended."""
+        """What was collected; another document begins. A last paragraph without sentences was already ended."""
         if not self._paragraphs[-1]:
             self._paragraphs.pop()
             self._lines.pop()

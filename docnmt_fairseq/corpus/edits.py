@@ -21,7 +21,7 @@ _ESCAPED = re.compile(r"\\+<(keep|delete)>")
 
 
 def edit_operations(translation: Sequence[str], edited: Sequence[str]) -> List[str]:
-    """Returns the fewest insertions and deletions, with what is kept between them, that turn one into the other.
+    """The fewest insertions and deletions, with what is kept between them, that turn one into the other.
 
     Keeping costs nothing, so this is an alignment along a longest common subsequence. ``difflib`` does not find one,
     and the edit distance of TER has substitutions, which are two operations here.
@@ -48,7 +48,7 @@ def edit_operations(translation: Sequence[str], edited: Sequence[str]) -> List[s
 
 
 def apply_operations(translation: Sequence[str], operations: Sequence[str]) -> List[str]:
-    """Returns the post-edited tokens, whatever a model wrote: there is no wrong sequence of operations.
+    """The post-edited tokens, whatever a model wrote: there is no wrong sequence of operations.
 
     Keeping and deleting beyond the end of the translation does nothing; what no operation reached is kept, since a
     model that stops early has found nothing more to change (Libovický et al. do the same).
@@ -69,14 +69,14 @@ def apply_operations(translation: Sequence[str], operations: Sequence[str]) -> L
 
 
 def operations_line(translation: str, edited: str) -> str:
-    """Returns a line of operations for a line of each text, tokens with spaces between; a common mark stays a mark."""
+    """A line of operations for a line of each text, tokens with spaces between; a common mark stays a mark."""
     if translation == edited and is_mark(edited):
         return edited
     return " ".join(edit_operations(translation.split(), edited.split()))
 
 
 def edited_line(translation: str, operations: str) -> str:
-    """Returns the line of post-edited text: the reverse of :func:`operations_line`."""
+    """The line of post-edited text: the reverse of :func:`operations_line`."""
     if translation == operations and is_mark(operations):
         return operations
     return " ".join(apply_operations(translation.split(), operations.split()))
@@ -102,7 +102,7 @@ def _insertion(token: str) -> str:
 
 
 def _common_lengths(first: Sequence[str], second: Sequence[str]) -> List[List[int]]:
-    """Returns the lengths of the longest common subsequences of all prefixes, [len(first) + 1][len(second) + 1]."""
+    """The lengths of the longest common subsequences of all prefixes, [len(first) + 1][len(second) + 1]."""
     rows = [[0] * (len(second) + 1)]
     for token in first:
         above, row, longest = rows[-1], [0], 0

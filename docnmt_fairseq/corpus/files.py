@@ -68,7 +68,7 @@ def unpacked_name(name: str) -> str:
 
 
 def open_binary(path: PathLike) -> BinaryIO:
-    """Returns a file opened for reading; one whose name has a :func:`packing_of` is unpacked on the way.
+    """A file opened for reading; one whose name has a :func:`packing_of` is unpacked on the way.
 
     Raises:
         InputError: it cannot be opened; the library that unpacks it is not installed.
@@ -100,13 +100,13 @@ def refuse_streams(*paths: PathLike) -> None:
 
 
 def partial_path(path: PathLike) -> Path:
-    """Returns where a file or folder is written until it is complete."""
+    """Where a file or folder is written until it is complete."""
     path = Path(path)
     return path.with_name(path.name + ".partial")
 
 
 def led_to(path: PathLike) -> Path:
-    """Returns where a file or folder is that a link may stand for; to write there leaves the link."""
+    """Where a file or folder is that a link may stand for; to write there leaves the link."""
     return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
 
 

@@ -17,7 +17,7 @@ FILE = "language-tokens.json"
 
 
 def beginning_with(token: Optional[str], encode: BatchFunction) -> BatchFunction:
-    """Returns the function from sentences to tokens, with a language token before those of each, if there is one."""
+    """The function from sentences to tokens, with a language token before those of each, if there is one."""
     if token is None:
         return encode
     return lambda sentences: [f"{token} {tokens}" for tokens in encode(sentences)]
@@ -31,7 +31,7 @@ def write_language_tokens(data_bin: Path, tokens: Mapping[str, Optional[str]]) -
 
 
 def read_language_tokens(data_bin: Path) -> Dict[str, str]:
-    """Returns the tokens of a data-bin by side; empty: no side has one.
+    """The tokens of a data-bin by side; empty: no side has one.
 
     Raises:
         InputError: the file is damaged.

@@ -62,7 +62,7 @@ class Archive:
             self._zip.close()
 
     def film(self, name: str) -> Optional[Film]:
-        """Returns the film that an alignment names (``en/2001/1234/5.xml.gz``), packed or not; None if there is none.
+        """The film that an alignment names (``en/2001/1234/5.xml.gz``), packed or not; None if there is none.
 
         Raises:
             InputError: damaged, not well-formed, or a sentence without id or with one that comes twice.
@@ -107,7 +107,7 @@ class Archive:
 
 
 def _sentences(name: str, stream: BinaryIO) -> Dict[str, FilmSentence]:
-    """Returns the ``<s>`` of a film; words (``<w>``) where the text is tokenised, else the text."""
+    """The ``<s>`` of a film; words (``<w>``) where the text is tokenised, else the text."""
     found: Dict[str, FilmSentence] = {}
     paragraph, number = None, 0
     for element in xml.iterate_elements(name, "s", stream):
@@ -126,7 +126,7 @@ def _sentences(name: str, stream: BinaryIO) -> Dict[str, FilmSentence]:
 def aligned_document(
     place: str, films: Tuple[Film, ...], links: Iterator[Tuple[int, List[List[str]]]], counts: LinkCounts
 ) -> Optional[Document]:
-    """Returns the linked sentences of two films as a document, or None if there are none.
+    """The linked sentences of two films as a document, or None if there are none.
 
     The sentences of a link are joined with a space between; a link with an empty side is dropped. Paragraphs are those
     of the source.

@@ -122,7 +122,7 @@ def _dictionaries(stages: Stages, done: Stage) -> List[Step]:
 
 
 def _inputs_of_data_bins(stages: Stages, texts: Stage, done: Stage, dictionaries: List[Step]) -> List[Dict[str, Any]]:
-    """Returns what each data-bin depends on: the text of its splits, and what makes tokens of its shard."""
+    """What each data-bin depends on: the text of its splits, and what makes tokens of its shard."""
     config = stages.config
     common: Dict[str, Any] = {"dictionaries": [step.digest for step in dictionaries]}
     tokens = {side.name: config.language_tokens.get(side.models_of) for side in config.sides}
@@ -138,7 +138,7 @@ def _inputs_of_data_bins(stages: Stages, texts: Stage, done: Stage, dictionaries
 
 
 def _manifest(bins: DataBins, inputs: Dict[str, Any]) -> Dict[str, Any]:
-    """Returns what was made, from what, with which options and versions."""
+    """What was made, from what, with which options and versions."""
     stages = bins.stages
     sides = [side.name for side in stages.config.sides]
     made = [bins.made(number) for number in range(len(bins.paths))]

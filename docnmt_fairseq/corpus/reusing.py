@@ -36,7 +36,7 @@ OLD_NAMES = {"further": "extra"}  # of options, in manifests of version 0.1
 
 
 def with_reused_options(config: PrepareConfig) -> PrepareConfig:
-    """Returns the configuration with all options of ``MODEL_OPTIONS`` as the reused output was made with.
+    """The configuration with all options of ``MODEL_OPTIONS`` as the reused output was made with.
 
     Raises:
         InputError: the folder is no finished output, or is of another language pair.
@@ -54,7 +54,7 @@ def with_reused_options(config: PrepareConfig) -> PrepareConfig:
 
 
 def manifest_options(output: PathLike, option: str) -> Dict[str, Any]:
-    """Returns the options that a finished output was made with; ``option`` says in errors where it came from.
+    """The options that a finished output was made with; ``option`` says in errors where it came from.
 
     Raises:
         InputError: the folder is no finished output.

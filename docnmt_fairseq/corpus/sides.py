@@ -26,7 +26,7 @@ class Side(NamedTuple):
 def sides_of(
     languages: Tuple[str, str], tokenizers: Tuple[str, str], own_tokenizer: str, extra: Sequence[str]
 ) -> List[Side]:
-    """Returns all sides, source and target first.
+    """All sides, source and target first.
 
     Args:
         languages: of source and target.
@@ -60,7 +60,7 @@ def extra_problems(extra: Sequence[str], languages: Tuple[str, str]) -> Iterator
 
 
 def split_arguments(name: str, arguments: Sequence[str], extra: Sequence[Side]) -> Tuple[Sequence[str], Sequence[Path]]:
-    """Returns what a corpus's format takes of its arguments, and the files of the extra sides.
+    """What a corpus's format takes of its arguments, and the files of the extra sides.
 
     These are PREFIX.SUFFIX, or follow on the files of source and target.
 

@@ -23,7 +23,7 @@ class Split(NamedTuple):
 
 
 def corpora_of(arguments: Sequence[str]) -> List[List[str]]:
-    """Returns the arguments of each of the corpora that stand with "+" between them.
+    """The arguments of each of the corpora that stand with "+" between them.
 
     Raises:
         InputError: a "+" with nothing before or after it.

@@ -71,11 +71,11 @@ class Stages:
         return "edits" if self.config.edits_of else "subword"
 
     def path(self, stage: str, part: str, language: str) -> Path:
-        """Returns the file of one side of a split, or of a shard of it."""
+        """The file of one side of a split, or of a shard of it."""
         return self.output / stage / f"{part}.{language}"
 
     def paths(self, stage: str, part: str) -> List[Path]:
-        """Returns the files of all sides of a split, or of a shard of it."""
+        """The files of all sides of a split, or of a shard of it."""
         return [self.path(stage, part, side.name) for side in self.config.sides]
 
     def read(self, split: Split, digests: List[str]) -> Step:
@@ -126,7 +126,7 @@ class Stages:
         return self._edits(source, done) if self.config.edits_of else done
 
     def folders(self) -> List[Folder]:
-        """Returns what follows ``text/``, up to subwords."""
+        """What follows ``text/``, up to subwords."""
         config = self.config
         found = []
         if any(side.tokenizer != "none" for side in config.sides):
@@ -205,16 +205,16 @@ class Stages:
         }
 
     def subword_model_path(self, side: str) -> Path:
-        """Returns where the subword model of a side with models of its own is."""
+        """Where the subword model of a side with models of its own is."""
         joint = self.config.joint and side in self.config.languages
         return self.output / "models" / subword_model_name(joint, side)
 
     def dictionary_path(self, side: str) -> Path:
-        """Returns where the dictionary of a side is."""
+        """Where the dictionary of a side is."""
         return self.output / "models" / f"dict.{side}.txt"
 
     def training_texts(self, stage: str, side: str) -> List[Path]:
-        """Returns the files from which the subword model or the dictionary of a side is learnt."""
+        """The files from which the subword model or the dictionary of a side is learnt."""
         joint = self.config.joint and side in self.config.languages
         return [
             self.path(stage, self.config.learnt_from, name) for name in (self.config.languages if joint else [side])
@@ -256,7 +256,7 @@ class Stages:
         return self.model(path.name, inputs, partial(train_subword_model, texts, path, config.subword_options))
 
     def learnt_digest(self, done: Stage) -> str:
-        """Returns what stands for the text that models are learnt from; nothing where there is none."""
+        """What stands for the text that models are learnt from; nothing where there is none."""
         learnt_from = self.config.learnt_from
         return done[learnt_from].digest if learnt_from in done else ""
 

@@ -42,7 +42,7 @@ class Steps:
         outputs: Sequence[Path],
         action: Callable[[], Optional[Dict[str, Any]]],
     ) -> Step:
-        """Returns the step, run now unless its stamp says that it was run from the same inputs.
+        """The step, run now unless its stamp says that it was run from the same inputs.
 
         Args:
             name: of the step.
@@ -66,7 +66,7 @@ class Steps:
         return Step(digest, values)
 
     def known(self, name: str, inputs: Mapping[str, Any], outputs: Sequence[Path]) -> Optional[Step]:
-        """Returns the step if its stamp says that it was run from the same inputs, and its outputs are as it left them.
+        """The step if its stamp says that it was run from the same inputs, and its outputs are as it left them.
 
         Args:
             name, inputs, outputs: see :meth:`run`.
@@ -77,17 +77,17 @@ class Steps:
         return None
 
     def stamp(self, name: str) -> Path:
-        """Returns the file that is written when a step is done."""
+        """The file that is written when a step is done."""
         return self.folder / ".stamps" / (name.replace("/", ".") + ".json")
 
     def _holds(self, written: Mapping[str, List[int]], outputs: Sequence[Path]) -> bool:
-        """Returns whether everything that was written is still there as it was."""
+        """Whether everything that was written is still there as it was."""
         now = self._state(outputs)
         unknown = [path for path in outputs if not path.is_dir() and str(path.relative_to(self.folder)) not in written]
         return not unknown and all(now.get(name) == state for name, state in written.items())
 
     def _state(self, outputs: Sequence[Path]) -> Dict[str, List[int]]:
-        """Returns size and time of change of every file there, by its name relative to the folder."""
+        """Size and time of change of every file there, by its name relative to the folder."""
         state: Dict[str, List[int]] = {}
         for output in outputs:
             for path in sorted(output.rglob("*")) if output.is_dir() else [output]:
@@ -121,7 +121,7 @@ def _read_stamp(path: Path) -> Optional[Dict[str, Any]]:
 
 
 def sha256(path: PathLike) -> str:
-    """Returns the SHA-256 of a file's content; of a folder's, the names and digests of its files.
+    """The SHA-256 of a file's content; of a folder's, the names and digests of its files.
 
     Raises:
         InputError: it is a pipe, of which nobody could read again what was hashed.

@@ -100,7 +100,7 @@ def _sentences(paths: Sequence[PathLike]) -> Iterator[str]:
 
 
 def _training_error(error: RuntimeError, options: SubwordOptions) -> InputError:
-    """Returns SentencePiece's error in terms of our options."""
+    """SentencePiece's error in terms of our options."""
     text = str(error)
     too_high = re.search(r"too high.*<= (\d+)", text)
     if too_high:
@@ -122,7 +122,7 @@ def _training_error(error: RuntimeError, options: SubwordOptions) -> InputError:
 
 
 def subword_model_name(joint: bool, language: str) -> str:
-    """Returns the file name of the model that splits a language in an output of ``docnmt prepare``."""
+    """The file name of the model that splits a language in an output of ``docnmt prepare``."""
     return "subword.model" if joint else f"subword.{language}.model"
 
 
@@ -135,7 +135,7 @@ def check_subword_model(model: PathLike, kind: str) -> None:
 
 
 def load_subword_model(model: PathLike) -> "SentencePieceProcessor":
-    """Returns the SentencePiece processor of a model file.
+    """The SentencePiece processor of a model file.
 
     Raises:
         InputError: it is not one.
@@ -149,7 +149,7 @@ def load_subword_model(model: PathLike) -> "SentencePieceProcessor":
 
 
 def subword_encoder(model: PathLike, workers: int = 1, kind: str = KINDS[0]) -> BatchFunction:
-    """Returns the function from sentences to their pieces with spaces between.
+    """The function from sentences to their pieces with spaces between.
 
     Args:
         model: a SentencePiece model, or BPE codes.

@@ -22,7 +22,7 @@ T = TypeVar("T", bound=Talk)
 
 
 def same_talk(paths: Sequence[Path], talks: Sequence[Optional[T]]) -> T:
-    """Returns the first side's talk of those that stand at one place of the files.
+    """The first side's talk of those that stand at one place of the files.
 
     Raises:
         InputError: a side lacks it (None), or has another in its place.

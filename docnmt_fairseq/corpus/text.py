@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def normalise(text: str) -> str:
-    """Returns the text in NFC, with white space of any kind collapsed and invisible characters removed.
+    """The text in NFC, with white space of any kind collapsed and invisible characters removed.
 
     The result is empty if nothing that can be seen is left.
     """
@@ -79,7 +79,7 @@ def normalise_documents(documents: Iterable[Document], on_empty: str, counts: Te
 
 
 def _normalise_document(document: Document, on_empty: str, counts: TextCounts) -> Document:
-    """Returns the document normalised; paragraphs of which nothing is left are left out."""
+    """The document normalised; paragraphs of which nothing is left are left out."""
     kept: List[List[Tuple[str, ...]]] = []
     ended: List[int] = []
     levels = 0  # that ended since what was kept last

@@ -23,7 +23,7 @@ SentenceFunction = Callable[[str], str]
 
 
 def tokenizer(kind: str, language: str) -> SentenceFunction:
-    """Returns the tokenizer of that kind, from sentence to tokens with spaces between.
+    """The tokenizer of that kind, from sentence to tokens with spaces between.
 
     Raises:
         InputError: its library is not installed.
@@ -32,12 +32,12 @@ def tokenizer(kind: str, language: str) -> SentenceFunction:
 
 
 def detokenizer(kind: str, language: str) -> SentenceFunction:
-    """Returns the reverse of :func:`tokenizer`, as well as it can be known from tokens."""
+    """The reverse of :func:`tokenizer`, as well as it can be known from tokens."""
     return _BOTH_WAYS[kind][1](language)
 
 
 def missing_library(kind: str) -> str:
-    """Returns what to install for this kind of tokenizer; empty if it can be used."""
+    """What to install for this kind of tokenizer; empty if it can be used."""
     return "jieba" if kind == "jieba" and importlib.util.find_spec("jieba") is None else ""
 
 
@@ -46,7 +46,7 @@ def _unchanged(language: str) -> SentenceFunction:
 
 
 def _moses(language: str) -> SentenceFunction:
-    """Returns the Moses tokenizer of a language; nothing is escaped."""
+    """The Moses tokenizer of a language; nothing is escaped."""
     from sacremoses import MosesTokenizer
 
     moses = MosesTokenizer(lang=language)
@@ -75,7 +75,7 @@ def _moses_escaped_reverse(language: str) -> SentenceFunction:
 
 
 def _jieba(language: str) -> SentenceFunction:
-    """Returns Jieba's accurate mode with its own dictionary and its model for unknown words."""
+    """Jieba's accurate mode with its own dictionary and its model for unknown words."""
     if missing_library("jieba"):
         raise InputError('--tokenizer jieba: the package jieba is not installed; run pip install "jieba>=0.42.1"')
     with warnings.catch_warnings():

@@ -10,12 +10,12 @@ MOST_WORDS = 100_000_000  # of a model; sacremoses refuses more than two million
 
 
 def truecaser_name(language: str) -> str:
-    """Returns the file name of a language's model in an output of ``docnmt prepare``."""
+    """The file name of a language's model in an output of ``docnmt prepare``."""
     return f"truecaser.{language}"
 
 
 def has_case(tokenizer: str) -> bool:
-    """Returns whether text of this tokenizer is truecased: Chinese words have no case."""
+    """Whether text of this tokenizer is truecased: Chinese words have no case."""
     return tokenizer != "jieba"
 
 
@@ -33,7 +33,7 @@ def train_truecaser(text: PathLike, model: PathLike) -> None:
 
 
 def truecaser(model: PathLike) -> Callable[[str], str]:
-    """Returns the truecaser of a model that :func:`train_truecaser` wrote.
+    """The truecaser of a model that :func:`train_truecaser` wrote.
 
     As truecase.perl does, a form that training text has within sentences stays ("US" beside "us").
 
@@ -53,7 +53,7 @@ def truecaser(model: PathLike) -> Callable[[str], str]:
 
 
 def detruecaser() -> Callable[[str], str]:
-    """Returns the function that gives the first word of every sentence a capital."""
+    """The function that gives the first word of every sentence a capital."""
     from sacremoses import MosesDetruecaser
 
     caser = MosesDetruecaser()

@@ -48,7 +48,7 @@ def release(element: etree._Element) -> None:
 
 
 def required(path: PathLike, element: etree._Element, attribute: str) -> str:
-    """Returns an attribute's value.
+    """An attribute's value.
 
     Raises:
         InputError: the element lacks it.
@@ -60,7 +60,7 @@ def required(path: PathLike, element: etree._Element, attribute: str) -> str:
 
 
 def text_of(path: PathLike, element: etree._Element) -> str:
-    """Returns the text of an element and all below it, as one line.
+    """The text of an element and all below it, as one line.
 
     Raises:
         InputError: it holds an entity that XML does not define by itself.
@@ -71,7 +71,7 @@ def text_of(path: PathLike, element: etree._Element) -> str:
 
 
 def segments(path: PathLike, parent: etree._Element, name: str) -> Dict[str, etree._Element]:
-    """Returns the ``<seg>`` elements below a parent, by id, in order.
+    """The ``<seg>`` elements below a parent, by id, in order.
 
     Raises:
         InputError: a missing or repeated id; ``name`` says in which document.

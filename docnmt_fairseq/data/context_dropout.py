@@ -58,7 +58,7 @@ class ContextDropout:
 
 
 def target_documents(pieces: Sequence[Tuple[Hidden, int]]) -> Optional[np.ndarray]:
-    """Returns the document of every sentence's target, [S], where a document is what sees its earlier targets.
+    """The document of every sentence's target, [S], where a document is what sees its earlier targets.
 
     Args:
         pieces: of each what is hidden, and how many of its sentences are translated.

@@ -58,7 +58,7 @@ def _most(counts: CounterOf[str]) -> Optional[str]:
 
 
 def balanced(documents: Documents, language: str) -> Documents:
-    """Returns the function that reads a training set anew with its repetitions, all copies after the originals.
+    """The function that reads a training set anew with its repetitions, all copies after the originals.
 
     Args:
         documents: reads it.

@@ -13,7 +13,7 @@ BETWEEN = " / "
 
 
 def context_lines(metrics: Sequence[str], scores: Mapping[str, Sequence[Scores]]) -> List[str]:
-    """Returns the table as lines of Markdown, with what its numbers are; nothing if nothing was asked.
+    """The table as lines of Markdown, with what its numbers are; nothing if nothing was asked.
 
     Args:
         metrics: names of further ones.

@@ -157,7 +157,7 @@ def _check_features(path: Path, dataset: DatasetConfig) -> None:
 
 
 def _made(kind: Type[T], values: Any, where: str) -> T:
-    """Returns the dataclass of these values; unknown and missing keys are errors."""
+    """The dataclass of these values; unknown and missing keys are errors."""
     if not isinstance(values, Mapping):
         raise InputError(f"{where}: expected keys and values, got {values!r}")
     known = {one.name for one in fields(kind)}  # type: ignore[arg-type]

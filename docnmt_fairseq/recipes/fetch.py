@@ -44,7 +44,7 @@ class Source:
                 self._there.setdefault(path.name, []).append(path)
 
     def get(self, name: str) -> Path:
-        """Returns where a file is.
+        """Where a file is.
 
         Raises:
             InputError: it cannot be had; says from where it can.
@@ -90,7 +90,7 @@ class Source:
         return not archive.exists() or (record.exists() and json.loads(record.read_bytes()) == _state(archive))
 
     def _advice(self, name: str) -> str:
-        """Returns where a file comes from, for errors."""
+        """Where a file comes from, for errors."""
         chain = [name]
         for _ in self.dataset.downloads:
             holders = [download.name for download in self.dataset.downloads if chain[-1] in download.holds]
@@ -101,7 +101,7 @@ class Source:
 
 
 def fetch(download: Download, path: Path, advice: str) -> Path:
-    """Returns the file of a download, fetched unless it is there.
+    """The file of a download, fetched unless it is there.
 
     An interrupted one goes on if the server still has the same content. Its SHA-256 is written beside it the first
     time, and compared from then on.

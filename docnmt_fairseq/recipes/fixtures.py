@@ -26,7 +26,7 @@ Content = Dict[str, bytes]
 
 
 def words_of(language: str) -> List[str]:
-    """Returns ``WORDS`` made-up words of a language; those of two languages with the same place mean the same."""
+    """``WORDS`` made-up words of a language; those of two languages with the same place mean the same."""
     chance = random.Random(language)
     if language == "zh":
         signs = chance.sample(HANZI, len(HANZI))
@@ -36,7 +36,7 @@ def words_of(language: str) -> List[str]:
 
 
 def documents(count: int, languages: Sequence[str], seed: int) -> List[Pairs]:
-    """Returns documents of 4 to 7 sentences of 3 to 6 words, translated word by word.
+    """Documents of 4 to 7 sentences of 3 to 6 words, translated word by word.
 
     Every other sentence ends with a second person where the target language has several.
     """
@@ -120,14 +120,14 @@ def _refuse_other(what: str, names: Iterable[str], known: Iterable[str]) -> None
 
 
 def _features(sentences: Sequence[str], seed: int) -> bytes:
-    """Returns two rows of five random numbers a sentence, as an ``.npy``."""
+    """Two rows of five random numbers a sentence, as an ``.npy``."""
     stream = io.BytesIO()
     np.save(stream, np.random.default_rng(seed).standard_normal((len(sentences), 2, 5), dtype=np.float32))
     return stream.getvalue()
 
 
 def pack(download: Download, members: Content) -> bytes:
-    """Returns the archive of these members, in a folder inside it."""
+    """The archive of these members, in a folder inside it."""
     stream, top = io.BytesIO(), download.name.split(".")[0]
     if download.name.endswith(".zip"):
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -147,7 +147,7 @@ def _side(made: List[Pairs], side: int) -> List[List[str]]:
 
 
 def _a_file_a_side(render: Callable[[Texts], str]) -> Callable[[List[str], List[Pairs], Tuple[str, str]], Content]:
-    """Returns the writer of a format whose sides are files of their own."""
+    """The writer of a format whose sides are files of their own."""
 
     def write(files: List[str], made: List[Pairs], languages: Tuple[str, str]) -> Content:
         return {file: render(_side(made, side)).encode() for side, file in enumerate(files)}
@@ -202,7 +202,7 @@ def _opus_xml(files: List[str], made: List[Pairs], languages: Tuple[str, str]) -
 
 
 def _wmt_ape(files: List[str], made: List[Pairs], languages: Tuple[str, str]) -> Content:
-    """Returns sentences without their documents; the machine translation is the post-edit with mistakes put in."""
+    """Sentences without their documents; the machine translation is the post-edit with mistakes put in."""
     chance = random.Random(0)
     sentences = [pair for document in made for pair in document]
     sides = {"src": [pair[0] for pair in sentences], "pe": [pair[1] for pair in sentences]}
@@ -211,7 +211,7 @@ def _wmt_ape(files: List[str], made: List[Pairs], languages: Tuple[str, str]) ->
 
 
 def _spoilt(sentence: str, chance: random.Random) -> str:
-    """Returns a sentence in which a word may be lost, doubled or swapped with the next."""
+    """A sentence in which a word may be lost, doubled or swapped with the next."""
     words = sentence.split()
     place = chance.randrange(len(words) - 1)
     two = words[place : place + 2]
@@ -229,7 +229,7 @@ WRITERS = {
 
 
 def _register_labels(lines: List[str]) -> str:
-    """Returns the second person of every line that ends with one."""
+    """The second person of every line that ends with one."""
     last = [line.rstrip(".").split(" ")[-1] for line in lines]
     persons = [person for several in SECOND_PERSONS.values() for person in several]
     return "".join(f"{number}\t{word}\n" for number, word in enumerate(last) if word in persons)

@@ -18,7 +18,7 @@ class Share(NamedTuple):
     documents: Optional[int] = None
 
     def options(self) -> List[str]:
-        """Returns the options of fairseq-train."""
+        """The options of fairseq-train."""
         of_documents = [] if self.documents is None else ["--batch-size", str(self.documents)]
         return ["--max-tokens", str(self.tokens), *of_documents, "--update-freq", ",".join(map(str, self.batches))]
 
@@ -40,7 +40,7 @@ class Machine:
         return self.processes * (self.group.nodes if self.group else 1)
 
     def options(self) -> List[str]:
-        """Returns the options of fairseq's commands."""
+        """The options of fairseq's commands."""
         if not self.cpu:
             return ["--distributed-world-size", "1"] if self.all_processes == 1 else []
         return ["--cpu", "--num-workers", "0", *(["--distributed-backend", "gloo"] if self.all_processes > 1 else [])]

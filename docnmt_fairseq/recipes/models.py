@@ -52,7 +52,7 @@ class Model:
 
 
 def _narrowing(updates: int) -> List[str]:
-    """Returns the options of hard selection: all sentences for three quarters of the updates, then four."""
+    """The options of hard selection: all sentences for three quarters of the updates, then four."""
     schedule = ["--context-narrow-from", str(updates * 3 // 4), "--context-narrow-when", "0.9"]
     return ["--context-top-t", "4", *schedule, "--sentence-positions", "learned"]
 
@@ -64,7 +64,7 @@ def _concatenation(source: int, target: int) -> Model:
 
 
 def _two_sources(prefix: str, extra: str, arch: str) -> Dict[str, Model]:
-    """Returns the models whose target words attend to the sentence and to a extra source, by combination ([L])."""
+    """The models whose target words attend to the sentence and to an extra source, by combination ([L])."""
 
     def combined(name: str) -> Model:
         options = ["--extra-sources", extra, "--attention-combination", name]
@@ -74,7 +74,7 @@ def _two_sources(prefix: str, extra: str, arch: str) -> Dict[str, Model]:
 
 
 def _table_of_combinations(prefix: str, extra: str, arch: str, plain: Sequence[str] = ()) -> Dict[str, Model]:
-    """Returns the rows of [L] Table 1: combination, shared projections, sentinel.
+    """The rows of [L] Table 1: combination, shared projections, sentinel.
 
     Args:
         prefix: of their names.
@@ -107,7 +107,7 @@ def _mechanism(name: str, options: Callable[[int], List[str]] = lambda updates: 
 
 
 def models() -> Dict[str, Model]:
-    """Returns all models: those below, and one with the defaults of every other mechanism that is registered."""
+    """All models: those below, and one with the defaults of every other mechanism that is registered."""
     from docnmt_fairseq import context  # noqa: F401  (registers the mechanisms)
     from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 
@@ -149,7 +149,7 @@ def models() -> Dict[str, Model]:
 
 
 def model(name: str, where: str = "--models") -> Model:
-    """Returns a model.
+    """A model.
 
     Args:
         name: of it.

@@ -60,7 +60,7 @@ def ending_on_signals() -> Iterator[None]:
 
 
 def fairseq(command: str, processes: int = 1, together: Optional[Sequence[str]] = None) -> List[str]:
-    """Returns the beginning of a command line: ``train``, ``generate``, … as one process, or as several of torchrun.
+    """The beginning of a command line: ``train``, ``generate``, … as one process, or as several of torchrun.
 
     Args:
         command: of fairseq.

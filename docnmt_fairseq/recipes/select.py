@@ -16,7 +16,7 @@ Documents = Callable[[], Iterable[Document]]
 
 
 def native_documents(split: SplitConfig, paths: Sequence[Sequence[Path]], reading: readers.Reading) -> Documents:
-    """Returns the function that reads a split anew: its documents, normalised, pairs with an empty side left out."""
+    """The function that reads a split anew: its documents, normalised, pairs with an empty side left out."""
 
     def read() -> Iterator[Document]:
         corpora = (readers.read(split.format, corpus, reading) for corpus in paths)
@@ -26,7 +26,7 @@ def native_documents(split: SplitConfig, paths: Sequence[Sequence[Path]], readin
 
 
 def part(documents: Documents, wanted: Sequence[int], where: str) -> Documents:
-    """Returns the function that reads a part of a split anew.
+    """The function that reads a part of a split anew.
 
     Args:
         documents: reads the split.
@@ -50,7 +50,7 @@ def part(documents: Documents, wanted: Sequence[int], where: str) -> Documents:
 
 
 def shortened(document: Document, sentences: int) -> Document:
-    """Returns the first sentences of a document."""
+    """The first sentences of a document."""
     paragraphs, left = [], sentences
     for paragraph in document.paragraphs:
         if left > 0:
@@ -60,7 +60,7 @@ def shortened(document: Document, sentences: int) -> Document:
 
 
 def held_out_runs(sizes: Sequence[int], hold_out: HoldOut) -> Dict[str, range]:
-    """Returns the documents of each held-out split: whole ones from a random place on, until there are enough.
+    """The documents of each held-out split: whole ones from a random place on, until there are enough.
 
     Args:
         sizes: sentences of every document of the training set.

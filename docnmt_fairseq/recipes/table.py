@@ -21,7 +21,7 @@ def scores_table(
     baseline: Optional[str] = None,
     changes: Sequence[str] = (),
 ) -> str:
-    """Returns the table as Markdown, a section a test set if there are several, with what the numbers are.
+    """The table as Markdown, a section a test set if there are several, with what the numbers are.
 
     Args:
         dataset: of the data set.
@@ -97,12 +97,12 @@ def _signatures(runs: Sequence[Scores]) -> List[str]:
 
 
 def _figures(published: Published) -> List[Tuple[str, Dict[str, float]]]:
-    """Returns what was published by column."""
+    """What was published by column."""
     return [("bleu_tokens", published.bleu), ("hter", published.hter)]
 
 
 def _sentences(published: Dict[str, int], counts: Mapping[str, int]) -> List[str]:
-    """Returns how many sentences the splits have, and should have."""
+    """How many sentences the splits have, and should have."""
     found = []
     for split, count in counts.items():
         other = published.get(split, count)

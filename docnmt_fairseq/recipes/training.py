@@ -43,7 +43,7 @@ class Budget:
 
 
 def training_options(model: Model, budget: Budget, seed: int, begins: bool = False) -> List[str]:
-    """Returns what a trained model depends on beside its data, its batches' tokens and the weights it begins with.
+    """What a trained model depends on beside its data, its batches' tokens and the weights it begins with.
 
     Args:
         model, budget, seed: what to train.

@@ -78,7 +78,7 @@ class RowReader(Reader):
 
 
 def _value(path: Path, number: int, row: Any, field: str) -> Any:
-    """Returns what a row has at a.b.c; of each entry where there is a list on the way."""
+    """What a row has at a.b.c; of each entry where there is a list on the way."""
     name, _, rest = field.partition(".")
     if not isinstance(row, dict) or name not in row:
         has = f"it has {', '.join(map(str, row))}" if isinstance(row, dict) else "it is no object with fields"
@@ -92,7 +92,7 @@ def _value(path: Path, number: int, row: Any, field: str) -> Any:
 
 
 def _lines(path: Path, number: int, field: str, value: Any) -> List[str]:
-    """Returns a side's sentences, with marks between paragraphs, sections, ...."""
+    """A side's sentences, with marks between paragraphs, sections, ...."""
     if isinstance(value, str):
         return [line.strip() for line in value.split("\n")]
     if isinstance(value, list) and all(isinstance(entry, str) for entry in value):

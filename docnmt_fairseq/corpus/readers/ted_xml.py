@@ -97,7 +97,7 @@ def _talks(path: Path) -> Iterator[_Talk]:
 
 
 def _escape_bare(line: str) -> str:
-    """Returns the line with named entities as characters and with stray ``&`` and ``<`` escaped."""
+    """The line with named entities as characters and with stray ``&`` and ``<`` escaped."""
     line = NAMED_ENTITY.sub(_named_entity, line)
     return BARE.sub(lambda match: f"&#{ord(match.group())};", line)
 

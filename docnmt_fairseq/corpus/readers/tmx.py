@@ -63,7 +63,7 @@ class TmxReader(Reader):
                 yield xml.line_of(unit), self._document(path, unit), texts
 
     def _document(self, path: Path, unit: etree._Element) -> str:
-        """Returns the name of a unit's document; it stands in the unit, or in one of its variants."""
+        """The name of a unit's document; it stands in the unit, or in one of its variants."""
         wanted = self.options.document_prop
         if wanted is None:
             return str(path)
@@ -77,7 +77,7 @@ class TmxReader(Reader):
 
 
 def _variants(unit: etree._Element) -> Dict[str, etree._Element]:
-    """Returns the first variant of each language."""
+    """The first variant of each language."""
     variants: Dict[str, etree._Element] = {}
     for variant in unit.findall("tuv"):
         language = variant.get(LANGUAGE) or variant.get("lang") or ""
@@ -86,7 +86,7 @@ def _variants(unit: etree._Element) -> Dict[str, etree._Element]:
 
 
 def _in_language(variants: Dict[str, etree._Element], language: str) -> Optional[etree._Element]:
-    """Returns the variant of a language, or else of one of its regions."""
+    """The variant of a language, or else of one of its regions."""
     wanted = language.lower().replace("_", "-")
     if wanted in variants:
         return variants[wanted]
@@ -94,7 +94,7 @@ def _in_language(variants: Dict[str, etree._Element], language: str) -> Optional
 
 
 def _text_of(path: Path, segment: etree._Element) -> str:
-    """Returns the text of a segment, without codes."""
+    """The text of a segment, without codes."""
     for code in list(segment.iter(*CODES)):
         code.text = None
         for child in list(code):  # <sub> holds text of the code, such as that of a footnote

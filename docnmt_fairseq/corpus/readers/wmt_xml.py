@@ -76,7 +76,7 @@ def _source(path: Path, element: etree._Element, name: str, language: str) -> et
 
 
 def _in_language(path: Path, element: etree._Element, name: str, tag: str, language: str) -> List[etree._Element]:
-    """Returns the <src> or <ref> elements of a language, of which there must be one."""
+    """The <src> or <ref> elements of a language, of which there must be one."""
     candidates = element.findall(tag)
     chosen = [candidate for candidate in candidates if candidate.get("lang") == language]
     if not chosen:
@@ -88,7 +88,7 @@ def _in_language(path: Path, element: etree._Element, name: str, tag: str, langu
 def _choose(
     path: Path, element: etree._Element, name: str, references: List[etree._Element], wanted: Optional[str]
 ) -> etree._Element:
-    """Returns the reference of that translator name, else of that index."""
+    """The reference of that translator name, else of that index."""
     if wanted is None:
         return references[0]
     for reference in references:
@@ -106,7 +106,7 @@ def _names(references: List[etree._Element]) -> str:
 
 
 def _document(path: Path, name: str, sides: List[etree._Element]) -> Optional[Document]:
-    """Returns the document in the source's order and paragraphs; None if it has no segment at all."""
+    """The document in the source's order and paragraphs; None if it has no segment at all."""
     segments = [xml.segments(path, side, name) for side in sides]
     for side, found in zip(sides[1:], segments[1:]):
         xml.check_same_ids(

@@ -32,7 +32,7 @@ def count_forms(counts: Counts, cases: Iterable[Case]) -> None:
 
 
 def largest_shares(counts: Counts) -> Dict[Tuple[str, str], float]:
-    """Returns the share of the most frequent right form of each kind's source words."""
+    """The share of the most frequent right form of each kind's source words."""
     forms: Dict[Tuple[str, str], List[int]] = {}
     for (kind, word, _), count in counts.items():
         forms.setdefault((kind, word), []).append(count)
@@ -40,7 +40,7 @@ def largest_shares(counts: Counts) -> Dict[Tuple[str, str], float]:
 
 
 def ceiling(counts: Counts, documents: Sequence[Sequence[Case]]) -> Dict[str, Any]:
-    """Returns the best accuracy without context on a split, by kind and overall.
+    """The best accuracy without context on a split, by kind and overall.
 
     Args:
         counts: the right forms of the train split.

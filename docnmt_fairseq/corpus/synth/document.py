@@ -54,7 +54,7 @@ class _Writer:
         self._place = dict(zip(introductions, rng.sample(list(lexicon.places), len(introductions))))
 
     def _draw_nouns(self, count: int) -> List[str]:
-        """Returns nouns of genders that are drawn each by itself, except that they are not all alike.
+        """Nouns of genders that are drawn each by itself, except that they are not all alike.
 
         Genders shared evenly within a document would be harder than they look: whoever attends to all nouns alike, as
         an untrained model does, would then learn nothing from them, not even that nouns are what to look for.

@@ -34,12 +34,12 @@ class Lexicon:
     you_forms: Dict[str, str]
 
     def to_json(self) -> Dict[str, Any]:
-        """Returns the tables as plain dictionaries: ``genders`` by source noun, ``ambiguous`` by word, then topic."""
+        """The tables as plain dictionaries: ``genders`` by source noun, ``ambiguous`` by word, then topic."""
         return asdict(self)
 
 
 def build_lexicon(options: SynthOptions) -> Lexicon:
-    """Returns the languages of ``options``: they depend on the seed and the numbers of types, not on the documents."""
+    """The languages of ``options``: they depend on the seed and the numbers of types, not on the documents."""
     rng = random.Random(f"{options.seed}/lexicon")
     source = _invent(rng, "ptkmnlrsv", "aeiou", "")
     target = _invent(rng, "bdgfzhjw", "aeiou", "nsxt")
@@ -70,7 +70,7 @@ def build_lexicon(options: SynthOptions) -> Lexicon:
 
 
 def _senses(rng: random.Random, topics: List[str], count: int, words: Iterator[str]) -> Dict[str, str]:
-    """Returns the translation under each topic; every one of the ``count`` translations has equally many topics."""
+    """The translation under each topic; every one of the ``count`` translations has equally many topics."""
     forms = [next(words) for _ in range(count)]
     drawn = [forms[i % count] for i in range(len(topics))]
     rng.shuffle(drawn)

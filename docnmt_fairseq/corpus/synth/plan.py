@@ -23,11 +23,11 @@ class Plan:
     openings: List[int]
 
     def places(self, role: str) -> List[int]:
-        """Returns the places of the sentences with ``role``, in order."""
+        """The places of the sentences with ``role``, in order."""
         return [place for place, slot in enumerate(self.slots) if slot.role == role]
 
     def is_free(self, place: int) -> bool:
-        """Returns whether the sentence is in the document and has no job yet."""
+        """Whether the sentence is in the document and has no job yet."""
         return 0 <= place < len(self.slots) and self.slots[place].role == "filler"
 
 
@@ -63,7 +63,7 @@ class Planner:
         self._decks: Dict[str, DistanceDeck] = {kind: DistanceDeck(rng, options) for kind in options.kinds}
 
     def plan(self) -> Plan:
-        """Returns the next document's layout, with undecidable words in as many sentences as distances allow."""
+        """The next document's layout, with undecidable words in as many sentences as distances allow."""
         plan = self._frame()
         open_kinds = list(self._options.kinds)
         while open_kinds:
@@ -72,7 +72,7 @@ class Planner:
         return plan
 
     def _frame(self) -> Plan:
-        """Returns a layout with the deciding sentences only: paragraph openings, topic, introductions."""
+        """A layout with the deciding sentences only: paragraph openings, topic, introductions."""
         options, rng = self._options, self._rng
         count = rng.randint(*options.sentences_per_document)
         paragraphs = count // (options.max_distance + 1)
@@ -101,7 +101,7 @@ class Planner:
         return self._rng.choice([place for place in range(end) if plan.is_free(place)])
 
     def _place(self, plan: Plan, kind: str) -> bool:
-        """Returns whether one more word of ``kind`` found a sentence."""
+        """Whether one more word of ``kind`` found a sentence."""
         deck = self._decks[kind]
         for distance in deck.deal():
             spot = self._find(plan, kind, distance)
@@ -113,7 +113,7 @@ class Planner:
         return False
 
     def _find(self, plan: Plan, kind: str, distance: int) -> Optional[Tuple[int, int]]:
-        """Returns a free place and its deciding sentence ``distance`` before, or None."""
+        """A free place and its deciding sentence ``distance`` before, or None."""
         if kind == "pronoun":
             deciders = plan.places("introduction")
         elif kind == "ambiguous":

@@ -37,7 +37,7 @@ def write_cases(path: Path, cases: Iterable[Case]) -> None:
 
 
 def read_cases(path: Path) -> List[Case]:
-    """Returns the rows of a table written by ``write_cases``.
+    """The rows of a table written by ``write_cases``.
 
     Raises:
         InputError: no such file, another header, or a row that is not as the header says; names the line.

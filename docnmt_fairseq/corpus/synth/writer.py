@@ -7,7 +7,7 @@ import shutil
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Dict, List, Set, TextIO
+from typing import Any, Dict, List, Optional, Set, TextIO
 
 from docnmt_fairseq.corpus.files import written_folder
 from docnmt_fairseq.corpus.synth.ceiling import Counts, ceiling, count_forms
@@ -111,8 +111,8 @@ class _SplitWriter:
         self.statistics = SplitStatistics()
         self.contrastive: List[Dict[str, Any]] = []
 
-    def write(self, counts: "Counts | None") -> List[List[Case]]:
-        """Returns the cases by document; with ``counts`` it only adds the cases to them and returns nothing."""
+    def write(self, counts: Optional[Counts]) -> List[List[Case]]:
+        """The cases by document; none with ``counts``, to which they are only added."""
         kept: List[List[Case]] = []
         with self._paths[0].open("w", encoding="utf-8") as source, self._paths[1].open("w", encoding="utf-8") as target:
             for document in documents(self._options, self._split):
@@ -144,7 +144,7 @@ class _SplitWriter:
         self._line += 1
 
     def _contrast(self, document: Document, place: int, case: Case) -> Dict[str, Any]:
-        """Returns the case with all its candidates, each in full context, in the format of Voita et al."""
+        """The case with all its candidates, each in full context, in the format of Voita et al."""
         start = max(0, min(place - case.distance, place - CONTRASTIVE_SENTENCES + 1))
         shown = document.sentences[start : place + 1]
         # In drawn order: a scorer that ties, and then takes the first, must not be right.
