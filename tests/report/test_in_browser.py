@@ -1,0 +1,72 @@
+"""The report in a real browser: it asks nobody for anything, and shows what a word looked at."""
+
+import pytest
+
+from docnmt_fairseq.cli import main
+from tests.support import browser as system
+from tests.support.browser import RIGHT, Browser
+from tests.support.documents import write_lines
+from tests.support.extra_sources import with_extra_sources
+from tests.support.toy import train
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(system.missing() is not None, reason=f"no browser to test with: {system.missing()}"),
+]
+TREE = ["--context-attention", "tree", "--context-top-t", "2", "--context-init", "xavier"]
+SOURCES = ["--extra-sources", "previous", "--attention-combination", "hierarchical", "--attention-sentinel"]
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Returns a function that writes a report and a browser that shows it; of what it shows nothing complains."""
+    browser = Browser()
+
+    def shown(data_bin, checkpoint, *options):
+        file = tmp_path / "report.html"
+        arguments = ["report", "--path", str(checkpoint), "--data", str(data_bin), "--output", str(file)]
+        assert main([*arguments, "--beam", "1", *options]) == 0
+        browser.open(file.as_uri())
+        return browser
+
+    try:
+        yield shown
+        assert browser.complaints() == []
+        assert {url.split(":")[0] for url in browser.requested()} <= {"file", "data"}
+    finally:
+        browser.close()
+
+
+def test_a_word_shows_its_sentences_its_tree_and_its_heads(page, data_bin, tmp_path):
+    checkpoint = train(data_bin, tmp_path / "tree", *TREE, "--max-update", "1")
+    write_lines(tmp_path / "text.src", ["a b c", "d", "e e a", "b <b>c</b> </script> d", "a"])
+    found = page(data_bin, checkpoint, "--input", str(tmp_path / "text.src"))
+    assert found.run("return document.querySelectorAll('.sentence').length") == 5
+    found.point(".sentence:nth-of-type(3) .w:nth-of-type(1)")
+    shown = found.wait("document.querySelector('#panel h3') && document.querySelector('#panel').innerText")
+    assert "sentence 3" in shown and "Sentences kept, by relevance" in shown and "Choose one head" in shown
+    coloured = "[...document.querySelectorAll('.sentence')].filter((one) => one.style.background).length"
+    assert found.run(f"return {coloured}") >= 2
+    found.run("document.querySelector('.w').focus()")
+    first = found.text("#panel h3")
+    found.press(RIGHT)
+    second = found.wait("document.querySelector('#panel h3').innerText")
+    assert first != second and "sentence 1" in second
+    found.run("const head = document.querySelector('#head'); head.value = 0; head.dispatchEvent(new Event('change'))")
+    assert found.run("return document.querySelectorAll('#panel .tree li').length") > 2  # from the root to two leaves
+    assert found.run(f"return {coloured}") == 2  # as many as are kept
+
+
+def test_heat_maps_show_the_layer_that_is_chosen(page, data_bin, tmp_path):
+    extra_bin = with_extra_sources(data_bin, tmp_path / "bin")
+    checkpoint = train(extra_bin, tmp_path / "sources", *SOURCES, "--max-update", "1")
+    found = page(extra_bin, checkpoint)
+    cells = "return [...document.querySelectorAll('.heat td[data-w]')].map((cell) => Number(cell.textContent))"
+    before = found.run(cells)
+    rows = found.run("return Math.max(...[...document.querySelectorAll('.heat td[data-w]')].map((c) => c.dataset.k))")
+    assert rows == 2 and max(before) <= 100  # the sentence, the one before it, the sentinel
+    found.run(
+        "const layer = document.getElementById('source-layer');"
+        "layer.value = layer.options[layer.selectedIndex ? 0 : 1].value; layer.dispatchEvent(new Event('change'))"
+    )
+    assert found.run(cells) != before
