@@ -2,14 +2,15 @@
 
 import pytest
 import torch
+from fairseq.models import ARCH_MODEL_REGISTRY
 
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.documents import IDS
 
-CELLS = ("", "_lstm", "_ca_rnn", "_conditional_gru")
-ARCHITECTURES = ["rnnsearch_tiny", *(f"document_rnn{cell}_tiny" for cell in CELLS)]
-ARCHITECTURES += ["document_rnn_post_editing_tiny", "document_rnn_multimodal_tiny", "document_rnn_zeng_tiny"]
+ARCHITECTURES = [
+    name for name, model in ARCH_MODEL_REGISTRY.items() if model.__name__ == "DocumentRNN" and name.endswith("_tiny")
+]
 SEARCH = ["--beam", "3", "--max-len-b", "10"]
 
 
@@ -18,8 +19,9 @@ def train(data_bin, folder, arch, *options):
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_architectures_train_validate_and_translate(data_bin, tmp_path, arch):
-    trained = train(data_bin, tmp_path, arch, "--max-update", "4")
+@pytest.mark.parametrize("sources", [[], ["--extra-sources", "previous"]], ids=["one source", "two sources"])
+def test_architectures_train_validate_and_translate(data_bin, tmp_path, arch, sources):
+    trained = train(data_bin, tmp_path, arch, *sources, "--max-update", "4")
     assert toy.validate(data_bin, trained) > 0
     together = toy.generate(data_bin, trained, *SEARCH)
     assert sorted(together.hypotheses) == IDS
