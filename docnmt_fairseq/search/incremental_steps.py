@@ -34,6 +34,7 @@ class IncrementalSteps:
         self.encoder_out: Any = None
         self.state: Dict[str, Any] = {}
         self.order: Optional[np.ndarray] = None  # [S, beam] rows that those of the next step follow
+        self.fewer = False  # slots than the encoder's output has
 
     def encode(self, sample: Dict[str, Any]) -> Any:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
@@ -46,7 +47,7 @@ class IncrementalSteps:
     def join(self, prepared: Tuple[Any, np.ndarray], places: np.ndarray, slots: np.ndarray) -> None:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
         encoded, sentences = prepared
-        self.state, self.order = {}, None
+        self.state, self.order, self.fewer = {}, None, False
         self.encoder_out = self.model.encoder.reorder_encoder_out(encoded, self._rows(sentences.repeat(self.beam)))
 
     def step(self, tokens: np.ndarray, steps: np.ndarray) -> Tensor:
@@ -54,7 +55,9 @@ class IncrementalSteps:
         if self.order is not None:
             order = self._rows(self.order.flatten())
             self.model.decoder.reorder_incremental_state_scripting(self.state, order)
-            self.encoder_out = self.model.encoder.reorder_encoder_out(self.encoder_out, order)
+            if self.fewer:  # else nothing changes: all hypotheses of a sentence have the same of the encoder
+                self.encoder_out = self.model.encoder.reorder_encoder_out(self.encoder_out, order)
+                self.fewer = False
         self.order = np.arange(len(tokens) * self.beam).reshape(-1, self.beam)
         rows = self._rows(tokens.reshape(-1, tokens.shape[2]))
         logits, extra = self.model.decoder(rows, encoder_out=self.encoder_out, incremental_state=self.state)
@@ -70,7 +73,7 @@ class IncrementalSteps:
     def keep(self, slots: np.ndarray) -> None:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
         if self.order is not None:
-            self.order = self.order[slots]
+            self.order, self.fewer = self.order[slots], True
 
     def remember(self, encoded: Any, sentences: Sequence[int], translated: List[Translated]) -> None:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`; never asked."""
