@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+import tqdm
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.errors import InputError
@@ -119,6 +120,13 @@ def test_ctrl_c_leaves_nothing_under_the_name_and_says_how_to_go_on(command, tmp
 
 
 def test_another_option_does_not_go_on_with_what_was_begun(command, tmp_path, capsys, monkeypatch):
+    bars = []
+
+    class Bar(tqdm.tqdm):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **{**options, "disable": False})
+            bars.append(self)
+
     class Interrupted(Stub):
         throughput, files = "-", {}
 
@@ -129,6 +137,7 @@ def test_another_option_does_not_go_on_with_what_was_begun(command, tmp_path, ca
 
     (tmp_path / "in").write_text("one\n\ntwo\n")
     monkeypatch.setattr(files, "TOGETHER", 1)
+    monkeypatch.setattr(tqdm, "tqdm", Bar)
     arguments = ["--input", tmp_path / "in", "--output", tmp_path / "out"]
     with monkeypatch.context() as patched:
         patched.setattr(translator.DocumentTranslator, "from_checkpoint", lambda *args, **options: Interrupted())
@@ -138,6 +147,7 @@ def test_another_option_does_not_go_on_with_what_was_begun(command, tmp_path, ca
     assert "was begun with another --beam (4)" in capsys.readouterr().err
     assert command(*arguments, "--beam", "4", "--resume", "--max-tokens", "100") == 0
     assert (tmp_path / "out").read_text() == "ONE\n\nTWO\n"
+    assert bars[0].total == 2 and (bars[-1].n, bars[-1].total) == (1, 1)  # what is left is shown, of what was left
 
 
 def test_standard_input_of_any_format(command, capsys, monkeypatch):
