@@ -148,6 +148,20 @@ def test_files(page, server, tmp_path):
     page.wait("document.querySelector('#text').value === 'a b c here.' && document.querySelector('.sentence')")
 
 
+def test_files_are_dropped(page):
+    drop = (
+        "const dropped = new DataTransfer(); dropped.items.add(new File([arguments[1]], arguments[0]));"
+        "const event = (kind) => new DragEvent(kind, { dataTransfer: dropped, bubbles: true, cancelable: true });"
+        "const text = document.getElementById('text');"
+        "return [text.dispatchEvent(event('dragover')), text.dispatchEvent(event('drop'))]"
+    )
+    assert page.run(drop, "notes.txt", "a b c here.\n\nD e.") == [False, False]  # else the browser would go to the file
+    page.wait("document.querySelector('#text').value.startsWith('a b c here.') && document.querySelector('.sentence')")
+    assert page.run(drop, "page.html", "<p>a b</p><p>c d e</p>") == [False, False]
+    page.wait("document.querySelector('#result a[download]')")
+    assert page.run("return document.querySelectorAll('.sentence').length") == 2
+
+
 def test_the_description_needs_nothing_else(page, server):
     page.open(f"{server.address}/docs")
     text = page.text("body")
