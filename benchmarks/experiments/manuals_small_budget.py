@@ -115,6 +115,13 @@ def folder_of_seed(work: Path, updates: int, seed: int) -> Path:
     return work / f"{updates}-updates" / f"seed-{seed}"
 
 
+def add_trained_models(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say which of the trained models a report is of."""
+    parser.add_argument("--work", type=Path, default=ROOT / "work" / NAME, help="folder with its models")
+    parser.add_argument("--updates", type=int, default=UPDATES, help=f"of its models (default: {UPDATES})")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1], help="of its models")
+
+
 def way_of(name: str) -> Model:
     """A model of the recipe, trained in one of the :data:`WAYS`."""
     base, changed = WAYS[name]

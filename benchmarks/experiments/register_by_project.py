@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence
 
 from benchmarks.experiments.manuals import RECIPE, Name, TestSet, folder_of, models_of, test_set_of
-from benchmarks.experiments.manuals_small_budget import NAME, UPDATES, folder_of_seed
-from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table, write
+from benchmarks.experiments.manuals_small_budget import add_trained_models, folder_of_seed
+from benchmarks.lib.machine import RESULTS, call, machine, table, write
 from docnmt_fairseq.evaluation.register import RULES
 from docnmt_fairseq.evaluation.register.base import RegisterRule
 from docnmt_fairseq.evaluation.texts import segments
@@ -108,9 +108,7 @@ def rows_of(lines: Sequence[Line], training: Dict[str, Counter[str]], names: Lis
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, default=ROOT / "work" / NAME, help="folder with its models")
-    parser.add_argument("--updates", type=int, default=UPDATES, help=f"of its models (default: {UPDATES})")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1], help="of its models")
+    add_trained_models(parser)
     parser.add_argument("--raw", type=Path, required=True, help="the recipe's --raw: training text, labels, projects")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
     args = parser.parse_args()

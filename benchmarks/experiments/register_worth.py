@@ -15,8 +15,8 @@ from typing import Dict, List, Optional, Tuple
 import sacrebleu
 
 from benchmarks.experiments.manuals import RECIPE, Name, TestSet, folder_of, models_of, test_set_of
-from benchmarks.experiments.manuals_small_budget import NAME, UPDATES, folder_of_seed
-from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table, write
+from benchmarks.experiments.manuals_small_budget import add_trained_models, folder_of_seed
+from benchmarks.lib.machine import RESULTS, call, machine, table, write
 from benchmarks.lib.recipe_figures import BASELINE
 from docnmt_fairseq.evaluation.register import RULES
 from docnmt_fairseq.evaluation.register.base import RegisterRule
@@ -89,9 +89,7 @@ def rows_of(read: TestSet, names: List[Name], test_set: str, rule: RegisterRule)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, default=ROOT / "work" / NAME, help="folder with its models")
-    parser.add_argument("--updates", type=int, default=UPDATES, help=f"of its models (default: {UPDATES})")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1], help="of its models")
+    add_trained_models(parser)
     parser.add_argument("--raw", type=Path, required=True, help="the recipe's --raw: labels, projects of documents")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
     args = parser.parse_args()
