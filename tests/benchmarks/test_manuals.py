@@ -161,6 +161,7 @@ def test_register_is_counted_by_project(work, tmp_path, monkeypatch, capsys):
     report = (tmp_path / "register_by_project.md").read_text(encoding="utf-8")
     assert "| *the other one* |  |  | 0 | 4 | 100.0 (4) | 100.0 (4) |" in report  # other's usual one now is du
     assert "| *projects of both* |  |  | 4 | 0 | 0.0 (4) | 75.0 (4) |" in report and "not in training*" not in report
+    assert "*their usual one*" not in report
 
 
 def test_a_curve_is_what_the_log_validates(work):
