@@ -111,10 +111,10 @@ def _fit(args: argparse.Namespace) -> None:
     if not args.smoothing > 0:
         raise InputError(f"--smoothing {args.smoothing}: must be greater than 0")
     if args.remove_bpe is not None:
-        from fairseq.data.data_utils import post_process
+        from docnmt_fairseq.corpus.joining import join_subwords
 
         try:
-            post_process("", args.remove_bpe)
+            join_subwords("", args.remove_bpe)
         except NotImplementedError:
             raise InputError(f"--remove-bpe {args.remove_bpe}: fairseq knows no such subwords") from None
     if args.vectors is not None:

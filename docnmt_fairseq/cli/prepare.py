@@ -36,7 +36,7 @@ from docnmt_fairseq.jobs.workplace import DOCNMT
 from docnmt_fairseq.options import flag_of
 
 STEPS = ["--max-tokens", "4096", "--optimizer", "adam", "--lr-scheduler", "inverse_sqrt"]
-OF_TRAINING_SUBWORDS = ("vocab_size", "character_coverage", "normalization")
+OF_TRAINING_SUBWORDS = ("vocab_size", "character_coverage", "byte_fallback", "normalization")
 JOBS = "jobs"  # the folder below the output with logs of the jobs
 HELP = "corpora to a data-bin: read, normalise, split into subwords, binarise"
 QUIET = ("fairseq",)  # importing it logs what it would like to have installed
@@ -151,6 +151,12 @@ def _add_subwords(group: argparse._ArgumentGroup) -> None:
         type=float,
         metavar="SHARE",
         help=f"share of characters that get a piece, {LEAST_COVERAGE} to 1 (default: {default['character_coverage']})",
+    )
+    group.add_argument(
+        "--byte-fallback",
+        action="store_true",
+        default=None,
+        help="characters without a piece become those of their bytes, 256 of the vocabulary, not <unk>",
     )
     group.add_argument("--normalization", choices=NORMALIZATIONS, help="of SentencePiece (default: nmt_nfkc)")
     group.add_argument(

@@ -57,6 +57,7 @@ class PrepareConfig:
     vocab_size: int = SubwordOptions.vocab_size
     joint: bool = True
     character_coverage: float = SubwordOptions.character_coverage
+    byte_fallback: bool = SubwordOptions.byte_fallback
     normalization: str = SubwordOptions.normalization
     subword_model: Sequence[PathLike] = ()
     min_count: int = 1
@@ -94,7 +95,14 @@ class PrepareConfig:
     @property
     def subword_options(self) -> SubwordOptions:
         """The part that trains a subword model."""
-        return SubwordOptions(self.subwords, self.vocab_size, self.character_coverage, self.normalization, self.seed)
+        return SubwordOptions(
+            self.subwords,
+            self.vocab_size,
+            self.character_coverage,
+            self.normalization,
+            self.seed,
+            self.byte_fallback,
+        )
 
     @property
     def sampled(self) -> int:

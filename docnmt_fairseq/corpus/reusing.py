@@ -21,6 +21,7 @@ MODEL_OPTIONS = (
     "vocab_size",
     "joint",
     "character_coverage",
+    "byte_fallback",
     "normalization",
     "subword_model",
     "min_count",

@@ -251,7 +251,7 @@ class Stages:
             check_subword_model(given, config.subwords)
             return self.copied(path, Path(given))
         texts = self.training_texts(stage, side)
-        inputs = {"text": self.learnt_digest(done), "options": asdict(config.subword_options)}
+        inputs = {"text": self.learnt_digest(done), "options": config.subword_options.as_inputs()}
         inputs["sides"] = [text.name for text in texts]
         return self.model(path.name, inputs, partial(train_subword_model, texts, path, config.subword_options))
 

@@ -3,8 +3,8 @@
 import io
 import logging
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Iterator, List, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Sequence
 
 from docnmt_fairseq.corpus.bpe_codes import bpe_encoder, learn_codes
 from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes, read_lines
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
 MERGES = "subword-nmt"
-KINDS = ("unigram", "bpe", MERGES, "none")  # that can be trained
+SENTENCEPIECE_KINDS = ("unigram", "bpe")
+KINDS = (*SENTENCEPIECE_KINDS, MERGES, "none")  # that can be trained
 # What comes with released models: a SentencePiece model of either kind, BPE codes.
 SENTENCEPIECE, CODES = RELEASED = ("sentencepiece", "codes")
 WITH_CODES = (MERGES, CODES)  # whose model is a list of merges
@@ -42,6 +43,7 @@ class SubwordOptions:
         character_coverage: share of the characters of the text that are to have a piece; the rarest become <unk>.
         normalization: SentencePiece's own normalisation rule.
         seed: of the sample that is taken from large corpora.
+        byte_fallback: these become the pieces of their bytes instead, 256 of the vocabulary; SentencePiece's only.
     """
 
     kind: str = "unigram"
@@ -49,6 +51,7 @@ class SubwordOptions:
     character_coverage: float = 0.9995
     normalization: str = "nmt_nfkc"
     seed: int = 1
+    byte_fallback: bool = False
 
     def problems(self) -> List[str]:
         """What cannot be trained with, by the options' flags."""
@@ -57,7 +60,14 @@ class SubwordOptions:
             (LEAST_COVERAGE <= self.character_coverage <= 1, "--character-coverage", f"from {LEAST_COVERAGE} to 1"),
             (0 <= self.seed <= LARGEST_SEED, "--seed", f"from 0 to {LARGEST_SEED:,}"),
         )
-        return [f"{flag} must be {limit}" for fine, flag, limit in limits if not fine]
+        found = [f"{flag} must be {limit}" for fine, flag, limit in limits if not fine]
+        if self.byte_fallback and self.kind not in SENTENCEPIECE_KINDS:
+            found.append(f"--byte-fallback: of SentencePiece's pieces, not of --subwords {self.kind}; leave it out")
+        return found
+
+    def as_inputs(self) -> Dict[str, Any]:
+        """What a model depends on, as it was written down before there was ``byte_fallback``."""
+        return {name: value for name, value in asdict(self).items() if name != "byte_fallback" or value}
 
 
 def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: SubwordOptions) -> None:
@@ -80,6 +90,7 @@ def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: Sub
             vocab_size=max(options.vocab_size, OWN_PIECES),  # of fewer it does not say that they are too few
             character_coverage=options.character_coverage,
             normalization_rule_name=options.normalization,
+            byte_fallback=options.byte_fallback,
             user_defined_symbols=[PARAGRAPH],
             input_sentence_size=TRAINING_SENTENCES,
             shuffle_input_sentence=True,
@@ -110,8 +121,8 @@ def _training_error(error: RuntimeError, options: SubwordOptions) -> InputError:
     too_low = re.search(r"smaller than required_chars\. \d+ vs (\d+)", text)
     if too_low:
         return InputError(
-            f"--vocab-size {options.vocab_size} is too small: at least {too_low.group(1)}, one for each character "
-            "(or lower --character-coverage)"
+            f"--vocab-size {options.vocab_size} is too small: at least {too_low.group(1)}, one for each character"
+            f"{' and each byte' if options.byte_fallback else ''} (or lower --character-coverage)"
         )
     if "sentences_.empty()" in text:
         return InputError(

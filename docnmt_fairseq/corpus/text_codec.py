@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from docnmt_fairseq.corpus.bpe_codes import JOINER
+from docnmt_fairseq.corpus.joining import join_subwords
 from docnmt_fairseq.corpus.language_tokens import beginning_with
 from docnmt_fairseq.corpus.prepared import is_prepared
 from docnmt_fairseq.corpus.reusing import manifest_options
@@ -85,11 +86,9 @@ class TextCodec:
     def _decode(self) -> SentenceFunction:
         if not self.options:
             return str
-        from fairseq.data.data_utils import post_process
-
         joins, to_text = joins_of(self.options), decoder(self.options)
         begin = f"{self.options.get('target_lang_token') or ''} "
-        return lambda tokens: to_text(post_process(tokens.removeprefix(begin), joins).strip())
+        return lambda tokens: to_text(join_subwords(tokens.removeprefix(begin), joins).strip())
 
 
 def token_ids(lines: Sequence[str], dictionary: "Dictionary") -> "List[Tensor]":

@@ -7,6 +7,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence,
 import numpy as np
 
 from docnmt_fairseq.corpus.files import PathLike, read_lines
+from docnmt_fairseq.corpus.joining import join_subwords
 from docnmt_fairseq.marks import is_mark
 
 CHUNK = 10_000  # sentences at a time
@@ -104,9 +105,7 @@ class Vocabulary:
 
     def _numbers(self, sentence: str) -> List[int]:
         if self.remove_bpe is not None:
-            from fairseq.data.data_utils import post_process
-
-            sentence = post_process(sentence, self.remove_bpe)
+            sentence = join_subwords(sentence, self.remove_bpe)
         tokens = (sentence.lower() if self.lowercase else sentence).split()
         number, unknown = self.number, self.unknown
         if self.phrases and not self.openers.isdisjoint(tokens):

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Collection, Dict, Iterable, List, Optional, Sequence, Set
 
 from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.joining import WORD_BEGINS
 from docnmt_fairseq.corpus.transform import transform_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
 
-PIECE = "\u2581"  # begins a word in SentencePiece's output
 _LINE = re.compile(r"([STHDP])-(\d+)(?:\t(.*))?")
 _JOINED_BPE = re.compile(r"\S@@(?: |$)")  # a subword of subword-nmt that is joined to the next
 _SHOWN = 5
@@ -89,8 +89,8 @@ def sentence_ids(lines: Sequence[str]) -> List[int]:
 def subword_mark(lines: Iterable[str]) -> Optional[str]:
     """The mark of subwords that were left in these lines, None if there is none."""
     for line in lines:
-        if PIECE in line:
-            return PIECE
+        if WORD_BEGINS in line:
+            return WORD_BEGINS
         if _JOINED_BPE.search(line):
             return "@@"
     return None

@@ -7,12 +7,13 @@ from typing import Any, List, Mapping, Optional
 from docnmt_fairseq.corpus.bpe_codes import JOINER
 from docnmt_fairseq.corpus.edits import OPERATIONS, edited_line
 from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.joining import WORD_BEGINS, join_subwords
 from docnmt_fairseq.corpus.reusing import manifest_options
 from docnmt_fairseq.corpus.subwords import WITH_CODES
 from docnmt_fairseq.corpus.text_codec import joins_of, plain_text, tokenizers_of
 from docnmt_fairseq.corpus.transform import transform_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.generate_log import PIECE, restore_document_order
+from docnmt_fairseq.evaluation.generate_log import restore_document_order
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def read_translation(data: Path, split: str, log: Path) -> Translation:
     joins = joins_of(options)
     if options.get("edits_of"):
         tokens = _edited(tokens, data / "subword" / f"{split}.{options['edits_of']}", log, joins)
-    piece, remedy = (f"{JOINER} ", "'@@ '") if options["subwords"] in WITH_CODES else (PIECE, "sentencepiece")
+    piece, remedy = (f"{JOINER} ", "'@@ '") if options["subwords"] in WITH_CODES else (WORD_BEGINS, "sentencepiece")
     if joins and any(piece in line for line in tokens):
         raise InputError(f"{log}: holds subwords ({piece.strip()}); generate with --remove-bpe {remedy}")
     return _beside_reference(data, split, options, tokens)
@@ -98,10 +99,8 @@ def _beside_reference(data: Path, split: str, options: Mapping[str, Any], tokens
 
 def _edited(operations: List[str], translation: Path, log: Path, joins: Optional[str]) -> List[str]:
     """The text that operations make of the machine translation, its subwords joined."""
-    from fairseq.data.data_utils import post_process
-
     joined = {first + second for first in OPERATIONS for second in OPERATIONS}
     if joins and any(pair in line for line in operations for pair in joined):
         raise InputError(f"{log}: edit operations without spaces between; generate without --remove-bpe")
     edited = [edited_line(*texts) for texts in zip(read_lines(translation), operations)]
-    return transform_lines(edited, lambda sentences: [post_process(sentence, joins) for sentence in sentences])
+    return transform_lines(edited, lambda sentences: [join_subwords(sentence, joins) for sentence in sentences])

@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
+from docnmt_fairseq.corpus.joining import WORD_BEGINS
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, Evidence, Relevance, Weights, record
 from docnmt_fairseq.report.charts import bar_chart
 from docnmt_fairseq.report.documents import dataset_of_lines
-from docnmt_fairseq.report.elements import PIECE, table
+from docnmt_fairseq.report.elements import table
 from docnmt_fairseq.report.scat import Example, Scat
 from docnmt_fairseq.report.views import View, sum_by_sentence
 
@@ -105,10 +106,10 @@ def _tokens(words: Sequence[str], codec: TextCodec) -> List[List[str]]:
     """The tokens of each word."""
     (text,) = codec.encode(0, [" ".join(words)])
     tokens = text.split()
-    pieces = any(token.startswith(PIECE) for token in tokens)
+    pieces = any(token.startswith(WORD_BEGINS) for token in tokens)
     grouped: List[List[str]] = []
     for token in tokens:
-        if not grouped or not pieces or token.startswith(PIECE):
+        if not grouped or not pieces or token.startswith(WORD_BEGINS):
             grouped.append([])
         grouped[-1].append(token)
     # Tokenisation and normalisation may join or part words; then each is taken by itself.

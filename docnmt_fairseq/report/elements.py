@@ -5,8 +5,10 @@ from html import escape
 from importlib.resources import files
 from typing import Any, Iterable, List, Sequence
 
-PIECE = "\u2581"  # begins a word in SentencePiece's tokens
+from docnmt_fairseq.corpus.joining import WORD_BEGINS, characters_of
+
 JOINED = "@@"  # ends a subword of subword-nmt that is joined to the next
+LABELS = {"</s>": "end of sentence", WORD_BEGINS: "beginning of a word", "": "byte of the next character"}
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
@@ -28,22 +30,22 @@ def as_script(data: Any) -> str:
 def display_text(token: str) -> str:
     """A token as people read it, without the mark of its subword."""
     token = token.removesuffix(JOINED) if token != JOINED else token
-    return token.removeprefix(PIECE) or token
+    return token.removeprefix(WORD_BEGINS) or token
 
 
 def buttons(sentences: List[List[str]], side: str, active: bool) -> Iterable[str]:
     """Yields each sentence with a button a token, or as text where nothing is known of them; no word is broken."""
-    pieces = any(PIECE in token for tokens in sentences for token in tokens)
+    pieces = any(WORD_BEGINS in token for tokens in sentences for token in tokens)
     number = 0
     for tokens in sentences:
         words: List[List[str]] = []
         joined = False
-        for token in tokens:
+        for token, text in zip(tokens, characters_of(tokens)):
             end = token == "</s>"
-            begins = not (joined or (pieces and not token.startswith(PIECE))) or end or not words
+            begins = not (joined or (pieces and not token.startswith(WORD_BEGINS))) or end or not words
             joined = token.endswith(JOINED) and token != JOINED
-            alone = "" if end or token == PIECE else escape(display_text(token))
-            text = _button(token, side, number) if active else alone
+            alone = "" if end or token == WORD_BEGINS else escape(display_text(text))
+            text = _button(text, side, number) if active else alone
             words += [[]] if begins else []
             words[-1].append(text)
             number += 1
@@ -54,10 +56,8 @@ def buttons(sentences: List[List[str]], side: str, active: bool) -> Iterable[str
 
 
 def _button(token: str, side: str, number: int) -> str:
-    cls, label = "w", ""
-    if token in ("</s>", PIECE):
-        cls = "w mark"
-        label = f' aria-label="{"end of sentence" if token == "</s>" else "beginning of a word"}"'
+    label = LABELS.get(token)
+    cls, label = ("w", "") if label is None else ("w mark", f' aria-label="{label}"')
     attributes = f'class="{cls}" tabindex="-1" data-side="{side}" data-w="{number}"{label}'
     return f'<button type="button" {attributes}>{escape(display_text(token))}</button>'
 

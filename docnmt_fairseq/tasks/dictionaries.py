@@ -1,4 +1,4 @@
-"""Dictionaries of data-bins whose sentences begin with language tokens."""
+"""Dictionaries of data-bins: sentences may begin with language tokens, and pieces may be bytes."""
 
 from pathlib import Path
 from typing import Iterable, Optional, Union
@@ -6,6 +6,7 @@ from typing import Iterable, Optional, Union
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from docnmt_fairseq.corpus.joining import join_subwords
 from docnmt_fairseq.corpus.language_tokens import read_language_tokens
 from docnmt_fairseq.errors import InputError
 
@@ -50,9 +51,9 @@ class LanguageDictionary(Dictionary):
         *args: object,
         **kwargs: object,
     ) -> str:
-        """fairseq's, without the language token."""
+        """fairseq's, without the language token, and with characters for the pieces that are bytes."""
         ignored = set(extra_symbols_to_ignore or ())
         if self.language_token is not None:
             ignored.add(self.language_token)
-        text: str = super().string(tensor, bpe_symbol, escape_unk, ignored, *args, **kwargs)
-        return text
+        text: str = super().string(tensor, None, escape_unk, ignored, *args, **kwargs)
+        return "\n".join(join_subwords(sentence, bpe_symbol) for sentence in text.split("\n"))

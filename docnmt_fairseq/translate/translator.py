@@ -183,6 +183,13 @@ class DocumentTranslator:
         empty = sum(not translations[0].text for translations in found.values())
         if empty:
             logger.warning(f"{empty:,} sentences have an empty translation: an empty line that ends no document")
+        sign = self.task.target_dictionary.unk_word
+        unknown = sum(sign in translations[0].text for translations in found.values())
+        if unknown:
+            logger.warning(
+                f"{unknown:,} sentences have {sign} in their translation, where the model knows no word or character: "
+                "--unkpen 1000 keeps it out; models of data made with docnmt prepare --byte-fallback know all"
+            )
         return [
             [translated_line(line, found.get(start + number, [])) for number, line in enumerate(lines)]
             for start, lines in zip(text.starts, documents)

@@ -50,6 +50,18 @@ def test_vocabulary_that_does_not_suit_the_text(tmp_path, text, options, size, m
         train_subword_model([text], tmp_path / "model", SubwordOptions(options.kind, vocab_size=limit))
 
 
+def test_outputs_of_before_byte_fallback_are_still_theirs():
+    assert "byte_fallback" not in SubwordOptions().as_inputs()
+    assert SubwordOptions(byte_fallback=True).as_inputs()["byte_fallback"]
+
+
+@pytest.mark.parametrize("kind", ["subword-nmt", "none"])
+def test_only_sentencepiece_falls_back_to_bytes(kind):
+    assert SubwordOptions(kind, byte_fallback=True).problems() == [
+        f"--byte-fallback: of SentencePiece's pieces, not of --subwords {kind}; leave it out"
+    ]
+
+
 def test_text_of_lines_that_are_too_long(tmp_path, options):
     (tmp_path / "long").write_text("a word " * 3000 + "\n")
     with pytest.raises(InputError, match=r"within 16,384 bytes.*: give a sentence a line"):

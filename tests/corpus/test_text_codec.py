@@ -57,6 +57,21 @@ def test_sentences_become_what_they_became(prepared, side):
     ]
 
 
+@pytest.mark.parametrize("options", [PLAIN, MOSES], ids=["joint", "moses"])
+def test_characters_without_a_piece_survive(tmp_path, options):
+    write_lines(tmp_path / "train.en", TEXT)
+    write_lines(tmp_path / "train.de", TEXT)
+    options = {"subwords": "bpe", "vocab_size": 290, "character_coverage": 1.0, "byte_fallback": True, **options}
+    prepare(PrepareConfig("en", "de", tmp_path / "out", train=str(tmp_path / "train"), **options))
+    again = {"test": [str(tmp_path / "train")], "reuse": tmp_path / "out"}
+    prepare(PrepareConfig("en", "de", tmp_path / "again", **again))  # --reuse takes it, too
+    for folder in (tmp_path / "out", tmp_path / "again"):
+        codec = TextCodec(folder)
+        (tokens,) = codec.encode(1, ["Mary likes Ðuković 👍."])
+        assert "<0xF0>" in tokens.split()
+        assert codec.decode(tokens) == "Mary likes Ðuković 👍."
+
+
 def test_translations_become_plain_text(prepared):
     text, pieces = (lines_of(prepared / stage / "train.de") for stage in ("text", "subword"))
     codec = TextCodec(prepared)

@@ -163,6 +163,14 @@ def test_words_are_not_broken():
     assert 'data-w="1">r</button></span>' in active
 
 
+def test_pieces_that_are_bytes_show_their_characters():
+    tokens = ["▁Ma", "<0xC5>", "<0xA1>", "a", "</s>"]
+    assert list(buttons([tokens], "source", False)) == ["Maša"]
+    (html,) = buttons([tokens], "source", True)
+    assert "<0x" not in html and html.count("<button") == 5 and html.count('class="word"') == 2
+    assert 'data-w="1" aria-label="byte of the next character"></button>' in html and 'data-w="2">š</button>' in html
+
+
 def test_context_that_is_not_in_the_document_is_refused(data_bin):
     words = ["--context-attention", "memory", "--context-selection", "training-set"]
     with pytest.raises(InputError, match=r"context is drawn from the training set .* nothing can be shown"):

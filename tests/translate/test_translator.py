@@ -132,6 +132,13 @@ def test_empty_translations_keep_their_line_and_are_counted(prepared, checkpoint
     assert "2 sentences have an empty translation" in caplog.text
 
 
+def test_translations_with_unknown_words_are_counted(prepared, checkpoint, monkeypatch, caplog):
+    found = translator(checkpoint, prepared)
+    monkeypatch.setattr(found.task.target_dictionary, "string", lambda *args, **kwargs: "a <unk> b")
+    assert found.translate([["a", "<p>", "b"]]) == [["a <unk> b", "<p>", "a <unk> b"]]
+    assert "2 sentences have <unk> in their translation" in caplog.text and "--unkpen 1000 keeps it out" in caplog.text
+
+
 def test_bad_input(prepared, checkpoint, tmp_path, data_bin):
     found = translator(checkpoint, prepared)
     with pytest.raises(InputError, match=r"x:2: a sentence of 1,101 tokens, but the model takes 1,024"):
