@@ -2,13 +2,14 @@
 
 The batches are those of one process, each translated by one of the jobs, documents whole. Lines S, T, H, D, P (and A,
 I, E) come in the order of fairseq-generate, then the score of all. Options of this command come before the data-bin,
-all that follows it is fairseq-generate's; --user-dir may be left out.
+all that follows it is fairseq-generate's; --user-dir may be left out, but for a package of yours, which may also stand
+before the command.
 """
 
 import argparse
 from pathlib import Path
 
-from docnmt_fairseq.cli._jobs import add_engine_arguments, engine_of
+from docnmt_fairseq.cli._jobs import add_engine_arguments, engine_of, user_dir_of
 from docnmt_fairseq.errors import InputError
 
 HELP = "fairseq-generate shared out among processes or machines, with the output of one"
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
     """Translates, and prints where the output is; or writes one share."""
     if (args.shard is None) != (args.share is None):
         raise InputError("--shard and --share go together")
-    arguments = [args.data, *args.options]
+    arguments = [args.data, *args.options, *user_dir_of(args)]
     if args.shard is not None:
         from docnmt_fairseq.translate.generated_share import write_share
         from docnmt_fairseq.translate.shards import Shard

@@ -50,8 +50,8 @@ def configuration(arguments: Sequence[str]) -> Any:
     Raises:
         InputError: no model is given.
     """
+    utils.import_user_module(Namespace(user_dir=_user_dir(arguments)))  # its mechanisms before the models
     docnmt_fairseq.register()
-    utils.import_user_module(Namespace(user_dir=_user_dir(arguments)))
     args = options.parse_args_and_arch(options.get_generation_parser(), list(arguments))
     cfg = convert_namespace_to_omegaconf(args)
     if cfg.common_eval.path is None:
