@@ -24,7 +24,7 @@ from docnmt_fairseq.recipes.dataset import DEFAULT_MODELS
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.node_group import NodeGroup, Rendezvous, run_worker_node
-from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
+from docnmt_fairseq.recipes.processes import PLUGIN, alone_in, ending_on_signals
 from docnmt_fairseq.recipes.run import STEPS, Options, Recipe
 
 HELP = "a data set's whole way: get, prepare, train, translate, score"
@@ -76,13 +76,14 @@ def run(args: argparse.Namespace) -> None:
     """Runs it, and prints the table."""
     check_updates(args)
     cpu = without_gpu(args)
+    user_dir = PLUGIN if args.user_dir is None else Path(args.user_dir).absolute()
     rendezvous = _rendezvous(args, cpu)
     with ending_on_signals(), contextlib.ExitStack() as stack:
         if rendezvous and args.node_rank:
-            run_worker_node(rendezvous, args.node_rank)
+            run_worker_node(rendezvous, args.node_rank, user_dir)
             return
         group = stack.enter_context(NodeGroup(rendezvous)) if rendezvous else None
-        options = _options(args, Machine(args.processes, cpu, group))
+        options = _options(args, Machine(args.processes, cpu, group, user_dir))
         recipe = Recipe(read_dataset_config(recipe_path(args.recipe)), options)
         stack.enter_context(alone_in(options.output))
         table = recipe.run()

@@ -28,11 +28,19 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Machine:
-    """Processes (one a GPU), whether without any GPU, and the machines that have as many each, if this is not alone."""
+    """On what, and with which package, fairseq's commands run.
+
+    Attributes:
+        processes: of this machine, one a GPU.
+        cpu: without any GPU.
+        group: the machines that have as many each, if this is not alone.
+        user_dir: the package that is imported: this one, or a user's that registers this one.
+    """
 
     processes: int = 1
     cpu: bool = False
     group: Optional[NodeGroup] = None
+    user_dir: Path = PLUGIN
 
     @property
     def all_processes(self) -> int:
@@ -89,7 +97,7 @@ class Machine:
             together, check = self.group.call(arguments, log), self.group.check
         elif self.processes > 1:
             together = ["--standalone"]
-        command = [*fairseq("train", self.processes, together), *arguments, "--user-dir", str(PLUGIN)]
+        command = [*fairseq("train", self.processes, together), *arguments, "--user-dir", str(self.user_dir)]
         with open(log, "a", encoding="utf-8") as stream:
             run(command, stream, log, check=check)
 

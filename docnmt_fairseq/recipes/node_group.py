@@ -137,12 +137,13 @@ class NodeGroup:
             time.sleep(POLL)
 
 
-def run_worker_node(rendezvous: Rendezvous, rank: int) -> None:
+def run_worker_node(rendezvous: Rendezvous, rank: int, user_dir: Path = PLUGIN) -> None:
     """What another machine does: its part of each training that the first one calls for, until that is done.
 
     Args:
         rendezvous: where.
         rank: its number, from 1.
+        user_dir: the package that fairseq-train imports.
 
     Raises:
         InputError: the first machine was told something else, failed, or is gone; a training failed here.
@@ -160,7 +161,7 @@ def run_worker_node(rendezvous: Rendezvous, rank: int) -> None:
         log = Path(call["log"]).with_suffix(f".{rank}.log")
         logger.info(f"taking part in a training: {log}")
         together = rendezvous.torchrun(rank, call["port"])
-        command = [*fairseq("train", rendezvous.processes, together), *call["arguments"], "--user-dir", str(PLUGIN)]
+        command = [*fairseq("train", rendezvous.processes, together), *call["arguments"], "--user-dir", str(user_dir)]
         try:
             log.parent.mkdir(exist_ok=True)  # a folder that another machine made may be seen late
             with open(log, "a", encoding="utf-8") as stream:

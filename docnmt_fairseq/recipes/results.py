@@ -10,6 +10,7 @@ from docnmt_fairseq.corpus.text_codec import joins_of, tokenizers_of
 from docnmt_fairseq.evaluation.postprocess import read_translation
 from docnmt_fairseq.evaluation.texts import References, read_references, read_text
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig
+from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import Model
 from docnmt_fairseq.recipes.result_files import ResultFiles, read_json, write_json
 from docnmt_fairseq.recipes.scoring import Scores, compared, metric_scores, metrics_of, scores_of
@@ -64,14 +65,14 @@ class Results:
         """How a model sees documents in translation: those that see them at all, whole or in pieces."""
         return self.dataset.view if chosen.task == DIVIDES and chosen.sees_context else DocumentView()
 
-    def translate(self, folder: Path, chosen: Model, tokens: int, cpu: bool) -> None:
+    def translate(self, folder: Path, chosen: Model, tokens: int, machine: Machine) -> None:
         """Translates the test sets with a model and scores them: ``generate.log``, ``test.txt``, ``scores.json``.
 
         Args:
             folder: of the model.
             chosen: what it is.
             tokens: of a batch.
-            cpu: without a GPU.
+            machine: on what.
 
         Raises:
             InputError: it failed.
@@ -84,7 +85,9 @@ class Results:
             inputs, log = {"model": trained, **seen(view)}, files.named("generate.log")
             if test_set != TEST:  # a training depends on the first one's counts, on no other's
                 inputs["text"] = sha256(self.data / "subword" / f"{split}.{self.options['source_lang']}")
-            action = partial(translate, self.data / "data-bin", split, folder, log, chosen, tokens, joins, cpu, view)
+            action = partial(
+                translate, self.data / "data-bin", split, folder, log, chosen, tokens, joins, machine, view
+            )
             self.steps.run(files.step("translate"), inputs, [log], action)
             self._score(files, log)
 

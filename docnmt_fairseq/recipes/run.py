@@ -118,14 +118,14 @@ class Recipe:
         if not self._reaches("train"):
             return None
         data = self._data_signature(manifest)
-        start, cpu = self._train_start(data), self.options.machine.cpu
+        start, machine = self._train_start(data), self.options.machine
         for name, chosen in self.models.items():
             for seed in self.options.seeds:
                 self._train(self._folder(name, seed), chosen, self._budget_of(chosen), seed, data, start)
                 if self._reaches("translate"):
-                    results.translate(self._folder(name, seed), chosen, self._tokens(chosen), cpu)
+                    results.translate(self._folder(name, seed), chosen, self._tokens(chosen), machine)
         if self._reaches("probe"):  # after all trainings: these processes may need the memory that models take of this
-            self._probe(Probing(results, cpu))
+            self._probe(Probing(results, machine.cpu))
         return self._table(results, manifest) if self._reaches("table") else None
 
     @property

@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
@@ -15,7 +15,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import flag_of
 from docnmt_fairseq.recipes.machines import Machine, last_given
 from docnmt_fairseq.recipes.models import COMMON, SEARCH, SMOKE, Model
-from docnmt_fairseq.recipes.processes import PLUGIN, fairseq, run
+from docnmt_fairseq.recipes.processes import fairseq, run
 from docnmt_fairseq.translate.view import DocumentView
 
 LAST, BEST = "checkpoint_last.pt", "checkpoint_best.pt"
@@ -175,7 +175,7 @@ def translate(
     model: Model,
     tokens: int,
     joins: Optional[str],
-    cpu: bool,
+    machine: Machine,
     view: DocumentView = DocumentView(),
 ) -> None:
     """Writes what fairseq-generate prints for a test set, with the checkpoint of the lowest validation loss.
@@ -188,17 +188,18 @@ def translate(
         model: what was trained.
         tokens: of a batch.
         joins: how fairseq joins subwords; None: they are left.
-        cpu: without a GPU.
+        machine: on what; one process does it.
         view: of documents.
 
     Raises:
         InputError: it failed.
     """
-    command = [*fairseq("generate"), str(data), "--user-dir", str(PLUGIN), "--task", model.task, "--path"]
+    command = [*fairseq("generate"), str(data), "--user-dir", str(machine.user_dir), "--task", model.task, "--path"]
     command += [str(folder / BEST), "--gen-subset", split, "--max-tokens", str(tokens)]
     told = {**SEARCH, **view.given}
     command += [word for name, value in told.items() for word in (flag_of(name), str(value))]
-    command += [*([] if joins is None else ["--remove-bpe", joins]), *Machine(cpu=cpu).options()]
+    command += [] if joins is None else ["--remove-bpe", joins]
+    command += replace(machine, processes=1, group=None).options()
     errors = output.with_suffix(".err")
     with open(partial_path(output), "w", encoding="utf-8") as stream, open(errors, "w", encoding="utf-8") as messages:
         run(command, stream, errors, messages)

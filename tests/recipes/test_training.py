@@ -16,6 +16,7 @@ from docnmt_fairseq.translate.view import DocumentView
 from tests.support import toy
 
 SMALL = named_recipes()["en_de_small"]
+HERE = Machine(cpu=True)
 BUDGET = Budget("tiny", 20, 80, 10, ["--patience", "9"], smoke=True)
 
 
@@ -164,19 +165,28 @@ def test_a_training_that_ended_early_is_not_gone_on_with(tmp_path, monkeypatch, 
     assert json.loads((tmp_path / "ended.json").read_text()) == {"updates": 7}
 
 
+def test_a_package_of_ones_own_is_imported_by_every_command(tmp_path, monkeypatch):
+    found = commands(monkeypatch)
+    mine = Machine(2, cpu=True, user_dir=tmp_path / "mine")
+    train(tmp_path, tmp_path, model("tree"), BUDGET, 1, mine, "data")
+    training.translate(tmp_path, "test", tmp_path, tmp_path / "log", model("tree"), 77, None, mine)
+    assert [command[command.index("--user-dir") + 1] for command in found] == [str(tmp_path / "mine")] * 2
+    assert "--distributed-backend" not in found[1]  # one process translates
+
+
 def test_all_models_translate_by_the_same_search(tmp_path, monkeypatch):
     found = commands(monkeypatch)
     for name, joins in (("tree", "sentencepiece"), ("concatenation", "sentencepiece")):
-        training.translate(tmp_path, "test1", tmp_path, tmp_path / "log", model(name), 77, joins, cpu=True)
+        training.translate(tmp_path, "test1", tmp_path, tmp_path / "log", model(name), 77, joins, HERE)
     for command in map(" ".join, found):
         assert "--gen-subset test1 --max-tokens 77" in command and "--remove-bpe sentencepiece" in command
         assert "--beam 4 --lenpen 0.6 --max-len-a 1.5 --max-len-b 50" in command
-    training.translate(tmp_path, "test", tmp_path, tmp_path / "log", model("tree"), 77, "@@ ", cpu=True)
+    training.translate(tmp_path, "test", tmp_path, tmp_path / "log", model("tree"), 77, "@@ ", HERE)
     assert found[-1][found[-1].index("--remove-bpe") + 1] == "@@ "
-    training.translate(tmp_path, "test", tmp_path, tmp_path / "log", model("tree"), 77, None, cpu=True)
+    training.translate(tmp_path, "test", tmp_path, tmp_path / "log", model("tree"), 77, None, HERE)
     assert "--remove-bpe" not in found[-1] and "--max-document-sentences" not in found[-1]
     view = DocumentView(max_document_sentences=0)
-    training.translate(tmp_path, "test", tmp_path, tmp_path / "log", model("tree"), 77, None, True, view)
+    training.translate(tmp_path, "test", tmp_path, tmp_path / "log", model("tree"), 77, None, HERE, view)
     assert found[-1][found[-1].index("--max-document-sentences") + 1] == "0"
 
 
