@@ -148,7 +148,7 @@ def _check_registered(path: PathLike, cfg: DictConfig) -> None:
 
 def _other_package(user_dir: Optional[str]) -> str:
     """What to do where a package of the user's is not imported."""
-    return f"import what registers it first (its training had --user-dir {user_dir})"
+    return f"import what registers it first: docnmt --user-dir DIR COMMAND (its training had --user-dir {user_dir})"
 
 
 def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = None) -> Dict[str, Any]:

@@ -82,7 +82,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(format="%(asctime)s | %(message)s", datefmt="%H:%M:%S", level=logging.INFO, stream=sys.stderr)
     try:
-        import_user_dir(argv)
+        with only_warnings(QUIET):
+            import_user_dir(argv)
     except InputError as error:
         print(f"docnmt: error: {error}", file=sys.stderr)
         return 2

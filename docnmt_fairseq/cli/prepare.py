@@ -248,8 +248,8 @@ def run(args: argparse.Namespace) -> None:
     data = ":".join(str(Path(config.output) / path.name) for path in bins.paths)
     print(data)
     if "train" in manifest["counts"]:
-        plugin = Path(docnmt_fairseq.__file__).parent
-        command = ["fairseq-train", data, "--user-dir", str(plugin), "--task", "document_translation"]
+        user_dir = user_dir_of(args) or ("--user-dir", str(Path(docnmt_fairseq.__file__).parent))
+        command = ["fairseq-train", data, *user_dir, "--task", "document_translation"]
         command += _model_options(config)
         command += ["--source-lang", config.source_lang, "--target-lang", config.target_lang]
         command += ["--save-dir", str(Path(config.output) / "model")]

@@ -61,6 +61,7 @@ def run(module, *arguments):
     command = [sys.executable, "-m", module, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
     assert done.returncode == 0, done.stderr[-3000:]
+    assert module != "docnmt_fairseq" or "Please install" not in done.stderr  # what fairseq would like to have
     return done.stdout
 
 
@@ -81,6 +82,18 @@ def test_a_mechanism_of_ones_own_is_trained_and_translates_in_jobs_too(mine, dat
     own += ["--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt", "--shards", "2", "--engine", "processes"]
     run("docnmt_fairseq", "--user-dir", mine, "translate", *own)
     assert len((tmp_path / "out.txt").read_text(encoding="utf-8").splitlines()) == 3
+
+    share = [data_bin, "--task", "document_translation", *own[:2], "--cpu", "--max-len-b", "5", "--results-path"]
+    run("docnmt_fairseq", "--user-dir", mine, "generate", "--shards", "2", *share, tmp_path / "before")
+    run("docnmt_fairseq", "generate", "--shards", "2", *share, tmp_path / "behind", "--user-dir", mine)
+    before, behind = ((tmp_path / name / "generate-test.txt").read_bytes() for name in ("before", "behind"))
+    assert before == behind and b"H-0" in before
+
+
+@pytest.mark.slow
+def test_a_mechanism_of_ones_own_is_a_model_of_recipes(mine, tmp_path):
+    given = ["en_de_small", "--smoke", "--models", "nothing", "--output", tmp_path / "out", "--updates", "2"]
+    assert "nothing" in run("docnmt_fairseq", "--user-dir", mine, "recipe", *given)
 
 
 def test_a_folder_that_is_not_there_is_named(capsys):
