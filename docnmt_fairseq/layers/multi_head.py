@@ -21,15 +21,26 @@ class MultiHeadAttention(nn.Module):
         embed_dim: d.
         heads: H, a divisor of d.
         dropout: of attention weights.
+        source_dim: d_s, of what keys and values are made of; None: d.
     """
 
-    def __init__(self, embed_dim: int, heads: int, dropout: float = 0.0):
+    q_proj: nn.Linear
+    k_proj: nn.Linear
+    v_proj: nn.Linear
+    out_proj: nn.Linear
+
+    def __init__(self, embed_dim: int, heads: int, dropout: float = 0.0, source_dim: Optional[int] = None):
         super().__init__()
         self.heads = heads
         self.dropout = dropout
-        self.q_proj = projection(embed_dim, embed_dim, gain=2**-0.5)
-        self.k_proj = projection(embed_dim, embed_dim, gain=2**-0.5)
-        self.v_proj = projection(embed_dim, embed_dim, gain=2**-0.5)
+        self.add_projections(embed_dim, embed_dim if source_dim is None else source_dim)
+
+    def add_projections(self, embed_dim: int, source_dim: int) -> None:
+        """Makes the projections; their order is that of parameters in checkpoints, and of what a seed gives them."""
+        gain = 2**-0.5 if source_dim == embed_dim else 1.0  # as fairseq
+        self.q_proj = projection(embed_dim, embed_dim, gain=gain)
+        self.k_proj = projection(source_dim, embed_dim, gain=gain)
+        self.v_proj = projection(source_dim, embed_dim, gain=gain)
         self.out_proj = projection(embed_dim, embed_dim, zero_bias=True)
 
     def attend(
@@ -44,7 +55,7 @@ class MultiHeadAttention(nn.Module):
 
         Args:
             x: [N_q, d] packed states that queries are made of.
-            source: [N_k, d] packed states that keys and values are made of.
+            source: [N_k, d_s] packed states that keys and values are made of.
             plan: which queries see which keys.
             gather: numbers of the states of ``x`` and of ``source`` that the plan's queries and keys are, where
                 these are not all in their order: a state may be several queries or keys, and is projected once.

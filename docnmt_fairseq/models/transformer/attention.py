@@ -7,11 +7,10 @@ import torch.nn.functional as F
 from fairseq.incremental_decoding_utils import FairseqIncrementalState
 from torch import Tensor, nn
 
-from docnmt_fairseq.batch.attention_plan import AttentionPlan
 from docnmt_fairseq.batch.layout import PlanKey
 from docnmt_fairseq.batch.plans import TargetsToSource
 from docnmt_fairseq.layers.hypothesis_attention import attend_hypotheses
-from docnmt_fairseq.layers.ragged_attention import ragged_attention
+from docnmt_fairseq.layers.multi_head import MultiHeadAttention
 from docnmt_fairseq.layers.recording import SourceShares, observer
 from docnmt_fairseq.models.sources import Sources
 from docnmt_fairseq.models.transformer.config import (
@@ -26,19 +25,11 @@ from docnmt_fairseq.multisource.source_states import padded_sources
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 
 
-class FairseqAttention(nn.Module):
-    """Multi-head attention with the parameters of fairseq's, in their order and with their initial values.
+class FairseqAttention(MultiHeadAttention):
+    """Multi-head attention whose parameters have fairseq's order and, by the same seed, fairseq's initial values."""
 
-    Args:
-        embed_dim: d, of queries and results.
-        source_dim: of what keys and values are made of.
-        heads: H, a divisor of d.
-        dropout: of attention weights.
-    """
-
-    def __init__(self, embed_dim: int, source_dim: int, heads: int, dropout: float):
-        super().__init__()
-        self.heads, self.dropout = heads, dropout
+    def add_projections(self, embed_dim: int, source_dim: int) -> None:
+        """See :class:`MultiHeadAttention`."""
         self.k_proj = nn.Linear(source_dim, embed_dim)
         self.v_proj = nn.Linear(source_dim, embed_dim)
         self.q_proj = nn.Linear(embed_dim, embed_dim)
@@ -49,15 +40,9 @@ class FairseqAttention(nn.Module):
         nn.init.xavier_uniform_(self.out_proj.weight)
         nn.init.zeros_(self.out_proj.bias)
 
-    def of_packed(self, x: Tensor, source: Tensor, plan: AttentionPlan) -> Tensor:
-        """What packed queries x [N_q, d] find in packed states [N_k, d_source]: [N_q, d]."""
-        inputs = ((self.q_proj, x), (self.k_proj, source), (self.v_proj, source))
-        q, k, v = (proj(states).unflatten(-1, (self.heads, -1)) for proj, states in inputs)
-        return self.out_proj(ragged_attention(q, k, v, plan, self.dropout if self.training else 0.0).flatten(1))
-
-    def split_heads(self, x: Tensor) -> Tensor:
+    def heads_first(self, x: Tensor) -> Tensor:
         """[B, H, m, d/H] from [B, m, d]."""
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return self.split_heads(x).transpose(1, 2)
 
     def of_padded(self, x: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
         """What queries x [B, m, d] find in keys and values [B, H, n, d/H]: [B, m, d].
@@ -66,7 +51,7 @@ class FairseqAttention(nn.Module):
             x, k, v: see above.
             causal: query i sees keys 0..i only; else all.
         """
-        q, dropout = self.split_heads(self.q_proj(x)), self.dropout if self.training else 0.0
+        q, dropout = self.heads_first(self.q_proj(x)), self.dropout if self.training else 0.0
         output = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=causal)
         return self.out_proj(output.transpose(1, 2).flatten(2))
 
@@ -78,9 +63,6 @@ class TargetSelfAttention(FairseqIncrementalState, FairseqAttention):
     get_incremental_state: Callable[[IncrementalState, str], Optional[Dict[str, Tensor]]]
     set_incremental_state: Callable[[IncrementalState, str, Dict[str, Tensor]], IncrementalState]
 
-    def __init__(self, embed_dim: int, heads: int, dropout: float):
-        super().__init__(embed_dim, embed_dim, heads, dropout)
-
     def of_rows(self, x: Tensor, incremental_state: Optional[IncrementalState]) -> Tensor:
         """What tokens find, [B, m, d].
 
@@ -88,7 +70,7 @@ class TargetSelfAttention(FairseqIncrementalState, FairseqAttention):
             x: [B, m, d] all tokens of each row; with a state of a search the last one, m = 1.
             incremental_state: what the search keeps.
         """
-        k, v = self.split_heads(self.k_proj(x)), self.split_heads(self.v_proj(x))
+        k, v = self.heads_first(self.k_proj(x)), self.heads_first(self.v_proj(x))
         if incremental_state is None:
             return self.of_padded(x, k, v, causal=True)
         before = self.get_incremental_state(incremental_state, "before")
@@ -144,18 +126,18 @@ class SingleSourceAttention(FairseqAttention, SourceAttention):
 
     def of_packed_targets(self, x: Tensor, sources: Sources) -> Tensor:
         """See :class:`SourceAttention`."""
-        return self.of_packed(x, sources.by_source[0].states, sources.layout.plan(TargetsToSource()))
+        return self.attend(x, sources.by_source[0].states, sources.layout.plan(TargetsToSource()))
 
     def of_sources(self, sources: Sources) -> List[Tensor]:
         """See :class:`SourceAttention`: keys and values [S, H, n, d/H], and which there are, [S, 1, n, 1]."""
         states, padding = sources.padded()
-        sides = (self.split_heads(proj(states)).contiguous() for proj in (self.k_proj, self.v_proj))
+        sides = (self.heads_first(proj(states)).contiguous() for proj in (self.k_proj, self.v_proj))
         return [*sides, ~padding[:, None, :, None]]
 
     def of_hypotheses(self, x: Tensor, parts: List[Tensor], weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`SourceAttention`."""
         k, v, seen = parts
-        q = self.q_proj(x).unflatten(-1, (self.heads, -1))
+        q = self.split_heads(self.q_proj(x))
         if not weights:
             return self.out_proj(attend_hypotheses(q, k, v, seen[:, 0].transpose(1, 2))), None
         scores = (q.transpose(1, 2) / q.size(-1) ** 0.5) @ k.transpose(-1, -2)

@@ -197,7 +197,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
 def source_attention(cfg: DocumentTransformerOptions, extra_sources: Optional[ExtraSources]) -> SourceAttention:
     """The attention of one decoder layer to the sources."""
     if combination_name(cfg) is None:
-        sizes = (cfg.decoder_embed_dim, cfg.encoder_embed_dim, cfg.decoder_attention_heads, cfg.attention_dropout)
+        sizes = (cfg.decoder_embed_dim, cfg.decoder_attention_heads, cfg.attention_dropout, cfg.encoder_embed_dim)
         return SingleSourceAttention(*sizes)
     rows = [] if extra_sources is None else extra_sources.rows
     names = attended_names(cfg, cfg.attention_sentinel)

@@ -32,7 +32,7 @@ class PackedTargets:
 
     def self_attention(self, attention: TargetSelfAttention, x: Tensor) -> Tensor:
         """See :class:`TargetView`."""
-        return attention.of_packed(x, x, self.sources.layout.plan(WithinTargets()))
+        return attention.attend(x, x, self.sources.layout.plan(WithinTargets()))
 
     def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`TargetView`; no weights."""
