@@ -1,7 +1,7 @@
 """Which states of each source a decoded sentence sees: the sentence itself, its neighbours, lines of other texts."""
 
 from dataclasses import dataclass, field
-from typing import Any, Optional, Tuple
+from typing import Any, Optional, Tuple, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -9,6 +9,8 @@ from torch import Tensor
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.neighbours import Neighbours
 from docnmt_fairseq.batch.ragged import Ragged
+
+P = TypeVar("P")
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,19 @@ class SourceRows:
 
 
 SourceKey = PlanKey[SourceRows]
+
+
+@dataclass(frozen=True)
+class TargetsAndSources(PlanKey[P]):
+    """What plans of target tokens and all their sources have in common; ``sources`` says which states these are."""
+
+    sources: Tuple[SourceKey, ...]
+    of_targets = True
+
+    @property
+    def of_extra_sources(self) -> bool:  # type: ignore[override]
+        """See :class:`PlanKey`."""
+        return any(source.of_extra_sources for source in self.sources)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.attention_plan import AttentionPlan, Slots
 from docnmt_fairseq.batch.grouping import attention_groups
-from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.ragged import Ragged
-from docnmt_fairseq.batch.sources import PaddedRows, SourceKey, SourceRows
+from docnmt_fairseq.batch.sources import PaddedRows, SourceRows, TargetsAndSources
 from docnmt_fairseq.layers.recording import joined
 from docnmt_fairseq.layers.summation import rows_of
 from docnmt_fairseq.multisource.base import AttentionCombination
@@ -86,16 +86,8 @@ class CombinationPlan:
 
 
 @dataclass(frozen=True)
-class TargetsToAllSources(PlanKey[CombinationPlan]):
-    """Target tokens attend to all sources of their sentence; ``sources`` says which states these are."""
-
-    sources: Tuple[SourceKey, ...]
-    of_targets = True
-
-    @property
-    def of_extra_sources(self) -> bool:  # type: ignore[override]
-        """See :class:`PlanKey`."""
-        return any(source.of_extra_sources for source in self.sources)
+class TargetsToAllSources(TargetsAndSources[CombinationPlan]):
+    """Target tokens attend to all sources of their sentence."""
 
     def make(self, layout: DocumentLayout) -> CombinationPlan:
         """See :class:`PlanKey`."""

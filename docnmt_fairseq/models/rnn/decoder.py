@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.batch.grouping import cheapest_groups
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.sources import OfSentence, PaddedRows, SourceKey
+from docnmt_fairseq.batch.sources import OfSentence, PaddedRows, SourceKey, TargetsAndSources
 from docnmt_fairseq.batch.steps import StepOrder, StepsOfTargets
 from docnmt_fairseq.layers.initialisation import projection
 from docnmt_fairseq.layers.modules import ModulesOf
@@ -57,16 +57,8 @@ class DecodingPlan:
 
 
 @dataclass(frozen=True)
-class Decoding(PlanKey[DecodingPlan]):
-    """How a batch is decoded step by step; ``sources`` says which states of every source sentences see."""
-
-    sources: Tuple[SourceKey, ...]
-    of_targets = True
-
-    @property
-    def of_extra_sources(self) -> bool:  # type: ignore[override]
-        """See :class:`PlanKey`."""
-        return any(source.of_extra_sources for source in self.sources)
+class Decoding(TargetsAndSources[DecodingPlan]):
+    """How a batch is decoded step by step."""
 
     def make(self, layout: DocumentLayout) -> DecodingPlan:
         """See :class:`PlanKey`."""
