@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.base import Metric
+from docnmt_fairseq.evaluation.tables import markdown
 from docnmt_fairseq.evaluation.texts import References, Stream
 
 ORDERS = ("text", "gain", "loss")
@@ -122,8 +123,6 @@ def as_text(examples: Examples) -> str:
 
 def as_markdown(examples: Examples) -> str:
     """The examples as tables of Markdown."""
-    from docnmt_fairseq.evaluation.tables import markdown
-
     parts = [_about(examples)]
     for example in examples.shown:
         parts += [f"**{_heading(example, examples.metric)}**", markdown([["", "sentence"], *_rows(example)])]
