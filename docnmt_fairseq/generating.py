@@ -2,21 +2,17 @@
 fail at with a traceback, late or without its reason, is refused.
 """
 
-import ast
-import logging
 import os
 from pathlib import Path
-from textwrap import shorten
 from typing import Any, Dict, Iterator, List, Mapping, Optional
 
-from docnmt_fairseq.errors import InputError, refuse
+from docnmt_fairseq import model_overrides
+from docnmt_fairseq.errors import refuse
 from docnmt_fairseq.options import flag_of
 
 LEAST = {"beam": 1, "nbest": 1, "num_workers": 0}
 LARGEST = 2**63 - 1  # number that arrays and tensors hold
 SEEDS = 2**32  # of NumPy
-
-logger = logging.getLogger(__name__)
 
 
 def patch_fairseq() -> None:
@@ -33,25 +29,13 @@ def patch_fairseq() -> None:
         if input_args is None and not isinstance(parsed, tuple):  # a command; programs may load in other ways
             refuse(problems_of(vars(parsed)))
             overrides.clear()
-            overrides.update(ast.literal_eval(getattr(parsed, "model_overrides", None) or "{}"))
+            overrides.update(model_overrides.parse_overrides(getattr(parsed, "model_overrides", None)) or {})
         return parsed
 
     def loaded(filenames: List[str], arg_overrides: Optional[Dict[str, Any]] = None, *args: Any, **kwargs: Any) -> Any:
         asked = {name: value for name, value in overrides.items() if name in (arg_overrides or {})}
-        try:
-            models, cfg, task = load(filenames, arg_overrides, *args, **kwargs)
-        except Exception as error:  # whatever another configuration happens to cause
-            if isinstance(error, InputError) or not asked:
-                raise
-            reason = shorten(str(error), 200) or type(error).__name__
-            raise InputError(
-                f"--model-overrides {asked}: {os.pathsep.join(filenames)} cannot be loaded with that: {reason}; "
-                "leave out what parameters depend on, such as sizes and layers, and give values of the options' types"
-            ) from error
-        unknown = [name for name in map(str, asked) if not any(name in part for part in (cfg, *_parts(cfg)))]
-        if unknown:
-            logger.warning(f"--model-overrides: {filenames[-1]} has no option {', '.join(unknown)}; it changes nothing")
-        return models, cfg, task
+        with model_overrides.checked(filenames, asked):
+            return load(filenames, arg_overrides, *args, **kwargs)
 
     options.parse_args_and_arch, checkpoint_utils.load_model_ensemble_and_task = checked, loaded
 
@@ -64,7 +48,7 @@ def problems_of(given: Mapping[str, Any]) -> Iterator[str]:
     """
     if "path" in given:
         yield from _problems_of_path(given)
-    if not _is_dictionary(given.get("model_overrides") or "{}"):
+    if model_overrides.parse_overrides(given.get("model_overrides")) is None:
         example = "\"{'dropout': 0.1}\""
         yield f"--model-overrides {given['model_overrides']}: is no dictionary of options by name, such as {example}"
     for name, least in LEAST.items():
@@ -120,18 +104,6 @@ def _problems_of_task(parser: Any) -> Iterator[str]:
     found, _ = parser.parse_known_args()
     if getattr(found, "task", "none is needed") is None:
         yield "--task: not given; name the task of the model's training, e.g. --task document_translation"
-
-
-def _parts(cfg: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The parts of a checkpoint's configuration: of model, task and so on."""
-    return (part for part in cfg.values() if isinstance(part, Mapping))
-
-
-def _is_dictionary(expression: str) -> bool:
-    try:
-        return isinstance(ast.literal_eval(expression), dict)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return False
 
 
 def _problems_of_path(given: Mapping[str, Any]) -> Iterator[str]:

@@ -137,9 +137,16 @@ def changed(cfg: Any, cls: type, names: Optional[Collection[str]] = None) -> Ite
             yield f"{flag_of(known.name)} {shown(value)}"
 
 
-def problems_of(cfg: Any, cls: type) -> Iterator[str]:
-    """What is wrong with the values of a dataclass's options by itself, each by its flag."""
-    given = [(known, plain(getattr(cfg, known.name))) for known in fields(cls)]
+def problems_of(cfg: Any, cls: type, only: Optional[Collection[str]] = None) -> Iterator[str]:
+    """What is wrong with the values of a dataclass's options by itself, each by its flag.
+
+    Args:
+        cfg: has an attribute for each option.
+        cls: a dataclass of options.
+        only: which of them are asked about; None: all.
+    """
+    asked = (known for known in fields(cls) if only is None or known.name in only)
+    given = [(known, plain(getattr(cfg, known.name))) for known in asked]
     given = [(known, value) for known, value in given if value is not None]
     for known, value in given:
         names = known.metadata.get("names")

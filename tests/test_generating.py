@@ -1,6 +1,5 @@
 """fairseq's commands, those that load a model above all, say in one line what is wrong with their options."""
 
-import logging
 import sys
 
 import pytest
@@ -75,28 +74,6 @@ def run(data_bin, trained, monkeypatch):
         module.cli_main()
 
     return run
-
-
-@pytest.mark.parametrize("command", ["generate", "validate"])
-@pytest.mark.parametrize(
-    ("overrides", "reason"),
-    [
-        ("{'encoder_embed_dim': 'x'}", "Value 'x' of type 'str' could not be converted to Integer .*encoder_embed_dim"),
-        ("{'encoder_embed_dim': 16}", "size mismatch for encoder.embed_tokens.weight: copying a param"),
-        ("{'encoder_layers': 3}", r"Missing key\(s\) in state_dict: \"encoder.layers.2"),
-    ],
-)
-def test_what_a_model_cannot_be_loaded_with(run, trained, command, overrides, reason):
-    told = rf"^--model-overrides {overrides}: {trained} cannot be loaded with that: .*{reason}.*; leave out what param"
-    with pytest.raises(InputError, match=told):
-        run(command, "--model-overrides", overrides)
-
-
-def test_an_option_that_no_model_has_is_told(run, caplog):
-    logging.disable(logging.NOTSET)
-    run("generate", "--quiet", "--model-overrides", "{'dropuot': 0.1, 'dropout': 0.1, 'seed': 1}")
-    told = [record.getMessage() for record in caplog.records if "has no option" in record.getMessage()]
-    assert len(told) == 1 and told[0].endswith("checkpoint_last.pt has no option dropuot; it changes nothing")
 
 
 def test_subwords_of_bleu_in_validation_are_known_before_training(data_bin, tmp_path):

@@ -48,6 +48,7 @@ ORDER = [
         "locks",
         "lr_scales",
         "marks",
+        "model_overrides",
         "multi_tensor",
         "native",
         "options",

@@ -24,15 +24,21 @@ class DocumentTranslationConfig(DocumentsConfig):
         0.0, "probability of hiding the source side's context alone, so that a model learns to use earlier translations"
     )
     max_document_sentences: Optional[int] = option(
-        None, "longer documents are cut into consecutive pieces; 0: no limit (default: as trained, else 128)"
+        None,
+        "longer documents are cut into consecutive pieces; 0: no limit (default: as trained, else 128)",
+        minimum=0,
     )
     max_document_tokens: Optional[int] = option(
-        None, "documents of more source or target tokens are cut too; 0: no limit (default: as trained, else 4096)"
+        None,
+        "documents of more source or target tokens are cut too; 0: no limit (default: as trained, else 4096)",
+        minimum=0,
     )
     context_overlap: Optional[int] = option(
-        None, "sentences before a piece that are encoded with it but not translated (default: as trained, else 0)"
+        None,
+        "sentences before a piece that are encoded with it but not translated (default: as trained, else 0)",
+        minimum=0,
     )
-    context_overlap_after: Optional[int] = option(None, "the same after a piece")
+    context_overlap_after: Optional[int] = option(None, "the same after a piece", minimum=0)
     extra_sources: Optional[str] = option(
         None,
         f"what a sentence has beside itself, with commas between: {FORMS}; N sentences of its document (default: 1), a "

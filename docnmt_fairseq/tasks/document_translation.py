@@ -27,10 +27,10 @@ from docnmt_fairseq.data.extra_sources import ExtraSourceData, ExtraSourceInput
 from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.interactive import OpenBatch, OpenDocument
 from docnmt_fairseq.embedding.similar_context import SimilarContext
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.models.batches import all_take_layouts, batch_for_model, takes_layout
 from docnmt_fairseq.models.extra_sources_config import ExtraSourceOptions
-from docnmt_fairseq.options import flag_of, take_old_names
+from docnmt_fairseq.options import problems_of, take_old_names
 from docnmt_fairseq.search.rounds import Hypotheses, translate_in_rounds, with_target_context
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult
 from docnmt_fairseq.tasks.document_options import DocumentTranslationConfig
@@ -71,9 +71,7 @@ class DocumentTranslationTask(DocumentsTask):
             src_dict.pad(), src_dict.eos(), paragraph_symbol, self.similar.in_memory, lambda: self.drawn.sentences
         )
         self.context_dropout = ContextDropout(cfg.context_dropout, cfg.source_context_dropout, cfg.seed)
-        for name in ("max_document_sentences", "max_document_tokens", "context_overlap", "context_overlap_after"):
-            if (getattr(cfg, name) or 0) < 0:
-                raise InputError(f"{flag_of(name)} {getattr(cfg, name)}: must not be negative")
+        refuse(problems_of(cfg, DocumentTranslationConfig, self.view_defaults))
         parse_specs(cfg.extra_sources)
 
     @property
