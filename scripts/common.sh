@@ -48,6 +48,17 @@ set_up() {
     set_up_facts > "$stamp"
 }
 
+# Runs a command that ends with the script, also where that is killed: a shell leaves what it waits for at work.
+attended() { # COMMAND...
+    local status=0
+    "$@" &
+    # shellcheck disable=SC2064  # the process of now
+    trap "kill $! 2> /dev/null || true" EXIT
+    wait "$!" || status=$?
+    trap - EXIT
+    return "$status"
+}
+
 # Keeps beside results what they are made with; ends where they were made with something else.
 made_with() { # FILE SETTINGS
     if [ -f "$1" ]; then

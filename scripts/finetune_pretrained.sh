@@ -93,7 +93,7 @@ fi
 say "Training it with context: $MECHANISM, $UPDATES updates; the log is $OUT/document/train.log"
 mkdir -p "$OUT/document"
 # From the second start on, the last checkpoint is there, and --finetune-from-model says but what the structure is.
-fairseq-train "$OUT/data/data-bin" --user-dir "$ROOT/docnmt_fairseq" --task document_translation \
+attended fairseq-train "$OUT/data/data-bin" --user-dir "$ROOT/docnmt_fairseq" --task document_translation \
     --arch "document_transformer_${MECHANISM//-/_}_pretrained" --finetune-from-model "$OUT/model/checkpoint.pt" \
     "${positions[@]}" --sentence-positions learned --context-dropout 0.1 --max-tokens "$MAX_TOKENS" \
     --optimizer adam --adam-betas '(0.9, 0.98)' --lr "$LR" --lr-scheduler inverse_sqrt --warmup-updates "$WARMUP" \

@@ -1,9 +1,13 @@
 """What the scripts share."""
 
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.support.jobs import wait_for
+from tests.support.processes import alive
 
 ROOT = Path(__file__).parents[1]
 
@@ -73,3 +77,17 @@ def test_results_of_other_settings_are_left_alone(tmp_path):
     refused = shared('made_with "$@"', kept, "SEED=1 UPDATES=2000")
     assert refused.returncode == 1 and "made with SEED=1 UPDATES=100, now it is SEED=1 UPDATES=2000" in refused.stderr
     assert kept.read_text() == "SEED=1 UPDATES=100\n"
+
+
+def test_a_script_that_is_killed_leaves_nothing_at_work():
+    script = "source \"$1/scripts/common.sh\"; attended bash -c 'echo $$; exec sleep 60'"
+    with subprocess.Popen(["bash", "-c", script, "bash", str(ROOT)], stdout=subprocess.PIPE, text=True) as killed:
+        child = int(killed.stdout.readline())
+        killed.terminate()
+        assert killed.wait() == -signal.SIGTERM
+    wait_for(lambda: not alive(child))
+
+
+def test_what_is_attended_ends_as_it_does_itself():
+    assert shared("attended true").returncode == 0
+    assert shared("attended bash -c 'exit 7' || exit $?").returncode == 7
