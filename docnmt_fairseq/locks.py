@@ -6,10 +6,13 @@ with its lock daemon); a file system that knows none is warned of.
 """
 
 import contextlib
+import glob
 import json
 import logging
 import os
+import shutil
 import socket
+import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -94,6 +97,31 @@ def holding(
         if made:
             with contextlib.suppress(OSError):  # something is in it now
                 lock.parent.rmdir()
+
+
+@contextlib.contextmanager
+def workplace(path: Path) -> Iterator[Path]:
+    """A folder beside a file, in which one process makes the file before it puts it into its place.
+
+    It is gone afterwards; what a killed process left of such is removed by the next one.
+    """
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        if _is_left(left):
+            shutil.rmtree(left, ignore_errors=True)
+    made = tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent)
+    with made as folder, open(in_folder(Path(folder)), "w", encoding="utf-8") as stream:
+        with contextlib.suppress(NoLocksError):
+            _takes(stream, alone=True)
+        yield Path(folder)
+
+
+def _is_left(folder: Path) -> bool:
+    """Whether nobody is at work any more in a folder of :func:`workplace`."""
+    try:
+        with open(in_folder(folder), encoding="utf-8") as stream:
+            return _takes(stream, alone=True)
+    except (OSError, NoLocksError):
+        return False
 
 
 def _held(lock: Path, place: str, patience: float, shared_by: str) -> Optional[TextIO]:

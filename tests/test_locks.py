@@ -15,7 +15,7 @@ import pytest
 from docnmt_fairseq import cli, locks
 from docnmt_fairseq.corpus.prepare import alone_in
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.locks import beside, holding, in_folder
+from docnmt_fairseq.locks import beside, holding, in_folder, workplace
 from docnmt_fairseq.translate.alone import holding_output, side_by_side
 from docnmt_fairseq.translate.request import Request
 from docnmt_fairseq.translate.shards import Shard
@@ -225,3 +225,11 @@ def test_two_trainings_in_one_folder(data_bin, tmp_path):
     toy.train(data_bin, tmp_path, "--max-update", "1")
     toy.train(data_bin, tmp_path, "--max-update", "2")
     assert time.monotonic() - began < 60 and not (tmp_path / ".lock").exists()
+
+
+def test_a_workplace_is_left_to_who_is_at_work_there(tmp_path):
+    with workplace(tmp_path / "made") as first:
+        with workplace(tmp_path / "made") as second:
+            assert first != second and first.is_dir()
+        assert not second.exists()
+    assert not list(tmp_path.iterdir())

@@ -4,7 +4,6 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 import zlib
 from itertools import chain, pairwise
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 
 from docnmt_fairseq.arrays import UNREADABLE
 from docnmt_fairseq.data.index import DocumentIndex, Lines, Marks, check_parallel, files_of, name_of, part_starts
+from docnmt_fairseq.locks import workplace
 from docnmt_fairseq.marks import paragraph_symbol
 
 ENDING = ".index.npy"
@@ -138,8 +138,8 @@ def _save(path: Path, about: np.ndarray, index: DocumentIndex, sides: Sequence[L
     head = np.zeros(HEADER, np.int32)
     head[: len(about)] = about
     head[len(about) + 1 : len(about) + 1 + len(lengths)] = lengths
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        written, total = Path(folder) / path.name, 0
+    with workplace(path) as folder:
+        written, total = folder / path.name, 0
         with open(written, "wb") as stream:
             shape = (HEADER + sum(lengths),)
             np.lib.format.write_array_header_1_0(stream, {"descr": "<i4", "fortran_order": False, "shape": shape})

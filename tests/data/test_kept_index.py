@@ -1,12 +1,14 @@
 """The index beside a corpus: the same as a new one, and never one of other data."""
 
 import os
+import signal
 
 import numpy as np
 import pytest
 from fairseq.data import ConcatDataset, Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 
+from docnmt_fairseq import locks
 from docnmt_fairseq.corpus.items import ItemWriter, Numbering
 from docnmt_fairseq.data import kept_index
 from docnmt_fairseq.data.dataset import sentence_sizes
@@ -61,6 +63,21 @@ def test_it_is_built_once_and_mapped(tmp_path, builds):
             base = base.base
         assert isinstance(base, np.memmap) and not base.flags.writeable
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".npy") == [FILE]
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path, monkeypatch):
+    write(tmp_path)
+    files = set(tmp_path.iterdir())
+    child = os.fork()
+    if not child:
+        monkeypatch.setattr(os, "replace", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        read(tmp_path)
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    (left,) = set(tmp_path.iterdir()) - files
+    assert left.is_dir()
+    read(tmp_path)
+    assert set(tmp_path.iterdir()) == {*files, tmp_path / FILE}
 
 
 def test_levels_of_structure_are_kept(tmp_path, builds):
@@ -162,6 +179,6 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
     def refuse(*given, **more):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(kept_index.tempfile, "TemporaryDirectory", refuse)
+    monkeypatch.setattr(locks.tempfile, "TemporaryDirectory", refuse)
     index, source, _ = read(tmp_path)
     assert values(index) == WANTED and source == [3, 2, 2, 2, 2, 2] and not (tmp_path / FILE).exists()
