@@ -4,8 +4,28 @@ import logging
 from typing import List, Optional
 
 import numpy as np
+from fairseq.data import FairseqDataset
+
+from docnmt_fairseq.errors import InputError
 
 logger = logging.getLogger(__name__)
+
+
+def check_some_left(kept: np.ndarray, dataset: FairseqDataset, name: str) -> None:
+    """Looks that something is left of a data-bin's split without the sentences that are too long for the model.
+
+    Args:
+        kept: what is left.
+        dataset: the split; typed text, which has no targets, goes on.
+        name: of the dataset, for messages.
+
+    Raises:
+        InputError: nothing is; fairseq would fail at that.
+    """
+    if not len(kept) and len(dataset) and getattr(dataset, "tgt", None) is not None:
+        raise InputError(
+            f"{name}: every sentence is too long and left out; raise --max-source-positions and --max-target-positions"
+        )
 
 
 def pack_batches(

@@ -19,6 +19,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 
+from docnmt_fairseq.data.batching import check_some_left
 from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis, keep_last_sentence, last_sentence_start
 from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
@@ -136,7 +137,9 @@ class ConcatenatedTranslationTask(DocumentsTask):
         if max_positions is not None:
             pair = max_positions if isinstance(max_positions, (tuple, list)) else (max_positions, max_positions)
             dataset.fit(*pair)
-        return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
+        kept = super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
+        check_some_left(kept, dataset, self.data_bin())
+        return kept
 
     def build_dataset_for_inference(
         self, src_tokens: List[torch.Tensor], src_lengths: List[int], constraints: Optional[torch.Tensor] = None

@@ -20,6 +20,7 @@ from omegaconf import OmegaConf, open_dict
 from torch import nn
 
 from docnmt_fairseq.batch.layout import PlanKey
+from docnmt_fairseq.data.batching import check_some_left
 from docnmt_fairseq.data.context_dropout import ContextDropout
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
 from docnmt_fairseq.data.extra_source_specs import NONE, OPTION, SourceSpec, parse_specs
@@ -224,7 +225,9 @@ class DocumentTranslationTask(DocumentsTask):
                 f"first ids: {ids}"
             )
         dataset.skip(long)
-        return indices[dataset.decoded_sentences()[indices] > 0]
+        kept = indices[dataset.decoded_sentences()[indices] > 0]
+        check_some_left(kept, dataset, dataset.name)
+        return kept
 
     def build_dataset_for_inference(
         self, src_tokens: List[torch.Tensor], src_lengths: List[int], constraints: Optional[torch.Tensor] = None

@@ -141,6 +141,17 @@ def test_interactive_leaves_out_what_is_too_long(data_bin, checkpoint, tmp_path)
     assert sorted(typed(data_bin, checkpoint, tmp_path, ["a b", "a b c d e", "c"], *options)) == [0, 2]
 
 
+@pytest.mark.parametrize("task", ["document_translation", "concatenated_translation"])
+def test_nothing_is_left_of_sentences_that_are_all_too_long(data_bin, tmp_path, task):
+    options = ["--max-source-positions", "1", "--skip-invalid-size-inputs-valid-test"]
+    arch = "document_transformer" if task == "document_translation" else "transformer"
+    trained = toy.train(data_bin, tmp_path, "--max-update", "1", task=task, arch=arch)
+    with pytest.raises(
+        InputError, match=r"bin.*: every sentence is too long and left out; raise --max-source-positions"
+    ):
+        toy.generate(data_bin, trained, *options, task=task)
+
+
 def test_interactive_forgets_what_is_too_far_back(data_bin, checkpoint, tmp_path):
     limit = ["--max-document-sentences", "2"]
     after = typed(data_bin, checkpoint, tmp_path, ["a b c", "d e", "b"], *limit)
