@@ -4,13 +4,15 @@ fail at with a traceback, late or without its reason, is refused.
 
 import os
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from docnmt_fairseq import model_overrides
-from docnmt_fairseq.errors import refuse
+from docnmt_fairseq.errors import InputError, first_line, refuse
 from docnmt_fairseq.options import flag_of
 
-LEAST = {"beam": 1, "nbest": 1, "num_workers": 0}
+LEAST = {"beam": 1, "nbest": 1, "num_workers": 0, "max_tokens": 1, "batch_size": 1, "prefix_size": 0, "log_interval": 1}
+FILES = ("input", "lm_path", "bpe_codes", "sentencepiece_model")  # options that name one
+NOT_INTERACTIVE = ("lm_path", "prefix_size", "score_reference", "results_path")  # which has them and does not read them
 LARGEST = 2**63 - 1  # number that arrays and tensors hold
 SEEDS = 2**32  # of NumPy
 
@@ -21,6 +23,7 @@ def patch_fairseq() -> None:
 
     parse, load = options.parse_args_and_arch, checkpoint_utils.load_model_ensemble_and_task
     overrides: Dict[str, Any] = {}  # --model-overrides of the command
+    language_models: List[str] = []  # --lm-path of the command
 
     def checked(parser: Any, input_args: Optional[List[str]] = None, *args: Any, **kwargs: Any) -> Any:
         if input_args is None:
@@ -30,9 +33,12 @@ def patch_fairseq() -> None:
             refuse(problems_of(vars(parsed)))
             overrides.clear()
             overrides.update(model_overrides.parse_overrides(getattr(parsed, "model_overrides", None)) or {})
+            language_models[:] = [path for path in [getattr(parsed, "lm_path", None)] if path]
         return parsed
 
     def loaded(filenames: List[str], arg_overrides: Optional[Dict[str, Any]] = None, *args: Any, **kwargs: Any) -> Any:
+        if filenames == language_models:
+            return _load_language_model(load, filenames, arg_overrides, *args, **kwargs)
         asked = {name: value for name, value in overrides.items() if name in (arg_overrides or {})}
         with model_overrides.checked(filenames, asked):
             return load(filenames, arg_overrides, *args, **kwargs)
@@ -40,22 +46,42 @@ def patch_fairseq() -> None:
     options.parse_args_and_arch, checkpoint_utils.load_model_ensemble_and_task = checked, loaded
 
 
+def _load_language_model(load: Callable[..., Any], filenames: List[str], *args: Any, **kwargs: Any) -> Any:
+    """What ``load`` gives of ``--lm-path``.
+
+    Raises:
+        InputError: it cannot be loaded.
+    """
+    try:
+        return load(filenames, *args, **kwargs)
+    except Exception as error:  # whatever a file that is none, or a data-bin without its dictionary, happens to cause
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"--lm-path {filenames[0]}: cannot be loaded: {first_line(error)}; give a language model of fairseq's, "
+            "whose dict.txt stands in the data-bin"
+        ) from error
+
+
 def problems_of(given: Mapping[str, Any]) -> Iterator[str]:
-    """What such a command would fail at with a traceback.
+    """What such a command would fail at with a traceback, or would not read.
 
     Args:
         given: its options by name; there is nothing to say of those that a command does not have.
     """
     if "path" in given:
         yield from _problems_of_path(given)
+    yield from _problems_of_files(given)
+    yield from _unread(given)
     if model_overrides.parse_overrides(given.get("model_overrides")) is None:
         example = "\"{'dropout': 0.1}\""
         yield f"--model-overrides {given['model_overrides']}: is no dictionary of options by name, such as {example}"
-    for name, least in LEAST.items():
-        if given.get(name) is not None and given[name] < least:
-            yield f"{flag_of(name)} {given[name]}: must be at least {least}"
-    has_size = {"beam", "softmax_batch"} & set(given)  # commands that translate, or score a language model, have one
-    if "max_tokens" in given and not has_size and all(given.get(name) is None for name in ("max_tokens", "batch_size")):
+    yield from problems_of_least(given)
+    if (
+        "max_tokens" in given
+        and not _has_size(given)
+        and all(given.get(name) is None for name in ("max_tokens", "batch_size"))
+    ):
         yield "--max-tokens: not given; say how large batches are, with that or --batch-size"
     yield from _problems_of_numbers(given)
     yield from problems_of_post_processing("--post-process", given.get("post_process"))
@@ -63,6 +89,43 @@ def problems_of(given: Mapping[str, Any]) -> Iterator[str]:
         yield f"--log-file {given['log_file']}: its folder is not there; make it, or give another file"
     if given.get("results_path"):
         yield from _problems_of_results(Path(given["results_path"]))
+
+
+def problems_of_least(given: Mapping[str, Any]) -> Iterator[str]:
+    """Numbers, by the options' names, that are too small to mean anything."""
+    for name, least in LEAST.items():
+        if given.get(name) is not None and given[name] < least:
+            yield f"{flag_of(name)} {given[name]}: must be at least {least}"
+
+
+def _has_size(given: Mapping[str, Any]) -> bool:
+    """Whether a command has a size of batches: those that translate, or score by a language model, have one."""
+    return bool({"beam", "softmax_batch"} & set(given))
+
+
+def _unread(given: Mapping[str, Any]) -> Iterator[str]:
+    """Options that a command has and does not read, or falls over."""
+    for name in NOT_INTERACTIVE if "buffer_size" in given else ():
+        if given.get(name):
+            yield f"{flag_of(name)}: fairseq-interactive does not read it; use fairseq-generate"
+    if given.get("num_shards", 1) != 1 and "softmax_batch" not in given:
+        yield (
+            f"--num-shards {given['num_shards']}: fairseq does not read it here, every shard would have everything; "
+            "docnmt generate --shards shares a translation out"
+        )
+
+
+def _problems_of_files(given: Mapping[str, Any]) -> Iterator[str]:
+    """Files that are not there; fairseq also takes addresses, and ``-`` for standard input."""
+    from omegaconf import MISSING
+
+    for name in FILES:
+        path = given.get(name)
+        if path and path not in ("-", MISSING) and "://" not in path:
+            if Path(path).is_dir():
+                yield f"{flag_of(name)} {path}: is a folder; name a file"
+            elif not Path(path).exists():
+                yield f"{flag_of(name)} {path}: no such file"
 
 
 def problems_of_post_processing(flag: str, symbol: Optional[str]) -> Iterator[str]:
@@ -114,6 +177,7 @@ def _problems_of_path(given: Mapping[str, Any]) -> Iterator[str]:
     if not given["path"]:
         yield "--path: not given; name the checkpoint"
     elif not given.get("checkpoint_suffix") and given.get("checkpoint_shard_count", 1) == 1:
-        for path in split_paths(given["path"]):
+        # Validation is of one model.
+        for path in split_paths(given["path"]) if _has_size(given) else [given["path"]]:
             if not PathManager.exists(path):
                 yield f"--path {path}: no such file; name the checkpoint"

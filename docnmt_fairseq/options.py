@@ -154,10 +154,10 @@ def problems_of(cfg: Any, cls: type, only: Optional[Collection[str]] = None) -> 
             yield f"{flag_of(known.name)} {value}: must be one of {', '.join(allowed_names(known))}"
     for known, value in given:
         least = known.metadata.get("minimum")
-        if least is not None and value < least:
+        if least is not None and not value >= least:  # nor is nan
             yield f"{flag_of(known.name)} {value}: must {'not be negative' if least == 0 else f'be at least {least:g}'}"
         most = known.metadata.get("maximum")
-        if most is not None and value > most:
+        if most is not None and not value <= most:
             yield f"{flag_of(known.name)} {value}: must be at most {most:g}"
 
 

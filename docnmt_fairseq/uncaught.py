@@ -1,6 +1,7 @@
 """fairseq's commands end with one line where input or an option is wrong, as ``docnmt`` does, not with a traceback.
 
-So do assertions of fairseq's that name an option by its flag, and options that another one needs.
+So do errors of fairseq's own that name an option by its flag, options that another one needs, and text of another
+encoding.
 """
 
 import re
@@ -35,8 +36,11 @@ def _told(error: BaseException) -> Optional[str]:
     """What is said of an error about input or an option; None: it is about something else."""
     from omegaconf import MissingMandatoryValue
 
-    if isinstance(error, InputError) or (isinstance(error, AssertionError) and FLAG.search(str(error))):
+    if isinstance(error, InputError) or (isinstance(error, (AssertionError, ValueError)) and FLAG.search(str(error))):
         return str(error)
+    if isinstance(error, UnicodeDecodeError):  # of fairseq-interactive
+        wrong = error.object[error.start : error.start + 1].hex()
+        return f"the input is no {error.encoding.upper()} (byte 0x{wrong}); convert it, e.g. with iconv"
     if isinstance(error, MissingMandatoryValue) and error.full_key:
         return f"{flag_of(error.full_key.rpartition('.')[2])}: not given"
     return None

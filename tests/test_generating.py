@@ -3,9 +3,12 @@
 import sys
 
 import pytest
+from fairseq.data import Dictionary
+from fairseq.models import FairseqDecoder, FairseqLanguageModel
 
 from docnmt_fairseq import compat  # noqa: F401  (changes fairseq)
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.tasks.refused_options import problems_of_language_model
 from tests.support import toy
 
 TWENTY = "1" * 20  # digits
@@ -22,6 +25,13 @@ SUBWORDS = "fairseq knows no such subwords; give e.g. sentencepiece or '@@ ', or
         (["--path", "{0}", "--model-overrides", "[1]"], r"--model-overrides \[1\]: is no dictionary"),
         (["--path", "{0}", "--beam", "0"], "--beam 0: must be at least 1"),
         (["--path", "{0}", "--num-workers", "-1"], "--num-workers -1: must be at least 0"),
+        (["--path", "{0}", "--max-tokens", "0"], "--max-tokens 0: must be at least 1"),
+        (["--path", "{0}", "--lm-path", "x.pt"], "--lm-path x.pt: no such file"),
+        (
+            ["--path", "{0}", "--num-shards", "2"],
+            "--num-shards 2: fairseq does not read it here, every shard would hav",
+        ),
+        (["--path", "{0}", "--bpe", "subword_nmt", "--bpe-codes", "x"], "--bpe-codes x: no such file"),
         (["--path", "{0}", "--max-tokens", TWENTY], f"--max-tokens {TWENTY}: is too large, {2**63 - 1} at most$"),
         (["--path", "{0}", "--batch-size", TWENTY], f"--batch-size {TWENTY}: is too large"),
         (["--path", "{0}", "--seed", "-1"], f"--seed -1: must be from 0 to {2**32 - 1}"),
@@ -44,8 +54,27 @@ def test_options_that_nothing_can_be_loaded_with(tmp_path, monkeypatch, command,
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        (["--input", "nowhere.txt"], "--input nowhere.txt: no such file"),
+        (["--input", "."], "--input .: is a folder; name a file"),
+        (["--score-reference"], "--score-reference: fairseq-interactive does not read it; use fairseq-generate"),
+        (["--prefix-size", "2"], "--prefix-size: fairseq-interactive does not read it; use fairseq-generate"),
+    ],
+)
+@pytest.mark.sampled(1)
+def test_what_is_typed_has_no_such_options(tmp_path, monkeypatch, given, message):
+    module = pytest.importorskip("fairseq_cli.interactive")
+    (tmp_path / "model.pt").touch()
+    monkeypatch.setattr(sys, "argv", ["interactive", str(tmp_path), "--path", str(tmp_path / "model.pt"), *given])
+    with pytest.raises(InputError, match=message):
+        module.cli_main()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
         (["--max-tokens", "60"], "--task: not given; name the task of the model's training, e.g. --task document_tr"),
         (["--task", "document_translation"], "--max-tokens: not given; say how large batches are, with that or --batc"),
+        (["--task", "document_translation", "--path", "a:a", "--max-tokens", "60"], "--path a:a: no such file"),
     ],
 )
 def test_validation_that_lacks_an_option(tmp_path, monkeypatch, given, message):
@@ -63,17 +92,36 @@ def trained(data_bin, tmp_path_factory):
     return toy.train(data_bin, tmp_path_factory.mktemp("trained"), "--max-update", "1")
 
 
-@pytest.fixture
-def run(data_bin, trained, monkeypatch):
-    """Runs a command that loads the trained model."""
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("{0}/checkpoint_last.pt", "^--lm-path: is no language model, but a DocumentTransformer; give one"),
+        (
+            "{1}/dict.src.txt",
+            "^--lm-path .*dict.src.txt: cannot be loaded: .*; give a language model of fairseq's, whose ",
+        ),
+    ],
+)
+def test_what_is_no_language_model(data_bin, trained, monkeypatch, path, message):
+    from fairseq_cli import generate
 
-    def run(name, *options):
-        module = pytest.importorskip(f"fairseq_cli.{name}")
-        fixed = toy.translating(data_bin, trained, "document_translation")
-        monkeypatch.setattr(sys, "argv", [name, *fixed, "--max-tokens", "60", *options])
-        module.cli_main()
+    given = ["--max-tokens", "60", "--lm-path", path.format(trained.parent, data_bin)]
+    monkeypatch.setattr(sys, "argv", ["generate", *toy.translating(data_bin, trained, "document_translation"), *given])
+    with pytest.raises(InputError, match=message):
+        generate.cli_main()
 
-    return run
+
+def test_a_language_model_has_the_symbols_of_the_target():
+    one, other = Dictionary(), Dictionary()
+    other.add_symbol("word")
+    model = FairseqLanguageModel(FairseqDecoder(one))
+    assert not list(problems_of_language_model(model, Dictionary())) and not list(
+        problems_of_language_model(None, other)
+    )
+    (told,) = problems_of_language_model(model, other)
+    assert told.startswith(
+        "--lm-path: the language model has other symbols than the target, or in another order; train"
+    )
 
 
 def test_subwords_of_bleu_in_validation_are_known_before_training(data_bin, tmp_path):

@@ -28,6 +28,17 @@ from tests.support import toy
             "^--ddp-backend fully_sharded: not supported, .*use pytorch_ddp or",
         ),
         (["--update-freq", "2,0"], "^--update-freq 2,0: must be at least 1$"),
+        (["--max-tokens", "0"], "^--max-tokens 0: must be at least 1$"),
+        (["--log-interval", "0"], "^--log-interval 0: must be at least 1$"),
+        (
+            ["--best-checkpoint-metric", "bleu", "--valid-subset", "valid"],
+            "^--best-checkpoint-metric bleu: needs --eval-bleu$",
+        ),
+        (["--encoder-embed-dim", "0"], "^--encoder-embed-dim 0: must be at least 1"),
+        (["--decoder-attention-heads", "0"], "^--decoder-attention-heads 0: must be at least 1"),
+        (["--batch-size", "-1"], "^--batch-size -1: must be at least 1$"),
+        (["--dropout", "1.5"], "^--dropout 1.5: must be at most 1$"),
+        (["--dropout", "nan"], "^--dropout nan: must not be negative; --dropout nan: must be at most 1$"),
         (
             ["--lr-scheduler", "inverse_sqrt", "--warmup-updates", "0"],
             "^--warmup-updates 0: must be at least 1 with --lr-scheduler inverse_sqrt$",

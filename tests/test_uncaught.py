@@ -47,6 +47,27 @@ def test_what_fairseq_asserts_of_options_is_one_line(shown, capsys, monkeypatch,
     assert not shown and capsys.readouterr().err.endswith(told)
 
 
+def test_what_fairseq_refuses_together_is_one_line(shown, capsys, monkeypatch, data_bin, tmp_path):
+    from fairseq_cli import train
+
+    begun = str(toy.train(data_bin, tmp_path / "first", "--max-update", "1"))
+    given = [
+        "--optimizer",
+        "adam",
+        "--save-dir",
+        str(tmp_path),
+        "--finetune-from-model",
+        begun,
+        "--restore-file",
+        begun,
+    ]
+    monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train", *toy.arguments(data_bin, *given)])
+    with pytest.raises(ValueError, match="--restore-file") as found:
+        train.cli_main()
+    sys.excepthook(found.type, found.value, found.tb)
+    assert not shown and "fairseq-train: error: --finetune-from-model and --restore-file" in capsys.readouterr().err
+
+
 def test_an_option_that_another_one_needs_is_one_line(shown, capsys, monkeypatch, data_bin, tmp_path):
     from fairseq_cli import generate
 
@@ -58,6 +79,20 @@ def test_an_option_that_another_one_needs_is_one_line(shown, capsys, monkeypatch
     sys.excepthook(found.type, found.value, found.tb)
     assert not shown
     assert capsys.readouterr().err.endswith("fairseq-generate: error: --sentencepiece-model: not given\n")
+
+
+def test_typed_text_of_another_encoding_is_one_line(shown, capsys, monkeypatch, data_bin, tmp_path):
+    from fairseq_cli import interactive
+
+    trained = toy.train(data_bin, tmp_path, "--max-update", "1")
+    (tmp_path / "latin1.txt").write_text("für\n", encoding="latin-1")
+    given = [*toy.translating(data_bin, trained, "document_translation"), "--input", str(tmp_path / "latin1.txt")]
+    monkeypatch.setattr(sys, "argv", ["/bin/fairseq-interactive", *given])
+    with pytest.raises(UnicodeDecodeError) as found:
+        interactive.cli_main()
+    sys.excepthook(found.type, found.value, found.tb)
+    told = "fairseq-interactive: error: the input is no UTF-8 (byte 0xfc); convert it, e.g. with iconv\n"
+    assert not shown and capsys.readouterr().err.endswith(told)
 
 
 def test_so_does_a_command_that_fails_otherwise(shown, capsys):

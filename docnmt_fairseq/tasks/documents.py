@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
@@ -36,7 +37,7 @@ from docnmt_fairseq.options import option
 from docnmt_fairseq.stopping import REQUEST
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, with_auxiliary_losses
 from docnmt_fairseq.tasks.dictionaries import LanguageDictionary
-from docnmt_fairseq.tasks.refused_options import problems_of_bleu, problems_of_search
+from docnmt_fairseq.tasks.refused_options import problems_of_bleu, problems_of_language_model, problems_of_search
 from docnmt_fairseq.tasks.trained_view import TrainedView
 from docnmt_fairseq.trained_dictionaries import KEY, digest_of, foreign_sides
 from docnmt_fairseq.training_data import TrainingData
@@ -289,5 +290,6 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
         self, models: List[BaseFairseqModel], args: GenerationConfig, *more: Any, **kwargs: Any
     ) -> Union[SequenceGenerator, SequenceScorer]:
         """fairseq's search; ``InputError`` for what is refused of its options."""
-        refuse(problems_of_search(models, args))
+        language_model = (kwargs.get("extra_gen_cls_kwargs") or {}).get("lm_model")
+        refuse(chain(problems_of_search(models, args), problems_of_language_model(language_model, self.tgt_dict)))
         return super().build_generator(models, args, *more, **kwargs)

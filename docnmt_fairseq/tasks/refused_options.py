@@ -4,12 +4,14 @@ import json
 from dataclasses import fields
 from typing import Any, Iterator, Sequence
 
+from fairseq.data import Dictionary
 from fairseq.dataclass.configs import GenerationConfig
-from fairseq.models import BaseFairseqModel
+from fairseq.models import BaseFairseqModel, FairseqLanguageModel
 
 from docnmt_fairseq.generating import problems_of_post_processing
 from docnmt_fairseq.options import flag_of
 from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.trained_dictionaries import digest_of
 
 SEARCH = frozenset(known.name for known in fields(GenerationConfig))
 NUMBERS = ("lenpen", "unkpen", "temperature", "min_len")  # that mean the same to fairseq's search as to ours
@@ -28,6 +30,24 @@ def problems_of_search(models: Sequence[BaseFairseqModel], args: Any) -> Iterato
         yield "--print-alignment: document_rnn, or --attention-combination, gives no alignments"
     named = (*NUMBERS, "max_len_a", "max_len_b") if not getattr(args, "max_len_a", 0) else (*NUMBERS, "max_len_a")
     yield from SearchOptions(**{name: getattr(args, name) for name in named if hasattr(args, name)}).problems()
+
+
+def problems_of_language_model(model: Any, target: Dictionary) -> Iterator[str]:
+    """Why ``--lm-path`` cannot have its say in a search: it gives no probabilities of the target's tokens.
+
+    Args:
+        model: that was loaded; None: no such option.
+        target: dictionary of the target.
+    """
+    if model is None:
+        return
+    if not isinstance(model, FairseqLanguageModel):
+        yield f"--lm-path: is no language model, but a {type(model).__name__}; give one of fairseq's language_modeling"
+    elif digest_of(model.decoder.dictionary) != digest_of(target):
+        yield (
+            "--lm-path: the language model has other symbols than the target, or in another order; train it with the "
+            "target's dictionary (fairseq-preprocess --only-source --srcdict)"
+        )
 
 
 def problems_of_bleu(cfg: Any) -> Iterator[str]:

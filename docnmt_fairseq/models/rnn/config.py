@@ -24,8 +24,10 @@ from docnmt_fairseq.recurrent.layers import DEEP_OUTPUTS, SUMMARIES
 class DocumentRNNOptions(TrainedViewOptions, SourceOptions, AlternatingOptions):
     """Sizes and regularisation, the cells, and how the decoder attends."""
 
-    dropout: float = option(0.1, "dropout probability of embeddings, between layers and before the output")
-    attention_dropout: float = option(0.0, "dropout probability of attention weights")
+    dropout: float = option(
+        0.1, "dropout probability of embeddings, between layers and before the output", minimum=0, maximum=1
+    )
+    attention_dropout: float = option(0.0, "dropout probability of attention weights", minimum=0, maximum=1)
     encoder_cell: str = option("gru", "recurrent cell of the encoder", names=RECURRENT_CELLS)
     encoder_embed_dim: int = option(512, "width of the source embeddings", minimum=1)
     encoder_hidden_size: int = option(512, "width of the encoder's states, of each direction", minimum=1)

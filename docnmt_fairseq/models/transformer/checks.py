@@ -57,7 +57,7 @@ def remarks(cfg: DocumentTransformerOptions) -> Iterator[str]:
 def _size_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:
     for side in ("encoder", "decoder"):
         width, heads = getattr(cfg, f"{side}_embed_dim"), getattr(cfg, f"{side}_attention_heads")
-        if width % heads:
+        if heads > 0 and width % heads:
             yield f"--{side}-embed-dim {width} is not a multiple of --{side}-attention-heads {heads}"
     if cfg.freeze_sentence_model and _adds_nothing(cfg):
         yield (
