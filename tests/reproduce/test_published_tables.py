@@ -7,7 +7,8 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 import docnmt_fairseq
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset_file import read_dataset_config, recipe_path
-from docnmt_fairseq.recipes.training import PLUGIN, Budget, training_options
+from docnmt_fairseq.recipes.processes import PLUGIN
+from docnmt_fairseq.recipes.training import Budget, training_options
 from docnmt_fairseq.reproduce.base import FIGURES, Request
 from docnmt_fairseq.reproduce.figures.scores import model_name, model_of
 from docnmt_fairseq.reproduce.published import read_table, read_table_file, table_names
