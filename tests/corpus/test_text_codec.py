@@ -67,6 +67,7 @@ def test_characters_without_a_piece_survive(tmp_path, options):
     prepare(PrepareConfig("en", "de", tmp_path / "again", **again))  # --reuse takes it, too
     for folder in (tmp_path / "out", tmp_path / "again"):
         codec = TextCodec(folder)
+        assert codec.options["byte_fallback"] is True
         (tokens,) = codec.encode(1, ["Mary likes Ðuković 👍."])
         assert "<0xF0>" in tokens.split()
         assert codec.decode(tokens) == "Mary likes Ðuković 👍."
