@@ -1,5 +1,6 @@
 """What the scripts share."""
 
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -80,12 +81,16 @@ def test_results_of_other_settings_are_left_alone(tmp_path):
 
 
 def test_a_script_that_is_killed_leaves_nothing_at_work():
-    script = "source \"$1/scripts/common.sh\"; attended bash -c 'echo $$; exec sleep 60'"
+    script = "source \"$1/scripts/common.sh\"; attended bash -c 'echo $$; exec sleep 600'"
     with subprocess.Popen(["bash", "-c", script, "bash", str(ROOT)], stdout=subprocess.PIPE, text=True) as killed:
         child = int(killed.stdout.readline())
         killed.terminate()
         assert killed.wait() == -signal.SIGTERM
-    wait_for(lambda: not alive(child))
+    try:
+        wait_for(lambda: not alive(child), seconds=20)
+    finally:
+        if alive(child):
+            os.kill(child, signal.SIGKILL)
 
 
 def test_what_is_attended_ends_as_it_does_itself():
