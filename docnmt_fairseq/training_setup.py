@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional
 
 import torch
 
+from docnmt_fairseq import best_checkpoint
 from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.generating import problems_of_least
 from docnmt_fairseq.locks import holding, in_folder
@@ -39,6 +40,7 @@ def patch_fairseq() -> None:
         _forget_best()
         initialise(self, cfg, task, *args, **kwargs)
         check_validation(self)
+        best_checkpoint.check_metric(self)
         REQUEST.listen(getattr(cfg.task, "save_on_signals", ""))
 
     def checked(cfg: Any, main: Callable[..., Any], **kwargs: Any) -> None:
@@ -62,7 +64,7 @@ def prepare(cfg: Any) -> None:
     """
     problems = (_problems_of_types(cfg.common), problems_of_sharding(cfg), _problems_of_rates(cfg))
     numbers = (_problems_of_steps(cfg), problems_of_least(cfg.dataset), problems_of_least(cfg.common))
-    refuse(chain(*problems, _problems_of_beginning(cfg.checkpoint), *numbers, _problems_of_best(cfg)))
+    refuse(chain(*problems, _problems_of_beginning(cfg.checkpoint), *numbers, best_checkpoint.problems_of(cfg)))
     parallel, layerdrop = cfg.distributed_training, _layerdrop(cfg)
     if layerdrop and parallel.ddp_backend in PLAIN and not parallel.find_unused_parameters:
         logger.info(f"{layerdrop}: a batch leaves layers out, so --find-unused-parameters is on")
@@ -156,18 +158,6 @@ def _problems_of_beginning(cfg: Any) -> Iterator[str]:
     start = cfg.finetune_from_model
     if start is not None and not PathManager.exists(start) and not PathManager.exists(last):
         yield f"--finetune-from-model {start}: no such file; name the checkpoint to begin from"
-
-
-def _problems_of_best(cfg: Any) -> Iterator[str]:
-    """A measure of the best checkpoint that is not taken, which fairseq finds when the first epoch is trained."""
-    metric = cfg.checkpoint.best_checkpoint_metric
-    if (
-        metric == "bleu"
-        and _name_of_task(cfg) in TASKS
-        and not cfg.task.eval_bleu
-        and not cfg.dataset.disable_validation
-    ):
-        yield f"--best-checkpoint-metric {metric}: needs --eval-bleu"
 
 
 def _problems_of_steps(cfg: Any) -> Iterator[str]:

@@ -36,6 +36,7 @@ ORDER = [
     {
         "aliases",
         "arrays",
+        "best_checkpoint",
         "checkpoint_files",
         "compat",
         "errors",

@@ -144,6 +144,34 @@ def test_sentences_of_the_validation_that_are_too_long_are_found_before_an_epoch
         toy.train(data_bin, tmp_path, *options, "--max-update", "1", task=task, **arch)
 
 
+@pytest.mark.parametrize(
+    ("metric", "found"),
+    [("nll_loss", True), ("ppl", True), ("context_loss", False), ("nlloss", False)],
+)
+def test_a_measure_of_the_best_checkpoint_that_validation_lacks_is_found_before_an_epoch_is_trained(
+    data_bin, tmp_path, monkeypatch, metric, found
+):
+    options = ["--valid-subset", "valid", "--max-update", "1", "--criterion", "label_smoothed_cross_entropy"]
+    options += ["--best-checkpoint-metric", metric]
+    if found:
+        toy.train(data_bin, tmp_path, *options)
+        assert (tmp_path / "checkpoint_best.pt").exists()
+        return
+    monkeypatch.setattr(Trainer, "train_step", lambda *_: pytest.fail("trained before it was found"))
+    with pytest.raises(
+        InputError, match=rf"^--best-checkpoint-metric {metric}: .* no such figure; .*loss, nll_loss.*ppl"
+    ):
+        toy.train(data_bin, tmp_path, *options)
+
+
+@pytest.mark.parametrize(("options", "said"), [([], True), (["--maximize-best-checkpoint-metric"], False)])
+def test_the_lowest_bleu_as_the_best_is_warned_of(data_bin, tmp_path, caplog, options, said):
+    best = ["--eval-bleu", "--best-checkpoint-metric", "bleu", *options]
+    with caplog.at_level(logging.WARNING, "docnmt_fairseq"):
+        toy.train(data_bin, tmp_path, "--valid-subset", "valid", "--max-update", "1", *best)
+    assert ("--maximize-best-checkpoint-metric" in caplog.text) is said
+
+
 @pytest.mark.parametrize("relative", [False, True])
 def test_the_folder_of_checkpoints_is_let_go_where_no_command_of_ours_ends(tmp_path, relative):
     """As of fairseq-hydra-train, which imports the plugin when it has begun, and changes the working directory."""
