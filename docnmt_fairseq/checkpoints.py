@@ -185,9 +185,10 @@ def leave_view_to_models(checkpoint: Mapping[str, Any], given: Iterable[str] = (
     """
     cfg = checkpoint["cfg"]
     view = getattr(TASK_REGISTRY.get(cfg.task.get("_name")), "view_defaults", {})
-    brought = [name for name in view if getattr(cfg.model, name, None) is not None]
+    state = checkpoint.get("task_state") or {}
+    brought = {name for name in view if name in state or getattr(cfg.model, name, None) is not None}
     with open_dict(cfg.task):
-        for name in {*brought, *(checkpoint.get("task_state") or {})} & set(cfg.task) - set(given):
+        for name in brought & set(cfg.task) - set(given):
             cfg.task[name] = None
 
 

@@ -35,6 +35,17 @@ def test_another_dictionary_of_the_same_size_is_named(data_bin, tmp_path, task, 
         load_ensemble(trained, data=other)
 
 
+@pytest.mark.parametrize("task", ["document_translation", "concatenated_translation"])
+def test_languages_the_wrong_way_round_are_refused(data_bin, tmp_path, task):
+    """Where both share a dictionary, fairseq would give the model sentences of its target language to translate."""
+    joint = shutil.copytree(data_bin, tmp_path / "joint")
+    shutil.copy(joint / "dict.tgt.txt", joint / "dict.src.txt")
+    trained = toy.train(joint, tmp_path / "model", "--max-update", "1", task=task, arch="transformer")
+    assert toy.generate(joint, trained, task=task)
+    with pytest.raises(InputError, match="--source-lang tgt --target-lang src: the model translates from src to t"):
+        toy.generate(joint, trained, "--source-lang", "tgt", "--target-lang", "src", task=task)
+
+
 def test_a_model_that_does_not_know_its_dictionaries_takes_any_of_the_size(data_bin, tmp_path):
     """fairseq's own, and those of before this was kept."""
     trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1", task="translation", arch="transformer")

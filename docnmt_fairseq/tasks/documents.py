@@ -39,7 +39,7 @@ from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, w
 from docnmt_fairseq.tasks.dictionaries import LanguageDictionary
 from docnmt_fairseq.tasks.refused_options import problems_of_bleu, problems_of_language_model, problems_of_search
 from docnmt_fairseq.tasks.trained_view import TrainedView
-from docnmt_fairseq.trained_dictionaries import KEY, digest_of, foreign_sides
+from docnmt_fairseq.trained_dictionaries import KEY, LANGUAGES, check_trained, digest_of
 from docnmt_fairseq.training_data import TrainingData
 
 logger = logging.getLogger(__name__)
@@ -116,21 +116,17 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
         return LanguageDictionary.of_file(filename)
 
     def state_dict(self) -> Dict[str, Any]:
-        """What fairseq keeps in checkpoints beside parameters: which dictionaries these belong to."""
-        return {KEY: self.digests}
+        """What fairseq keeps in checkpoints beside parameters: which dictionaries and languages these belong to."""
+        return {KEY: self.digests, **dict(zip(LANGUAGES, self.languages))}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """Takes up what a checkpoint keeps.
 
         Raises:
-            InputError: its model was trained with other dictionaries, even if these have the same size.
+            InputError: its model was trained with other dictionaries, even if these have the same size, or the other
+                way round.
         """
-        for side in foreign_sides(state_dict, self.state_dict()):
-            file = Path(self.data_bin()) / f"dict.{self.languages[side == 'target']}.txt"
-            raise InputError(
-                f"{file}: the model was trained with another {side} dictionary, other symbols or in another order; "
-                "give the data-bin of its training"
-            )
+        check_trained(state_dict, self.state_dict(), Path(self.data_bin()))
 
     @property
     def language_tokens(self) -> Tuple[Optional[int], Optional[int]]:
