@@ -7,6 +7,7 @@ writes checksums but does not look at them.
 
 import logging
 import os
+import pickle
 import shutil
 import struct
 import time
@@ -21,6 +22,7 @@ from docnmt_fairseq.errors import InputError, first_line
 
 TRIES = 3  # file systems of networks fail for a moment
 PAUSE = 2.5  # seconds between them
+NO_CHECKPOINT = "not a checkpoint, or one that cannot be loaded safely"
 UNFINISHED = ".tmp"  # what a file is called until it is whole
 
 logger = logging.getLogger(__name__)
@@ -134,7 +136,10 @@ def patch_fairseq() -> None:
     ) -> Dict[str, Any]:
         if load_on_all_ranks is None:  # only fairseq's trainer says on which ranks
             check_whole(PathManager.get_local_path(path))
-            return load(path, arg_overrides)
+            try:
+                return load(path, arg_overrides)
+            except (pickle.UnpicklingError, EOFError, OSError, RuntimeError) as error:
+                raise InputError(f"{path}: {NO_CHECKPOINT} ({first_line(error)})") from error
         remedy = "--restore-file goes on from another checkpoint; without any in --save-dir training begins anew"
         try:
             check_whole(PathManager.get_local_path(path))

@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 import docnmt_fairseq
 from docnmt_fairseq import compat
+from docnmt_fairseq.checkpoint_files import NO_CHECKPOINT
 from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.prepared import data_bin, prepared_folder
 from docnmt_fairseq.errors import InputError, first_line, misfit
@@ -169,8 +170,7 @@ def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = 
     except InputError as error:
         raise InputError(f"--path {error}") from None
     except Exception as error:  # whatever a file that is none happens to cause
-        reason = f"not a checkpoint, or one that cannot be loaded safely ({first_line(error)})"
-        raise InputError(f"--path {path}: {reason}") from None
+        raise InputError(f"--path {path}: {NO_CHECKPOINT} ({first_line(error)})") from None
     return state
 
 

@@ -1,7 +1,11 @@
 """The one exception that stands for "the input or an option is wrong": its text is shown to the user as it is."""
 
+import re
 from textwrap import shorten
 from typing import Iterable, Optional, Tuple
+
+REFUSED = "Weights only load failed"  # PyTorch's words
+GLOBAL = re.compile(r"\bGLOBAL (\S+)")  # there, too: a function or class
 
 
 class InputError(ValueError):
@@ -37,11 +41,13 @@ def refuse(problems: Iterable[str]) -> None:
 def first_line(error: BaseException) -> str:
     """The first line of what an error says; its name if it says nothing.
 
-    Advice of PyTorch and NumPy to load what may execute anything is left out.
+    Advice of PyTorch and NumPy to load what may execute anything is left out; what PyTorch refuses to load is named.
     """
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    refused = "Weights only load failed"
-    return refused if line.startswith(refused) else line.split(" If you trust the file", 1)[0]
+    if line.startswith(REFUSED):
+        named = GLOBAL.search(str(error))
+        return REFUSED if named is None else f"{REFUSED}: holds {named[1]}"
+    return line.split(" If you trust the file", 1)[0]
 
 
 def misfit(error: BaseException) -> str:

@@ -126,6 +126,17 @@ def _problems_of_files(given: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{flag_of(name)} {path}: is a folder; name a file"
             elif not Path(path).exists():
                 yield f"{flag_of(name)} {path}: no such file"
+            elif name == "sentencepiece_model":
+                yield from _problems_of_sentencepiece(f"{flag_of(name)} {path}", path)
+
+
+def _problems_of_sentencepiece(told: str, path: str) -> Iterator[str]:
+    from sentencepiece import SentencePieceProcessor
+
+    try:
+        SentencePieceProcessor(model_file=path)
+    except (RuntimeError, OSError):  # what it raises names lines of its own code
+        yield f"{told}: no model of SentencePiece's"
 
 
 def problems_of_post_processing(flag: str, symbol: Optional[str]) -> Iterator[str]:
@@ -181,3 +192,5 @@ def _problems_of_path(given: Mapping[str, Any]) -> Iterator[str]:
         for path in split_paths(given["path"]) if _has_size(given) else [given["path"]]:
             if not PathManager.exists(path):
                 yield f"--path {path}: no such file; name the checkpoint"
+            elif Path(path).is_dir():
+                yield f"--path {path}: is a folder; name a checkpoint in it"

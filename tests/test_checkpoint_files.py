@@ -121,6 +121,13 @@ def test_a_bit_of_a_weight_is_noticed_when_translating_too(trained, tmp_path):
         read_checkpoint(tmp_path / "damaged.pt")
 
 
+@pytest.mark.parametrize("content", [b"", b"text\n", b"PK\x03\x04"])
+def test_what_is_no_checkpoint_is_named_when_translating_too(data_bin, tmp_path, content):
+    (tmp_path / "model.pt").write_bytes(content)
+    with pytest.raises(InputError, match=r"model\.pt: not a checkpoint, or one that cannot be loaded safely \("):
+        toy.generate(data_bin, tmp_path / "model.pt")
+
+
 def test_training_makes_a_folder_anew_that_vanished(data_bin, tmp_path, monkeypatch):
     folder, real, saves = tmp_path / "model", checkpoint_utils.save_checkpoint, []
 

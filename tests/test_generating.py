@@ -31,7 +31,12 @@ SUBWORDS = "fairseq knows no such subwords; give e.g. sentencepiece or '@@ ', or
             ["--path", "{0}", "--num-shards", "2"],
             "--num-shards 2: fairseq does not read it here, every shard would hav",
         ),
+        (["--path", "."], r"--path \.: is a folder; name a checkpoint in it"),
         (["--path", "{0}", "--bpe", "subword_nmt", "--bpe-codes", "x"], "--bpe-codes x: no such file"),
+        (
+            ["--path", "{0}", "--bpe", "sentencepiece", "--sentencepiece-model", "{0}"],
+            r"--sentencepiece-model .*model\.pt: no model of SentencePiece's$",
+        ),
         (["--path", "{0}", "--max-tokens", TWENTY], f"--max-tokens {TWENTY}: is too large, {2**63 - 1} at most$"),
         (["--path", "{0}", "--batch-size", TWENTY], f"--batch-size {TWENTY}: is too large"),
         (["--path", "{0}", "--seed", "-1"], f"--seed -1: must be from 0 to {2**32 - 1}"),

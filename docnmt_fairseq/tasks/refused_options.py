@@ -26,6 +26,11 @@ def problems_of_search(models: Sequence[BaseFairseqModel], args: Any) -> Iterato
             "--diverse-beam-groups: fairseq takes ids of sentences for places in the batch there, and fails; use "
             "--diversity-rate or --sampling"
         )
+    beam, best = getattr(args, "beam", 1), getattr(args, "nbest", 1)
+    if best > beam and not getattr(args, "score_reference", False):
+        yield f"--nbest {best}: at most {beam}, which is --beam"
+    if getattr(args, "eos_token", None):
+        yield f"--eos-token {args.eos_token}: not read by these tasks; what ends sentences is the dictionary's own"
     if getattr(args, "print_alignment", None) and not all(getattr(model, "gives_alignment", True) for model in models):
         yield "--print-alignment: document_rnn, or --attention-combination, gives no alignments"
     named = (*NUMBERS, "max_len_a", "max_len_b") if not getattr(args, "max_len_a", 0) else (*NUMBERS, "max_len_a")
