@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from docnmt_fairseq import model_overrides
-from docnmt_fairseq.errors import InputError, first_line, refuse
+from docnmt_fairseq.errors import InputError, first_line, misfit, refuse
 from docnmt_fairseq.options import flag_of
 
 LEAST = {"beam": 1, "nbest": 1, "num_workers": 0, "max_tokens": 1, "batch_size": 1, "prefix_size": 0, "log_interval": 1}
+MISFIT = "loading state_dict"  # PyTorch's words
 FILES = ("input", "lm_path", "bpe_codes", "sentencepiece_model")  # options that name one
 NOT_INTERACTIVE = ("lm_path", "prefix_size", "score_reference", "results_path")  # which has them and does not read them
 LARGEST = 2**63 - 1  # number that arrays and tensors hold
@@ -40,8 +41,13 @@ def patch_fairseq() -> None:
         if filenames == language_models:
             return _load_language_model(load, filenames, arg_overrides, *args, **kwargs)
         asked = {name: value for name, value in overrides.items() if name in (arg_overrides or {})}
-        with model_overrides.checked(filenames, asked):
-            return load(filenames, arg_overrides, *args, **kwargs)
+        try:
+            with model_overrides.checked(filenames, asked):
+                return load(filenames, arg_overrides, *args, **kwargs)
+        except RuntimeError as error:
+            if MISFIT not in str(error) or kwargs.get("state") is not None:  # the latter: those who read it tell
+                raise
+            raise _misfit(filenames, args[0] if args else kwargs.get("task"), error) from error
 
     options.parse_args_and_arch, checkpoint_utils.load_model_ensemble_and_task = checked, loaded
 
@@ -61,6 +67,21 @@ def _load_language_model(load: Callable[..., Any], filenames: List[str], *args: 
             f"--lm-path {filenames[0]}: cannot be loaded: {first_line(error)}; give a language model of fairseq's, "
             "whose dict.txt stands in the data-bin"
         ) from error
+
+
+def _misfit(filenames: List[str], task: Any, error: RuntimeError) -> InputError:
+    """What is told of checkpoints of which one does not fit: their training's task, or that of the data-bin."""
+    from fairseq import checkpoint_utils
+
+    given = getattr(getattr(task, "cfg", None), "_name", None)
+    for path in filenames:
+        trained = checkpoint_utils.load_checkpoint_to_cpu(path)["cfg"].task
+        if given not in (None, trained._name):
+            return InputError(f"--task {given}: {path} was trained with {trained._name}; give that ({misfit(error)})")
+    return InputError(
+        f"--path {os.pathsep.join(filenames)}: does not fit the dictionaries of the data-bin; give the one of its "
+        f"training ({misfit(error)})"
+    )
 
 
 def problems_of(given: Mapping[str, Any]) -> Iterator[str]:

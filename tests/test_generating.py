@@ -1,8 +1,10 @@
 """fairseq's commands, those that load a model above all, say in one line what is wrong with their options."""
 
+import shutil
 import sys
 
 import pytest
+import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqDecoder, FairseqLanguageModel
 
@@ -114,6 +116,28 @@ def test_what_is_no_language_model(data_bin, trained, monkeypatch, path, message
     monkeypatch.setattr(sys, "argv", ["generate", *toy.translating(data_bin, trained, "document_translation"), *given])
     with pytest.raises(InputError, match=message):
         generate.cli_main()
+
+
+def test_models_of_another_task_or_data_bin_are_told(data_bin, trained, tmp_path):
+    with pytest.raises(InputError, match=r"^--task concatenated_tr\w+: .*t\.pt was trained with document_tr.*\(size"):
+        toy.generate(data_bin, shutil.copy(trained, tmp_path), task="concatenated_translation")
+    other = shutil.copytree(data_bin, tmp_path / "bin")
+    for side in ("src", "tgt"):
+        with open(other / f"dict.{side}.txt", "a") as stream:
+            stream.write("more 1\n")
+    state = torch.load(trained, weights_only=False)
+    torch.save({**state, "task_state": {}}, tmp_path / "old.pt")  # of before checkpoints knew their dictionaries
+    with pytest.raises(InputError, match=r"old\.pt: does not fit the dictionaries of the data-bin; .* \(size mismatch"):
+        toy.generate(other, tmp_path / "old.pt")
+
+
+def test_these_are_no_language_models(data_bin, trained, monkeypatch):
+    from fairseq_cli import eval_lm
+
+    options = ["--user-dir", toy.PLUGIN, "--task", "document_translation", "--max-tokens", "60"]
+    monkeypatch.setattr(sys, "argv", ["eval_lm", str(data_bin), "--path", str(trained), *options])
+    with pytest.raises(InputError, match="fairseq-eval-lm is of language models; fairseq-generate --score-reference"):
+        eval_lm.cli_main()
 
 
 def test_a_language_model_has_the_symbols_of_the_target():

@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple, Union
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
@@ -289,3 +289,9 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
         language_model = (kwargs.get("extra_gen_cls_kwargs") or {}).get("lm_model")
         refuse(chain(problems_of_search(models, args), problems_of_language_model(language_model, self.tgt_dict)))
         return super().build_generator(models, args, *more, **kwargs)
+
+    def eval_lm_dataloader(self, *_: Any, **__: Any) -> NoReturn:
+        """What ``fairseq-eval-lm`` asks for; ``InputError``: no task of translation has it."""
+        raise InputError(
+            "--task: fairseq-eval-lm is of language models; fairseq-generate --score-reference scores translations"
+        )
