@@ -99,6 +99,8 @@ def measure(prefix: str) -> dict:
 
     from docnmt_fairseq.data.dataset import DocumentDataset
     from docnmt_fairseq.data.index import DocumentIndex, Marks, check_parallel
+    from docnmt_fairseq.data.pieces import PieceLimits
+    from docnmt_fairseq.data.split import Split
 
     memory, seconds, peaks = PeakOfOwnMemory(), {}, {}
     memory.sample()
@@ -119,8 +121,9 @@ def measure(prefix: str) -> dict:
     timed("check_parallel", check_parallel, marks, other, "benchmark")
     index = timed("DocumentIndex.build", DocumentIndex.build, marks, "benchmark")
     del marks, other
-    view = {"max_sentences": 128, "max_tokens": 4096, "shuffle": True}
-    dataset = timed("DocumentDataset (pieces)", DocumentDataset, source, target, index, PAD, EOS, **view)
+    view = (PAD, EOS, PieceLimits(128, 4096))
+    split = Split(source, target, index)
+    dataset = timed("DocumentDataset (pieces)", DocumentDataset, split, *view, shuffle=True)
     order = dataset.ordered_indices()
     indexing = dict(seconds)
     batches = timed("an epoch's batches of 4,096 tokens", dataset.batch_by_size, order, max_tokens=4096)

@@ -14,6 +14,7 @@ from torch import Tensor
 from docnmt_fairseq.data.dataset import sentence_sizes
 from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.pieces import running_total
+from docnmt_fairseq.data.split import Split
 
 Hypothesis = Dict[str, Any]  # of fairseq's search
 
@@ -78,8 +79,7 @@ class ConcatenationDataset(LanguagePairDataset):
     """fairseq's own dataset over windows; a sample id is the item number of the window's last sentence in the data-bin.
 
     Args:
-        source, target: indexed datasets of sentences and marks; no target in translation.
-        index: where the documents begin.
+        split: the documents.
         dictionaries: of source and target, with ``break_symbol``.
         break_symbol: what stands between sentences.
         sentences: of a window at most, of source and target; not more of the target.
@@ -90,9 +90,7 @@ class ConcatenationDataset(LanguagePairDataset):
 
     def __init__(
         self,
-        source: Lines,
-        target: Optional[Lines],
-        index: DocumentIndex,
+        split: Split,
         dictionaries: Sequence[Dictionary],
         break_symbol: str,
         sentences: Tuple[int, int],
@@ -100,13 +98,14 @@ class ConcatenationDataset(LanguagePairDataset):
         carried: int = 0,
         shuffle: bool = False,
     ):
+        index = split.index
         self.index, self.sentences, self.carried = index, sentences, carried
         first = int(np.searchsorted(index.items, carried))
         source_dict, target_dict = dictionaries
-        windows = Windows(source, index, source_dict.index(break_symbol), first)
+        windows = Windows(split.source, index, source_dict.index(break_symbol), first)
         translations = None
-        if target is not None:
-            translations = Windows(target, index, target_dict.index(break_symbol), first)
+        if split.target is not None:
+            translations = Windows(split.target, index, target_dict.index(break_symbol), first)
         self.longest = longest
         self._fill(windows, translations)
         target_sizes = None if translations is None else translations.sizes

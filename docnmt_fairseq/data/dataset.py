@@ -15,8 +15,9 @@ from docnmt_fairseq.data.batching import pack_batches
 from docnmt_fairseq.data.context_dropout import ContextDropout, Hidden, target_documents
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, lengths_of
 from docnmt_fairseq.data.index import DocumentIndex, Lines, name_of
-from docnmt_fairseq.data.pieces import cut, running_total
+from docnmt_fairseq.data.pieces import PieceLimits, cut, running_total
 from docnmt_fairseq.data.similar import within_piece
+from docnmt_fairseq.data.split import Split
 from docnmt_fairseq.data.training_sentences import TrainingSentences, drawn_piece, drawn_rows
 
 Sample = Dict[str, Any]  # one piece as ``__getitem__`` gives it, or a batch of them as ``collater`` does
@@ -26,18 +27,13 @@ class DocumentDataset(FairseqDataset):
     """Pieces of documents; a sample id is the item number of a sentence in the data-bin, i.e. its line, from 0.
 
     Args:
-        source, target: indexed datasets of sentences (and marks); no target in translation.
-        index: where documents and paragraphs begin.
+        split: the documents.
         pad, eos: numbers of the padding and the end-of-sentence symbol, the same on both sides.
-        max_sentences, max_tokens, overlap: see :func:`docnmt_fairseq.data.pieces.cut`.
+        limits: of pieces.
         with_context: False hides all context: every sentence is a document of its own.
         context_dropout: of how many pieces context is hidden.
         shuffle: visit the pieces in random order.
         seed: of the order.
-        name: for messages.
-        extra: datasets of the same items, texts or features of the sentences; None for an extra source that the
-            document holds.
-        similar: [items, K] how many sentences back the most similar ones stand, see ``data/similar.py``.
         training_sentences: draws sentences for each, which a batch then holds as documents of their own, behind its
             documents; limits of tokens do not count them.
 
@@ -48,44 +44,35 @@ class DocumentDataset(FairseqDataset):
 
     def __init__(
         self,
-        source: Lines,
-        target: Optional[Lines],
-        index: DocumentIndex,
+        split: Split,
         pad: int,
         eos: int,
-        max_sentences: int = 0,
-        max_tokens: int = 0,
-        overlap: Tuple[int, int] = (0, 0),
+        limits: PieceLimits = PieceLimits(),
         with_context: bool = True,
         context_dropout: ContextDropout = ContextDropout(),
         shuffle: bool = False,
         seed: int = 1,
-        name: str = "corpus",
-        extra: Sequence[Optional[Lines]] = (),
-        similar: Optional[np.ndarray] = None,
         training_sentences: Optional[TrainingSentences] = None,
     ):
-        self.src, self.tgt = source, target  # the names that fairseq-generate asks for
-        self.index = index
+        self.src, self.tgt = split.source, split.target  # the names that fairseq-generate asks for
+        self.index, self.name = split.index, split.name
+        self.extra_sources, self.similar = split.extra, split.similar
         self.pad, self.eos = pad, eos
         self.with_context = with_context
         self.context_dropout = context_dropout
         self.shuffle = shuffle
         self.seed = seed
-        self.name = name
-        self.similar = similar
         self.training_sentences = training_sentences
         self.plans: Sequence[PlanKey[Any]] = ()
         self.device = torch.device("cpu")
         self.epoch = 1
-        self.source_sizes = sentence_sizes(source, index)
-        self.target_sizes = None if target is None else sentence_sizes(target, index)
-        self.extra_sources = extra
-        self.extra_sizes = [sentence_sizes(lines, index) for lines in extra if lines is not None]
+        self.source_sizes = sentence_sizes(self.src, self.index)
+        self.target_sizes = None if self.tgt is None else sentence_sizes(self.tgt, self.index)
+        self.extra_sizes = [sentence_sizes(lines, self.index) for lines in split.extra if lines is not None]
         longer = self.source_sizes if self.target_sizes is None else np.maximum(self.source_sizes, self.target_sizes)
         # Where pieces begin is the source's affair: a reference must not change what a model sees.
         weights = self.source_sizes
-        self.pieces = cut(index.documents, longer, max_sentences, max_tokens, *overlap, weights=weights)
+        self.pieces = cut(self.index.documents, longer, limits, weights)
         self.skipped = np.zeros(0, dtype=np.int64)  # sentences that are too long for the model, ascending
         self.sizes = self._costs().max(axis=1)
 

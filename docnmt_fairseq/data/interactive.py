@@ -11,6 +11,8 @@ from torch import Tensor
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
 from docnmt_fairseq.data.index import DocumentIndex, Marks
+from docnmt_fairseq.data.pieces import PieceLimits
+from docnmt_fairseq.data.split import Split
 from docnmt_fairseq.data.training_sentences import TrainingSentences
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import MOST_LEVELS
@@ -158,7 +160,7 @@ class OpenDocument:
     Args:
         pad, eos: numbers of the padding and the end-of-sentence symbol.
         paragraph_symbol: number of ``<p>``, None if the dictionary lacks it.
-        similar: finds the sentences that those of some lines are most like, see :class:`DocumentDataset`.
+        similar: finds the sentences that those of some lines are most like, see :class:`Split`.
         training_sentences: what draws sentences for each, None if no model wants them.
     """
 
@@ -181,21 +183,19 @@ class OpenDocument:
         self,
         lines: List[Tensor],
         context: bool,
-        max_sentences: int,
-        max_tokens: int,
-        overlap: Tuple[int, int] = (0, 0),
+        limits: PieceLimits,
     ) -> InteractiveDataset:
         """The new lines as documents; an empty line (one token) ends one, marks end paragraphs and more.
 
         Args:
             lines: token tensors, each ending in end of sentence.
             context: False: every sentence stands alone.
-            max_sentences, max_tokens: limits of a piece, 0: none; older sentences are forgotten to keep to them.
-            overlap: context before and after a piece, where the new lines alone need several.
+            limits: of a piece; older sentences are forgotten to keep to them, and the overlap is where the new lines
+                alone need several.
         """
         if not context:
             self.lines, self.before, self.history = [], NOTHING, []
-        self._forget(lines, max_sentences, max_tokens)
+        self._forget(lines, limits)
         together = LinesInMemory([*self.lines, *lines])
         self.batches.clear()
         carried = sum(not self._levels_ended(line) for line in self.lines)
@@ -203,25 +203,24 @@ class OpenDocument:
         index = index_of(together, self.paragraph_symbol)
         still_open = together.lines[ends[-1] + 1 :] if ends else together.lines
         dataset = InteractiveDataset(
-            together, None, index, self.pad, self.eos, max_sentences=max_sentences,
-            max_tokens=max_tokens, overlap=overlap, with_context=context, name="input",
+            Split(together, None, index, similar=self.similar(together, index)), self.pad, self.eos, limits, context,
             batches=self.batches, carried=len(self.lines), before=self._before_first(together.lines),
             history=self.history[-carried:] if carried else [],
             stays_open=context and any(not self._levels_ended(line) for line in still_open),
-            similar=self.similar(together, index), training_sentences=self.training_sentences(),
+            training_sentences=self.training_sentences(),
         )  # fmt: skip
         self.lines = still_open
         if ends:
             self.before, self.history = NOTHING, []
         return dataset
 
-    def _forget(self, new: List[Tensor], max_sentences: int, max_tokens: int) -> None:
+    def _forget(self, new: List[Tensor], limits: PieceLimits) -> None:
         """Drops the oldest lines until those of the open document and the new ones that continue it fit one piece."""
         ends = [number for number, line in enumerate(new) if len(line) == 1]
         continued = new[: ends[0]] if ends else new
         sentences = sum(not self._levels_ended(line) for line in [*self.lines, *continued])
         tokens = sum(len(line) for line in [*self.lines, *continued])
-        while self.lines and (0 < max_sentences < sentences or 0 < max_tokens < tokens):
+        while self.lines and (0 < limits.sentences < sentences or 0 < limits.tokens < tokens):
             line, *self.lines = self.lines
             tokens -= len(line)
             levels = self._levels_ended(line)

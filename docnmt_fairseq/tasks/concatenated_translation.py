@@ -21,8 +21,8 @@ from fairseq.tasks import register_task
 
 from docnmt_fairseq.data.batching import check_some_left
 from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis, keep_last_sentence, last_sentence_start
-from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
+from docnmt_fairseq.data.split import Split
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import option
 from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask
@@ -95,9 +95,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
 
     def _dataset(
         self,
-        source: Lines,
-        target: Optional[Lines],
-        index: DocumentIndex,
+        split: Split,
         carried: int = 0,
         shuffle: bool = False,
         *,
@@ -107,9 +105,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
         dictionaries = (self.src_dict, self.tgt_dict)
         symbol = str(self.view("break_symbol"))
         window = (1, 1) if alone else self.window
-        return ConcatenationDataset(
-            source, target, index, dictionaries, symbol, window, longest, carried=carried, shuffle=shuffle
-        )
+        return ConcatenationDataset(split, dictionaries, symbol, window, longest, carried=carried, shuffle=shuffle)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Loads a split of the data-bin as windows.
@@ -117,11 +113,11 @@ class ConcatenatedTranslationTask(DocumentsTask):
         Raises:
             InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
         """
-        pair, index, name = self.read_split(split, epoch, combine)
-        dataset = self._dataset(pair.src, pair.tgt, index, shuffle=self.serves_training)
+        documents = self.read_split(split, epoch, combine)
+        dataset, index = self._dataset(documents, shuffle=self.serves_training), documents.index
         self.datasets[self.place_of(split)] = dataset
         logger.info(
-            f"{name}: {len(index):,} documents, {len(index.items):,} sentences, read with up to "
+            f"{documents.name}: {len(index):,} documents, {len(index.items):,} sentences, read with up to "
             f"{self.window[0] - 1} before each; {dataset.src_sizes.sum() / dataset.src.tokens.sum():.2f} source tokens "
             "for one"
         )
@@ -151,7 +147,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
         ended = max((number for number, line in enumerate(lines) if len(line) == 1), default=-1)
         sentences = index.items[index.items > ended]
         self.open_lines = [lines[item] for item in sentences[max(0, len(sentences) + 1 - self.window[0]) :]]
-        return self._dataset(together, None, index, carried=len(carried))
+        return self._dataset(Split(together, None, index), carried=len(carried))
 
     def build_generator(
         self, models: List[BaseFairseqModel], args: GenerationConfig, *more: Any, **kwargs: Any

@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
@@ -25,8 +26,9 @@ from docnmt_fairseq.data.context_dropout import ContextDropout
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
 from docnmt_fairseq.data.extra_source_specs import NONE, OPTION, SourceSpec, parse_specs
 from docnmt_fairseq.data.extra_sources import ExtraSourceData, ExtraSourceInput
-from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.interactive import OpenBatch, OpenDocument
+from docnmt_fairseq.data.pieces import PieceLimits
+from docnmt_fairseq.data.split import Split
 from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.models.batches import all_take_layouts, batch_for_model, takes_layout
@@ -144,48 +146,42 @@ class DocumentTranslationTask(DocumentsTask):
             InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence; the model's context sentences
                 are the similar ones, and the data-bin does not say which these are.
         """
-        pair, index, name = self.read_split(split, epoch, combine)
+        documents = self.read_split(split, epoch, combine)
+        source, index = documents.source, documents.index
         path, upsample = Path(self.data_bin(split, epoch)), max(1, self.cfg.upsample_primary)
-        extra = self.extra_data.lines(self.extra_sources, path, split, pair.src, upsample)
-        similar = self.similar.of_split(path, split, pair.src)
-        dataset = self._dataset(pair.src, pair.tgt, index, name, extra, similar)
+        extra = self.extra_data.lines(self.extra_sources, path, split, source, upsample)
+        similar = self.similar.of_split(path, split, source)
+        dataset = self._of_documents(replace(documents, extra=extra, similar=similar))
         self.datasets[self.place_of(split)] = dataset
         longest = int(np.diff(index.documents).max())
         logger.info(
-            f"{name}: {len(index):,} documents, {len(index.paragraphs):,} paragraphs, {len(index.items):,} sentences; "
-            f"longest document {longest:,} sentences; {len(dataset):,} pieces"
+            f"{documents.name}: {len(index):,} documents, {len(index.paragraphs):,} paragraphs, "
+            f"{len(index.items):,} sentences; longest document {longest:,} sentences; {len(dataset):,} pieces"
         )
 
-    def _dataset(
-        self,
-        source: Lines,
-        target: Optional[Lines],
-        index: DocumentIndex,
-        name: str = "input",
-        extra: Optional[List[Optional[Lines]]] = None,
-        similar: Optional[np.ndarray] = None,
-        *,
-        alone: bool = False,
-    ) -> DocumentDataset:
-        if extra is None:
-            self.refuse_data_of_lines()
-            extra = [None for _ in self.extra_sources]
+    @property
+    def piece_limits(self) -> PieceLimits:
+        """How long documents are divided."""
+        overlap = (self.view("context_overlap"), self.view("context_overlap_after"))
+        return PieceLimits(self.view("max_document_sentences"), self.view("max_document_tokens"), *overlap)
+
+    def _dataset(self, split: Split, *, alone: bool = False) -> DocumentDataset:
+        """The samples of text alone."""
+        self.refuse_data_of_lines()
+        extra = [None for _ in self.extra_sources]
+        similar = self.similar.in_memory(split.source, split.index)
+        return self._of_documents(replace(split, extra=extra, similar=similar), alone)
+
+    def _of_documents(self, split: Split, alone: bool = False) -> DocumentDataset:
         dataset = DocumentDataset(
-            source,
-            target,
-            index,
+            split,
             self.src_dict.pad(),
             self.src_dict.eos(),
-            max_sentences=self.view("max_document_sentences"),
-            max_tokens=self.view("max_document_tokens"),
-            overlap=(self.view("context_overlap"), self.view("context_overlap_after")),
+            self.piece_limits,
             with_context=not alone and str(self.view("context")) == "document",
             context_dropout=self.context_dropout if self.serves_training else ContextDropout(),
             shuffle=self.serves_training,
             seed=self.cfg.seed,
-            name=name,
-            extra=extra,
-            similar=self.similar.in_memory(source, index) if similar is None else similar,
             training_sentences=self.drawn.sentences,
         )
         dataset.plans, dataset.device = self.plans, self.device
@@ -235,9 +231,7 @@ class DocumentTranslationTask(DocumentsTask):
         """The lines of fairseq-interactive as documents; lines of an unfinished one see those before them."""
         self.refuse_data_of_lines()
         context = str(self.view("context")) == "document"
-        limits = (self.view("max_document_sentences"), self.view("max_document_tokens"))
-        overlap = (self.view("context_overlap"), self.view("context_overlap_after"))
-        return self.open_document.extend(src_tokens, context, *limits, overlap)
+        return self.open_document.extend(src_tokens, context, self.piece_limits)
 
     def inference_step(
         self,

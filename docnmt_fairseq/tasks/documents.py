@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple, Union
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
-from fairseq.data import Dictionary, FairseqDataset, LanguagePairDataset
+from fairseq.data import Dictionary, FairseqDataset
 from fairseq.data.indexed_dataset import get_available_dataset_impl
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.configs import GenerationConfig
@@ -25,10 +25,10 @@ from torch import Tensor
 from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
 from docnmt_fairseq.corpus.prepared import languages_of
 from docnmt_fairseq.data.concatenation import Hypothesis
-from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.integrity import check_side, split_named
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.data.kept_index import read_index
+from docnmt_fairseq.data.split import Split
 from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.marks import PARAGRAPH, is_mark, paragraph_symbol
 from docnmt_fairseq.models.base import DocumentModel
@@ -161,10 +161,8 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
         """A split that was loaded: in training as that has it, else as it is."""
         return super().dataset(self.place_among(self.datasets, split))
 
-    def read_split(
-        self, split: str, epoch: int = 1, combine: bool = False
-    ) -> Tuple[LanguagePairDataset, DocumentIndex, str]:
-        """A split's lines, its documents, and its name for messages.
+    def read_split(self, split: str, epoch: int = 1, combine: bool = False) -> Split:
+        """A split's lines and its documents.
 
         Raises:
             InputError: no such split, a damaged file, the marks of both sides differ, a misplaced ``<p>``, no sentence.
@@ -181,7 +179,8 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
         if getattr(pair.src, "supports_prefetch", False):
             raise InputError("--dataset-impl cached: documents need random access; use mmap or lazy")
         name = f"{path} {split}"
-        return pair, read_index(pair.src, pair.tgt, self.paragraph_symbols(), name, str(cfg.unmarked_corpus)), name
+        index = read_index(pair.src, pair.tgt, self.paragraph_symbols(), name, str(cfg.unmarked_corpus))
+        return Split(pair.src, pair.tgt, index, name)
 
     def _check_files(self, data_bin: str, split: str, combine: bool) -> None:
         languages = self.languages
@@ -202,7 +201,8 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
             alone: every sentence is seen by itself, whatever the options say.
         """
         together = LinesInMemory(lines)
-        return self._dataset(together, None, index_of(together, self.paragraph_symbols()[0]), alone=alone)
+        split = Split(together, None, index_of(together, self.paragraph_symbols()[0]))
+        return self._dataset(split, alone=alone)
 
     def of_sentences(
         self, src_tokens: Tensor, hypotheses: List[List[Hypothesis]], len_penalty: Optional[float]
@@ -266,9 +266,7 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
             prefix_tokens = tokens.new_full((len(tokens), 1), token)
         return super().inference_step(generator, models, sample, prefix_tokens, constraints)
 
-    def _dataset(
-        self, source: Lines, target: Optional[Lines], index: DocumentIndex, *, alone: bool = False
-    ) -> FairseqDataset:
+    def _dataset(self, split: Split, *, alone: bool = False) -> FairseqDataset:
         """The samples of a corpus as the task's models see them, or of sentences alone."""
         raise NotImplementedError
 
