@@ -9,7 +9,7 @@ from docnmt_fairseq.corpus.steps import Steps, sha256
 from docnmt_fairseq.corpus.text_codec import joins_of, tokenizers_of
 from docnmt_fairseq.evaluation.postprocess import read_translation
 from docnmt_fairseq.evaluation.texts import References, read_references, read_text
-from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig
+from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import Model
 from docnmt_fairseq.recipes.result_files import ResultFiles, read_json, write_json
@@ -56,6 +56,11 @@ class Results:
         split, text = self.dataset.test_sets[test_set], self.data / "text"
         return text / f"{split}.{self.options['source_lang']}", text / f"{split}.{self.options['target_lang']}"
 
+    def digests(self, test_set: str) -> List[str]:
+        """What stands for a test set: the text of all its sides, as prepared."""
+        files = (self.data / "text").glob(f"{self.dataset.test_sets[test_set]}.*")
+        return [sha256(file) for file in sorted(files)]
+
     def references(self, test_set: str) -> References:
         """A test set, as prepared."""
         source, target = self.text_of(test_set)
@@ -82,9 +87,8 @@ class Results:
         view = self.view_of(chosen)
         for test_set, split in self.dataset.test_sets.items():
             files = ResultFiles(folder, test_set)
-            inputs, log = {"model": trained, **seen(view)}, files.named("generate.log")
-            if test_set != TEST:  # a training depends on the first one's counts, on no other's
-                inputs["text"] = sha256(self.data / "subword" / f"{split}.{self.options['source_lang']}")
+            inputs = {"model": trained, "text": self.digests(test_set), **seen(view)}
+            log = files.named("generate.log")
             action = partial(
                 translate, self.data / "data-bin", split, folder, log, chosen, tokens, joins, machine, view
             )
@@ -100,7 +104,7 @@ class Results:
             atomic_write_bytes(files.text, "".join(f"{line}\n" for line in found.text).encode())
             write_json(scores, {**values, **self.further_scores(files)})
 
-        inputs = {"log": sha256(log), **self.further_inputs()}
+        inputs = {"log": sha256(log), "text": self.digests(files.test_set), **self.further_inputs()}
         self.steps.run(files.step("score"), inputs, [files.text, scores], action)
 
     def further_inputs(self) -> Dict[str, Any]:

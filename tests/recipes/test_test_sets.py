@@ -48,6 +48,21 @@ def test_one_that_is_added_later_trains_nothing_again(tmp_path, monkeypatch):
     assert len({call["data"] for call in trained}) == 1
 
 
+def test_one_that_is_mended_is_translated_and_scored_anew(tmp_path, monkeypatch):
+    translation = {}
+    _, translated = untrained(monkeypatch, lambda folder, line: translation.setdefault(line, line))
+    dataset = read_dataset_config(MANUALS)
+    files = raw(dataset, tmp_path / "raw")
+    recipe(dataset, tmp_path / "out", ("sentence",), raw=files).run()
+    translation.update((line.replace(" du.", " Du."), line) for line in list(translation))  # it stays as it was
+    path = files / "unseen.de"
+    path.write_text(path.read_text(encoding="utf-8").replace(" du.", " Du."), encoding="utf-8")
+    table = recipe(dataset, tmp_path / "out", ("sentence",), raw=files).run()
+    assert translated == [("sentence-1", "test"), ("sentence-1", "test1"), ("sentence-1", "test1")]
+    scores = json.loads((tmp_path / "out" / "models" / "sentence-1" / "scores.unseen.json").read_text())
+    assert scores["bleu"] < 99 and f"| {scores['bleu']:.2f} |" in table.split("## unseen")[1]
+
+
 def test_of_several_formats(tmp_path, monkeypatch):
     untrained(monkeypatch)
     dataset = changed(
