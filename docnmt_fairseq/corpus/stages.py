@@ -120,10 +120,15 @@ class Stages:
         """Writes the folders after ``text/``, and learns what they need."""
         source = "text"
         for folder in self.folders():
-            self.inputs.append(folder.learn(source, done))
+            self.inputs.append({**folder.learn(source, done), **self._whose_models()})
             done = self._transform(source, folder.name, done, self.inputs[-1], folder.transforms)
             source = folder.name
         return self._edits(source, done) if self.config.edits_of else done
+
+    def _whose_models(self) -> Dict[str, Any]:
+        """What says which models are those of extra sides; nothing where there are none."""
+        extra = {side.name: side.models_of for side in self.config.sides[2:]}
+        return {"models_of": extra} if extra else {}
 
     def folders(self) -> List[Folder]:
         """What follows ``text/``, up to subwords."""

@@ -88,6 +88,16 @@ def test_joint_models_serve_sides_like_either(tmp_path, subwords):
     assert own["dict.gloss.txt"] != own["dict.en.txt"] == models["dict.en.txt"]
 
 
+def test_a_side_that_gets_the_models_of_another_is_split_anew(tmp_path):
+    write_corpus(tmp_path)
+    found = []
+    for output, models in (("out", "like-source"), ("out", "like-target"), ("anew", "like-target")):
+        prepare(config(tmp_path, (f"mt={models}",), joint=False, output=tmp_path / output))
+        files = ("subword/train.mt", "data-bin/train.en-de.mt.bin")
+        found.append([(tmp_path / output / file).read_bytes() for file in files])
+    assert found[0] != found[1] == found[2]
+
+
 def test_marks_on_other_lines_are_refused_by_file_and_line(tmp_path):
     write_corpus(tmp_path)
     (tmp_path / "train.mt").write_text(SOURCE.replace("<p>\n", "so .\n"))
