@@ -32,7 +32,7 @@ class DocumentDataset(FairseqDataset):
         limits: of pieces.
         with_context: False hides all context: every sentence is a document of its own.
         context_dropout: of how many pieces context is hidden.
-        shuffle: visit the pieces in random order.
+        shuffle: visit the pieces in random order, as training does.
         seed: of the order.
         training_sentences: draws sentences for each, which a batch then holds as documents of their own, behind its
             documents; limits of tokens do not count them.
@@ -69,10 +69,12 @@ class DocumentDataset(FairseqDataset):
         self.source_sizes = sentence_sizes(self.src, self.index)
         self.target_sizes = None if self.tgt is None else sentence_sizes(self.tgt, self.index)
         self.extra_sizes = [sentence_sizes(lines, self.index) for lines in split.extra if lines is not None]
-        longer = self.source_sizes if self.target_sizes is None else np.maximum(self.source_sizes, self.target_sizes)
-        # Where pieces begin is the source's affair: a reference must not change what a model sees.
-        weights = self.source_sizes
-        self.pieces = cut(self.index.documents, longer, limits, weights)
+        # Where pieces begin is the source's affair: a reference must not change what a model sees. Only in training,
+        # where memory is short and nothing depends on it, pieces are limited by targets, too.
+        limited = self.source_sizes
+        if shuffle and self.target_sizes is not None:
+            limited = np.maximum(self.source_sizes, self.target_sizes)
+        self.pieces = cut(self.index.documents, limited, limits, weights=self.source_sizes)
         self.skipped = np.zeros(0, dtype=np.int64)  # sentences that are too long for the model, ascending
         self.sizes = self._costs().max(axis=1)
 

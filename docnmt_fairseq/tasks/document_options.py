@@ -30,7 +30,8 @@ class DocumentTranslationConfig(DocumentsConfig):
     )
     max_document_tokens: Optional[int] = option(
         None,
-        "documents of more source or target tokens are cut too; 0: no limit (default: as trained, else 4096)",
+        "documents of more source tokens, in training also of more target tokens, are cut too; 0: no limit (default: "
+        "as trained, else 4096)",
         minimum=0,
     )
     context_overlap: Optional[int] = option(

@@ -7,6 +7,10 @@ import torch
 from benchmarks.lib.preprocess import fairseq_preprocess
 from docnmt_fairseq.batch.plans import WithinSentences
 from docnmt_fairseq.data.context_dropout import ContextDropout, Hidden
+from docnmt_fairseq.data.dataset import DocumentDataset
+from docnmt_fairseq.data.interactive import LinesInMemory, index_of
+from docnmt_fairseq.data.pieces import PieceLimits
+from docnmt_fairseq.data.split import Split
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.documents import DOCUMENTS, write_lines
@@ -68,6 +72,17 @@ def test_references_do_not_move_the_pieces(data_bin, most):
     dataset_alone = task.documents_in_memory([dataset.src[line] for line in range(len(dataset.src))])
     assert dataset.target_sizes is not None and dataset_alone.target_sizes is None
     assert dataset_alone.pieces.start.tolist() == dataset.pieces.start.tolist()
+
+
+@pytest.mark.parametrize(("training", "starts"), [(False, [0, 4]), (True, [0, 2, 4])])
+def test_long_references_move_the_pieces_of_training_alone(training, starts):
+    """There for the sake of memory."""
+    source, target = (
+        LinesInMemory([torch.full((n,), 5)] * 4 + [torch.tensor([2])] + [torch.full((n,), 5)]) for n in (3, 6)
+    )
+    split = Split(source, target, index_of(source, None))
+    dataset = DocumentDataset(split, 1, 2, PieceLimits(tokens=12), shuffle=training)
+    assert dataset.pieces.start.tolist() == starts
 
 
 def test_hidden_context_makes_documents_of_one_sentence(data_bin):
