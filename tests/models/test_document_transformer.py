@@ -140,6 +140,13 @@ def test_every_parameter_gets_a_gradient(data_bin, variant, more):
     assert not without
 
 
+def test_shared_context_aware_embeddings_begin_from_those_of_a_sentence_level_model(data_bin):
+    _, _, sentence = toy.build(data_bin, "--share-all-embeddings")
+    _, _, model = toy.build(data_bin, "--share-all-embeddings", "--token-embedding", "ca-em")
+    model.load_state_dict(stir(sentence).state_dict(), strict=True)
+    assert torch.equal(model.decoder.embed_tokens.weight, sentence.decoder.embed_tokens.weight)
+
+
 def test_a_half_document_checkpoint_is_refused_by_name(data_bin):
     _, _, model = toy.build(data_bin, *VARIANTS["conditional-block"])
     state = model.state_dict()

@@ -126,7 +126,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
     def context_parts(self) -> Dict[str, Set[str]]:
         """The state-dict keys of what a sentence-level model does not have, by what comes together."""
         parts: Dict[str, Set[str]] = defaultdict(set)
-        for name, module in self.named_modules():
+        for name, module in self.named_modules(remove_duplicate=False):  # a state has shared ones by all their names
             keys, side = {f"{name}.{key}" for key in module.state_dict()}, name.split(".")[0]
             if isinstance(module, (ContextMechanism, ContextGate)) or name.endswith("context_layer_norm"):
                 of_targets = name.startswith("decoder.target_context")
