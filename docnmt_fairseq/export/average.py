@@ -15,6 +15,7 @@ from torch import Tensor
 
 from docnmt_fairseq.changed_options import changed_options
 from docnmt_fairseq.checkpoints import read_checkpoint
+from docnmt_fairseq.context.conditional import schedule
 from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.exported import Exported
@@ -65,8 +66,8 @@ def average(paths: Sequence[Path], output: Path) -> None:
     """
     states = _states(paths)
     newest = next(states)
-    floating = {name: value for name, value in newest["model"].items() if value.is_floating_point()}
-    sums = {name: value.to(torch.float64, copy=True) for name, value in floating.items()}
+    averaged = {name: value for name, value in newest["model"].items() if _is_averaged(name, value)}
+    sums = {name: value.to(torch.float64, copy=True) for name, value in averaged.items()}
     for state in states:
         for name, value in sums.items():
             value += state["model"][name]
@@ -75,6 +76,11 @@ def average(paths: Sequence[Path], output: Path) -> None:
     stream = io.BytesIO()  # torch.save names what is inside a file after the file
     torch.save(_without_optimizer(newest, {name: value / len(paths) for name, value in sums.items()}), stream)
     atomic_write_bytes(output, stream.getvalue())
+
+
+def _is_averaged(name: str, value: Tensor) -> bool:
+    """Whether a tensor is a parameter; where a schedule is, of how many sentences are kept, has no mean."""
+    return value.is_floating_point() and name.rpartition(".")[2] not in schedule.STATE
 
 
 def updates_of(state: Mapping[str, Any]) -> int:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from docnmt_fairseq.context.conditional.selection import KeptSentences
 
 MEMORY = 0.9  # of the running mean of the selected mass
+STATE = ("narrowed", "began", "selected_mass")  # the schedule's buffers
 
 
 class KeepSchedule(nn.Module):
