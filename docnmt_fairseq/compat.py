@@ -24,6 +24,7 @@ from docnmt_fairseq import (
     half_precision,
     hub_lines,
     lr_scales,
+    moving_average,
     multi_tensor,
     resuming,
     stopping,
@@ -135,6 +136,7 @@ _switch_off_the_fast_path()
 _let_torchrun_start_processes()
 half_precision.patch_fairseq()
 multi_tensor.patch_fairseq(norm=PYTORCH >= (2, 4))
+moving_average.patch_fairseq()
 lr_scales.patch_fairseq()
 training_setup.patch_fairseq()
 training_data.patch_fairseq()

@@ -50,6 +50,7 @@ ORDER = [
         "lr_scales",
         "marks",
         "model_overrides",
+        "moving_average",
         "multi_tensor",
         "native",
         "options",
