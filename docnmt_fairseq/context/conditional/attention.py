@@ -245,7 +245,7 @@ class SelectingAttention(ContextMechanism):
 
         def predict(selection: Optional[Selection]) -> None:
             assert hand_in is not None
-            states, of = x.detach(), self.selection_loss.key_of_tokens(selection)
+            states, of = x.detach(), self.selection_loss.key_of_tokens
             queries = self.sentence_q_proj(states).unflatten(-1, (self.heads, -1))
             keys, _ = self.sentence_keys(self.sentence_encoder(states, layout.tokens), queries, of, layout)
             self.selection_loss.hand_in(hand_in, q, k, queries, keys, layout, selection)
@@ -284,7 +284,7 @@ class SelectingAttention(ContextMechanism):
             kernel = kernel_for(self.kernel, self.out_proj.weight)
             yield from kernel.plans(key, self.always_keep_own, self.walk(key))
             if self.selection_loss.acts(self.training):
-                yield Selectable(self.selection_loss.expected_key_of_tokens())
+                yield Selectable(self.selection_loss.key_of_tokens)
 
 
 @CONTEXT_MECHANISMS.register("conditional")

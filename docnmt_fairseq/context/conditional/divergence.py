@@ -86,7 +86,8 @@ def selection_divergence(
         plan: the documents whose tokens count.
         top_t: how many sentences are to be selected.
         temperature: τ.
-        selection: what these tokens keep already: p and the prediction are over that alone; None: everything.
+        selection: what some of these tokens keep already: p and the prediction are over that alone; the others, and
+            all where it is None, keep everything.
     """
     kept = None
     if selection is not None:
@@ -99,7 +100,7 @@ def selection_divergence(
 
 @dataclass(frozen=True)
 class _Setting:
-    """What has no gradient; see :func:`selection_divergence`. ``kept``: [N, H, t] rows, −1: none; None: all are."""
+    """What has no gradient; see :func:`selection_divergence`. ``kept``: as :class:`_Block` has it."""
 
     plan: SelectablePlan
     top_t: int
@@ -153,7 +154,7 @@ class _Block:
 
     Args:
         q, k, q_s, k_s: see :func:`selection_divergence`.
-        kept: [N, H, t] rows of the sentences that tokens keep, −1: none; None: all.
+        kept: [N, H, t] rows of the sentences that tokens keep, −1: none; nothing but −1, or None: all.
         block: their tokens and sentences.
         position: [b, w] see :class:`SelectablePlan`.
         real: [b, w] see :class:`SelectablePlan`.
@@ -210,7 +211,7 @@ class _Block:
         row = self.kept.index_select(0, some.flatten()).unflatten(0, some.shape).transpose(1, 2)  # [b, H, c, t]
         place = torch.where(row < 0, n, row - self.block.key[:, :1, None, None])
         chosen = torch.zeros(*relevance.shape[:-1], n + 1, dtype=torch.bool, device=place.device)
-        return chosen.scatter_(-1, place, True)[..., :n]
+        return chosen.scatter_(-1, place, True)[..., :n] | (row < 0).all(-1, keepdim=True)
 
     def add_gradients(self, of_relevance: Tensor, some: Tensor, of_q: Tensor, of_k: Tensor) -> None:
         """Adds the gradients of q_s and k_s that follow from R's [b, H, c, n], which is 0 at padding."""

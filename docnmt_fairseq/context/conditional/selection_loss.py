@@ -67,15 +67,10 @@ class SelectionLoss:
         in_phase = self.phase == "dense" or schedule.update >= schedule.narrow_from - self.updates
         return schedule.before_narrowing() and in_phase
 
-    def key_of_tokens(self, selection: Optional[Selection]) -> SelectionKey:
-        """The key of the tokens whose loss it is: those that select, or will."""
-        return KeptSentences(self.schedule.top_t) if selection is None else selection.key
-
-    def expected_key_of_tokens(self) -> SelectionKey:
-        """The same before the batch is there, whose documents may all be too short to leave something out."""
-        schedule = self.schedule
-        all_kept = schedule.before_narrowing() and not schedule.top_t_start
-        return KeptSentences(schedule.top_t) if all_kept else schedule.kept()
+    @property
+    def key_of_tokens(self) -> SelectionKey:
+        """Names the tokens whose loss it is: those that select, or will."""
+        return KeptSentences(self.schedule.top_t)
 
     def hand_in(
         self,
@@ -96,7 +91,7 @@ class SelectionLoss:
             layout: the batch.
             selection: what is selected; None: every sentence is kept.
         """
-        plan, top_t = layout.plan(Selectable(self.key_of_tokens(selection))), self.schedule.top_t
+        plan, top_t = layout.plan(Selectable(self.key_of_tokens)), self.schedule.top_t
         loss, mass, largest = selection_divergence(q, k, q_s, k_s, plan, top_t, self.temperature, selection)
         into(AuxiliaryLoss(self.names[0], loss, plan.tokens, self.weight))
         into(AuxiliaryLoss(SELECTED_MASS, mass, largest))

@@ -172,9 +172,11 @@ def test_nobody_collects_nothing_is_computed(monkeypatch):
     built(torch.randn(layout.tokens.total, 6, dtype=torch.double), layout)
 
 
-def test_is_the_same_whatever_the_batches():
-    """Sums over tokens: two documents together give what they give one by one."""
-    built, together = mechanism(context_narrow_from=10), layout_of([[2, 3, 1, 2, 2], [1, 4, 2]])
+@pytest.mark.parametrize("start", [0, 4])
+def test_is_the_same_whatever_the_batches(start):
+    """Sums over tokens: two documents together give what they give one by one, also if one of them selects already."""
+    built = mechanism(context_narrow_from=10, context_top_t_start=start)
+    together = layout_of([[2, 3, 1, 2, 2], [1, 4, 2]])
     x = torch.randn(together.tokens.total, 6, dtype=torch.double)
     of_both = handed_in(built, 9, together, x)
     apart = [
