@@ -57,9 +57,10 @@ class Results:
         return text / f"{split}.{self.options['source_lang']}", text / f"{split}.{self.options['target_lang']}"
 
     def digests(self, test_set: str) -> List[str]:
-        """What stands for a test set: the text of all its sides, as prepared."""
-        files = (self.data / "text").glob(f"{self.dataset.test_sets[test_set]}.*")
-        return [sha256(file) for file in sorted(files)]
+        """What stands for a test set: the text of all its sides, as prepared, and its features."""
+        split = self.dataset.test_sets[test_set]
+        features = [self.data / f"{split}.{name}.npy" for name in self.dataset.features]
+        return [sha256(file) for file in [*sorted((self.data / "text").glob(f"{split}.*")), *features]]
 
     def references(self, test_set: str) -> References:
         """A test set, as prepared."""

@@ -151,8 +151,9 @@ class Recipe:
         """What stands for the prepared data in the records of trainings; further test sets may come and go."""
         further = list(self.dataset.test_sets.values())[1:]
         counts = {split: values for split, values in manifest["counts"].items() if split not in further}
-        files = sorted((self.output / "data" / "models").glob("*"))
-        dealt = [self.shards] if self.shards > 1 else []
+        data, dealt = self.output / "data", [self.shards] if self.shards > 1 else []
+        features = [data / f"{split}.{name}.npy" for split in ("train", "valid") for name in self.dataset.features]
+        files = [*sorted((data / "models").glob("*")), *features]
         return json.dumps([counts, {path.name: sha256(path) for path in files}, *dealt], sort_keys=True)
 
     def _tokens(self, chosen: Model) -> int:

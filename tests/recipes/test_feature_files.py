@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.feature_files import lay_features
+from tests.support.recipes import raw, recipe, untrained
 
 
 @pytest.fixture
@@ -24,6 +26,24 @@ def test_features_are_linked_and_linked_again(features, tmp_path):
 def test_a_smoke_run_has_those_of_its_sentences(features, tmp_path):
     lay_features(features, tmp_path / "train.image.npy", 3, cut=True)
     assert np.array_equal(np.load(tmp_path / "train.image.npy"), np.load(features)[:3])
+
+
+def test_a_training_and_translations_depend_on_them(tmp_path, monkeypatch):
+    trained, translated = untrained(monkeypatch)
+    dataset = read_dataset_config(named_recipes()["multi30k"])
+    files = raw(dataset, tmp_path / "raw")
+
+    def run_with_other(split):
+        """What is translated, and the data that trainings are told, where features of a split have changed."""
+        path = files / dataset.features["image"][split]
+        np.save(path, -np.load(path))
+        del trained[:], translated[:]
+        recipe(dataset, tmp_path / "out", ("image-rnn-flat",), raw=files).run()
+        return list(translated), trained[0]["data"]
+
+    translations, data = run_with_other("test")
+    assert len(translations) == 1 and run_with_other("test") == (translations, data)
+    assert len({data, run_with_other("valid")[1], run_with_other("train")[1]}) == 3
 
 
 @pytest.mark.parametrize(("sentences", "cut"), [(3, False), (5, False), (5, True)])
