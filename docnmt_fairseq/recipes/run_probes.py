@@ -65,7 +65,7 @@ class Probing:
             plain = text_scores(text, wanted, tokenizers_of(results.options)[1])
             write_json(scores, {**plain, **results.further_scores(files)})
 
-        inputs = {"text": sha256(files.text), "reference": sha256(reference), **results.further_inputs()}
+        inputs = {"text": sha256(files.text), "test_set": results.digests(files.test_set), **results.further_inputs()}
         results.steps.run(files.step("score"), inputs, [scores], score)
 
     def _measure(self, files: ResultFiles, sentences: int, view: DocumentView) -> None:
