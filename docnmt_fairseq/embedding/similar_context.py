@@ -2,7 +2,7 @@
 
 from functools import cached_property
 from pathlib import Path
-from typing import Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 from torch import nn
@@ -51,6 +51,11 @@ class SimilarContext:
                 f"{how_to_make(self.data_bin, self.languages[0], self.needed)}"
             )
         return neighbours_in_memory(self.vectors, lines, index, self.symbols)
+
+    @property
+    def files(self) -> List[Path]:
+        """What similar sentences of text that is in no data-bin depend on; nothing if no model asks."""
+        return [self._file] if self.needed else []
 
     @property
     def _file(self) -> Path:

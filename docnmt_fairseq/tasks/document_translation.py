@@ -78,6 +78,11 @@ class DocumentTranslationTask(DocumentsTask):
         parse_specs(cfg.extra_sources)
 
     @property
+    def files_of_context(self) -> List[Path]:
+        """Those by which sentences are similar."""
+        return self.similar.files
+
+    @property
     def extra_sources(self) -> List[SourceSpec]:
         """What sentences have beside themselves."""
         return parse_specs(self.view("extra_sources"))

@@ -204,6 +204,11 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
         split = Split(together, None, index_of(together, self.paragraph_symbols()[0]))
         return self._dataset(split, alone=alone)
 
+    @property
+    def files_of_context(self) -> List[Path]:
+        """The files that tell what samples in memory have as context, beside the text and the models."""
+        return []
+
     def of_sentences(
         self, src_tokens: Tensor, hypotheses: List[List[Hypothesis]], len_penalty: Optional[float]
     ) -> List[List[Hypothesis]]:

@@ -1,5 +1,6 @@
 """What unfinished work was begun with; it goes on with nothing else, lest parts of two works become one file."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
@@ -29,9 +30,10 @@ def _state(path: Path) -> Optional[List[int]]:
 
 
 def states_of_prepared(data: Path) -> Work:
-    """The files with which ``docnmt prepare`` made text ready: the SHA-256 of each, as it may write the same again."""
+    """The files with which text is made ready: the SHA-256 of each, as ``docnmt prepare`` may write the same again."""
     folder = prepared_folder(data)
-    files = [folder / MANIFEST, *folder.glob("models/*"), *folder.glob(f"{DATA_BIN}/dict.*.txt")]
+    of_data_bin = chain(*(folder.glob(f"{DATA_BIN}/{files}") for files in ("dict.*.txt", "similar.*.npz")))
+    files = [folder / MANIFEST, *folder.glob("models/*"), *of_data_bin]
     return {str(file): sha256(file) for file in sorted(files) if file.is_file()}
 
 

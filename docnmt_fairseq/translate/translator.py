@@ -106,7 +106,8 @@ class DocumentTranslator:
 
         A manifest has the checksums of the models and dictionaries that the text goes through.
         """
-        return {"path": list(self.ensemble.paths), "data": [self.codec.data / MANIFEST]}
+        data = [self.codec.data / MANIFEST, *self.task.files_of_context]
+        return {"path": list(self.ensemble.paths), "data": data}
 
     @classmethod
     def from_checkpoint(

@@ -12,6 +12,7 @@ from docnmt_fairseq.data.similar import similar_file, vectors_file
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.report.documents import dataset_of_lines
 from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.translate.begun import states_of_prepared
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.documents import write_lines
@@ -130,6 +131,12 @@ def test_a_data_bin_of_the_other_direction_serves(own_bin, tmp_path):
     _, task, _ = toy.build(folder, "-s", "src", "-t", "tgt", "--context-attention", "memory", *SIMILAR)
     task.load_dataset("test")
     np.testing.assert_array_equal(task.dataset("test").similar, np.load(similar_file(own_bin / "test.src-tgt.src")))
+
+
+def test_translations_go_on_with_the_same_vectors_only(own_bin, checkpoint):
+    translator = DocumentTranslator.from_checkpoint(checkpoint, data=own_bin.parent, cpu=True)
+    assert translator.files["data"] == [own_bin.parent / "manifest.json", vectors_file(own_bin, "src")]
+    assert str(vectors_file(own_bin, "src")) in states_of_prepared(own_bin)
 
 
 def loading(folder, *options):
