@@ -12,6 +12,7 @@ from fairseq import scoring, tasks, utils
 
 from docnmt_fairseq.checkpoints import check_file
 from docnmt_fairseq.corpus.files import FilesByTurns, atomic_files
+from docnmt_fairseq.corpus.prepared import folder_around
 from docnmt_fairseq.data.kept_index import is_index
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.jobs import Engine, Job, run_jobs
@@ -51,7 +52,7 @@ def generate(arguments: Sequence[str], shards: int, engine: Engine, tries: int =
     folder = output.with_name(f"{output.name}.jobs")
     shares = folder / "shares"
     with holding(beside(output), f"--results-path {output.parent}"):
-        read = [*_models(cfg.common_eval.path), *_data(cfg.task.data)]
+        read = [*_models(cfg.common_eval.path), *_data(cfg.task.data, cfg.dataset.gen_subset)]
         _begin(shares, {"arguments": list(arguments), "shards": shards, **states(read)})
         jobs = [_job(shares, arguments, number, shards) for number in range(1, shards + 1)]
         if run_jobs(jobs, engine, folder, tries=tries, title="shares"):
@@ -76,10 +77,11 @@ def _models(path: str) -> List[Path]:
     return models
 
 
-def _data(path: str) -> Iterator[Path]:
-    """The files of data-bins, without the indexes that jobs write beside them."""
+def _data(path: str, split: str) -> Iterator[Path]:
+    """The files of data-bins, without the indexes that jobs write beside them, and features in the folder around."""
     for data_bin in map(Path, utils.split_paths(path)):
-        files = sorted(data_bin.iterdir()) if data_bin.is_dir() else []
+        around = sorted(folder_around(data_bin).glob(f"{split}.*.np[yz]"))
+        files = [*sorted(data_bin.iterdir()), *around] if data_bin.is_dir() else []
         yield from (file for file in files if file.is_file() and not file.name.startswith(".") and not is_index(file))
 
 

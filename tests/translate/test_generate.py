@@ -115,6 +115,8 @@ def test_shares_of_other_work_are_not_taken(data_bin, checkpoint, tmp_path, monk
         status = (data / name).stat()
         os.utime(data / name, ns=(status.st_atime_ns, status.st_mtime_ns + 10**9))
         assert (name, begin("3"), begin("3")) == (name, False, True)
+    (tmp_path / "test.image.npy").write_bytes(b"features, around the data-bin")
+    assert [begin("3"), begin("3")] == [False, True]
 
 
 @pytest.mark.parametrize(
