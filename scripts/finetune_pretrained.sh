@@ -91,7 +91,8 @@ if [ "$MECHANISM" = conditional ]; then # first all sentences, by which the sele
     more=(--context-top-t 4 --context-narrow-from $((UPDATES * 7 / 10)) --context-narrow-when 0.9 "${more[@]}")
 fi
 say "Training it with context: $MECHANISM, $UPDATES updates; the log is $OUT/document/train.log"
-mkdir -p "$OUT/document"
+made_with "$OUT/document/settings.txt" "DATA=$(cd "$DATA" && pwd) MECHANISM=$MECHANISM UPDATES=$UPDATES LR=$LR \
+WARMUP=$WARMUP MAX_TOKENS=$MAX_TOKENS TRAIN_OPTIONS=${TRAIN_OPTIONS:-}"
 # From the second start on, the last checkpoint is there, and --finetune-from-model says but what the structure is.
 attended fairseq-train "$OUT/data/data-bin" --user-dir "$ROOT/docnmt_fairseq" --task document_translation \
     --arch "document_transformer_${MECHANISM//-/_}_pretrained" --finetune-from-model "$OUT/model/checkpoint.pt" \

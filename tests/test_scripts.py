@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,42 @@ def test_results_of_other_settings_are_left_alone(tmp_path):
     refused = shared('made_with "$@"', kept, "SEED=1 UPDATES=2000")
     assert refused.returncode == 1 and "made with SEED=1 UPDATES=100, now it is SEED=1 UPDATES=2000" in refused.stderr
     assert kept.read_text() == "SEED=1 UPDATES=100\n"
+
+
+COMMANDS = {  # what a script calls, doing nothing but to write the files that it looks for
+    "docnmt": """output=$(sed -n 's/.*--output \\([^ ]*\\).*/\\1/p' <<< "$*")
+        case $1 in
+        import) mkdir -p "$output" && touch "$output/checkpoint.pt" &&
+            echo '{"imported": {"positions": [9, 9]}}' > "$output/manifest.json" ;;
+        translate) mkdir -p "$(dirname "$output")" && echo x > "$output" ;;
+        score) [ -z "$output" ] || touch "$output" ;;
+        esac""",
+    "fairseq-train": """folder=$(sed -n 's/.*--save-dir \\([^ ]*\\).*/\\1/p' <<< "$*")
+        touch "$folder/checkpoint_best.pt" && echo "$*" >> "$folder/../trained" """,
+}
+
+
+def test_a_fine_tuning_of_other_settings_is_not_taken_for_the_one_that_is_asked_for(tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    for name, script in COMMANDS.items():
+        (tmp_path / "bin" / name).write_text(f"#!/usr/bin/env bash\n{script}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "data").mkdir()
+    for split in ("train", "valid", "test"):
+        for side in ("en", "de"):
+            (tmp_path / "data" / f"{split}.{side}").touch()
+
+    def run(**settings):
+        command = ["bash", str(ROOT / "scripts" / "finetune_pretrained.sh"), "x/y", "data", "out"]
+        path = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "DOCNMT_SET_UP": "1"}
+        return subprocess.run(command, cwd=tmp_path, env={**path, **settings}, capture_output=True, text=True)
+
+    for _ in range(2):
+        assert run(LR="0.001").returncode == 0
+    refused = run(LR="0.002")
+    assert refused.returncode == 1 and "LR=0.001" in refused.stderr and "now it is" in refused.stderr
+    assert "0.002" not in (tmp_path / "out" / "trained").read_text()
 
 
 def test_a_script_that_is_killed_leaves_nothing_at_work():
