@@ -7,7 +7,7 @@ from typing import Any, Dict, List
 from docnmt_fairseq.corpus.files import atomic_write_bytes, copy_file
 from docnmt_fairseq.corpus.prepared import is_prepared
 from docnmt_fairseq.corpus.reusing import MANIFEST
-from docnmt_fairseq.corpus.subwords import subword_model_name
+from docnmt_fairseq.corpus.subwords import WITH_CODES, subword_model_name
 from docnmt_fairseq.corpus.text_codec import TextCodec, tokenizers_of
 from docnmt_fairseq.corpus.truecasing import truecaser_name
 
@@ -15,8 +15,9 @@ TEXT = "text"  # the folder of these, which TextCodec reads as an output of docn
 # Of the manifest's options those that TextCodec reads.
 READ = (
     "source_lang", "target_lang", "tokenizer", "source_tokenizer", "target_tokenizer", "truecase", "subwords", "joint",
-    "edits_of",
+    "edits_of", "source_lang_token", "target_lang_token",
 )  # fmt: skip
+LENGTH = "max_decoding_length=200"  # in the programs
 AS_PREPARED = """from pathlib import Path
 
 import ctranslate2
@@ -78,10 +79,15 @@ def write_text_steps(data: Path, folder: Path) -> None:
 def _page_of(options: Dict[str, Any], subwords: List[str]) -> str:
     steps = [f"tokenizer {name}" for name in dict.fromkeys(tokenizers_of(options)) if name != "none"]
     steps += ["truecasing"] if options["truecase"] else []
-    steps += ["SentencePiece"] if options["subwords"] != "none" else []
+    if options["subwords"] != "none":
+        steps.append("BPE by merges" if options["subwords"] in WITH_CODES else "SentencePiece")
+    tokens = [options.get(f"{side}_lang_token") for side in ("source", "target")]
+    steps += [f"a language token, {token}" for token in tokens if token]
     program = AS_PREPARED
     if steps == ["SentencePiece"]:
         program = SUBWORDS_ONLY.replace("SOURCE", subwords[0]).replace("TARGET", subwords[1])
+    if tokens[1]:
+        program = program.replace(LENGTH, f"{LENGTH}, target_prefix=[[{json.dumps(tokens[1])}]] * len(tokens)")
     return _page(f"text is prepared by: {', '.join(steps) or 'nothing but division at spaces'}", program)
 
 

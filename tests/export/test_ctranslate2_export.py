@@ -15,7 +15,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.export.write import export
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
-from tests.support import toy
+from tests.support import pretrained, toy
 from tests.support.documents import write_lines
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
@@ -223,10 +223,25 @@ TEXT = {
     "subwords": {"subwords": "unigram", "vocab_size": 26, "tokenizer": "none", "truecase": False},
     "all steps": {"subwords": "bpe", "vocab_size": 60, "tokenizer": "moses", "truecase": True, "joint": False},
     "words": {"subwords": "none"},
+    "merges": {"subwords": "subword-nmt", "vocab_size": 40, "tokenizer": "none", "truecase": False},
 }
 
 
-@pytest.mark.parametrize("steps", quick_or_slow([*TEXT, "a data-bin"], ["subwords"]))
+def by_the_page(folder, lines):
+    """Returns what the program on the page beside a model prints for two sentences."""
+    page = (folder / "README.md").read_text()
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    for written, line in zip(
+        re.findall(r'"([Aa] sentence \.|[Aa]nother one \.|A sentence\.|Another one\.)"', program), lines
+    ):
+        program = program.replace(written, line)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(program.replace("FOLDER", str(folder)), {})
+    return eval(output.getvalue())
+
+
+@pytest.mark.parametrize("steps", quick_or_slow([*TEXT, "a data-bin"], ["subwords", "merges"]))
 def test_the_page_beside_the_model_says_how_to_translate(tmp_path, steps):
     """Its program translates as docnmt translate does."""
     text = [
@@ -247,15 +262,16 @@ def test_the_page_beside_the_model_says_how_to_translate(tmp_path, steps):
         data / "data-bin", tmp_path / "trained", "--max-update", "30", "--lr", "0.02", "-s", "en", "-t", "de"
     )
     export(str(path), tmp_path / "model", "ctranslate2", data=data / "data-bin" if steps == "a data-bin" else data)
-    page = (tmp_path / "model" / "README.md").read_text()
-    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    lines = ["The cat sat here.", "We saw the dog ."]
-    for written, line in zip(
-        re.findall(r'"([Aa] sentence \.|[Aa]nother one \.|A sentence\.|Another one\.)"', program), lines
-    ):
-        program = program.replace(written, line)
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output):
-        exec(program.replace("FOLDER", str(tmp_path / "model")), {})
     translator = DocumentTranslator.from_checkpoint(path, data=data, cpu=True)
-    assert eval(output.getvalue()) == translator.translate([lines])[0]
+    lines = ["The cat sat here.", "We saw the dog ."]
+    assert by_the_page(tmp_path / "model", lines) == translator.translate([lines])[0]
+
+
+def test_the_page_of_a_multilingual_model_names_its_languages(tmp_path):
+    released, data = tmp_path / "released", tmp_path / "imported"
+    pretrained.multilingual_folder(released, "m2m")
+    pretrained.imported(released, data)
+    export(str(data / "checkpoint.pt"), tmp_path / "model", "ctranslate2", data=data)
+    translator = DocumentTranslator.from_checkpoint(data / "checkpoint.pt", data=data, cpu=True)
+    lines = pretrained.ENGLISH[:2]
+    assert by_the_page(tmp_path / "model", lines) == translator.translate([lines])[0]
