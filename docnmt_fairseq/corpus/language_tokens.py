@@ -17,10 +17,13 @@ FILE = "language-tokens.json"
 
 
 def beginning_with(token: Optional[str], encode: BatchFunction) -> BatchFunction:
-    """The function from sentences to tokens, with a language token before those of each, if there is one."""
+    """The function from sentences to tokens, with a language token before those of each, if there is one.
+
+    Where nothing is left of a sentence, there is none: it would pass for one.
+    """
     if token is None:
         return encode
-    return lambda sentences: [f"{token} {tokens}" for tokens in encode(sentences)]
+    return lambda sentences: [tokens and f"{token} {tokens}" for tokens in encode(sentences)]
 
 
 def write_language_tokens(data_bin: Path, tokens: Mapping[str, Optional[str]]) -> None:

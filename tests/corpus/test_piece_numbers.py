@@ -52,7 +52,7 @@ def test_numbers_are_those_of_the_text(model, token, lines):
 
 @pytest.mark.parametrize("token", [None, "q"])
 def test_a_sentence_that_becomes_nothing_is_refused(model, token):
-    assert subword_encoder(model[0])(["\u200b"]) == [""]
+    assert beginning_with(token, subword_encoder(model[0]))(["\u200b"]) == [""]
     with pytest.raises(InputError, match=r"file:12: nothing is left of this sentence"):
         PieceNumbering(*model, token)(["the cat", "", "\u200b"], "file", 10)
 
