@@ -8,7 +8,8 @@ from torch import nn
 def patch_fairseq() -> None:
     """Lets it take over as it is what is no parameter, in this process.
 
-    fairseq averages buffers, too: it fails at integers, and where a schedule is comes out behind.
+    fairseq averages buffers, too: it fails at integers, and where a schedule is comes out behind. They keep their types
+    also in its copy in float32: of a rounded share t comes out one off.
     """
     from fairseq.models.ema.ema import EMA
 
@@ -16,6 +17,8 @@ def patch_fairseq() -> None:
 
     def of_parameters(self: Any, model: nn.Module, *args: Any, **kwargs: Any) -> None:
         initialise(self, model, *args, **kwargs)
-        self.skip_keys = {*self.skip_keys, *(name for name, _ in model.named_buffers())}
+        buffers = dict(model.named_buffers())
+        self.skip_keys = {*self.skip_keys, *buffers}
+        self.fp32_params.update({name: buffers[name].clone() for name in self.fp32_params.keys() & buffers.keys()})
 
     EMA.__init__ = of_parameters
