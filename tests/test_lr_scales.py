@@ -138,7 +138,8 @@ def test_scales_are_positive_numbers(data_bin, scale):
 
 
 def test_a_scale_of_nothing_is_told(data_bin, caplog):
-    toy.build(data_bin, "--context-attention", "conditional", "--context-lr-scale", "2")
+    for added in (("--context-attention", "conditional"), ("--paragraph-positions", "learned")):
+        toy.build(data_bin, *added, "--context-lr-scale", "2")
     assert "--context-lr-scale" not in caplog.text
     toy.build(data_bin, "--context", "none", "--context-lr-scale", "2")
     assert "--context-lr-scale has no effect" in caplog.text

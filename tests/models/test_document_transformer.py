@@ -194,6 +194,21 @@ def test_freezing_leaves_the_context_to_train(data_bin):
     assert not {"fc1", "embed_tokens", "word", "encoder_attn_layer_norm"} & trained
 
 
+@pytest.mark.parametrize(
+    ("added", "trained"),
+    [
+        (["--sentence-positions", "learned"], {"encoder.embed_positions.sentence.weight"}),
+        (
+            ["--token-embedding", "ca-em", "--share-all-embeddings"],
+            {f"encoder.embed_tokens.{name}" for name in ("theta", "v_0", "for_chi.weight")},
+        ),
+    ],
+)
+def test_freezing_leaves_what_is_added_without_context_to_train(data_bin, added, trained):
+    _, _, model = toy.build(data_bin, *added, "--freeze-sentence-model")
+    assert {name for name, parameter in model.named_parameters() if parameter.requires_grad} == trained
+
+
 def test_frozen_models_train_their_context_when_activations_are_recomputed(data_bin):
     def built(*options):
         cfg, task, model = toy.build(data_bin, *VARIANTS["conditional-block"], "--freeze-sentence-model", *options)

@@ -20,7 +20,7 @@ from docnmt_fairseq.models.transformer.config import (
     feed_forward_of,
 )
 from docnmt_fairseq.models.transformer.lora import lora_problems
-from docnmt_fairseq.models.transformer.unused import mechanisms_of, without_effect
+from docnmt_fairseq.models.transformer.unused import learned_levels, mechanisms_of, without_effect
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
 from docnmt_fairseq.options import flag_of, options_of, problems_of, shown
@@ -62,7 +62,8 @@ def _size_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:
     if cfg.freeze_sentence_model and _adds_nothing(cfg):
         yield (
             "--freeze-sentence-model leaves nothing to train without --context-attention, --decoder-context-attention, "
-            "--target-context-attention, --attention-combination, --extra-sources, --feed-forward or --lora-rank"
+            "--target-context-attention, --attention-combination, --extra-sources, --feed-forward, --lora-rank, "
+            "--token-embedding ca-em or learned positions of sentences and what they make up"
         )
     if cfg.context_lr_scale == 0 or not math.isfinite(cfg.context_lr_scale):
         yield f"--context-lr-scale {cfg.context_lr_scale:g}: must be a number above 0"
@@ -72,7 +73,8 @@ def _adds_nothing(cfg: DocumentTransformerOptions) -> bool:
     """Whether the model has nothing but what a sentence-level model has."""
     without = cfg.context_attention == cfg.decoder_context_attention == cfg.target_context_attention == NONE
     standard = all(feed_forward_of(cfg, side) == "standard" for side in ("encoder", "decoder"))
-    return without and combination_name(cfg) is None and standard and not cfg.lora_rank > 0
+    plain = str(cfg.token_embedding) == "plain" and not learned_levels(cfg)
+    return without and combination_name(cfg) is None and standard and plain and not cfg.lora_rank > 0
 
 
 def _context_problems(cfg: DocumentTransformerOptions) -> Iterator[str]:

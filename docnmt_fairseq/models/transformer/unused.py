@@ -27,6 +27,11 @@ def mechanisms_of(cfg: DocumentTransformerOptions) -> List[str]:
     return list(dict.fromkeys(mechanism_by_side(cfg).values()))
 
 
+def learned_levels(cfg: DocumentTransformerOptions) -> Set[str]:
+    """The levels of structure above the words whose positions have a learned table."""
+    return {level for level in ADDED_LEVELS if plain(getattr(cfg, f"{level}_positions")) == "learned"}
+
+
 def without_effect(cfg: DocumentTransformerOptions) -> Iterator[str]:
     """The options that differ from their defaults and that nothing reads, each with the reason."""
     for names, reason in _unread(cfg):
@@ -49,7 +54,7 @@ def _unread(cfg: DocumentTransformerOptions) -> Iterator[Tuple[Set[str], str]]:
         yield {"extra_encoder", "share_extra_embeddings"}, "there are no --extra-sources"
     if plain(cfg.token_embedding) == "plain":
         yield {"token_chi_dim"}, "--token-embedding is plain"
-    learned = {level for level in ADDED_LEVELS if plain(getattr(cfg, f"{level}_positions")) == "learned"}
+    learned = learned_levels(cfg)
     for level in ("sentence", "paragraph"):
         if level not in learned:
             yield {f"max_{level}_positions"}, f"--{level}-positions are not learned"
