@@ -209,7 +209,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
 def chi_by_layer(model: BaseFairseqModel, recording: Recording) -> Dict[str, Tensor]:
     """Sum and number of the recorded χ of every χ-gated layer, zeros of one that nothing came to.
 
-    The same keys for every batch of a model, as processes need that add up what they log.
+    The same keys for every batch of a model, each on the same device, as processes need that add up what they log.
     """
     sums = {}
     for name, layer in model.named_modules():
@@ -217,6 +217,7 @@ def chi_by_layer(model: BaseFairseqModel, recording: Recording) -> Dict[str, Ten
             name = "_".join(part for part in name.split(".") if part not in ("module", "layers"))
             indicators = [evidence for evidence in recording.of(layer) if isinstance(evidence, ContextFreeIndicator)]
             chi = [indicator.chi[~indicator.chi.isnan()].double() for indicator in indicators]
-            sums[f"{name}{CHI_SUM}"] = sum((values.sum() for values in chi), torch.zeros(()))
+            nothing = torch.zeros((), device=next(layer.parameters()).device)
+            sums[f"{name}{CHI_SUM}"] = sum((values.sum() for values in chi), nothing)
             sums[f"{name}{CHI_COUNT}"] = torch.tensor(sum(len(values) for values in chi))
     return sums

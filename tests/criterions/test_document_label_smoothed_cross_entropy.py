@@ -5,9 +5,13 @@ import torch
 from fairseq.logging import metrics
 
 from docnmt_fairseq.ca_layers.decomposition import ReportsChi
-from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
+from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import (
+    CHI_SUM,
+    DocumentLabelSmoothedCrossEntropy,
+    chi_by_layer,
+)
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.recording import ContextFreeIndicator, record
+from docnmt_fairseq.layers.recording import ContextFreeIndicator, Recording, record
 from tests.support import toy
 
 NAME = "document_label_smoothed_cross_entropy"
@@ -169,6 +173,12 @@ def test_mean_chi_of_every_layer_is_logged_in_validation(data_bin, options):
     for name, mean in expected.items():
         assert logged[name] == pytest.approx(float(mean), abs=1e-4) and 0 < logged[name] < 1
     assert not any("chi" in key for key in criterion(model.train(), whole)[2])
+
+
+def test_the_chi_of_a_batch_that_has_none_is_logged_from_the_device_of_the_model(data_bin):
+    model, _, _ = built(data_bin, *CHI["context"])  # a batch of single sentences brings no context
+    sums = chi_by_layer(model.to("meta"), Recording())
+    assert {total.device.type for name, total in sums.items() if name.endswith(CHI_SUM)} == {"meta"}
 
 
 def test_what_has_no_context_to_hide(data_bin):
