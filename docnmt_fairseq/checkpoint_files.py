@@ -7,14 +7,15 @@ writes checksums but does not look at them.
 
 import logging
 import os
-import pickle
 import shutil
 import struct
 import time
 import zipfile
 import zlib
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, Optional
+from typing import IO, Any, Callable, Dict, Iterator, Optional
+from unittest import mock
 
 import torch
 
@@ -105,6 +106,27 @@ def check_whole(path: str) -> None:
         raise InputError(f"{path}: damaged: its checksum of {bad} is that of something else")
 
 
+@contextmanager
+def _told_if_none(path: Any) -> Iterator[None]:
+    """Inside the block, what PyTorch cannot read is told by its file; what fairseq makes of the rest is not caught.
+
+    Raises:
+        InputError: the file is no checkpoint.
+    """
+    read = torch.load
+
+    def told(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return read(*args, **kwargs)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever a file that is none happens to cause
+            raise InputError(f"{path}: {NO_CHECKPOINT} ({first_line(error)})") from error
+
+    with mock.patch.object(torch, "load", told):
+        yield
+
+
 def patch_fairseq() -> None:
     """Lets fairseq write and read checkpoints so in this process."""
     from fairseq import checkpoint_utils
@@ -136,10 +158,8 @@ def patch_fairseq() -> None:
     ) -> Dict[str, Any]:
         if load_on_all_ranks is None:  # only fairseq's trainer says on which ranks
             check_whole(PathManager.get_local_path(path))
-            try:
+            with _told_if_none(path):
                 return load(path, arg_overrides)
-            except (pickle.UnpicklingError, EOFError, OSError, RuntimeError) as error:
-                raise InputError(f"{path}: {NO_CHECKPOINT} ({first_line(error)})") from error
         remedy = "--restore-file goes on from another checkpoint; without any in --save-dir training begins anew"
         try:
             check_whole(PathManager.get_local_path(path))

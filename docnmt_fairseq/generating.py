@@ -61,10 +61,9 @@ def _load_language_model(load: Callable[..., Any], filenames: List[str], *args: 
     try:
         return load(filenames, *args, **kwargs)
     except Exception as error:  # whatever a file that is none, or a data-bin without its dictionary, happens to cause
-        if isinstance(error, InputError):
-            raise
+        reason = first_line(error).removeprefix(f"{filenames[0]}: ")
         raise InputError(
-            f"--lm-path {filenames[0]}: cannot be loaded: {first_line(error)}; give a language model of fairseq's, "
+            f"--lm-path {filenames[0]}: cannot be loaded: {reason}; give a language model of fairseq's, "
             "whose dict.txt stands in the data-bin"
         ) from error
 
