@@ -131,6 +131,19 @@ def test_models_of_another_task_or_data_bin_are_told(data_bin, trained, tmp_path
         toy.generate(other, tmp_path / "old.pt")
 
 
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        (["--nbest", "3", "--beam", "2"], "^--nbest 3: at most 2, which is --beam$"),
+        (["--eos-token", "c"], "^--eos-token c: not read by these tasks"),
+    ],
+)
+@pytest.mark.sampled(1)
+def test_what_a_search_would_not_do_is_refused(data_bin, trained, search, message):
+    with pytest.raises(InputError, match=message):
+        toy.generate(data_bin, trained, *search)
+
+
 def test_these_are_no_language_models(data_bin, trained, monkeypatch):
     from fairseq_cli import eval_lm
 

@@ -8,7 +8,7 @@ import pytest
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes import context_use, run_probes
+from docnmt_fairseq.recipes import context_use
 from docnmt_fairseq.recipes.context_table import context_lines
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.models import SEARCH, models
@@ -112,22 +112,6 @@ def test_nothing_is_asked_twice(tmp_path, monkeypatch):
     asked.clear()
     recipe(other, tmp_path / "out").run()
     assert asked == [("conditional-1", split, "cxmi", 0) for split in ("test", "test1")]
-
-
-def test_a_mended_source_is_scored_anew_whatever_its_translation(tmp_path, monkeypatch):
-    untrained(monkeypatch)
-    asked = unprobed(monkeypatch)
-    scored = []
-    monkeypatch.setattr(run_probes, "text_scores", lambda text, *rest: scored.append(text) or {})
-    dataset = read_dataset_config(MANUALS)
-    files = raw(dataset, tmp_path / "raw")
-    recipe(dataset, tmp_path / "out", ("conditional",), raw=files, until="probe").run()
-    del asked[:], scored[:]
-    path = files / "unseen.en"
-    path.write_text(path.read_text(encoding="utf-8").replace("you", "thou"), encoding="utf-8")
-    recipe(dataset, tmp_path / "out", ("conditional",), raw=files, until="probe").run()
-    assert [one[:3] for one in asked] == [("conditional-1", "test1", what) for what in ("shuffled", "none", "cxmi")]
-    assert len(scored) == 2
 
 
 def test_another_model_is_asked_anew(tmp_path, monkeypatch):

@@ -7,11 +7,12 @@ import pytest
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes import run_probes
 from docnmt_fairseq.recipes.dataset_file import read_dataset_config
 from docnmt_fairseq.recipes.metrics import FurtherMetrics
 from docnmt_fairseq.recipes.splits import first_difference
 from tests.support.pages import ROOT
-from tests.support.recipes import MANUALS, changed, raw, recipe, untrained
+from tests.support.recipes import MANUALS, changed, raw, recipe, unprobed, untrained
 
 UNSEEN = "  unseen: {format: delimited, corpora: [[unseen.en, unseen.de]]}\n"
 PARTS = ROOT / "benchmarks" / "experiments" / "talks_and_news.yaml"
@@ -61,6 +62,22 @@ def test_one_that_is_mended_is_translated_and_scored_anew(tmp_path, monkeypatch)
     assert translated == [("sentence-1", "test"), ("sentence-1", "test1"), ("sentence-1", "test1")]
     scores = json.loads((tmp_path / "out" / "models" / "sentence-1" / "scores.unseen.json").read_text())
     assert scores["bleu"] < 99 and f"| {scores['bleu']:.2f} |" in table.split("## unseen")[1]
+
+
+def test_a_mended_source_is_scored_anew_whatever_its_translation(tmp_path, monkeypatch):
+    untrained(monkeypatch)
+    asked = unprobed(monkeypatch)
+    scored = []
+    monkeypatch.setattr(run_probes, "text_scores", lambda text, *rest: scored.append(text) or {})
+    dataset = read_dataset_config(MANUALS)
+    files = raw(dataset, tmp_path / "raw")
+    recipe(dataset, tmp_path / "out", ("conditional",), raw=files, until="probe").run()
+    del asked[:], scored[:]
+    path = files / "unseen.en"
+    path.write_text(path.read_text(encoding="utf-8").replace("you", "thou"), encoding="utf-8")
+    recipe(dataset, tmp_path / "out", ("conditional",), raw=files, until="probe").run()
+    assert [one[:3] for one in asked] == [("conditional-1", "test1", what) for what in ("shuffled", "none", "cxmi")]
+    assert len(scored) == 2
 
 
 def test_of_several_formats(tmp_path, monkeypatch):

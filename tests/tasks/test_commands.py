@@ -165,19 +165,6 @@ def test_searches_that_need_other_batches_are_refused(data_bin, checkpoint, sear
         toy.generate(data_bin, checkpoint, *search)
 
 
-@pytest.mark.parametrize(
-    ("search", "message"),
-    [
-        (["--nbest", "3", "--beam", "2"], "^--nbest 3: at most 2, which is --beam$"),
-        (["--eos-token", "c"], "^--eos-token c: not read by these tasks"),
-    ],
-)
-@pytest.mark.sampled(1)
-def test_what_a_search_would_not_do_is_refused(data_bin, checkpoint, search, message):
-    with pytest.raises(InputError, match=message):
-        toy.generate(data_bin, checkpoint, *search)
-
-
 def test_numbers_of_a_search_that_make_no_sense_are_refused(data_bin, checkpoint):
     search = ["--temperature", "0", "--max-len-b", "-1", "--lenpen", "nan"]
     with pytest.raises(InputError, match=r"--max-len-b -1: at least 1; --lenpen nan: .*; --temperature 0\.0: above 0"):

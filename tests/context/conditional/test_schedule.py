@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from docnmt_fairseq.context.conditional.schedule import KeepSchedule
+from docnmt_fairseq.context.conditional.schedule import STATE, KeepSchedule
 from tests.support import toy
 
 N = np.array([1, 3, 16])
@@ -120,3 +120,8 @@ def test_a_checkpoint_of_before_narrowing_says_so_where_it_translates(data_bin, 
     logging.disable(logging.INFO)
     said = [record.getMessage() for record in caplog.records if "narrowing" in record.getMessage()]
     assert len(said) == (told is not None) and (told is None or told in said[0])
+
+
+def test_all_that_it_keeps_in_checkpoints_is_known_as_its_state():
+    """So that it is in no average of checkpoints."""
+    assert set(KeepSchedule(top_t=4).state_dict()) == set(STATE)
