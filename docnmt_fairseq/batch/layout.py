@@ -222,12 +222,6 @@ class DocumentLayout:
             raise ValueError("a batch without targets")
         return self.targets
 
-    def places(self, level: int) -> Tuple[Tensor, int]:
-        """Which unit of a level (0: paragraphs) each sentence is in, [R], and the highest; beyond the levels: one."""
-        if level < len(self.last_unit):
-            return self.unit_position[level], self.last_unit[level]
-        return torch.zeros_like(self.sentence_position), 0
-
     def extra_lengths_of(self, number: int) -> np.ndarray:
         """How many items of the source of that number each decoded sentence has, [S]; ``ValueError`` without it."""
         if self.extra_lengths is None or number >= len(self.extra_lengths):

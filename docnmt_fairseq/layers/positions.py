@@ -2,7 +2,9 @@
 
 import logging
 import math
-from typing import Any, Optional
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Mapping, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -96,17 +98,50 @@ class SinusoidalPositions(nn.Module):
         return sinusoid(positions + self.offset, self.embed_dim, formula=self.formula)
 
 
-def build_level(
-    kind: str, size: int, embed_dim: int, name: str, offset: int = 0, std: float = 0.0, formula: str = FAIRSEQ
-) -> Optional[nn.Module]:
-    """The embedding of one level, None for ``none``; ``ValueError`` for an unknown kind."""
-    if kind not in KINDS:
-        raise ValueError(f"{name} positions {kind!r}: must be one of {', '.join(KINDS)}")
-    if kind == "none":
-        return None
-    if kind == "sinusoidal":
-        return SinusoidalPositions(embed_dim, offset, formula)
-    return LearnedPositions(size, embed_dim, name, offset, std)
+@dataclass(frozen=True)
+class PositionTable:
+    """What embeds the positions of one level.
+
+    Args:
+        kind: of ``KINDS``.
+        size: positions that have a row of their own, if they are learned.
+        offset: see :class:`LearnedPositions`; with fairseq's padding index + 1, words get exactly fairseq's embeddings.
+        formula: of sinusoids, of ``SINUSOIDS``.
+    """
+
+    kind: str = "none"
+    size: int = 64
+    offset: int = 0
+    formula: str = FAIRSEQ
+
+    def build(self, embed_dim: int, name: str, std: float) -> Optional[nn.Module]:
+        """The embedding [..., embed_dim] of positions [...], None for ``none``; ``ValueError`` for an unknown kind.
+
+        Args:
+            embed_dim: d.
+            name: the level.
+            std: of what a learned one begins with.
+        """
+        if self.kind not in KINDS:
+            raise ValueError(f"{name} positions {self.kind!r}: must be one of {', '.join(KINDS)}")
+        if self.kind == "none":
+            return None
+        if self.kind == "sinusoidal":
+            return SinusoidalPositions(embed_dim, self.offset, self.formula)
+        return LearnedPositions(self.size, embed_dim, name, self.offset, std)
+
+
+def places(layout: DocumentLayout, level: str) -> Tuple[Tensor, int]:
+    """Where each sentence is, [R], and the highest: in its document (level ``sentence``), or its unit of a level above.
+
+    Of levels that the corpus does not have, all sentences are in the first unit.
+    """
+    if level == "sentence":
+        return layout.sentence_position, layout.last_sentence
+    number = LEVELS.index(level)
+    if number < len(layout.last_unit):
+        return layout.unit_position[number], layout.last_unit[number]
+    return torch.zeros_like(layout.sentence_position), 0
 
 
 class StructuralPositions(nn.Module):
@@ -120,13 +155,10 @@ class StructuralPositions(nn.Module):
 
     Args:
         embed_dim: d.
-        word, sentence, paragraph, section, chapter, part: the kind of each level, of ``KINDS``.
+        word: what embeds tokens' positions.
         word_scope: where tokens are counted from, of ``WORD_SCOPES``.
-        max_words, max_sentences, max_paragraphs: sizes of learned tables.
-        max_sections: likewise, of sections, of chapters and of parts.
-        word_offset: fairseq's padding index + 1, so that tokens get exactly fairseq's own embeddings.
-        sinusoids: formula of sinusoidal positions of words, of ``SINUSOIDS``.
-        zero: learned positions but those of words begin at zero, so that a sentence-level model goes on as itself;
+        added: what embeds those of levels of ``ADDED_LEVELS``; of others nothing is added.
+        zero: learned positions of added levels begin at zero, so that a sentence-level model goes on as itself;
             else as large as sinusoids. From zero they are learnt late: where a token has to find what has its own
             paragraph, both sides of the product are zero.
     """
@@ -134,33 +166,20 @@ class StructuralPositions(nn.Module):
     def __init__(
         self,
         embed_dim: int,
-        word: str = "sinusoidal",
-        sentence: str = "none",
-        paragraph: str = "none",
-        section: str = "none",
-        chapter: str = "none",
-        part: str = "none",
+        word: PositionTable,
         word_scope: str = "sentence",
-        max_words: int = 1024,
-        max_sentences: int = 256,
-        max_paragraphs: int = 64,
-        max_sections: int = 64,
-        word_offset: int = 0,
+        added: Mapping[str, PositionTable] = MappingProxyType({}),
         zero: bool = True,
-        sinusoids: str = FAIRSEQ,
     ):
         super().__init__()
         if word_scope not in WORD_SCOPES:
             raise ValueError(f"word positions from {word_scope!r}: must be one of {', '.join(WORD_SCOPES)}")
+        if unknown := set(added) - set(ADDED_LEVELS):
+            raise ValueError(f"positions of {', '.join(sorted(unknown))}: levels are {', '.join(ADDED_LEVELS)}")
         self.word_scope = word_scope
-        self.word = build_level(word, max_words, embed_dim, "word", word_offset, embed_dim**-0.5, sinusoids)
-        added = 0.0 if zero else 2**-0.5
-        self.sentence = build_level(sentence, max_sentences, embed_dim, "sentence", std=added)
-        self.paragraph = build_level(paragraph, max_paragraphs, embed_dim, LEVELS[0], std=added)
-        self.section, self.chapter, self.part = (
-            build_level(kind, max_sections, embed_dim, name, std=added)
-            for name, kind in zip(LEVELS[1:], (section, chapter, part))
-        )
+        self.word = word.build(embed_dim, "word", embed_dim**-0.5)
+        for level in ADDED_LEVELS:
+            setattr(self, level, added.get(level, PositionTable()).build(embed_dim, level, 0.0 if zero else 2**-0.5))
 
     def forward(self, layout: DocumentLayout) -> Tensor:
         """[N, d], or a scalar zero where no level is on."""
@@ -168,13 +187,10 @@ class StructuralPositions(nn.Module):
         if self.word is not None:
             rows = layout.tokens if self.word_scope == "sentence" else layout.document_tokens
             total = total + self.word(rows.item_column, rows.longest - 1)
-        if self.sentence is not None:
-            of_sentences = self.sentence(layout.sentence_position, layout.last_sentence)
-            total = total + rows_of(of_sentences, layout.token_sentence)
-        for level, name in enumerate(LEVELS):
-            embedding = getattr(self, name)
+        for level in ADDED_LEVELS:
+            embedding = getattr(self, level)
             if embedding is not None:
-                of_sentences = embedding(*layout.places(level))
+                of_sentences = embedding(*places(layout, level))
                 total = total + rows_of(of_sentences, layout.token_sentence)
         return total
 

@@ -4,15 +4,16 @@ import pytest
 import torch
 from fairseq.modules import SinusoidalPositionalEmbedding
 
-from docnmt_fairseq.layers.positions import KINDS, StructuralPositions, sinusoid
+from docnmt_fairseq.layers.positions import KINDS, PositionTable, StructuralPositions, sinusoid
 from tests.support.documents import make_layout
 
 LAYOUT = make_layout([3, 1, 2, 2], [3, 1])  # unit_position = sentence_position // 2
 
 
-def levels(**kinds):
+def levels(word="none", **kinds):
     torch.manual_seed(0)
-    positions = StructuralPositions(8, **{"word": "none", **kinds})
+    added = {level: PositionTable(kind) for level, kind in kinds.items()}
+    positions = StructuralPositions(8, PositionTable(word), added=added)
     for parameter in positions.parameters():
         torch.nn.init.normal_(parameter)
     return positions
@@ -21,7 +22,7 @@ def levels(**kinds):
 def test_sinusoids_are_fairseqs():
     theirs = SinusoidalPositionalEmbedding(9, padding_idx=1, init_size=50)
     tokens = torch.full((1, 12), 5)
-    ours = StructuralPositions(9, word="sinusoidal", word_offset=2)(make_layout([12], [1]))
+    ours = StructuralPositions(9, PositionTable("sinusoidal", offset=2))(make_layout([12], [1]))
     torch.testing.assert_close(ours, theirs(tokens)[0])
 
 
@@ -74,13 +75,13 @@ def test_levels_above_the_paragraph_add_up_token_by_token(kind):
 
 
 def test_words_count_from_the_document_if_asked():
-    positions = StructuralPositions(8, word="sinusoidal", word_scope="document")
+    positions = StructuralPositions(8, PositionTable("sinusoidal"), word_scope="document")
     expected = sinusoid(torch.tensor([0, 1, 2, 3, 4, 5, 0, 1]), 8)
     assert torch.equal(positions(LAYOUT), expected)
 
 
 def test_positions_beyond_a_table_share_its_last_row_with_one_warning(caplog):
-    positions = levels(word="learned", max_words=2)
+    positions = StructuralPositions(8, PositionTable("learned", size=2))
     embedded = positions(LAYOUT)
     assert torch.equal(embedded[1], embedded[2]) and not torch.equal(embedded[0], embedded[1])
     positions(LAYOUT)
@@ -89,4 +90,9 @@ def test_positions_beyond_a_table_share_its_last_row_with_one_warning(caplog):
 
 def test_unknown_kind_is_refused():
     with pytest.raises(ValueError, match="learned, sinusoidal, none"):
-        StructuralPositions(8, sentence="rotary")
+        levels(sentence="rotary")
+
+
+def test_unknown_level_is_refused():
+    with pytest.raises(ValueError, match="positions of page: levels are sentence, paragraph"):
+        levels(page="learned")

@@ -32,6 +32,7 @@ from docnmt_fairseq.models.transformer.config import (
     starts_at_identity,
 )
 from docnmt_fairseq.models.transformer.feed_forward import feed_forward
+from docnmt_fairseq.models.transformer.positions import added_positions, word_positions
 from docnmt_fairseq.models.transformer.separate_encoder import SeparateEncoder
 
 
@@ -138,20 +139,10 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
         width = cfg.encoder_embed_dim
         self.embed_positions = StructuralPositions(
             width,
-            word=str(cfg.word_positions),
-            sentence=str(cfg.sentence_positions),
-            paragraph=str(cfg.paragraph_positions),
-            section=str(cfg.section_positions),
-            chapter=str(cfg.chapter_positions),
-            part=str(cfg.part_positions),
-            word_scope=str(cfg.word_positions_from),
-            max_words=cfg.max_source_positions,
-            max_sentences=cfg.max_sentence_positions,
-            max_paragraphs=cfg.max_paragraph_positions,
-            max_sections=cfg.max_section_positions,
-            word_offset=self.padding_idx + 1,
+            word_positions(cfg, self.padding_idx),
+            str(cfg.word_positions_from),
+            added_positions(cfg),
             zero=starts_at_identity(cfg),
-            sinusoids=str(cfg.sinusoids),
         )
         make = partial(source_encoder, cfg, dictionary, (width, width), cfg.dropout, self.build_separate_encoder)
         self.extra_sources = ExtraSources(inputs, make, cfg.seed) if inputs else None

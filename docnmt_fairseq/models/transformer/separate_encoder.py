@@ -10,6 +10,7 @@ from docnmt_fairseq.layers.auxiliary_losses import recomputed
 from docnmt_fairseq.layers.positions import StructuralPositions
 from docnmt_fairseq.models.extra_sources import MainEncoder, SourceEncoder
 from docnmt_fairseq.models.transformer.config import DocumentTransformerOptions
+from docnmt_fairseq.models.transformer.positions import word_positions
 
 
 class SeparateEncoder(SourceEncoder):
@@ -34,13 +35,7 @@ class SeparateEncoder(SourceEncoder):
         self.recompute = cfg.checkpoint_activations
         self.embed_tokens = embed_tokens
         self.embed_scale = 1.0 if cfg.no_scale_embedding else width**0.5
-        self.embed_positions = StructuralPositions(
-            width,
-            str(cfg.word_positions),
-            max_words=cfg.max_source_positions,
-            word_offset=padding_idx + 1,
-            sinusoids=str(cfg.sinusoids),
-        )
+        self.embed_positions = StructuralPositions(width, word_positions(cfg, padding_idx))
         self.layernorm_embedding = nn.LayerNorm(width) if cfg.layernorm_embedding else None
         self.dropout = nn.Dropout(cfg.dropout)
         layers = cfg.extra_encoder_layers or cfg.encoder_layers
