@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     neighbours.add_argument("--language", metavar="CODE", help="of the sentences (default: the source)")
     neighbours.add_argument(
         "--unmarked-corpus", default="document", choices=("document", "line"),
-        help="what a corpus without a single empty line is, as for document_translation",
+        help="what a file without a single empty line is, as for document_translation",
     )  # fmt: skip
     neighbours.set_defaults(act=_neighbours)
 

@@ -115,8 +115,8 @@ class DocumentIndex:
         Args:
             marks: of either side, they are equal.
             name: of the corpus, for messages.
-            unmarked: what a corpus without any mark is: one ``document``, or a document a ``line``.
-            parts: items at which another file begins: no document goes on there.
+            unmarked: what a file without an empty line is: one ``document``, or a document a ``line``.
+            parts: items at which another file begins: no document goes on there, and each is judged by itself.
             strict: refuse a ``<p>`` that ends nothing; else it means nothing.
 
         Raises:
@@ -130,15 +130,15 @@ class DocumentIndex:
         items = np.flatnonzero(~(marks.document_end | (marks.levels_ended > 0))).astype(np.int32)
         if not len(items):
             raise InputError(f"{name}: no sentences")
-        documents = _starts(items, np.append(np.flatnonzero(marks.document_end), parts), len(items))
-        if not marks.document_end.any():
-            if unmarked == "line":
-                documents = np.arange(len(items) + 1, dtype=np.int32)
-            else:
-                logger.warning(
-                    f"{name}: no empty line, so all {len(items):,} sentences of a file are taken as one document; if "
-                    "every line is a document of its own, say --unmarked-corpus line"
-                )
+        unmarked_items = items[_in_unmarked_files(marks.document_end, parts)[items]]
+        alone = unmarked_items if unmarked == "line" else []
+        ends = np.concatenate([np.flatnonzero(marks.document_end), parts, alone])
+        documents = _starts(items, ends, len(items))
+        if len(unmarked_items) and unmarked != "line":
+            logger.warning(
+                f"{name}: no empty line in a file of it, so its sentences ({len(unmarked_items):,} in such files) are "
+                "taken as one document; if every line is a document of its own, say --unmarked-corpus line"
+            )
         paragraph_ends = np.flatnonzero(marks.levels_ended)
         if strict:
             _check_paragraphs(marks, paragraph_ends, name)
@@ -165,6 +165,18 @@ class DocumentIndex:
             return paragraph[None]
         begun = self.levels[first : first + int(paragraph.max(initial=0))] > np.arange(self.depth)[:, None]
         return np.pad(begun.cumsum(1), ((0, 0), (1, 0)))[:, paragraph]
+
+
+def _in_unmarked_files(document_end: np.ndarray, parts: Sequence[int]) -> np.ndarray:
+    """Whether an item is in a file that has no empty line, [items] bool.
+
+    Args:
+        document_end: [items] bool.
+        parts: items at which files begin.
+    """
+    starts = np.unique([0, *parts])
+    marked = np.logical_or.reduceat(document_end, starts)
+    return np.repeat(~marked, np.diff(starts, append=len(document_end)))
 
 
 def _starts(items: np.ndarray, ends: np.ndarray, total: int) -> np.ndarray:

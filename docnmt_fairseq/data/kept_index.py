@@ -47,7 +47,9 @@ def read_index(
             check_parallel(marks, Marks.read(target, symbols[1]), name)
         return DocumentIndex.build(marks, name, unmarked, part_starts(source))
 
-    return kept_index([source] if target is None else [source, target], [*symbols, unmarked], build)
+    # Where files begin changes what is unmarked: of one file it says nothing, and its older indexes stay good.
+    settings = [*symbols, unmarked, *part_starts(source)]
+    return kept_index([source] if target is None else [source, target], settings, build)
 
 
 def keep_indexes(data_bin: Path, languages: Tuple[str, str]) -> None:
@@ -89,7 +91,7 @@ def kept_index(sides: Sequence[Lines], settings: Sequence[Any], build: Callable[
     if not all(several and all(os.path.isfile(f"{one}.idx") for one in several) for several in files):
         return build()
     path, names = Path(files[0][0] + (COMBINED if len(files[0]) > 1 else "") + ENDING), list(map(name_of, sides))
-    about = _about(list(chain(*files)), [*settings, *getattr(sides[0], "sample_ratios", [])])
+    about = _about(list(chain(*files)), settings)
     found = _load(path, about, names)
     if found is not None:
         return found

@@ -49,7 +49,7 @@ def write_neighbours(
         folder: a data-bin, or the folder of ``docnmt prepare`` around it.
         embedding: with the number of ``neighbours``.
         language: None: the source, as the data-bin names it.
-        unmarked: what a corpus without an empty line is, see :meth:`DocumentIndex.build`.
+        unmarked: what a file without an empty line is, see :meth:`DocumentIndex.build`.
 
     Returns:
         the number of sentences.

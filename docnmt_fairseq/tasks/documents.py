@@ -59,7 +59,7 @@ class DocumentsConfig(FairseqDataclass):
     upsample_primary: int = option(1, "how often train is taken when train1, train2, ... are there")
     # fairseq makes an option's choices of its annotation
     unmarked_corpus: ChoiceEnum(["document", "line"]) = option(  # type: ignore[valid-type]
-        "document", "what a corpus without a single empty line is: one document, or a document a line"
+        "document", "what a file of a corpus without a single empty line is: one document, or a document a line"
     )
 
     save_on_signals: str = option(

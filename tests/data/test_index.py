@@ -132,6 +132,13 @@ def test_a_document_a_line_only_if_asked_for(caplog):
     assert not caplog.text
 
 
+@pytest.mark.parametrize(("unmarked", "documents"), [("line", [0, 2, 4, 5, 6]), ("document", [0, 2, 4, 6])])
+def test_every_file_is_judged_by_itself(unmarked, documents, caplog):
+    index = index_of(["a", "b", "", "c", "d", "e", "f"], unmarked=unmarked, parts=[0, 5])
+    assert index.documents.tolist() == documents
+    assert ("2 in such files" in caplog.text) == (unmarked == "document")
+
+
 def test_more_lines_than_there_are_numbers_are_refused(monkeypatch):
     monkeypatch.setattr("docnmt_fairseq.data.index.MOST_LINES", 3)
     assert len(index_of(["a", "b", ""])) == 1

@@ -5,15 +5,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fairseq.data import Dictionary
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.data.similar import similar_file, vectors_file, within_piece
+from docnmt_fairseq.corpus.items import ItemWriter, Numbering
+from docnmt_fairseq.data.similar import read_similar, similar_file, vectors_file, within_piece
 from docnmt_fairseq.embedding import neighbours
 from docnmt_fairseq.embedding.data_bins import write_neighbours
 from docnmt_fairseq.embedding.model import SentenceEmbedding, Settings
 from docnmt_fairseq.errors import InputError
 from tests.reference import embedding as reference
+from tests.support import toy
 from tests.support.documents import DOCUMENTS
 
 
@@ -76,6 +79,23 @@ def test_the_files_of_a_data_bin(own_bin, monkeypatch):
         assert table.tolist() == wanted
     assert SentenceEmbedding.load(vectors_file(own_bin, "src")).settings == fitted.settings
     assert not list(own_bin.glob("*.partial"))
+
+
+@pytest.mark.parametrize("unmarked", ["document", "line"])
+def test_they_are_of_the_documents_that_the_task_finds_in_files_it_puts_together(own_bin, unmarked):
+    """The first has marks, the other none, as documents with a sentence-level corpus beside them."""
+    sentences = ["a b", "c", "d e", "b c"]
+    numbering = Numbering(Dictionary.load(str(own_bin / "dict.src.txt")))
+    for side in ("src", "tgt"):
+        with ItemWriter(own_bin / f"train1.src-tgt.{side}", 10) as writer:
+            writer.add(numbering(sentences))
+    write_neighbours(own_bin, model(), unmarked=unmarked)
+    _, task, _ = toy.build(own_bin, "--unmarked-corpus", unmarked)
+    split = task.read_split("train", combine=True)
+    table = read_similar(own_bin, "train", ("src", "tgt"), split.source, 3)
+    begins = np.repeat(split.index.documents[:-1], np.diff(split.index.documents))
+    before = np.arange(len(begins)) - begins  # sentences of the document
+    assert (table[split.index.items] > 0).sum(1).tolist() == np.minimum(before, 3).tolist()
 
 
 def test_what_is_no_data_bin_is_refused(own_bin, tmp_path):
