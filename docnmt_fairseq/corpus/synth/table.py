@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterable, List, Tuple
 
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 
 COLUMNS = ("line", "id", "position", "kind", "distance", "right", "wrong", "source_word")
@@ -40,11 +41,11 @@ def read_cases(path: Path) -> List[Case]:
     """The rows of a table written by ``write_cases``.
 
     Raises:
-        InputError: no such file, another header, or a row that is not as the header says; names the line.
+        InputError: no such file, not UTF-8, another header, or a row that is not as the header says; names the line.
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file; write the corpus with docnmt synth")
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = list(read_lines(path, strip="\r\n"))
     if not lines or lines[0].split("\t") != list(COLUMNS):
         raise InputError.at(path, 1, f"expected the tab-separated header {' '.join(COLUMNS)}")
     cases = [_parse(path, number, line) for number, line in enumerate(lines[1:], start=2)]
