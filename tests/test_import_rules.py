@@ -64,6 +64,7 @@ ORDER = [
         "training_data",
         "training_setup",
         "uncaught",
+        "user_dir",
         "the package itself",
     },
 ]

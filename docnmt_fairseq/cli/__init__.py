@@ -17,7 +17,7 @@ from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 from docnmt_fairseq import __version__
 from docnmt_fairseq.cli._ending import interruption_told, written_output
 from docnmt_fairseq.cli._files import Parser, check_output
-from docnmt_fairseq.cli._user_dir import USER_DIR, import_user_dir
+from docnmt_fairseq.cli._user_dir import USER_DIR, import_leading_user_dir
 from docnmt_fairseq.errors import InputError
 
 # Importing fairseq would log which packages it would like to have for tasks that nobody asked for.
@@ -83,7 +83,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     logging.basicConfig(format="%(asctime)s | %(message)s", datefmt="%H:%M:%S", level=logging.INFO, stream=sys.stderr)
     try:
         with only_warnings(QUIET):
-            import_user_dir(argv)
+            import_leading_user_dir(argv)
     except InputError as error:
         print(f"docnmt: error: {error}", file=sys.stderr)
         return 2

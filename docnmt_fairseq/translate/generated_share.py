@@ -6,16 +6,15 @@ does the work; only what it iterates over, prints to and scores with is watched.
 
 import io
 import json
-from argparse import Namespace
+from argparse import ArgumentParser
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, TextIO
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, TextIO, cast
 
 import torch
-from fairseq import options, scoring, utils
+from fairseq import options, scoring
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_cli import generate as command
 
@@ -24,6 +23,7 @@ from docnmt_fairseq.corpus.files import FilesByTurns, atomic_files
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.plain_json import parse_json
 from docnmt_fairseq.translate.shards import Shard
+from docnmt_fairseq.user_dir import import_user_dir
 
 
 @dataclass
@@ -48,9 +48,11 @@ def configuration(arguments: Sequence[str]) -> Any:
         arguments: without the command.
 
     Raises:
-        InputError: no model is given.
+        InputError: no model is given, or a ``--user-dir`` that cannot be imported.
     """
-    utils.import_user_module(Namespace(user_dir=_user_dir(arguments)))  # its mechanisms before the models
+    user_dir = _user_dir(arguments)
+    if user_dir is not None:
+        import_user_dir(user_dir)  # its mechanisms before the models
     docnmt_fairseq.register()
     args = options.parse_args_and_arch(options.get_generation_parser(), list(arguments))
     cfg = convert_namespace_to_omegaconf(args)
@@ -60,8 +62,9 @@ def configuration(arguments: Sequence[str]) -> Any:
 
 
 def _user_dir(arguments: Sequence[str]) -> Optional[str]:
-    given = [later for option, later in pairwise(arguments) if option == "--user-dir"]
-    return given[-1] if given else None
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)  # as fairseq looks for it
+    parser.add_argument("--user-dir")
+    return cast(Optional[str], parser.parse_known_args(list(arguments))[0].user_dir)
 
 
 def write_share(arguments: Sequence[str], shard: Shard, output: Path) -> None:

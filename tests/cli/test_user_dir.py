@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from docnmt_fairseq.cli import main
-from docnmt_fairseq.cli._user_dir import import_user_dir
+from docnmt_fairseq.cli._user_dir import import_leading_user_dir
 from tests.support import toy
 
 METRIC = """
@@ -96,12 +96,32 @@ def test_a_mechanism_of_ones_own_is_a_model_of_recipes(mine, tmp_path):
     assert "nothing" in run("docnmt_fairseq", "--user-dir", mine, "recipe", *given)
 
 
-def test_a_folder_that_is_not_there_is_named(capsys):
-    assert main(["--user-dir", "nowhere", "score"]) == 2
-    assert capsys.readouterr().err == (
-        "docnmt: error: --user-dir nowhere: no such folder; give that of a package of yours\n"
-    )
+MISTAKEN = {
+    "nowhere": "no such folder",
+    "file": "no such folder",
+    "no_package": "no __init__.py",
+    "v1.0": "rename the folder",
+    "json": "another module is called so",
+    "re": "another module is called so",
+}
+
+
+@pytest.mark.parametrize("name", MISTAKEN)
+@pytest.mark.parametrize("place", ["before", "behind", "joined"])
+def test_a_folder_that_cannot_be_imported_is_named(tmp_path, monkeypatch, capsys, name, place):
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    for folder in ("no_package", "v1.0", "json", "re"):
+        Path(folder).mkdir()
+    for folder in ("v1.0", "json", "re"):
+        Path(folder, "__init__.py").touch()
+    generate = ["generate", "--shards", "1", "data-bin", "--path", "model.pt"]
+    given = {"before": ["--user-dir", name, *generate], "behind": [*generate, "--user-dir", name]}
+    assert main(given.get(place, [*generate, f"--user-dir={name}"])) == 2
+    command = "docnmt" if place == "before" else "docnmt generate"
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{command}: error: --user-dir {name}: ") and MISTAKEN[name] in line
 
 
 def test_behind_the_command_it_is_the_commands_own():
-    import_user_dir(["generate", "data", "--user-dir", "nowhere"])
+    import_leading_user_dir(["generate", "data", "--user-dir", "nowhere"])
