@@ -31,6 +31,7 @@ from docnmt_fairseq import (
     training_data,
     training_setup,
     uncaught,
+    yaml_options,
 )
 
 
@@ -148,3 +149,4 @@ changed_options.patch_fairseq()
 hub_lines.patch_fairseq()
 generating.patch_fairseq()
 uncaught.patch_fairseq()
+yaml_options.patch_fairseq()

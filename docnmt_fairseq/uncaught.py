@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
-from typing import Optional, Type
+from typing import Any, Optional, Type
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import flag_of
@@ -23,13 +23,38 @@ def patch_fairseq() -> None:
     show = sys.excepthook
 
     def told(kind: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]) -> None:
-        text = _told(error)
-        if text is not None and _in_a_command(traceback):
-            print(f"{Path(sys.argv[0]).name}: error: {text}", file=sys.stderr)
-        else:
+        if not _tell(error, traceback):
             show(kind, error, traceback)
 
     sys.excepthook = told
+    _let_hydra_end_so()
+
+
+def _let_hydra_end_so() -> None:
+    """hydra takes what ``fairseq-hydra-train`` raises, to show it with a traceback when its value is asked for."""
+    from hydra.core.utils import JobReturn
+
+    value = getattr(JobReturn, "return_value", None)
+    if not isinstance(value, property) or value.fget is None:  # of hydra 1.0, which lets errors pass
+        return
+    get = value.fget
+
+    def told(job: JobReturn) -> Any:
+        found = job._return_value
+        if isinstance(found, BaseException) and _tell(found, found.__traceback__):
+            sys.exit(1)
+        return get(job)
+
+    JobReturn.return_value = property(told, value.fset)  # type: ignore[assignment, method-assign]
+
+
+def _tell(error: BaseException, traceback: Optional[TracebackType]) -> bool:
+    """Prints the line for an error; whether there is one."""
+    text = _told(error)
+    if text is None or not _in_a_command(traceback):
+        return False
+    print(f"{Path(sys.argv[0]).name}: error: {text}", file=sys.stderr)
+    return True
 
 
 def _told(error: BaseException) -> Optional[str]:

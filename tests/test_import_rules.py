@@ -65,6 +65,7 @@ ORDER = [
         "training_setup",
         "uncaught",
         "user_dir",
+        "yaml_options",
         "the package itself",
     },
 ]
