@@ -55,10 +55,8 @@ def reproduce(table: PublishedTable, request: Request, rows: Sequence[str] = (),
     figures = FIGURES[table.figures](cut.cells, request)
     values = figures.values()
     p_values = {} if table.baseline is None else figures.p_values(table.baseline)
-    for cell, several in values.items():
-        before = found.get((cell.row, cell.column), Ours())
-        kept = before.p_values if before.values == several else []  # where the baseline is not asked for now
-        found[cell.row, cell.column] = Ours(several, p_values.get(cell, kept))
+    now = {(cell.row, cell.column): Ours(several, p_values.get(cell, [])) for cell, several in values.items()}
+    found = _with_what_is_found_now(found, now, table.baseline)
     text = table_text(table, request, found)
     cells = [_record(cell, found.get((cell.row, cell.column), Ours())) for cell in table.cells]
     atomic_write_bytes(path.with_suffix(".md"), (text + "\n").encode())
@@ -138,6 +136,18 @@ def read_found(path: Path) -> Tuple[Dict[str, Any], Found]:
         return dict(content["about"]), found
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: damaged ({error}); remove it, the table is then run again") from error
+
+
+def _with_what_is_found_now(before: Found, now: Found, baseline: Optional[str]) -> Found:
+    """All figures; where none is tested now, p-values stay if neither the figure changes nor its column's baseline."""
+    changed = {place for place, ours in now.items() if before.get(place, Ours()).values != ours.values}
+    found = {}
+    for (row, column), ours in {**before, **now}.items():
+        stale = changed & {(row, column), (baseline, column)}
+        kept = [] if stale else before.get((row, column), Ours()).p_values
+        tested = now.get((row, column), Ours()).p_values
+        found[row, column] = Ours(ours.values, tested or kept)
+    return found
 
 
 def _record(cell: Cell, ours: Ours) -> Dict[str, Any]:

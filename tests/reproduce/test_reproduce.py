@@ -95,6 +95,19 @@ def test_differences_from_the_baseline_are_tested(table, tmp_path, monkeypatch):
     assert "| 90.50 ± 0.71 |" in table_text(tested, request(tmp_path), found)  # not in every seed
 
 
+def test_a_test_against_another_baseline_is_forgotten(table, tmp_path, monkeypatch):
+    """The row itself is as before, and not asked for again."""
+    tested, asked, path = replace(table, baseline="plain"), request(tmp_path), tmp_path / "out" / "two-models.json"
+    untrained(monkeypatch, spoilt)
+    reproduce(tested, asked, columns=["all"])
+    content = json.loads(path.read_text())
+    content["cells"][0]["ours"] = [12.0]  # of plain, as it was then
+    path.write_text(json.dumps(content))
+    text = reproduce(tested, asked, rows=["plain"], columns=["all"])
+    assert "12.00" not in text and "| better | – | 100.00 | – |" in text
+    assert "100.00†" in reproduce(tested, asked, columns=["all"])
+
+
 def test_a_score_that_the_recipe_does_not_have(table, tmp_path, monkeypatch):
     untrained(monkeypatch)
     table.columns[1]["score"] = "hter"
