@@ -93,6 +93,8 @@ fi
 say "Training it with context: $MECHANISM, $UPDATES updates; the log is $OUT/document/train.log"
 made_with "$OUT/document/settings.txt" "DATA=$(cd "$DATA" && pwd) MECHANISM=$MECHANISM UPDATES=$UPDATES LR=$LR \
 WARMUP=$WARMUP MAX_TOKENS=$MAX_TOKENS TRAIN_OPTIONS=${TRAIN_OPTIONS:-}"
+text=$(cat "$DATA"/{train,valid}."$SOURCE" "$DATA"/{train,valid}."$TARGET" | cksum)
+made_with "$OUT/document/data.txt" "training and validation text with the checksum $text"
 # From the second start on, the last checkpoint is there, and --finetune-from-model says but what the structure is.
 attended fairseq-train "$OUT/data/data-bin" --user-dir "$ROOT/docnmt_fairseq" --task document_translation \
     --arch "document_transformer_${MECHANISM//-/_}_pretrained" --finetune-from-model "$OUT/model/checkpoint.pt" \

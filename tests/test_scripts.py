@@ -115,6 +115,13 @@ def test_a_fine_tuning_of_other_settings_is_not_taken_for_the_one_that_is_asked_
     refused = run(LR="0.002")
     assert refused.returncode == 1 and "LR=0.001" in refused.stderr and "now it is" in refused.stderr
     assert "0.002" not in (tmp_path / "out" / "trained").read_text()
+    trained = (tmp_path / "out" / "trained").read_text()
+    (tmp_path / "data" / "test.en").write_text("another test set\n")
+    assert run(LR="0.001").returncode == 0
+    (tmp_path / "data" / "train.en").write_text("another text in the same place\n")
+    refused = run(LR="0.001")
+    assert refused.returncode == 1 and "training and validation text" in refused.stderr
+    assert (tmp_path / "out" / "trained").read_text().count("\n") == trained.count("\n") + 1
 
 
 def test_a_script_that_is_killed_leaves_nothing_at_work():
