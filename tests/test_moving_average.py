@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from fairseq.dataclass.configs import EMAConfig
+from fairseq.models.ema.ema import EMA
 
 from tests.support import toy
 
@@ -20,3 +22,23 @@ def test_schedules_are_taken_over_and_parameters_averaged(data_bin, tmp_path, op
     assert float(model[schedule + "narrowed"]) == narrowed
     assert all(torch.equal(averaged[name], value) for name, value in model.items() if name.startswith(schedule))
     assert not torch.equal(averaged[table], model[table])
+
+
+@pytest.mark.parametrize("kind", ["", "float32", "of bfloat16 in float32"])
+def test_a_parameter_of_several_names_is_averaged_once(data_bin, kind):
+    _, _, model = toy.build(data_bin, "--share-all-embeddings")
+    model.to(torch.bfloat16 if "bfloat16" in kind else torch.float32)
+    average = EMA(model, EMAConfig(store_ema=True, ema_decay=0.5, ema_fp32="float32" in kind))
+    names = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "decoder.output_projection.weight"]
+    tied, other = model.encoder.embed_tokens.weight, model.encoder.layers[0].final_layer_norm.weight
+    with torch.no_grad():
+        for parameter in (tied, other):
+            parameter.fill_(0)
+        average.restore(model.state_dict(), build_fp32_params=bool(kind))
+        for parameter in (tied, other):
+            parameter.fill_(1)
+    for wanted in (0.5, 0.75):
+        average.step(model)
+        kept = [average.get_model().state_dict(), *([average.fp32_params] if kind else [])]
+        assert all(float(state[name].mean()) == wanted for state in kept for name in names)
+        assert float(average.get_model().encoder.layers[0].final_layer_norm.weight.mean()) == wanted
