@@ -50,7 +50,7 @@ class KeepSchedule(nn.Module):
         self.narrow_when = narrow_when
         self.update = 0
         self.register_buffer("began", torch.tensor(-1))
-        self.register_buffer("selected_mass", torch.tensor(0.0))
+        self.register_buffer("selected_mass", torch.tensor(0.0, dtype=torch.float64))  # as it is computed
         self.register_buffer("narrowed", torch.tensor(0.0, dtype=torch.float64))
         self._narrowed: Optional[float] = None  # the buffers' values on the CPU, None: to be read
         self._began: Optional[int] = None

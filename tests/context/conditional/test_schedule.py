@@ -63,6 +63,16 @@ def test_narrowing_waits_for_the_running_mean_of_the_mass():
     assert train(waiting(), [0.9] * 4 + [1.0] * 9) == [11, 12]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_a_training_that_goes_on_narrows_at_the_same_update(dtype):
+    """Of a mean that is rounded to float32 in the checkpoint, the threshold would be missed."""
+    masses = [0.95 + 1e-9] * 8
+    begun, resumed = (waiting().to(dtype) for _ in range(2))
+    train(begun, masses[:2])
+    resumed.load_state_dict(begun.state_dict())
+    assert train(resumed, masses[2:], first=2) == train(waiting(), masses) == [3, 4, 5, 6, 7]
+
+
 def test_once_begun_it_goes_on_whatever_the_mass_and_narrows_as_told():
     schedule = waiting(narrow_updates=4)
     train(schedule, [1.0] * 4 + [0.1] * 2)
