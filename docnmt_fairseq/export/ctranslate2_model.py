@@ -37,7 +37,8 @@ def write_model(transformer: SentenceTransformer, folder: Path, precision: str) 
     target = transformer.model.decoder.dictionary
     spec.register_target_vocabulary(list(target.symbols))
     spec.config.bos_token, spec.config.unk_token = target.bos_word, target.unk_word
-    spec.config.decoder_start_token = spec.config.eos_token = target.eos_word
+    spec.config.decoder_start_token = target[transformer.decoder_start]
+    spec.config.eos_token = target.eos_word
     spec.config.add_source_eos = True
     spec.validate()
     spec.optimize(quantization=QUANTIZATION[precision])

@@ -233,8 +233,7 @@ class HubModel:
         return torch.cat([table, table[-1:].expand(longest + offset - len(table), -1)])
 
     def _starts_with_padding(self) -> bool:
-        decoder = self.transformer.model.decoder
-        return bool(getattr(decoder, "start", decoder.dictionary.eos()) == decoder.dictionary.pad())
+        return self.transformer.decoder_start == self.transformer.model.decoder.dictionary.pad()
 
     def _activation(self) -> str:
         ours = {name: hub for hub, name in reversed(ACTIVATIONS.items())}

@@ -82,6 +82,12 @@ class SentenceTransformer:
         kinds = {_positions(getattr(self.model, side).embed_positions) for side in SIDES}
         return kinds.pop() if len(kinds) == 1 else "positions of two kinds"
 
+    @property
+    def decoder_start(self) -> int:
+        """The number of the symbol that the decoder begins with; fairseq's own begins with an end of sentence."""
+        decoder = self.model.decoder
+        return int(getattr(decoder, "start", decoder.dictionary.eos()))
+
     def array(self, *names: str) -> np.ndarray:
         """A copy of a parameter, of several one after another."""
         parameters = self.parameters()

@@ -17,7 +17,7 @@ READ = (
     "source_lang", "target_lang", "tokenizer", "source_tokenizer", "target_tokenizer", "truecase", "subwords", "joint",
     "edits_of", "source_lang_token", "target_lang_token",
 )  # fmt: skip
-LENGTH = "max_decoding_length=200"  # in the programs
+SEARCH = 'max_decoding_length=200, suppress_sequences=[["<pad>"]]'  # in the programs; no text has the padding
 AS_PREPARED = """from pathlib import Path
 
 import ctranslate2
@@ -27,7 +27,7 @@ text = TextCodec.of_output(Path("FOLDER/text"))
 translator = ctranslate2.Translator("FOLDER")
 sentences = ["A sentence.", "Another one."]
 tokens = [line.split() for line in text.encode(0, sentences)]
-found = translator.translate_batch(tokens, beam_size=5, max_decoding_length=200)
+found = translator.translate_batch(tokens, beam_size=5, SEARCH)
 print([text.decode(" ".join(one.hypotheses[0])) for one in found])
 """
 SUBWORDS_ONLY = """import ctranslate2
@@ -37,14 +37,14 @@ subwords = sentencepiece.SentencePieceProcessor(model_file="FOLDER/text/models/S
 joined = sentencepiece.SentencePieceProcessor(model_file="FOLDER/text/models/TARGET")
 translator = ctranslate2.Translator("FOLDER")
 tokens = subwords.encode(["A sentence.", "Another one."], out_type=str)
-found = translator.translate_batch(tokens, beam_size=5, max_decoding_length=200)
+found = translator.translate_batch(tokens, beam_size=5, SEARCH)
 print([joined.decode(one.hypotheses[0]) for one in found])
 """
 TOKENS_ONLY = """import ctranslate2
 
 translator = ctranslate2.Translator("FOLDER")
 tokens = [line.split() for line in ["a sentence .", "another one ."]]  # as the training data were
-found = translator.translate_batch(tokens, beam_size=5, max_decoding_length=200)
+found = translator.translate_batch(tokens, beam_size=5, SEARCH)
 print([" ".join(one.hypotheses[0]) for one in found])
 """
 
@@ -86,12 +86,12 @@ def _page_of(options: Dict[str, Any], subwords: List[str]) -> str:
     program = AS_PREPARED
     if steps == ["SentencePiece"]:
         program = SUBWORDS_ONLY.replace("SOURCE", subwords[0]).replace("TARGET", subwords[1])
-    if tokens[1]:
-        program = program.replace(LENGTH, f"{LENGTH}, target_prefix=[[{json.dumps(tokens[1])}]] * len(tokens)")
-    return _page(f"text is prepared by: {', '.join(steps) or 'nothing but division at spaces'}", program)
+    begin = f", target_prefix=[[{json.dumps(tokens[1])}]] * len(tokens)" if tokens[1] else ""
+    return _page(f"text is prepared by: {', '.join(steps) or 'nothing but division at spaces'}", program, begin)
 
 
-def _page(text: str, program: str) -> str:
+def _page(text: str, program: str, begin: str = "") -> str:
+    program = program.replace("SEARCH", SEARCH + begin)
     return (
         "# A model of CTranslate2\n\n"
         f"Written by `docnmt export`. A sentence at a time is translated; {text}. With this folder as FOLDER:\n\n"

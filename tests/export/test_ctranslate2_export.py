@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from docnmt_fairseq import compat
 from docnmt_fairseq.checkpoints import load_ensemble
@@ -34,6 +35,7 @@ MODELS = {
          "--share-decoder-input-output-embed"], {},
     ),
     "no positions": (["--word-positions", "none"], {}),
+    "Marian's": (["--sinusoids", "marian", "--decoder-start", "pad", "--output-bias"], {}),
     "sizes of two kinds": (
         ["--decoder-attention-heads", "4", "--decoder-ffn-embed-dim", "20", "--decoder-layers", "1", "--encoder-layers",
          "3", "--activation-fn", "gelu_accurate"], {},
@@ -97,6 +99,7 @@ def quick_or_slow(names, quick):
 QUICK = [
     "pre-norm, all embeddings shared",
     "learned positions",
+    "Marian's",
     "sizes of two kinds",
     "fairseq's, pre-norm, learned positions",
 ]
@@ -275,3 +278,16 @@ def test_the_page_of_a_multilingual_model_names_its_languages(tmp_path):
     translator = DocumentTranslator.from_checkpoint(data / "checkpoint.pt", data=data, cpu=True)
     lines = pretrained.ENGLISH[:2]
     assert by_the_page(tmp_path / "model", lines) == translator.translate([lines])[0]
+
+
+def test_the_page_of_a_marian_model_never_writes_its_padding(tmp_path):
+    """What Marian trained has no padding, whose logit then is anything."""
+    released, data = tmp_path / "released", tmp_path / "imported"
+    pretrained.marian_folder(released, activation_function="relu")
+    state = load_file(released / "model.safetensors")
+    state["final_logits_bias"][0, -1] = 9.0  # <pad>
+    save_file(state, released / "model.safetensors", metadata={"format": "pt"})
+    pretrained.imported(released, data)
+    export(str(data / "checkpoint.pt"), tmp_path / "model", "ctranslate2", data=data)
+    found = by_the_page(tmp_path / "model", pretrained.ENGLISH[:2])
+    assert found[1] == pretrained.GERMAN[1] and "<pad>" not in found[0]
