@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from fairseq.data import Dictionary
     from torch import Tensor
 
+LANGUAGE_TOKENS = ("source_lang_token", "target_lang_token")  # the options of these
+
 
 class TextCodec:
     """Turns sentences into tokens and back as ``docnmt prepare`` did, or leaves both as they are.
@@ -59,6 +61,11 @@ class TextCodec:
         self._encoder(0)
         self._decode  # noqa: B018
 
+    def begin(self, side: int) -> List[str]:
+        """What sentences of the source (0) or target (1) begin with: their language token, or nothing."""
+        token = self.options.get(LANGUAGE_TOKENS[side])
+        return [token] if token else []
+
     def encode(self, side: int, sentences: List[str]) -> List[str]:
         """Sentences of the source (0) or target (1) as tokens with spaces between."""
         return self._encoder(side)(sentences) if sentences else []
@@ -87,7 +94,7 @@ class TextCodec:
         if not self.options:
             return str
         joins, to_text = joins_of(self.options), decoder(self.options)
-        begin = f"{self.options.get('target_lang_token') or ''} "
+        begin = " ".join([*self.begin(1), ""])
         return lambda tokens: to_text(join_subwords(tokens.removeprefix(begin), joins).strip())
 
 
@@ -144,7 +151,7 @@ def encoder(folder: Path, options: Mapping[str, Any], side: int) -> BatchFunctio
     if options["subwords"] != "none":
         model = folder / "models" / subword_model_name(options["joint"], language)
         steps.append(subword_encoder(model, kind=options["subwords"]))
-    token = options.get(("source_lang_token", "target_lang_token")[side])
+    token = options.get(LANGUAGE_TOKENS[side])
     return beginning_with(token, partial(_one_after_another, steps))
 
 

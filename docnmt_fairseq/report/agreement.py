@@ -81,7 +81,8 @@ def measure(ensemble: Ensemble, scat: Scat, codec: TextCodec) -> Agreement:
     }
     for example in scat.examples:
         tokens = [_tokens(sentence, codec) for sentence in example.sentences]
-        dataset = dataset_of_lines(ensemble, [" ".join(chain.from_iterable(words)) for words in tokens], "--scat")
+        lines = [" ".join([*codec.begin(0), *chain.from_iterable(words)]) for words in tokens]
+        dataset = dataset_of_lines(ensemble, lines, "--scat")
         if len(dataset) > 1 or len(dataset.too_long(*ensemble.model.max_positions())):
             agreement.long += 1
             continue
@@ -89,7 +90,7 @@ def measure(ensemble: Ensemble, scat: Scat, codec: TextCodec) -> Agreement:
         inputs = batch["net_input"]
         with record() as recording, torch.no_grad():
             encoder(inputs["src_tokens"], layout=inputs["layout"])
-        places, own = _places(example, tokens, inputs["layout"])
+        places, own = _places(example, tokens, len(codec.begin(0)), inputs["layout"])
         agreement.cases += len(places.pronouns) * len(places.highlighted)
         agreement.own += own
         for title, module in modules.items():
@@ -103,9 +104,12 @@ def _name(module: nn.Module) -> str:
 
 
 def _tokens(words: Sequence[str], codec: TextCodec) -> List[List[str]]:
-    """The tokens of each word."""
-    (text,) = codec.encode(0, [" ".join(words)])
-    tokens = text.split()
+    """The tokens of each word, without what sentences begin with."""
+
+    def encoded(text: str) -> List[str]:
+        return codec.encode(0, [text])[0].split()[len(codec.begin(0)) :]
+
+    tokens = encoded(" ".join(words))
     pieces = any(token.startswith(WORD_BEGINS) for token in tokens)
     grouped: List[List[str]] = []
     for token in tokens:
@@ -113,17 +117,25 @@ def _tokens(words: Sequence[str], codec: TextCodec) -> List[List[str]]:
             grouped.append([])
         grouped[-1].append(token)
     # Tokenisation and normalisation may join or part words; then each is taken by itself.
-    return grouped if len(grouped) == len(words) else [text.split() for text in codec.encode(0, list(words))]
+    return grouped if len(grouped) == len(words) else list(map(encoded, words))
 
 
-def _places(example: Example, tokens: List[List[List[str]]], layout: DocumentLayout) -> Tuple[_Places, int]:
+def _places(example: Example, tokens: List[List[List[str]]], begin: int, layout: DocumentLayout) -> Tuple[_Places, int]:
+    """Where the words are, and how many highlighted ones are in the pronoun's own sentence.
+
+    Args:
+        example: whose words.
+        tokens: of each word, by sentence.
+        begin: how many tokens stand before the first word of each sentence.
+        layout: of the example.
+    """
     last = len(tokens) - 1
 
     def numbers(sentence: int, word: Optional[int]) -> List[int]:
         if word is None:
             return []
         before = sum(len(of_word) for of_word in tokens[sentence][:word])
-        start = int(layout.tokens.offsets[sentence]) + before
+        start = int(layout.tokens.offsets[sentence]) + begin + before
         return list(range(start, start + len(tokens[sentence][word])))
 
     before = [(sentence, numbers(sentence, word)) for sentence, word in example.highlighted if sentence < last]

@@ -71,19 +71,29 @@ def trained(data_bin, *options):
     return Ensemble(task, [model], paths=[Path("x.pt")])
 
 
-def test_agreement_is_what_the_mechanism_does(data_bin, prefix):
+def of_language(token):
+    """Returns a codec that leaves text as it is, but that sentences begin with a language token."""
+    codec = TextCodec(Path("."))
+    codec.options = {"source_lang": "src", "tokenizer": "none", "truecase": False, "subwords": "none"}
+    codec.options["source_lang_token"] = token
+    return codec
+
+
+@pytest.mark.parametrize("begin, codec", [([], TOKENS), (["e"], of_language("e"))], ids=["plain", "of a language"])
+def test_agreement_is_what_the_mechanism_does(data_bin, prefix, begin, codec):
     of, scat = (
         trained(data_bin, "--context-attention", "conditional", "--context-top-t", "1"),
         read_scat(prefix, "src", "t"),
     )
-    agreement = measure(of, scat, TOKENS)
+    agreement = measure(of, scat, codec)
     assert (agreement.cases, agreement.own, agreement.long) == (2, 1, 0)
     ((title, figures),) = agreement.figures.items()
     assert title == "encoder layer 2: conditional"
     cases = []
     for example, pronoun, word in ((scat.examples[0], 10 + 1, 1), (scat.examples[2], 4, 1)):
         pronoun += len(example.sentences) - 2 if len(example.sentences) > 2 else 0  # ends of sentences before it
-        lines = [" ".join(words) for words in example.sentences]
+        pronoun, word = pronoun + len(example.sentences) * len(begin), word + len(begin)
+        lines = [" ".join([*begin, *words]) for words in example.sentences]
         dataset = dataset_of_lines(of, lines, "t")
         inputs = dataset.collater([dataset[0]])["net_input"]
         with record() as recording, torch.no_grad():
@@ -98,7 +108,7 @@ def test_agreement_is_what_the_mechanism_does(data_bin, prefix):
         assert selected.tolist() == (of_sentence > 0).float().tolist()  # with t = 1 it has all the weight or none
         assert figures[SELECTED].any_head == sum(float((s > 0).any()) for s, _ in cases) / 2
     assert figures[SELECTED].chance == pytest.approx([1 / 4, 1 / 2])
-    assert figures[ON_WORDS].chance == pytest.approx([1 / 16, 1 / 7])
+    assert figures[ON_WORDS].chance == pytest.approx([1 / (16 + 4 * len(begin)), 1 / (7 + 2 * len(begin))])
     html = section(scat, agreement)
     assert html.count("<svg") == 3 and "3 examples, 2 pairs" in html
 
@@ -119,6 +129,9 @@ def test_attention_to_all_sentences_selects_none(data_bin, prefix):
 
 class Codec:
     """Parts a word after its first letter, and joins the first two words where the second is "_"."""
+
+    def begin(self, side):
+        return []
 
     def encode(self, side, sentences):
         texts = [sentence.replace(" _", "_") for sentence in sentences]
