@@ -32,7 +32,7 @@ PROGRAM = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("FOLDER")
 model = AutoModelForSeq2SeqLM.from_pretrained("FOLDER")
-found = model.generate(**tokenizer(["A sentence.", "Another one."], return_tensors="pt", padding=True))
+found = model.generate(**tokenizer(["BEGINA sentence.", "BEGINAnother one."], return_tensors="pt", padding=True))
 print([tokenizer.decode(one, skip_special_tokens=TrueDECODE) for one in found])
 """
 
@@ -131,7 +131,8 @@ def write_text_files(
         _write_marian(text, folder)
     else:
         _write_multilingual(text, name, folder)
-    _write_page(architecture, name, folder)
+    begin = f"{text.tokens[0]} " if text is not None and name == MARIAN and text.tokens[0] else ""
+    _write_page(architecture, name, folder, begin)
 
 
 def _on_the_hub(symbol: str) -> str:
@@ -196,13 +197,15 @@ def _write_configuration(folder: Path, name: str, values: Dict[str, Any]) -> Non
     _write_json(folder / CONFIGURATION, {**values, "tokenizer_class": name})
 
 
-def _write_page(architecture: Architecture, name: Optional[str], folder: Path) -> None:
+def _write_page(architecture: Architecture, name: Optional[str], folder: Path, begin: str) -> None:
+    """Writes the page; ``begin`` is what MarianMT's text begins with."""
     lines = ["# A model of Hugging Face's transformers", "", f"Written by `docnmt export`: {architecture.name}."]
     if name is None:
         lines.append("There is no tokenizer: the numbers of tokens, with `</s>` behind them, are in the vocabularies.")
     else:
         decode = ", use_source_tokenizer=False" if name == MARIAN else ""
-        lines += ["With this folder as FOLDER:", "", "```python", PROGRAM.replace("DECODE", decode) + "```"]
+        program = PROGRAM.replace("DECODE", decode).replace("BEGIN", begin)
+        lines += ["With this folder as FOLDER:", "", "```python", f"{program}```"]
     atomic_write_bytes(folder / "README.md", ("\n".join(lines) + "\n").encode())
 
 

@@ -14,7 +14,7 @@ from docnmt_fairseq.export.write import export
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.hub import PRE_NORM, STOCK, loaded, made, trained
-from tests.support.pretrained import ENGLISH, imported, multilingual_folder
+from tests.support.pretrained import ENGLISH, imported, marian_folder, multilingual_folder
 
 REFUSED = {
     "replaced": (
@@ -50,18 +50,22 @@ def post_norm(data, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["trained", "m2m"])
+@pytest.mark.parametrize("kind", ["trained", "m2m", "marian"])
 def test_the_page_beside_the_model_translates_as_docnmt_translate(data, tmp_path, kind):
     if kind == "m2m":
         multilingual_folder(tmp_path / "released", kind)
         model = imported(tmp_path / "released", tmp_path / "model")
+    elif kind == "marian":  # which is told the target language by what sentences begin with
+        marian_folder(tmp_path / "released", codes=[">>deu<<", ">>fra<<"])
+        model = imported(tmp_path / "released", tmp_path / "model", codes=(None, "deu"))
     else:
         model = trained(data, tmp_path)
     command = ["export", "--format", "huggingface", "--path", str(model / "checkpoint.pt"), "--data", str(model)]
     assert main([*command, "--output", str(tmp_path / "hub")]) == 0
     (program,) = re.findall(r"```python\n(.*?)```", (tmp_path / "hub" / "README.md").read_text(), re.DOTALL)
     program = program.replace("FOLDER", str(tmp_path / "hub"))
-    program = program.replace('["A sentence.", "Another one."]', repr(ENGLISH)).replace("print(", "found = (")
+    ((shown, begin),) = re.findall(r'(\["(.*?)A sentence\.", ".*?Another one\."\])', program)
+    program = program.replace(shown, repr([begin + line for line in ENGLISH])).replace("print(", "found = (")
     names = {}
     exec(program, names)
     translator = DocumentTranslator.from_checkpoint(model / "checkpoint.pt", data=model, cpu=True)
