@@ -18,6 +18,7 @@ MOST_TOKENS = 8  # so many tokens are kept for each token and head, those with t
 RELEVANCE = "relevance R"
 
 Entries = Dict[int, List[List[Tuple[int, float]]]]  # by token of the document, by head: (what it goes to, how much)
+Node = Tuple[int, int, float, int, int]  # height, number there, relevance, first and last sentence below
 
 
 @dataclass
@@ -31,7 +32,7 @@ class View:
         heads: how many heads its weights have; 0: it reported nothing.
         sentences: entries over sentences, by what they measure.
         tokens: entries over tokens, likewise.
-        nodes: of a tree, by token and head: (height, number, relevance) of the nodes on the way to kept sentences.
+        nodes: of a tree, by token and head, those on the way to kept sentences: see :data:`Node`.
         share: by token, the mean over features of what the gate lets through; tokens without context are missing.
     """
 
@@ -42,7 +43,7 @@ class View:
     heads: int = 0
     sentences: Dict[str, Entries] = field(default_factory=dict)
     tokens: Dict[str, Entries] = field(default_factory=dict)
-    nodes: Dict[int, List[List[Tuple[int, int, float]]]] = field(default_factory=dict)
+    nodes: Dict[int, List[List[Node]]] = field(default_factory=dict)
     cumulative: bool = False
     share: Dict[int, float] = field(default_factory=dict)
 
@@ -109,7 +110,8 @@ def _add(view: View, evidence: List[Evidence], piece: Piece) -> None:
                 _merge(view.sentences, e.name, largest_entries(mass, side, looks_at.sentences, LEAST_WEIGHT))
         elif isinstance(e, NodeRelevance) and kept is not None:
             view.cumulative = e.cumulative
-            view.nodes.update(_paths(e.scores, kept, side, piece.layout.plan(TreesOfBatch())))
+            trees = piece.layout.plan(TreesOfBatch())
+            view.nodes.update(_paths(e.scores, kept, side, looks_at.sentences, trees))
         elif isinstance(e, ContextShare):
             for token, decoded, mean in zip(side.tokens, side.decoded, e.share.float().mean(1).tolist()):
                 if decoded and mean == mean:  # NaN: no context
@@ -153,23 +155,28 @@ def largest_entries(values: Tensor, side: Side, keys: np.ndarray, least: float, 
 
 
 def _paths(
-    scores: Tensor, kept: Tensor, side: Side, trees: SentenceTrees
-) -> Dict[int, List[List[Tuple[int, int, float]]]]:
-    """The nodes between the root and the kept sentences, root first: (height, number, relevance).
+    scores: Tensor, kept: Tensor, side: Side, sentences: np.ndarray, trees: SentenceTrees
+) -> Dict[int, List[List[Node]]]:
+    """The nodes between the root and the kept sentences, root first.
 
     Args:
         scores: of nodes, [N, nodes, H].
         kept: relevance of sentences, [N, R, H], −∞ where not kept. One document a batch.
+        side: of the N tokens.
+        sentences: [R] their numbers in the document.
+        trees: of the batch.
     """
-    found: Dict[int, List[List[Tuple[int, int, float]]]] = {}
+    found: Dict[int, List[List[Node]]] = {}
     leaves_of, heights, first = kept.isfinite(), len(trees.sizes), trees.first[:, 0]
     for i in np.flatnonzero(side.decoded):
         found[int(side.tokens[i])] = []
         for h in range(scores.size(2)):
             leaves = leaves_of[i, :, h].nonzero().flatten().tolist()
-            nodes = []
+            nodes: List[Node] = []
             for height in reversed(range(heights)):
                 for j in sorted({leaf >> height for leaf in leaves}):
-                    nodes.append((height, j, round(float(scores[i, first[height] + j, h]), 3)))
+                    below = sentences[j << height : (j + 1) << height]
+                    relevance = round(float(scores[i, first[height] + j, h]), 3)
+                    nodes.append((height, j, relevance, int(below[0]), int(below[-1])))
             found[int(side.tokens[i])].append(nodes)
     return found

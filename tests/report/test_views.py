@@ -91,15 +91,18 @@ def test_a_document_in_pieces_is_put_together_again(data_bin):
         assert sentences <= pieces[of_word[word]]
 
 
-def test_the_path_through_the_tree_leads_to_what_is_kept(data_bin):
-    _, (view,) = inspected(trained(data_bin, "--context-attention", "tree"))
+@pytest.mark.parametrize("longest", [0, 3], ids=["whole", "in pieces"])
+def test_the_path_through_the_tree_leads_to_what_is_kept(data_bin, longest):
+    _, (view,) = inspected(trained(data_bin, "--context-attention", "tree", "--max-document-sentences", str(longest)))
+    roots = {0: {(3, 0, 4)}, 3: {(2, 0, 2), (1, 3, 4)}}[longest]  # their heights, and the sentences below them
+    assert {(nodes[0][0], *nodes[0][3:]) for heads in view.nodes.values() for nodes in heads} <= roots
+    assert view.nodes
     for word, heads in view.nodes.items():
         for head, nodes in enumerate(heads):
             kept = {key for key, _ in view.sentences[RELEVANCE][word][head]}
-            assert {j for height, j, _ in nodes if height == 0} == kept
-            assert nodes[0][:2] == (3, 0)  # the root over five sentences
+            assert {first for height, _, _, first, _ in nodes if height == 0} == kept
             for key, value in view.sentences[RELEVANCE][word][head]:
-                path = [score for height, j, score in nodes if j == key >> height]
+                path = [score for _, _, score, first, last in nodes if first <= key <= last]
                 assert sum(path) == pytest.approx(value, abs=5e-3)
 
 

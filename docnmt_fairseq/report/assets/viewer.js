@@ -111,9 +111,9 @@ const showViews = (data) => {
     const top = nodes.length ? nodes[0][0] : 0;
     const under = (height, number) => nodes.filter(([h, j]) => h === height && (h === top || j >> 1 === number));
     const walk = (height, parent) =>
-      under(height, parent).forEach(([, number, value]) => {
-        const first = number * 2 ** height + 1, last = Math.min(sentences.length, (number + 1) * 2 ** height);
-        const item = element("li", `${height ? `${first}–${last}` : `sentence ${first}`}: ${figure(value)}`);
+      under(height, parent).forEach(([, number, value, first, last]) => {
+        const below = height ? `${first + 1}–${last + 1}` : `sentence ${first + 1}`;
+        const item = element("li", `${below}: ${figure(value)}`);
         item.style.marginLeft = `${0.7 * (top - height)}rem`;
         list.append(item);
         if (height) walk(height - 1, number);
