@@ -7,6 +7,7 @@ from typing import Dict, Optional
 
 import numpy as np
 
+from docnmt_fairseq.corpus.language_tokens import read_language_tokens
 from docnmt_fairseq.corpus.prepared import data_bin
 from docnmt_fairseq.data.index import DocumentIndex, Marks
 from docnmt_fairseq.data.npy_files import npy_on_disk
@@ -61,7 +62,7 @@ def write_neighbours(
     from fairseq.data.indexed_dataset import infer_dataset_impl, make_dataset
 
     folder, total = data_bin(folder), 0
-    sides = sides_of(folder, language)
+    sides, tokens = sides_of(folder, language), read_language_tokens(folder)
     for prefix, side in sides.items():
         file = folder / f"dict.{side}.txt"
         if not file.is_file():
@@ -72,7 +73,8 @@ def write_neighbours(
         marks = Marks.read(lines, paragraph_symbol(dictionary))
         index = DocumentIndex.build(marks, str(prefix), unmarked)
         with npy_on_disk(similar_file(prefix), (len(lines), embedding.settings.neighbours), np.int16) as found:
-            if not fill(found, embedding, lines, index, dictionary.symbols):
+            token = dictionary.indices.get(tokens.get(side))
+            if not fill(found, embedding, lines, index, dictionary.symbols, token):
                 raise InputError(f"{prefix}: no word of it has a vector; was the model fitted on the same (sub)words?")
         logger.info(f"{similar_file(prefix)}: {len(index.items):,} sentences in {len(index):,} documents")
         total += len(index.items)

@@ -1,7 +1,7 @@
 """For each sentence, the earlier ones of its document that are most similar to it."""
 
 from itertools import pairwise
-from typing import Iterator, Sequence, Tuple
+from typing import Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -53,7 +53,12 @@ def groups(documents: np.ndarray) -> Iterator[Tuple[int, int]]:
 
 
 def fill(
-    found: np.ndarray, embedding: SentenceEmbedding, lines: Lines, index: DocumentIndex, symbols: Sequence[str]
+    found: np.ndarray,
+    embedding: SentenceEmbedding,
+    lines: Lines,
+    index: DocumentIndex,
+    symbols: Sequence[str],
+    language_token: Optional[int] = None,
 ) -> int:
     """Puts what :func:`most_similar` gives for each document into the rows of its sentences.
 
@@ -63,6 +68,7 @@ def fill(
         lines: of the corpus.
         index: where its documents begin.
         symbols: of the dictionary.
+        language_token: what sentences begin with that is not of their text; None: there is none.
 
     Returns:
         the number of tokens that have a vector.
@@ -71,7 +77,8 @@ def fill(
     for first, last in groups(index.documents):
         starts = index.documents[first : last + 1] - index.documents[first]
         items = index.items[index.documents[first] : index.documents[last]]
-        words = words_of([lines[int(item)].numpy() for item in items])
+        sentences = [lines[int(item)].numpy() for item in items]
+        words = words_of([tokens[1:] if tokens[0] == language_token else tokens for tokens in sentences])
         known += int((words.ids < len(embedding.words)).sum())
         vectors = embedding.embed(words)
         for start, end in pairwise(starts):
@@ -80,9 +87,13 @@ def fill(
 
 
 def neighbours_in_memory(
-    embedding: SentenceEmbedding, lines: Lines, index: DocumentIndex, symbols: Sequence[str]
+    embedding: SentenceEmbedding,
+    lines: Lines,
+    index: DocumentIndex,
+    symbols: Sequence[str],
+    language_token: Optional[int] = None,
 ) -> np.ndarray:
     """[lines, most] int16 as :func:`fill` makes it."""
     found = np.zeros((len(lines), embedding.settings.neighbours), dtype=np.int16)
-    fill(found, embedding, lines, index, symbols)
+    fill(found, embedding, lines, index, symbols, language_token)
     return found

@@ -22,10 +22,18 @@ class SimilarContext:
         data_bin: the first, which has the sentence vectors.
         languages: source, target.
         symbols: of the source's dictionary.
+        language_token: what source sentences begin with that is not of their text; None: there is none.
     """
 
-    def __init__(self, data_bin: Path, languages: Tuple[str, str], symbols: Sequence[str]):
-        self.data_bin, self.languages, self.symbols = data_bin, languages, symbols
+    def __init__(
+        self,
+        data_bin: Path,
+        languages: Tuple[str, str],
+        symbols: Sequence[str],
+        language_token: Optional[int] = None,
+    ):
+        self.data_bin, self.languages = data_bin, languages
+        self.symbols, self.language_token = symbols, language_token
         self.needed = 0  # of each sentence
 
     def serve(self, model: nn.Module) -> None:
@@ -50,7 +58,7 @@ class SimilarContext:
                 f"the model has {self.needed} similar sentences as context, {self._file} is for {known}; run "
                 f"{how_to_make(self.data_bin, self.languages[0], self.needed)}"
             )
-        return neighbours_in_memory(self.vectors, lines, index, self.symbols)
+        return neighbours_in_memory(self.vectors, lines, index, self.symbols, self.language_token)
 
     @property
     def files(self) -> List[Path]:

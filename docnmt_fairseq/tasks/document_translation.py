@@ -61,7 +61,7 @@ class DocumentTranslationTask(DocumentsTask):
     def __init__(self, cfg: DocumentTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary):
         take_old_names(cfg, DocumentTranslationConfig)
         super().__init__(cfg, src_dict, tgt_dict)
-        self.similar = SimilarContext(Path(self.data_bin()), self.languages, src_dict.symbols)
+        self.similar = SimilarContext(Path(self.data_bin()), self.languages, src_dict.symbols, self.language_tokens[0])
         paragraph_symbol = self.paragraph_symbols()[0]
         of_source = (self.languages, src_dict, paragraph_symbol)
         self.drawn = DrawnContext(Path(self.data_bin()), cfg.train_subset, *of_source, cfg.dataset_impl)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docnmt_fairseq.corpus.items import ItemWriter, Numbering
+from docnmt_fairseq.corpus.language_tokens import write_language_tokens
 from docnmt_fairseq.data.similar import read_similar, similar_file, vectors_file, within_piece
 from docnmt_fairseq.embedding import neighbours
 from docnmt_fairseq.embedding.data_bins import write_neighbours
@@ -18,6 +19,7 @@ from docnmt_fairseq.errors import InputError
 from tests.reference import embedding as reference
 from tests.support import toy
 from tests.support.documents import DOCUMENTS
+from tests.support.extra_sources import source_lines
 
 
 def model(most=3, seed=0):
@@ -79,6 +81,25 @@ def test_the_files_of_a_data_bin(own_bin, monkeypatch):
         assert table.tolist() == wanted
     assert SentenceEmbedding.load(vectors_file(own_bin, "src")).settings == fitted.settings
     assert not list(own_bin.glob("*.partial"))
+
+
+def test_language_tokens_are_not_of_the_text(own_bin):
+    fitted = model()
+    fitted.vectors[4] *= 10  # all sentences are alike by it
+    write_neighbours(own_bin, fitted)
+    (similar := similar_file(own_bin / "test.src-tgt.src")).rename(own_bin / "without.npy")
+    dictionary = Dictionary.load(str(own_bin / "dict.src.txt"))
+    lines = ["e " * (line not in ("", "<p>")) + line for line in source_lines("test")]
+    with ItemWriter(own_bin / "test.src-tgt.src", len(dictionary)) as writer:
+        writer.add(Numbering(dictionary)(lines))
+    write_language_tokens(own_bin, {"src": "e"})
+    write_neighbours(own_bin, fitted)
+    wanted = np.load(own_bin / "without.npy").tolist()
+    assert np.load(similar).tolist() == wanted
+    _, task, _ = toy.build(own_bin)
+    task.similar.needed = 3
+    split = task.read_split("test")
+    assert task.similar.in_memory(split.source, split.index).tolist() == wanted
 
 
 @pytest.mark.parametrize("unmarked", ["document", "line"])
