@@ -36,7 +36,7 @@ class ExtraSourceData:
     """The extra sources of a task's data-bins.
 
     Args:
-        data_bin: the first data-bin, where dictionaries are.
+        data_bins: of training; dictionaries are in the first.
         languages: source and target, as in the names of its files.
         dictionary: of the source.
         load_dictionary: from a file.
@@ -45,13 +45,13 @@ class ExtraSourceData:
 
     def __init__(
         self,
-        data_bin: Path,
+        data_bins: Sequence[Path],
         languages: Tuple[str, str],
         dictionary: Dictionary,
         load_dictionary: Callable[[str], Dictionary],
         dataset_impl: Optional[str],
     ):
-        self.data_bin, self.languages, self.source_dictionary = data_bin, languages, dictionary
+        self.data_bins, self.languages, self.source_dictionary = data_bins, languages, dictionary
         self.load_dictionary, self.dataset_impl = load_dictionary, dataset_impl
         self.dictionaries: Dict[str, Dictionary] = {}
         self.widths: Dict[str, Tuple[int, str]] = {}  # of features, and where they were found
@@ -65,7 +65,7 @@ class ExtraSourceData:
             split: where features are looked for.
 
         Raises:
-            InputError: no dictionary, no features.
+            InputError: no dictionary; no features, or the same ones of several data-bins.
         """
         known, found = iter(widths), []
         for spec in specs:
@@ -73,7 +73,7 @@ class ExtraSourceData:
                 if widths:
                     self.widths.setdefault(spec.name, (next(known), "the model"))
                 else:
-                    same_width(self.widths, spec.name, find_features(self.data_bin, split, spec.name))
+                    self._find_all(spec.name, split)
                 found.append(ExtraSourceInput(spec, width=self.widths[spec.name][0]))
             else:
                 text = spec.kind == "text"
@@ -87,7 +87,7 @@ class ExtraSourceData:
             InputError: there is none, or it lacks ``<p>``, which the source's has.
         """
         if suffix not in self.dictionaries:
-            path = self.data_bin / f"dict.{suffix}.txt"
+            path = self.data_bins[0] / f"dict.{suffix}.txt"
             if not path.is_file():
                 raise InputError(
                     f"{OPTION} text:{suffix}: {path}: no such file; docnmt prepare --extra {suffix} makes it"
@@ -140,6 +140,19 @@ class ExtraSourceData:
             raise InputError(f"{OPTION} text:{suffix}: {prefix}.{{bin,idx}}: no such files")
         check_parallel(marks, Marks.read(dataset, paragraph_symbol(dictionary)), str(prefix), suffix)
         return dataset
+
+    def _find_all(self, name: str, split: str) -> None:
+        """Checks the features of every data-bin, before training comes to it."""
+        owners: Dict[Path, Path] = {}
+        for data_bin in dict.fromkeys(self.data_bins):
+            file = find_features(data_bin, split, name)
+            same_width(self.widths, name, file)
+            owner = owners.setdefault(file.path, data_bin)
+            if owner != data_bin:
+                raise InputError(
+                    f"{OPTION} features:{name}: {file.path} would be of {owner} and of {data_bin}; put the features of "
+                    "each into it"
+                )
 
     def _features(self, name: str, data_bin: Path, split: str, marks: Marks) -> FeatureLines:
         file = find_features(data_bin, split, name)

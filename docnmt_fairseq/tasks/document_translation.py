@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
+from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
 from fairseq.data.iterators import EpochBatchIterator
@@ -91,8 +92,8 @@ class DocumentTranslationTask(DocumentsTask):
     def extra_data(self) -> ExtraSourceData:
         """The data of extra sources."""
         cfg = self.cfg
-        data_bin = Path(self.data_bin(cfg.train_subset))
-        return ExtraSourceData(data_bin, self.languages, self.src_dict, self.load_dictionary, cfg.dataset_impl)
+        data_bins = list(map(Path, utils.split_paths(cfg.data)))
+        return ExtraSourceData(data_bins, self.languages, self.src_dict, self.load_dictionary, cfg.dataset_impl)
 
     def extra_inputs(self, specs: List[SourceSpec], widths: Sequence[int] = ()) -> List[ExtraSourceInput]:
         """What a model with these extra sources must know of them; see :meth:`ExtraSourceData.inputs`."""

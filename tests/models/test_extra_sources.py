@@ -1,5 +1,7 @@
 """Encoders of extra sources, against reading each sentence by itself."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -254,3 +256,13 @@ def test_fairseq_finds_nan_in_them(extra_bin, caplog, kind):
     with NanDetector(model.train()):
         model(**batch["net_input"])[0].sum().backward()
     assert "NaN detected in output of encoder.extra_sources.encoders.2.projection" in caplog.text
+
+
+def test_several_data_bins_have_features_of_their_own(extra_bin, tmp_path):
+    """Lines of the same number are not enough to tell that features are theirs."""
+    first, second = (shutil.copytree(extra_bin, tmp_path / name) for name in ("first", "second"))
+    toy.build(f"{first}:{second}", "--extra-sources", "features:image")
+    (second / "train.image.npz").unlink()
+    (first / "train.image.npz").rename(tmp_path / "train.image.npz")
+    with pytest.raises(InputError, match=r"train\.image\.npz would be of .*first and of .*second; put"):
+        toy.build(f"{first}:{second}", "--extra-sources", "features:image")
