@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.models.transformer import TransformerConfig
 
 import docnmt_fairseq
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.transformer.structure import structure_of_transformer
 
 docnmt_fairseq.register()
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"
@@ -27,6 +30,13 @@ def preset(name, **given):
 
 def sizes(args):
     return [tuple(getattr(args, f"{side}_{name}") for name in SIDE) for side in ("encoder", "decoder")]
+
+
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_a_transformer_with_another_attention_is_no_start(side):
+    cfg = TransformerConfig.from_namespace(Namespace(**{f"{side}_xformers_att_config": '{"name": "linformer"}'}))
+    with pytest.raises(InputError, match="attention of xformers, which document_transformer has not"):
+        structure_of_transformer(cfg)
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,8 @@ def _unsupported(cfg: TransformerConfig) -> Iterator[str]:
         "base_layers",
     )
     yield from (name for name in switches if getattr(cfg, name, None))
+    if any(side.xformers_att_config for side in (cfg.encoder, cfg.decoder)):
+        yield "attention of xformers"
     width = cfg.decoder.embed_dim
     if cfg.decoder.output_dim not in (width, None) or cfg.decoder.input_dim not in (width, None):
         yield "another width at the decoder's input or output"
