@@ -141,10 +141,14 @@ class Beams:
             array[replicated] = array[replicated][:, :1]
         forced[at_limit] = self.eos
         endless = np.flatnonzero((self.steps < self.options.min_len) & (forced == NONE))
-        return Demands(forced, replicated, endless, self._repeated())
+        return Demands(forced, replicated, endless, self._repeated(forced == NONE))
 
-    def _repeated(self) -> Tuple[np.ndarray, ...]:
-        """Which tokens would end an n-gram a second time: sentences, hypotheses and tokens, [k] each."""
+    def _repeated(self, free: np.ndarray) -> Tuple[np.ndarray, ...]:
+        """Which tokens would end an n-gram a second time: sentences, hypotheses and tokens, [k] each.
+
+        Args:
+            free: [S] the sentences whose next token is not forced.
+        """
         n, written = self.options.no_repeat_ngram_size, self.written()
         if n < 2 or written.shape[2] < n:
             return (np.zeros(0, dtype=np.int64),) * 3
@@ -153,6 +157,7 @@ class Beams:
         last = np.take_along_axis(written, column[:, None].repeat(self.beam, 1), axis=2)  # [S, beam, n − 1]
         same = (windows[..., :-1] == last[:, :, None]).all(-1)
         same &= np.arange(windows.shape[2]) < (self.steps[:, None, None] + 2 - n)
+        same &= free[:, None, None]
         sentences, hypotheses, first = same.nonzero()
         return sentences, hypotheses, windows[sentences, hypotheses, first, -1]
 

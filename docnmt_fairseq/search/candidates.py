@@ -119,7 +119,6 @@ def best(following: NextTokens, totals: Tensor, beam: int) -> Candidates:
     values, tokens = (part.unflatten(0, (-1, beam)) for part in largest(following.logits.flatten(0, 1), count))
     together = (values - following.log_sums + totals[..., None]).flatten(1)  # [S, beam · count]
     scores, places = (part[:, : 2 * beam] for part in together.sort(descending=True, stable=True))
-    scores = scores.masked_fill(scores.isnan(), -torch.inf)
     return _read(scores, tokens.flatten(1).gather(1, places), places // count)
 
 
@@ -134,25 +133,28 @@ def drawn(following: NextTokens, totals: Tensor, uniform: Tensor, top_k: int = 0
         top_p: draw among the most probable tokens up to the one with which they have this probability; 0: among all.
     """
     order: Optional[Tensor] = None
-    probabilities = (following.logits - following.log_sums).exp().nan_to_num(0)
+    # As shares of the most probable one: what is allowed may have less than the least number of float32 all together.
+    highest = following.logits.amax(-1, keepdim=True)
+    probabilities, whole = (following.logits - highest).exp().nan_to_num(0), (following.log_sums - highest).exp()
     if top_k:
         probabilities, order = probabilities.topk(min(top_k, probabilities.size(-1)))
     elif top_p:
         probabilities, order = probabilities.sort(descending=True)
         before = probabilities.cumsum(-1) - probabilities
-        probabilities = probabilities.masked_fill(before >= top_p, 0)
+        probabilities = probabilities.masked_fill(before >= top_p * whole, 0)
     cumulative = probabilities.double().cumsum(-1)
     wanted = uniform[..., None] * cumulative[..., -1:]
     place = torch.searchsorted(cumulative, wanted, right=True)
     last = (probabilities > 0).long().mul(torch.arange(1, probabilities.size(-1) + 1, device=place.device)).amax(-1)
     place = torch.minimum(place, (last - 1).clamp(min=0)[..., None])
-    scores = probabilities.gather(-1, place).log().squeeze(-1) + totals
     tokens = place if order is None else order.gather(-1, place)
+    scores = (following.logits.gather(-1, tokens) - following.log_sums).squeeze(-1) + totals
     parents = torch.arange(totals.size(1), device=place.device).expand_as(totals)
     return _read(scores, tokens.squeeze(-1), parents)
 
 
 def _read(scores: Tensor, tokens: Tensor, parents: Tensor) -> Candidates:
-    """The candidates on the host, in one copy."""
+    """The candidates on the host, in one copy; what has no number as its score has no probability."""
+    scores = scores.masked_fill(scores.isnan(), -torch.inf)
     together = torch.stack([scores.double(), tokens.double(), parents.double()]).cpu().numpy()
     return Candidates(together[0].astype(np.float32), together[1].astype(np.int64), together[2].astype(np.int64))

@@ -22,7 +22,7 @@ class SearchOptions:
         unkpen: is subtracted from the log-probability of the unknown word.
         min_len: tokens before the end of sentence, at least; not where a prefix says otherwise.
         max_len_a, max_len_b: at most a · x + b tokens before the end of sentence, x those of its source.
-        no_repeat_ngram_size: no n-gram of so many tokens comes twice in a sentence; 0: any may.
+        no_repeat_ngram_size: no n-gram of so many tokens comes twice in a sentence, but for its prefix; 0: any may.
         sampling: every hypothesis draws its tokens.
         sampling_topk: draw among so many most probable tokens; 0: among all.
         sampling_topp: draw among the most probable tokens that have this probability together; 0: among all.

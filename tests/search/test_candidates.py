@@ -82,6 +82,16 @@ def test_tokens_are_drawn_by_their_probabilities():
     assert last.tokens.tolist() == [[4]]
 
 
+@pytest.mark.parametrize("options, most", [({}, 2), ({"top_k": 1}, 1), ({"top_p": 0.9}, 2)])
+def test_tokens_are_drawn_of_what_is_left_however_little_that_is(options, most):
+    """At a low temperature what must not follow may have had all the probability that float32 has numbers for."""
+    log_probs = torch.tensor([-torch.inf, -200.0, -200.5, -torch.inf, -400.0]).expand(100, 1, 5)
+    uniform = torch.rand(100, 1, generator=torch.Generator().manual_seed(3))
+    found = drawn(normalised(log_probs), torch.zeros(100, 1), uniform, **options)
+    assert set(found.tokens[:, 0].tolist()) == set(range(1, 1 + most))
+    np.testing.assert_allclose(found.scores, log_probs[0, 0][found.tokens])
+
+
 @pytest.mark.parametrize(
     "options, message",
     [

@@ -190,6 +190,14 @@ def test_prefixes(sentence):
             assert alone["tokens"].tolist() == found[number][0]["tokens"].tolist()
 
 
+def test_a_prefix_may_have_an_n_gram_twice(sentence):
+    task, model = sentence
+    (sample,) = samples_of(task)
+    prefixes = {number: torch.tensor([5, 6, 5, 6]) for number in sample["id"].tolist()}
+    found = of_engine(task, [model], samples_of(task), prefixes, beam=3, max_len_b=9, no_repeat_ngram_size=2)
+    assert all(one["tokens"][:4].tolist() == [5, 6, 5, 6] for hypotheses in found.values() for one in hypotheses)
+
+
 @pytest.mark.parametrize("names", [["sentence", "conditional, block"], ["sentence", "rnn gru"], ["target han"] * 2])
 def test_ensembles(extra_bin, names):
     models = []
