@@ -174,6 +174,16 @@ def test_the_whole_batch_is_seen_in_training_only(caplog):
     assert len(caplog.records) == 1
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_what_a_batch_is_asked_for_is_named_beforehand(training):
+    layout = make_layout([2, 3, 1, 2], [2, 2])
+    x, embeddings = states(layout)
+    mechanism = build(memory_scope="batch").train(training)
+    made = set(layout.with_plans(mechanism.plans())._plans)
+    mechanism(x, layout, embeddings)
+    assert set(layout._plans) == made
+
+
 @settings(max_examples=20)
 @given(layouts(), st.integers(1, 4))
 def test_the_mean_of_the_matrix_is_the_product_of_the_means(layout, contexts):
