@@ -54,3 +54,12 @@ def test_a_batch_without_any_context_gives_every_parameter_a_gradient_of_zero(na
     out.sum().backward()
     assert (out == 0).all() and not mechanism.has_context(layout).any()
     assert all((parameter.grad == 0).all() for parameter in mechanism.parameters())
+
+
+def test_what_context_sentences_say_to_themselves_is_dropped_in_training_alone():
+    layout, mechanism = make_layout([3, 2], [2]), build("context-aware", residual_dropout=0.5)
+    x = torch.randn(5, 6, dtype=torch.double)
+    expected = build("context-aware")(x, layout)
+    mechanism.train().context_layer.feed_forward.eval()  # which drops by itself
+    assert not torch.allclose(mechanism(x, layout), expected)
+    assert torch.equal(mechanism.eval()(x, layout), expected)
