@@ -190,6 +190,17 @@ def test_portions_change_no_score(test_set, loaded, monkeypatch):
             np.testing.assert_allclose(one, other, atol=2e-5)
 
 
+def test_a_document_that_comes_again_in_a_later_portion_is_shown_again(loaded, monkeypatch):
+    """The first sentence's false document may be that of the last one."""
+    sentences = [Sentence(i + 1, i // 2, ("s", "t"), torch.tensor([i, 2]), (i, 2)) for i in range(4)]
+    test_set = TestSet(sentences, [[0, 1], [2, 3]])
+    monkeypatch.setattr(cxmi, "PORTION", 1)
+    for seed in range(20):
+        decoder = Recording(loaded)
+        measure(test_set, decoder, seed=seed)
+        assert [(int(source[0]), 2) for source, _ in decoder.asked] == [request.target for _, request in decoder.asked]
+
+
 def test_reports_list_frequent_tokens_and_a_little_of_the_context(loaded):
     dictionary = loaded.task.target_dictionary
     words = [dictionary.index(word) for word in "aaaaabbbb"]
