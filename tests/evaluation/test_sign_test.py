@@ -1,12 +1,15 @@
 """The sign test of Collins et al. (2005), against BLEU asked anew for every corpus with one sentence exchanged."""
 
 from math import comb
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import sacrebleu
 
 from docnmt_fairseq.evaluation.metrics.bleu import Bleu, BleuOptions
 from docnmt_fairseq.evaluation.significance import TESTS
+from docnmt_fairseq.evaluation.significance.signs import sign_p_value
 from docnmt_fairseq.evaluation.texts import at_level, segments
 from tests.support.scored import made, reference_set, worse
 
@@ -59,3 +62,11 @@ def test_worse_is_as_significant_as_better():
     one = compared({"a": SYSTEMS["base"], "b": SYSTEMS["better"]}).outcomes["b"]
     other = compared({"a": SYSTEMS["better"], "b": SYSTEMS["base"]}).outcomes["b"]
     assert one.p_value < 0.05 and other.p_value < 0.05 and one.difference == -other.difference
+
+
+def test_segments_that_change_no_score_do_not_count():
+    """Three are better; of two others only what the score does not read has changed."""
+    metric = SimpleNamespace(score=lambda sums: sums[0])
+    baseline = np.zeros((6, 2))
+    system = np.array([[1, 0], [1, 0], [1, 5], [0, 5], [0, 5], [0, 0]])
+    assert sign_p_value(metric, baseline, system) == pytest.approx(two_sided(3, 0))
