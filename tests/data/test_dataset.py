@@ -89,7 +89,7 @@ def test_hidden_context_makes_documents_of_one_sentence(data_bin):
     dataset = dataset_of(data_bin, "--context", "none", "--max-document-sentences", "2", "--context-overlap", "1")
     layout = dataset.collater([dataset[0], dataset[1]])["net_input"]["layout"]
     assert set(layout.sentences.lengths.tolist()) == {1}
-    assert not layout.sentence_position.any() and layout.decoded is None
+    assert not layout.sentence_position.any() and not layout.unit_position.any() and layout.decoded is None
 
 
 def drawn_of(dataset, epoch):

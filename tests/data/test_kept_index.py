@@ -28,9 +28,9 @@ def write(folder, source=TEXT, target=TEXT, split="train"):
             writer.add(Numbering(dictionary)(lines))
 
 
-def read(folder, unmarked="document"):
+def read(folder, unmarked="document", symbols=(P, P)):
     source, target = (MMapIndexedDataset(str(folder / f"train.en-de.{side}")) for side in ("en", "de"))
-    index = read_index(source, target, (P, P), "corpus", unmarked)
+    index = read_index(source, target, symbols, "corpus", unmarked)
     return index, sentence_sizes(source, index).tolist(), sentence_sizes(target, index).tolist()
 
 
@@ -120,6 +120,8 @@ def test_one_of_other_data_or_settings_is_written_anew(tmp_path, builds):
     assert len(builds) == 3
     write(tmp_path, [*TEXT, "a", ""], [*TEXT, "b", ""])
     assert len(read(tmp_path)[0]) == 3 and len(builds) == 4
+    without_marks, *_ = read(tmp_path, symbols=(None, None))
+    assert len(without_marks.items) == 9 and len(builds) == 5
 
 
 def read_together(folder, ratios):
