@@ -61,6 +61,13 @@ def test_the_source_window_never_depends_on_the_target(data_bin):
     assert short.tgt_sizes.tolist() != free.tgt_sizes.tolist()
 
 
+def test_the_target_window_has_no_sentence_that_the_source_window_lost(data_bin):
+    options = ["--concatenate-source", "3", "--concatenate-target", "3"]
+    _, short = dataset_of(data_bin, *options, "--max-source-positions", "6")
+    _, free = dataset_of(data_bin, *options)
+    assert short.tgt.counts.tolist() == short.src.counts.tolist() != free.tgt.counts.tolist()
+
+
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.integers(0, 7), st.integers(1, 40), st.data())
 def test_nothing_of_another_document_is_in_a_window(documents, most, longest, data):
     tokens = np.array(data.draw(st.lists(st.integers(1, 9), min_size=sum(documents), max_size=sum(documents))))

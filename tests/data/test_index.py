@@ -88,6 +88,12 @@ def test_any_documents_come_back(documents):
         assert index.unit_positions(len(index) - 1, first, end).tolist() == whole[:, first - start :].tolist()
 
 
+def test_of_marks_one_after_another_in_typed_text_the_highest_counts():
+    for marks in (["<p> <p>", "<p>"], ["<p>", "<p> <p>"]):
+        index = index_of(["a", *marks, "b", "<p>", "c"], strict=False)
+        assert index.paragraphs.tolist() == [0, 1, 2] and index.levels.tolist() == [2, 2, 1]
+
+
 def test_a_section_ends_with_its_last_paragraph():
     index = index_of(["a", "<p>", "b", "<p> <p>", "c", "<p>", "d", "", "e", "<p> <p>", "f", ""])
     assert index.items.tolist() == [0, 2, 4, 6, 8, 10]
