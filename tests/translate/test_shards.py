@@ -38,6 +38,7 @@ def test_shards_share_documents_out_evenly_and_in_order():
         for owner, first, end in ranges:
             halves[owner - 1] += sum(documents[first:end])
     assert max(halves) <= 49  # of 69, of which 30 are one document
+    assert list(owners_of([[1, 9]], 2)) == [[(1, 0, 1), (2, 1, 2)]]  # each where its middle is
 
 
 @pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2)])
@@ -193,6 +194,16 @@ def test_counted_once_files_are_read_by_those_who_translate_them(folder, monkeyp
     (folder / "counts").write_bytes(b"PK")
     with pytest.raises(InputError, match=r"--counts .*counts: cannot be read"):
         shard(1, counts=folder / "counts")
+
+
+def test_parts_behind_which_documents_are_missing_are_not_put_together(tmp_path):
+    parts = [part_path(tmp_path / "out", number, 2) for number in (1, 2)]
+    for number, part in enumerate(parts):
+        part.write_text("line")
+        Part(part, "", 3, number, number + 1, SETTINGS).write_record()
+    with pytest.raises(InputError, match=r"shard-2-of-2: ends at document 2 of 3, but no part is behind it"):
+        put_together(tmp_path / "out", parts)
+    assert not (tmp_path / "out").exists() and all(part.exists() for part in parts)
 
 
 @pytest.mark.parametrize(("number", "of"), [(0, 2), (3, 2), (1, 0)])
