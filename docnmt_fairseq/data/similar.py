@@ -84,5 +84,5 @@ def within_piece(back: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """
     sentence = rows[:, None] - back  # [n, K]
     place = np.searchsorted(rows, sentence)
-    there = (back > 0) & (rows[np.minimum(place, len(rows) - 1)] == sentence)
+    there = rows[np.minimum(place, len(rows) - 1)] == sentence  # where it is itself, 0 stays 0
     return np.where(there, np.arange(len(rows))[:, None] - place, 0)
