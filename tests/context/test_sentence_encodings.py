@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.batch.plans import TargetsToSentences
+from docnmt_fairseq.batch.plans import TargetsToSentences, ToSentences
 from docnmt_fairseq.context.sentence_encodings import SentenceEncodingAttention
 from tests.reference import attention as reference
 from tests.support.documents import layouts, make_layout
@@ -80,3 +80,21 @@ def test_target_words_attend_to_all_sentence_encodings_of_their_source_document(
     fast = [mechanism.attend(x, projected, plan), mechanism.attend_masked(x, projected, mask)]
     slow = torch.stack(expected)
     assert_same(torch.stack(fast), torch.stack([slow, slow]), [x, states, *mechanism.parameters()], tolerance)
+
+
+def test_what_tokens_look_at_is_dropped_in_training_alone():
+    layout, mechanism = make_layout([3, 2], [2]), build(torch.float64, dropout=0.5)
+    x = torch.randn(5, 6, dtype=torch.float64)
+    projected, mask = mechanism.project(x, layout), torch.ones(5, 2, dtype=torch.bool)
+    expected = build(torch.float64)(x, layout)
+    for attend, where in ((mechanism.attend, layout.plan(ToSentences())), (mechanism.attend_masked, mask)):
+        mechanism.train()
+        assert not torch.allclose(attend(x, projected, where), expected)
+        mechanism.eval()
+        torch.testing.assert_close(attend(x, projected, where), expected)
+
+
+def test_queries_keys_and_values_begin_as_fairseqs():
+    mechanism = build(torch.float64)
+    for projection in (mechanism.q_proj, mechanism.k_proj, mechanism.v_proj):
+        assert 0.4 < projection.weight.abs().max() <= 0.5  # √(6 / (6 + 6)) / √2

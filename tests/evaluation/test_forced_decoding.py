@@ -133,3 +133,17 @@ def test_too_long_sentences_are_named(data_bin):
     source, requests = requests_of(Ensemble(task, [model]))
     with pytest.raises(InputError, match="line 14 of the documents: 8 tokens; the model takes 6"):
         ForcedDecoder(Ensemble(task, [model])).score(source, requests[:1])
+
+
+def test_a_model_reads_as_many_target_sentences_before_as_it_has_room_for(data_bin):
+    _, task, model = toy.build(data_bin, *MODELS["3-to-3"][0], tiny=TINY, **CONCATENATED)
+    loaded = Ensemble(task, [model.eval()])
+    source, requests = requests_of(loaded)
+    (third, *_) = [request for request in requests if len(request.before) == 2]
+    decoder = ForcedDecoder(loaded)
+    (of_two,) = decoder.score(source, [third])
+    decoder.longest = (decoder.longest[0], len(third.before[1]) + len(third.target))
+    (shortened,) = decoder.score(source, [third])
+    (of_one,) = decoder.score(source, [Request(third.line, third.target, third.before[1:])])
+    np.testing.assert_allclose(shortened, of_one)
+    assert not np.allclose(shortened, of_two)

@@ -71,6 +71,8 @@ def test_a_translation_goes_on_with_the_same_text_and_options_only(folder):
         run(folder, Failing(2))
     with pytest.raises(InputError, match=r"was begun with another --beam \(5\); give the same"):
         run(folder, Stub(), resume=True, settings={"beam": "4"})
+    with pytest.raises(InputError, match=r"was begun with another --beam \(5\); give the same"):
+        run(folder, Stub(), resume=True, settings={})
     (folder / "in").write_text(TEXT.replace("document 1\n", "other\n"))
     with pytest.raises(InputError, match="was another one up to where it goes on"):
         run(folder, Stub(), resume=True)

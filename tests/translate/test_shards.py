@@ -123,6 +123,20 @@ def test_all_shards_that_are_made_anew_become_a_file_with_the_last_of_them(folde
     assert (folder / "out").read_text() == TEXT.title().replace("<P>", "<p>") and names(folder) == ["in", "out"]
 
 
+def test_the_record_of_a_part_is_never_beside_the_part_of_another_work(folder, monkeypatch):
+    part, write = part_path(folder / "out", 1, 2), Part.write_record
+    run(folder, Stub(), shard=Shard(1, 2))
+
+    def killed(self):
+        write(self)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Part, "write_record", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, Stub(str.title), shard=Shard(1, 2), force=True, settings=OTHER)
+    assert record_path(part).exists() and not part.exists()
+
+
 def test_parts_that_leave_documents_out_are_not_put_together(folder):
     (folder / "more").write_text(TEXT[: len(TEXT) // 2])
     run(folder, Stub(), shard=Shard(1, 2), output="out/in")
