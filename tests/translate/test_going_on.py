@@ -13,7 +13,7 @@ import pytest
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import files
 from docnmt_fairseq.translate.shards import Shard
-from tests.support.interrupted import TEXT, WANTED, Failing, Scoring, names, run, table
+from tests.support.interrupted import SETTINGS, TEXT, WANTED, Failing, Scoring, names, run, table
 from tests.support.texts import Stub
 
 
@@ -71,8 +71,9 @@ def test_a_translation_goes_on_with_the_same_text_and_options_only(folder):
         run(folder, Failing(2))
     with pytest.raises(InputError, match=r"was begun with another --beam \(5\); give the same"):
         run(folder, Stub(), resume=True, settings={"beam": "4"})
-    with pytest.raises(InputError, match=r"was begun with another --beam \(5\); give the same"):
-        run(folder, Stub(), resume=True, settings={})
+    for settings, named in (({}, r"--beam \(5\)"), ({**SETTINGS, "lenpen": "1"}, r"--lenpen \(none\)")):
+        with pytest.raises(InputError, match=f"was begun with another {named}; give the same"):
+            run(folder, Stub(), resume=True, settings=settings)
     (folder / "in").write_text(TEXT.replace("document 1\n", "other\n"))
     with pytest.raises(InputError, match="was another one up to where it goes on"):
         run(folder, Stub(), resume=True)
