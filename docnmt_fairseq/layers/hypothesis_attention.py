@@ -39,7 +39,7 @@ def _compiled(q: Tensor, k: Tensor, v: Tensor) -> bool:
 def _look(q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:
     (sentences, hypotheses, heads, dim), tokens = q.shape, k.size(2)
     if q.stride(3) != 1 or q.stride(2) != dim or (sentences > 1 and q.stride(0) != hypotheses * q.stride(1)):
-        q = q.contiguous()
+        q = q.clone(memory_format=torch.contiguous_format)  # .contiguous() keeps any stride of a dimension of one
     if k.stride() != v.stride() or k.stride(3) != 1:
         k, v = k.contiguous(), v.contiguous()
     seen = seen if seen.stride(2) == 1 else seen.contiguous()

@@ -56,6 +56,13 @@ def test_what_the_compiled_kernel_does_not_take_goes_another_way(sizes, dtype):
     torch.testing.assert_close(attend_hypotheses(*given).double(), in_loops(*given), rtol=1e-5, atol=1e-5)
 
 
+def test_queries_may_have_any_strides(way):
+    q, k, v, seen = inputs(5, 1, 2, 16, 9)
+    turned = torch.empty(1, 5, 2, 16).transpose(0, 1).copy_(q)  # contiguous to PyTorch, whatever a stride of one row is
+    assert turned.is_contiguous() and turned.stride() != q.contiguous().stride()
+    torch.testing.assert_close(attend_hypotheses(turned, k, v, seen), attend_hypotheses(q.contiguous(), k, v, seen))
+
+
 def test_where_gradients_are_wanted_there_are_some():
     q, k, v, seen = inputs(2, 3, 2, 16, 9)
     q = q.clone().requires_grad_()
