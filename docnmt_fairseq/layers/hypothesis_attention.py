@@ -31,7 +31,7 @@ def _compiled(q: Tensor, k: Tensor, v: Tensor) -> bool:
         q.device.type == "cpu"
         and q.dtype == k.dtype == v.dtype == torch.float32
         and q.size(3) % DIM_MULTIPLE == 0
-        and not (torch.is_grad_enabled() and (q.requires_grad or k.requires_grad))
+        and not (torch.is_grad_enabled() and any(part.requires_grad for part in (q, k, v)))
         and missing() is None
     )
 
