@@ -68,7 +68,8 @@ class LineEncoder:
             told: a line for each line of the documents, of which empty ones are left out; or none at all.
 
         Raises:
-            InputError: they are of other lines, for windows of several target sentences, or too long for the model.
+            InputError: they are of other lines, for windows of several target sentences, too long for the model, or
+                have the padding, which no translation has.
         """
         if not told:
             return {}
@@ -78,11 +79,14 @@ class LineEncoder:
             raise InputError(f"{option}: not with --concatenate-target over 1")
         found = {}
         for start, lines in zip(starts, told):
-            encoded = self.codec.encode_lines(1, list(map(normalise, lines)))
-            for number, tokens in enumerate(token_ids(encoded, self.task.target_dictionary), start=start):
+            encoded, dictionary = self.codec.encode_lines(1, list(map(normalise, lines))), self.task.target_dictionary
+            for number, tokens in enumerate(token_ids(encoded, dictionary), start=start):
                 if len(tokens) > self.longest[1]:
                     message = f"a line of {len(tokens):,} tokens, but the model writes {self.longest[1]:,}"
                     raise InputError(f"{option}: {message}: {lines[number - start][:40]!r}")
+                if tokens.eq(dictionary.pad()).any():
+                    message = f"{dictionary.pad_word} is no word of a translation"
+                    raise InputError(f"{option}: {lines[number - start][:40]!r}: {message}")
                 if len(tokens) > 1:
                     found[number] = tokens
         return found
