@@ -162,6 +162,6 @@ def content_type(request: Request, *taken: str) -> str:
     if given.strip() not in taken:
         raise Refusal(415, f"Content-Type {given.strip()[:60]!r}: send {' or '.join(taken)}")
     _, _, charset = parameters.partition("charset=")
-    if charset.strip(' "') not in ("", "utf-8", "utf8", "us-ascii"):
+    if charset.partition(";")[0].strip(' "') not in ("", "utf-8", "utf8", "us-ascii"):
         raise Refusal(415, "the text must be UTF-8")
     return given.strip()

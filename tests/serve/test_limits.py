@@ -66,6 +66,11 @@ def test_json_that_is_wrong(server, body, status, part):
     assert refused(server.json(body), status, part)
 
 
+@pytest.mark.parametrize("kind", ["text/plain; charset=utf-8; format=flowed", 'Text/Plain;charset="UTF-8" ;delsp=no'])
+def test_a_type_may_say_more_behind_its_charset(server, kind):
+    assert server.text("a b c", Content_Type=kind) == server.text("a b c")
+
+
 def test_json_may_begin_with_a_byte_order_mark(server):
     assert server.json(b'\xef\xbb\xbf{"paragraphs": [["a"]]}')[0] == 200
 
