@@ -81,8 +81,9 @@ class Viewer:
             new = " paragraph" if number and sentence.paragraph != sentences[number - 1].paragraph else ""
             rows.append(
                 f'<div class="sentence{new}" id="s{number + 1}" data-s="{number}"><div class="number">{number + 1}'
-                f'<span class="value"></span></div><p class="source">{texts["source"][number]}</p>'
-                f'<p class="translation">{texts["target"][number]}</p>{_reference(sentence)}</div>'
+                f'<span class="value"></span></div><p class="source" dir="auto">'
+                f"{texts['source'][number]}</p>"
+                f'<p class="translation" dir="auto">{texts["target"][number]}</p>{_reference(sentence)}</div>'
             )
         return "".join(rows)
 
@@ -111,4 +112,4 @@ def _reference(sentence: Sentence) -> str:
     if sentence.reference is None or sentence.reference == sentence.translation:
         return ""
     (text,) = buttons([sentence.reference], "", active=False)
-    return f'<p class="reference">reference: {text}</p>'
+    return f'<p class="reference">reference: <span dir="auto">{text}</span></p>'

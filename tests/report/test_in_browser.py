@@ -3,8 +3,11 @@
 import pytest
 
 from docnmt_fairseq.cli import main
+from docnmt_fairseq.report.inspection import Inspection, Sentence
+from docnmt_fairseq.report.page import Page
+from docnmt_fairseq.report.views import RELEVANCE, View
 from tests.support import browser as system
-from tests.support.browser import RIGHT, Browser
+from tests.support.browser import LEFT, RIGHT, Browser
 from tests.support.documents import write_lines
 from tests.support.extra_sources import with_extra_sources
 from tests.support.toy import train
@@ -70,3 +73,29 @@ def test_heat_maps_show_the_layer_that_is_chosen(page, data_bin, tmp_path):
         "layer.value = layer.options[layer.selectedIndex ? 0 : 1].value; layer.dispatchEvent(new Event('change'))"
     )
     assert found.run(cells) != before
+
+
+def test_text_from_right_to_left_is_read_so(tmp_path):
+    hebrew, english = ["\u05d0\u05d1", "\u05d2\u05d3", "\u05d4\u05d5", "</s>"], ["a", "b", "c", "</s>"]
+    entries = {word: [[(0, 1.0)]] for word in range(8)}
+    views = [View(f"{side}.layers.0.context", "x", side_of, side_of, 1, {RELEVANCE: entries})
+             for side, side_of in (("encoder", "source"), ("decoder", "target"))]  # fmt: skip
+    sentences = [Sentence(0, 0, hebrew, english, hebrew[1:]), Sentence(1, 0, english, hebrew)]
+    (tmp_path / "page.html").write_text(Page("x", {}, Inspection(sentences, []), views).to_html(), encoding="utf-8")
+    browser = Browser()
+    try:
+        browser.open((tmp_path / "page.html").as_uri())
+        left = "[...document.querySelectorAll(arguments[0])].map((word) => word.getBoundingClientRect().left)"
+        for place, side in enumerate(("source", "translation")):
+            for row in (1, 2):
+                words = browser.run(f"return {left}", f"#s{row} .{side} .w")
+                assert len(words) == 4 and words == sorted(words, reverse=(row == 1) == (place == 0)), (row, side)
+        direction = "getComputedStyle(document.querySelector(arguments[0])).direction"
+        assert browser.run(f"return {direction}", "#s1 .reference span") == "rtl"
+        for row, forward in ((1, LEFT), (2, RIGHT)):
+            browser.run("document.querySelector(arguments[0]).focus()", f"#s{row} .source .w")
+            browser.press(forward)
+            assert browser.run("return document.activeElement.textContent") == sentences[row - 1].source[1]
+        assert browser.complaints() == []
+    finally:
+        browser.close()

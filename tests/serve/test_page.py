@@ -61,6 +61,14 @@ def test_translate_and_point_at_words(page, server):
     page.wait(f"document.querySelector('#panel h3').innerText !== {json.dumps(before)}")
 
 
+def test_text_from_right_to_left_is_shown_so(page):
+    text = "\u05d0\u05d1 \u05d2\u05d3.\n\n" * 60  # too much for the viewer: the rows of the page itself stay
+    translate(page, text)
+    direction = "getComputedStyle(document.querySelector(arguments[0])).direction"
+    found = [page.run(f"return {direction}", one) for one in ("#text", ".source", ".translation")]
+    assert found == ["rtl", "rtl", "ltr"]
+
+
 def test_the_keyboard_is_enough(page):
     page.run("document.querySelector('#text').focus()")
     page.type("#text", "a b c here.")

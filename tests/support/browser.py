@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 KEY = "element-6066-11e4-a52e-4f735466cecf"  # of the protocol: an element
-CONTROL, ENTER, TAB, RIGHT = "\ue009", "\ue007", "\ue004", "\ue014"
+CONTROL, ENTER, TAB, LEFT, RIGHT = "\ue009", "\ue007", "\ue004", "\ue012", "\ue014"
 
 
 def missing() -> Optional[str]:

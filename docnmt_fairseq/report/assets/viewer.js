@@ -84,7 +84,7 @@ const showViews = (data) => {
       } else {
         row.append(element("td", kept.flatMap((map, place) => (map.has(number) ? [heads()[place] + 1] : [])).join(", ")));
       }
-      row.append(element("td", textOf(number, view().looksAt)));
+      row.append(element("td", textOf(number, view().looksAt), { dir: "auto" }));
       body.append(row);
     });
     return table;
@@ -187,9 +187,10 @@ const showViews = (data) => {
     if (!event.target.matches(".w")) return;
     const all = ofSide(event.target), place = Number(event.target.dataset.w);
     const sentence = Number(event.target.closest(".sentence").dataset.s);
+    const onwards = getComputedStyle(event.target).direction === "rtl" ? -1 : 1; // where the arrow to the right leads
     const firstOf = (number) => all.find((word) => Number(word.closest(".sentence").dataset.s) === number);
     const next = {
-      ArrowRight: all[place + 1], ArrowLeft: all[place - 1], Home: firstOf(sentence),
+      ArrowRight: all[place + onwards], ArrowLeft: all[place - onwards], Home: firstOf(sentence),
       ArrowDown: firstOf(sentence + 1), ArrowUp: firstOf(sentence - 1),
     }[event.key];
     if (next) { event.preventDefault(); next.focus(); }

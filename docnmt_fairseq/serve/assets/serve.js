@@ -54,8 +54,8 @@
     const paragraph = before && before.paragraph !== found.paragraph ? " paragraph" : "";
     return element("div", { class: `sentence${paragraph}`, "data-s": number },
       element("div", { class: "number" }, String(number + 1), element("span", { class: "value" })),
-      element("p", { class: "source", lang: result.dataset.source }, found.source),
-      element("p", { class: "translation", lang: result.dataset.target }, ...spans(found.translation)));
+      element("p", { class: "source", lang: result.dataset.source, dir: "auto" }, found.source),
+      element("p", { class: "translation", lang: result.dataset.target, dir: "auto" }, ...spans(found.translation)));
   };
 
   // Which words of two sentences are not in their longest common subsequence.
@@ -98,7 +98,7 @@
       if (!rows[number] || own === other) return false;
       const [words, others] = [wordsOf(own), wordsOf(other)], [changed, otherChanged] = difference(words, others);
       const parts = others.flatMap((word, place) => [otherChanged[place] ? element("mark", {}, word) : word, " "]);
-      rows[number].append(element("p", { class: "alone" }, "without context: ", ...parts));
+      rows[number].append(element("p", { class: "alone" }, "without context: ", element("span", { dir: "auto" }, ...parts)));
       markWords(rows[number].querySelector(".translation"), words, changed);
       return true;
     }).length;
