@@ -129,6 +129,15 @@ def test_errors_and_long_documents_are_told(page, server):
     page.complaints()  # the browser itself tells of the answer 422
 
 
+def test_an_answer_that_breaks_off_is_no_answer(page):
+    translate(page, TEXT)
+    broken = json.dumps({"translation": "e"}) + "\n"  # without the object that says that all are there
+    page.run("const given = arguments[0]; window.fetch = async () => new Response(given)", broken)
+    page.click("#alone")
+    assert page.wait("document.querySelector('#status.error')") and page.text("#status") == "The answer broke off."
+    assert page.run("return document.querySelector('.alone')") is None
+
+
 def test_files(page, server, tmp_path):
     lines = ["a b <b>c</b> d e.", "d a.", "e e a b c.", "b.", "c d a e."]
     (tmp_path / "page.html").write_text("".join(f"<p>{line}</p>" for line in lines))

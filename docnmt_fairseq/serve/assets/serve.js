@@ -144,11 +144,14 @@
   const translateAlone = async (signal) => {
     const without = [];
     for await (const found of objects(shown.request("none"), signal)) {
-      if (found.done) continue;
+      if (found.done) {
+        shown.without = without;
+        return;
+      }
       without.push(found.translation);
       tell(`without context: ${counted(without.length)} …`);
     }
-    shown.without = without;
+    throw new Error("The answer broke off.");
   };
 
   const run = async (...steps) => {
