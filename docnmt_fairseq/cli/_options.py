@@ -143,5 +143,5 @@ def write_report(
         print(text)
         return
     with atomic_files(args.output) as (stream,):
-        stream.write(text + "\n")
+        stream.write(text.encode("utf-8", "backslashreplace").decode() + "\n")  # names of files that are no UTF-8
     print(args.output)

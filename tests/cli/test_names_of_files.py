@@ -121,3 +121,14 @@ def test_names_that_are_no_utf_8(texts, monkeypatch):
     assert b"caf\xe9-data/data-bin\n" in printed.getvalue()
     manifest = json.loads((texts / f"{name}-data" / "manifest.json").read_text())
     assert manifest["inputs"]["train"][0]["path"].endswith(f"{name}.x")
+
+
+@pytest.mark.parametrize("format", ["text", "markdown", "json"])
+def test_a_report_is_written_whatever_is_called_in_it(texts, format):
+    items, report = os.fsdecode(b"caf\xe9.json"), texts / "report"
+    (texts / items).write_text(json.dumps([{"src segment": "a", "expected": "a", "rule": "r"}]))
+    (texts / "translations").write_text("a\n")
+    judging = ["contrast", "--set", "ctxpro", "--items", items, "--translations", "translations", "--format", format]
+    assert cli.main([*judging, "--output", str(report)]) == 0
+    text = report.read_text(encoding="utf-8")
+    assert json.loads(text)["about"]["file"] == items if format == "json" else "file: caf\\udce9.json" in text
