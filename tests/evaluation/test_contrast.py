@@ -74,8 +74,10 @@ def test_a_model_that_always_says_the_same_has_nothing_right(data_bin):
     torch.nn.init.constant_(loaded.models[0].decoder.output_projection.weight, NAN)
     found = answer(items_of(), ForcedDecoder(loaded), codec)
     assert [one.outcome for one in found] == ["nan"] * 4
-    figures = build_report(found, {}).overall
+    report = build_report(found, {})
+    figures = report.overall
     assert (figures.accuracy, figures.interval, figures.counts["nan"]) == (0, (0, 0), 4)
+    json.dumps(report.to_json(), allow_nan=False)  # JSON has no NaN
 
 
 @pytest.mark.parametrize("arguments", [[], TARGET], ids=["source", "target"])

@@ -1,5 +1,6 @@
 """Accuracy on contrastive items, overall and by what is known of them, with intervals; as text, Markdown or JSON."""
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
@@ -59,7 +60,7 @@ class ContrastReport:
     about: Dict[str, Any]
 
     def to_json(self) -> Dict[str, Any]:
-        """Everything, every answer included, as plain dictionaries."""
+        """Everything, every answer included, as plain dictionaries; a score that is no finite number is None."""
         groups = {
             name: {str(value): figures.to_json() for value, figures in values.items()}
             for name, values in self.groups.items()
@@ -68,7 +69,7 @@ class ContrastReport:
             {
                 "item": answer.item.name,
                 "outcome": answer.outcome,
-                **({"scores": list(answer.scores)} if answer.scores else {"translation": answer.translation}),
+                **({"scores": _numbers(answer.scores)} if answer.scores else {"translation": answer.translation}),
                 **answer.item.facts,
             }
             for answer in self.answers
@@ -110,6 +111,10 @@ def build_report(
         }
     about = {**about, "items": len(answers), "resampled": f"documents, {samples:,} times, seed {seed}"}
     return ContrastReport(_figures(answers, samples, seed), groups, list(answers), about)
+
+
+def _numbers(scores: Sequence[float]) -> List[Optional[float]]:
+    return [score if math.isfinite(score) else None for score in scores]
 
 
 def _order(value: Tuple[Fact, ...]) -> Tuple[Tuple[bool, Fact], ...]:
