@@ -1,6 +1,7 @@
 """Runs a published table: our figures beside the paper's, in ``NAME.md`` and ``NAME.json`` of the output."""
 
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
@@ -158,7 +159,8 @@ def _record(cell: Cell, ours: Ours) -> Dict[str, Any]:
 def _three(published: Optional[float], ours: Ours, decimals: int) -> List[str]:
     """The paper's figure, ours, and the difference."""
     figure = mean(ours.values) if ours.values else None
-    spread = f" ± {stdev(ours.values):,.{decimals}f}" if len(ours.values) > 1 else ""
+    spreads = len(ours.values) > 1 and all(map(math.isfinite, ours.values))  # of a run that diverged there is none
+    spread = f" ± {stdev(ours.values):,.{decimals}f}" if spreads else ""
     spread += "†" if ours.p_values and max(ours.p_values) < SIGNIFICANT else ""
     return [
         NOTHING if published is None else f"{published:,.{decimals}f}",

@@ -65,6 +65,12 @@ def test_our_figures_stand_beside_the_papers(table, tmp_path, monkeypatch):
     assert (tmp_path / "out" / "two-models.md").read_text().strip() == text.strip()
 
 
+def test_a_run_that_diverged_is_a_figure_too(table, tmp_path):
+    found = {("plain", "all"): Ours([80.0, float("inf")]), ("better", "all"): Ours([float("nan"), 1.0])}
+    text = table_text(table, request(tmp_path), found)
+    assert "| plain | 90.00 | inf | +inf | – |" in text and "| better | – | nan | – | 70.50 |" in text
+
+
 def test_changed_models_are_marked_and_kept_apart(table, tmp_path):
     changed = request(tmp_path, updates=7, train_options=("--dropout", "0.3"), smoke=False)
     text = table_text(table, changed, {("plain", "all"): Ours([80.0])})
