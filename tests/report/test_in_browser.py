@@ -99,3 +99,28 @@ def test_text_from_right_to_left_is_read_so(tmp_path):
         assert browser.complaints() == []
     finally:
         browser.close()
+
+
+def test_what_was_chosen_stays_when_the_mouse_passes_the_other_side(tmp_path):
+    tokens = ["a", "b", "</s>"]
+    entries = {word: [[(0, 1.0)], [(1, 1.0)]] for word in range(6)}
+    sides = ("encoder.layers.0", "source"), ("encoder.layers.1", "source"), ("decoder.layers.0", "target")
+    views = [View(f"{part}.context", "x", side, side, 2, {RELEVANCE: entries}) for part, side in sides]
+    views[2].heads = 1
+    sentences = [Sentence(number, 0, tokens, tokens) for number in range(2)]
+    (tmp_path / "page.html").write_text(Page("x", {}, Inspection(sentences, []), views).to_html(), encoding="utf-8")
+    browser = Browser()
+    try:
+        browser.open((tmp_path / "page.html").as_uri())
+        browser.click("#s1 .source .w")
+        choose = "const [name, value] = arguments, one = document.getElementById(name); one.value = value;"
+        for name, value in (("view", "1"), ("head", "1")):
+            browser.run(f"{choose} one.dispatchEvent(new Event('change'))", name, value)
+        chosen = "return ['view', 'head', 'measure'].map((name) => document.getElementById(name).value)"
+        before = browser.run(chosen)
+        browser.point("#s2 .translation .w")
+        assert browser.run(chosen)[:2] == ["2", "all"]
+        browser.point("h1")
+        assert browser.run(chosen) == before == ["1", "1", RELEVANCE]
+    finally:
+        browser.close()

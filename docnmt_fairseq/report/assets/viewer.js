@@ -12,6 +12,7 @@ const showViews = (data) => {
   if (!views.length) return;
 
   let chosen = null; // the word that has been clicked or reached by key
+  const left = {}; // by side, what was selected when the mouse went over to the other one
   const view = () => views[selects.view.value];
   const heads = () => (selects.head.value === "all" ? [...Array(view().heads).keys()] : [Number(selects.head.value)]);
 
@@ -128,10 +129,12 @@ const showViews = (data) => {
     clear();
     if (!word) return;
     if (word.dataset.side !== view().side) { // a word of the other side: the next view that has something to say
-      const other = views.findIndex((candidate) => candidate.side === word.dataset.side);
+      const other = views.findIndex((candidate) => candidate.side === word.dataset.side), last = left[word.dataset.side];
       if (other < 0) return;
-      selects.view.value = other;
+      left[view().side] = Object.fromEntries(Object.entries(selects).map(([name, select]) => [name, select.value]));
+      selects.view.value = last ? last.view : other;
       refill();
+      Object.entries(last || {}).forEach(([name, value]) => (selects[name].value = value));
     }
     const number = word.dataset.w, measure = selects.measure.value, own = word.closest(".sentence");
     word.classList.add("chosen");
