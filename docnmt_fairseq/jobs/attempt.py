@@ -81,7 +81,8 @@ class Attempt:
 
     def _message(self, status: int) -> str:
         if status < 0:
-            return f"killed by {signal.Signals(-status).name}"
+            names = {int(one): one.name for one in signal.Signals}  # not those between SIGRTMIN and SIGRTMAX
+            return f"killed by {names.get(-status, f'signal {-status}')}"
         if status == 0:
             return f"ended without {self.job.done}"
         return _last_line(self._log, self._begin) or f"ended with status {status}"

@@ -66,6 +66,13 @@ def test_failed_jobs_are_tried_again_and_named_and_others_go_on(tmp_path):
     assert manifest(tmp_path / "w")["never"]["tries"] == 4
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="signals without a name")
+def test_a_signal_without_a_name_is_told_by_its_number(tmp_path):
+    jobs = jobs_of(tmp_path, {"killed": "kill -40 $$", "fine": "touch fine.out"})
+    with pytest.raises(InputError, match=r"1 of 2 jobs failed.*\n  killed: killed by signal 40 "):
+        run_jobs(jobs, engine("processes"), tmp_path / "w", tries=1, program=SHELL)
+
+
 def test_no_more_than_workers_at_once(tmp_path):
     text = "mkdir only && sleep {} && rmdir only && touch {}.out"
     jobs = jobs_of(tmp_path, {name: text.format(0.1, name) for name in "abc"})
