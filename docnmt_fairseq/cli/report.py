@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
     options = ReportOptions(**given(args, ReportOptions), view=DocumentView(**given(args, DocumentView)))
     html = build_page(options).to_html()
     with atomic_files(args.output) as (stream,):
-        stream.write(html)
+        stream.write(html.encode("utf-8", "backslashreplace").decode())  # names of files that are no UTF-8
     print(args.output)
     if args.source_weights is not None:
         print(args.source_weights)

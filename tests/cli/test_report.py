@@ -1,6 +1,7 @@
 """docnmt report from a checkpoint to a file."""
 
 import json
+import os
 
 import pytest
 
@@ -42,6 +43,13 @@ def test_a_report_about_text(checkpoint, data_bin, tmp_path):
     write_lines(tmp_path / "text.src", ["a b", "c", "", "d e"])
     assert run(checkpoint, data_bin, tmp_path / "r.html", "--input", str(tmp_path / "text.src")) == 0
     assert "1 of text.src" in (tmp_path / "r.html").read_text()
+
+
+def test_a_report_about_text_in_a_file_whose_name_is_no_utf_8(checkpoint, data_bin, tmp_path):
+    text = tmp_path / os.fsdecode(b"caf\xe9.src")
+    write_lines(text, ["a b"])
+    assert run(checkpoint, data_bin, tmp_path / "r.html", "--input", str(text)) == 0
+    assert "1 of caf\\udce9.src" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
