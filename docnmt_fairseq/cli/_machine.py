@@ -43,8 +43,11 @@ def check_updates(args: argparse.Namespace) -> None:
 
 
 def train_options(args: argparse.Namespace) -> Tuple[str, ...]:
-    """The words of ``--train-options``."""
-    return tuple(shlex.split(args.train_options))
+    """The words of ``--train-options``; :class:`InputError` for a quote that is not closed."""
+    try:
+        return tuple(shlex.split(args.train_options))
+    except ValueError as error:
+        raise InputError(f"--train-options {args.train_options!r}: {error}") from error
 
 
 def without_gpu(args: argparse.Namespace) -> bool:

@@ -198,6 +198,7 @@ def test_rows_and_columns_without_a_cell_are_refused(tmp_path):
         (["memory-table-2", "--columns", "TED"], "--columns TED: not in memory-table-2; there are TED Zh-En"),
         (["memory-table-2", "--raw", "nowhere"], "--raw nowhere: no such folder"),
         (["memory-table-2", "--updates", "0"], "--updates 0"),
+        (["memory-table-2", "--train-options", "'"], """--train-options "'": No closing quotation"""),
     ],
 )
 def test_mistakes_end_with_one_line(words, message, tmp_path, capsys):
