@@ -84,6 +84,8 @@ def seeds(args: argparse.Namespace) -> Tuple[int, ...]:
 
 
 def workers(args: argparse.Namespace) -> int:
-    """Processes of preparation."""
+    """Processes of preparation; :class:`InputError` for none."""
+    if args.workers is not None and args.workers < 1:
+        raise InputError(f"--workers {args.workers}: at least 1")
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return args.workers or available

@@ -199,6 +199,7 @@ def test_rows_and_columns_without_a_cell_are_refused(tmp_path):
         (["memory-table-2", "--raw", "nowhere"], "--raw nowhere: no such folder"),
         (["memory-table-2", "--updates", "0"], "--updates 0"),
         (["memory-table-2", "--train-options", "'"], """--train-options "'": No closing quotation"""),
+        (["memory-table-1", "--smoke", "--workers", "0"], "--workers 0: at least 1"),
     ],
 )
 def test_mistakes_end_with_one_line(words, message, tmp_path, capsys):
