@@ -86,5 +86,6 @@ def arguments_without(args: argparse.Namespace, add: Callable[[argparse.Argument
     """
     parser = argparse.ArgumentParser(add_help=False)
     add(parser)
-    position = args.arguments.index(args.command)
+    leading = args.arguments[0].startswith("-") and "=" not in args.arguments[0]  # --user-dir, and its folder
+    position = args.arguments.index(args.command, 2 if leading else 0)
     return parser.parse_known_args(args.arguments[position + 1 :])[1]

@@ -4,7 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from docnmt_fairseq.cli import main, prepare, translate
+from docnmt_fairseq.cli import build_parser, main, prepare, translate
+from docnmt_fairseq.cli._jobs import arguments_without
+from docnmt_fairseq.cli._texts import add_work_arguments
 from docnmt_fairseq.jobs.engines.ray import Ray, RayOptions
 from docnmt_fairseq.jobs.engines.slurm import Slurm, SlurmOptions
 from docnmt_fairseq.translate import generating
@@ -60,3 +62,12 @@ def test_all_options_reach_the_engine(asked, command):
 def test_so_many_work_at_once(asked, command):
     assert asked(command, "--engine", "processes", "--workers", "7")[0].workers == 7
     assert asked(command, "--engine", "processes")[0].workers is None
+
+
+@pytest.mark.parametrize("leading", [[], ["--user-dir", "translate"], ["--user-dir=translate"]])
+def test_a_package_may_have_the_name_of_the_command(leading):
+    own = ["--path", "translate", "--input", "x", "--output", "y"]
+    given = [*leading, "translate", *own, "--engine", "processes", "--shards", "3"]
+    args = build_parser().parse_args(given)
+    args.arguments = given
+    assert arguments_without(args, add_work_arguments) == own
