@@ -92,8 +92,6 @@ class Backlog:
         """What waits of a job is given up; what is with the translator finishes for nobody."""
         with self.changed:
             if job.text in self.jobs:
-                self.waiting -= sum(piece.sentences for piece in job.pieces)
-                job.pieces.clear()
                 self._end(job)
             self.changed.notify()
 
@@ -171,8 +169,13 @@ class Backlog:
         job.handed_out.clear()
 
     def _end(self, job: Job) -> None:
-        """A job is finished, or given up; what is left of it with the translator is for nobody."""
+        """A job is finished, or given up; what is left of it with the translator is for nobody.
+
+        Pieces may wait of one that is finished, too: those that had been, when the translator failed at others.
+        """
         del self.jobs[job.text]
+        self.waiting -= sum(piece.sentences for piece in job.pieces)
+        job.pieces.clear()
         self.under_way -= job.in_flight
         self.for_nobody += job.in_flight
         if job in self.suspects:

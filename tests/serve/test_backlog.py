@@ -136,6 +136,26 @@ def test_what_the_translator_had_when_it_failed_is_tried_again_one_after_another
     assert len(second.told) == 1 and named(backlog, **jobs) == ["third0"]
 
 
+def test_what_was_finished_before_a_failure_is_not_translated_for_nobody():
+    backlog = Backlog(100, 9, 99)
+    jobs = {"first": job(5, 5), "second": job(5)}
+    first, second = jobs.values()
+    backlog.add(first)
+    assert [named(backlog, **jobs) for _ in range(2)] == [["first0"], ["first1"]]
+    for line in (2, 3):
+        backlog.finished(Result(first.text, line, []))
+    backlog.fail(ValueError("no"))
+    assert named(backlog, **jobs) == ["first0"] and backlog.waiting == 2
+    for line in (0, 1):
+        backlog.finished(Result(first.text, line, []))
+    assert first.told == [2, 3, 0, 1] and not backlog.jobs and backlog.waiting == 0
+    backlog.add(second)
+    assert named(backlog, **jobs) == ["second0"]  # and no piece of a text that is finished
+    for line in (0, 1):
+        backlog.finished(Result(second.text, line, []))
+    assert backlog.waiting == backlog.under_way == backlog.for_nobody == 0
+
+
 def test_a_text_is_alone_only_where_nothing_is_left_of_one_that_was_given_up():
     backlog = Backlog(100, 100, 99)
     jobs = {"first": job(5), "second": job(5)}
