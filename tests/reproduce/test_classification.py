@@ -34,7 +34,7 @@ def test_texts_are_labels_and_lowercased_words(tmp_path):
     assert bags.bags[0].tolist() == [dictionary["no"], texts.UNSEEN]
 
 
-@pytest.mark.parametrize("line", ["2\tx", "1 x", "1\t ", ""])
+@pytest.mark.parametrize("line", ["2\tx", "1 x", "1\t ", "1\t\x01", ""])
 def test_lines_that_are_no_labelled_texts_are_named(tmp_path, line):
     (tmp_path / "x").write_text(f"1\tgood\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match="x:2: expected a label"):

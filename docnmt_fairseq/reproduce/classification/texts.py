@@ -29,9 +29,10 @@ def read_labelled(path: Path) -> Labelled:
     tokenize, found = tokenizer("moses", "en"), []
     for number, line in enumerate(read_lines(path, strip="\r\n"), start=1):
         label, tab, text = line.partition("\t")
-        if label not in ("0", "1") or not tab or not text.strip():
+        words = tokenize(text.lower()).split()  # of control signs alone there are none
+        if label not in ("0", "1") or not tab or not words:
             raise InputError.at(path, number, "expected a label, 0 or 1, a tab and a text")
-        found.append((int(label), tokenize(text.lower()).split()))
+        found.append((int(label), words))
     if not found:
         raise InputError(f"{path}: no texts")
     return found
