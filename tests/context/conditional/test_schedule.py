@@ -27,6 +27,13 @@ def test_starts_at_a_number_if_given():
     assert schedule.kept().of(N).tolist() == [1, 3, 4]
 
 
+def test_a_rounding_error_keeps_no_sentence_more():
+    schedule = KeepSchedule(top_t=2, narrow_updates=10)
+    schedule.set_num_updates(7)
+    assert 92 - (92 - 2) * 0.7 > 29  # in binary digits
+    assert schedule.kept().of(np.array([92])).tolist() == [29]
+
+
 def test_without_options_t_holds_from_the_start():
     assert KeepSchedule(top_t=4).kept().of(N).tolist() == [1, 3, 4]
     assert KeepSchedule(top_t=0).kept().of(N).tolist() == [1, 3, 16]
