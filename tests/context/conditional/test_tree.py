@@ -61,6 +61,18 @@ def test_up_to_fifty_sentences(n):
     compare(layout_of(n, 3), "source2token")
 
 
+def test_sums_of_half_types_are_rounded_once():
+    trees = SentenceTrees(layout_of(33).sentences)
+    values = torch.randn(sum(trees.sizes), 4, generator=torch.Generator().manual_seed(1)).bfloat16()
+    assert torch.equal(path_sums(values, trees), path_sums(values.float(), trees).bfloat16())
+
+
+def test_above_its_root_a_document_repeats_it():
+    trees = SentenceTrees(layout_of(5, 1, 3).sentences)
+    assert trees.first.tolist() == [[0, 5, 6], [9, 5, 12], [14, 5, 16], [17, 5, 16]]
+    assert trees.counts.tolist() == [[5, 1, 3], [3, 1, 2], [2, 1, 1], [1, 1, 1]]
+
+
 def test_eleven_sentences_make_the_tree_of_the_figure():
     trees = SentenceTrees(layout_of(11).sentences)
     assert trees.sizes == [11, 6, 3, 2, 1]
