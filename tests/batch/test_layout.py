@@ -6,7 +6,10 @@ from hypothesis import strategies as st
 
 from docnmt_fairseq.batch.attention_plan import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.batch.plans import WithinSentences, WithinTargets
 from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.sources import OfExtraSource, OfSentence, Padded
+from docnmt_fairseq.multisource.packed import TargetsToAllSources
 from tests.support.documents import layouts, make_layout
 
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=12).map(np.array)
@@ -40,6 +43,13 @@ def test_a_plan_gathers_what_its_blocks_computed(layout, data):
     assert plan.gather([block.query.float() for block in plan.blocks]).tolist() == expected
 
 
+def test_rows_may_be_given_in_any_order():
+    rows = Ragged(np.array([2, 3, 1, 4]))
+    plan = AttentionPlan(rows, Ragged(np.array([1, 5, 2, 3])), rows=np.array([3, 0, 1]))
+    assert plan.items.tolist() == plan.packed_queries.items.tolist() == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+    assert plan.packed_keys.items.tolist() == [0, 1, 2, 3, 4, 5, 8, 9, 10]
+
+
 def test_rows_without_items_are_refused():
     with pytest.raises(ValueError, match="at least one item"):
         Ragged(np.array([2, 0]))
@@ -56,3 +66,35 @@ def test_context_only_rows_are_encoded_but_not_decoded():
     assert layout.pack_tokens(src_tokens).tolist() == [1, 2, 9, 3, 4, 5]
     assert layout.keep_decoded(torch.arange(6)).tolist() == [0, 1, 3, 4, 5]
     assert layout.decoded_tokens.lengths.tolist() == [2, 3]
+
+
+def test_other_targets_leave_plans_of_the_source_alone():
+    layout = make_layout([2, 3], [2], target_lengths=np.array([1, 4]))
+    layout.with_plans([WithinSentences(), WithinTargets()])
+    assert layout.with_targets(np.array([1, 4])) is layout
+    other = layout.with_targets(np.array([4, 3]))
+    assert other.targets.lengths.tolist() == [4, 3]
+    assert other.plan(WithinTargets()).items.tolist() == list(range(7))
+    assert other.plan(WithinSentences()) is layout.plan(WithinSentences())
+
+
+def test_other_extra_sources_leave_other_plans_alone():
+    layout = make_layout([2, 3], [2], extra_lengths=(np.array([1, 2]), np.array([0, 1])))
+    extra = OfExtraSource(1)
+    layout.with_plans([WithinSentences(), extra, Padded(extra)])
+    assert layout.with_extra_lengths(layout.extra_lengths) is layout
+    other = layout.with_extra_lengths((np.array([1, 2]), np.array([5, 4])))  # the first is what it was
+    assert other.plan(extra).lengths.tolist() == other.extra_lengths[1].tolist() == [5, 4]
+    assert other.plan(Padded(extra)).padding.shape == (2, 5)
+    assert Padded(extra).of_extra_sources and not Padded(OfSentence()).of_extra_sources
+    assert TargetsToAllSources((OfSentence(), extra)).of_extra_sources
+    assert other.plan(WithinSentences()) is layout.plan(WithinSentences())
+
+
+def test_without_context_what_is_beside_a_sentence_stays():
+    lengths = (np.array([3, 4]),)
+    targets, decoded = np.array([6, 7]), np.array([0, 2])
+    layout = make_layout([2, 1, 5], [3], target_lengths=targets, decoded=decoded, extra_lengths=lengths)
+    alone = layout.without_context()
+    assert alone.tokens.lengths.tolist() == [2, 5] and alone.sentences.lengths.tolist() == [1, 1]
+    assert alone.targets.lengths.tolist() == [6, 7] and alone.extra_lengths is lengths
