@@ -61,6 +61,13 @@ def test_every_document_may_keep_its_own_number_and_some_may_be_left_out(score, 
 
 
 @pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("dense_nodes", [0, 256])
+def test_documents_that_walk_together_keep_their_own_number(score, dense_nodes):
+    with mock.patch.object(tree_search, "DENSE_NODES", dense_nodes):
+        compare(make_layout([2] * 18, [9, 9]), np.array([1, 3]), score)
+
+
+@pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 50])
 def test_up_to_fifty_sentences(n, score):
     for t in (1, 2, 4, n, n + 2):
