@@ -63,3 +63,10 @@ def test_what_context_sentences_say_to_themselves_is_dropped_in_training_alone()
     mechanism.train().context_layer.feed_forward.eval()  # which drops by itself
     assert not torch.allclose(mechanism(x, layout), expected)
     assert torch.equal(mechanism.eval()(x, layout), expected)
+
+
+@every_mechanism
+def test_sentences_are_drawn_by_the_models_seed(name):
+    layout = make_layout([2] * 20, [20])
+    one, other = (build(name, context_selection="random", seed=seed).select(layout).sentences for seed in (1, 2))
+    assert one.tolist() != other.tolist()
