@@ -122,6 +122,8 @@ def test_one_of_other_data_or_settings_is_written_anew(tmp_path, builds):
     assert len(read(tmp_path)[0]) == 3 and len(builds) == 4
     without_marks, *_ = read(tmp_path, symbols=(None, None))
     assert len(without_marks.items) == 9 and len(builds) == 5
+    with pytest.raises(InputError, match="line 3: <p> on the target side only"):
+        read(tmp_path, symbols=(None, P))
 
 
 def read_together(folder, ratios):
