@@ -1,5 +1,6 @@
 """Where trainings go on in their data."""
 
+import pytest
 import torch
 from fairseq.data import iterators
 from hypothesis import given
@@ -92,6 +93,15 @@ def test_the_order_is_that_of_one_process():
     rest = train(processes(2, 20, four[0].state_dict()), 99)
     assert [set(step) for step in begun] == [set(one[:4]), set(one[4:8])]
     assert [set(step) for step in rest] == [set(one[place : place + 2]) for place in range(8, 20, 2)]
+
+
+@pytest.mark.parametrize(("before", "steps", "after"), [(1, 2, 2), (2, 3, 3), (4, 2, 2), (4, 3, 6)])
+def test_whole_groups_go_on_in_the_order_of_those_who_began(before, steps, after):
+    """Where what was had is whole steps of the present processes, too, their own groups would be others."""
+    begun = processes(before, 24, grouped_shuffling=True)
+    seen = flat(train(begun, steps))
+    rest = flat(train(processes(after, 24, begun[0].state_dict(), grouped_shuffling=True), 99))
+    assert sorted(seen + rest) == list(range(24))
 
 
 def test_fairseq_uses_it():
