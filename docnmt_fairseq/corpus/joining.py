@@ -41,6 +41,4 @@ def characters_of(tokens: Sequence[str]) -> List[str]:
             continue
         ends = number + 1 == len(tokens) or BYTE.fullmatch(tokens[number + 1]) is None
         shown[number] = NO_TEXT.sub(WORD_BEGINS, decoder.decode(bytes.fromhex(byte[1]), final=ends))
-        if ends:
-            decoder.reset()
     return shown
