@@ -206,7 +206,7 @@ def _check_paragraphs(marks: Marks, ends: np.ndarray, name: str) -> None:
     """Raises :class:`InputError` at the first ``<p>`` that stands at the start of a document or after another."""
     before = ends - 1
     is_mark = marks.document_end | (marks.levels_ended > 0)
-    misplaced = (before < 0) | is_mark[np.maximum(before, 0)]
+    misplaced = is_mark[np.maximum(before, 0)]  # before the first line there is none; if a mark, it is misplaced itself
     if misplaced.any():
         line = int(ends[np.argmax(misplaced)]) + 1
         mark = boundary(int(marks.levels_ended[line - 1]))
