@@ -5,13 +5,17 @@ from fairseq.data import Dictionary
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from docnmt_fairseq.corpus import transform
+from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.corpus.dictionaries import dictionary_from_model
 from docnmt_fairseq.corpus.items import Numbering
 from docnmt_fairseq.corpus.language_tokens import beginning_with
 from docnmt_fairseq.corpus.piece_numbers import PieceNumbering
+from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.subwords import SubwordOptions, subword_encoder, train_subword_model
 from docnmt_fairseq.corpus.transform import transform_lines
 from docnmt_fairseq.errors import InputError
+from tests.support.documents import write_lines
 
 TEXT = "the cat sat\nwe saw the cat\nthat hat was that\n"
 
@@ -67,3 +71,19 @@ def test_a_sentence_that_becomes_a_mark_is_refused(model, monkeypatch):
 
 def test_no_lines(model):
     assert PieceNumbering(*model)([], "x", 1).sizes.tolist() == []
+
+
+def test_a_shard_counts_its_lines_over_batches(tmp_path, monkeypatch):
+    for language in ("en", "de"):
+        write_lines(tmp_path / f"text.{language}", 8 * [*TEXT.splitlines(), ""])
+    begun, call = {}, PieceNumbering.__call__
+
+    def noted(numbering, lines, path, first):
+        begun.setdefault(path, []).append(first)
+        return call(numbering, lines, path, first)
+
+    monkeypatch.setattr(transform, "BATCH", 5)
+    monkeypatch.setattr(PieceNumbering, "__call__", noted)
+    text, options = str(tmp_path / "text"), {"vocab_size": 18, "tokenizer": "none", "truecase": False}
+    prepare(PrepareConfig("en", "de", tmp_path / "out", train=text, valid=[text], test=[text], shards=2, **options))
+    assert len(begun) == 4 and set(map(tuple, begun.values())) == {(1, 6, 11, 16)}
