@@ -30,7 +30,7 @@ from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, with_extra_lengths
 from docnmt_fairseq.models.extra_sources_config import extra_specs
-from docnmt_fairseq.models.sources import Sources
+from docnmt_fairseq.models.sources import EncoderOut, Sources
 from docnmt_fairseq.models.token_embeddings import token_embedding
 from docnmt_fairseq.multisource.source_states import SourceStates
 from docnmt_fairseq.options import default_of, take_old_names
@@ -178,6 +178,13 @@ class DocumentEncoder:
             embed_tokens: embeddings, None: the encoder's.
         """
         raise NotImplementedError
+
+    def forward_torchscript(self, net_input: Dict[str, Any]) -> EncoderOut:
+        """The encoder's output as a search asks for it; one that goes in rounds has it already."""
+        encoded = net_input.get("encoded")
+        if encoded is not None:
+            return cast(EncoderOut, encoded[self])
+        return cast(EncoderOut, super().forward_torchscript(net_input))  # type: ignore[misc]
 
     def encode(
         self, src_tokens: Tensor, layout: DocumentLayout, extra_sources: Sequence[Optional[ExtraSourceBatch]] = ()

@@ -12,6 +12,7 @@ from benchmarks.lib.preprocess import fairseq_preprocess
 from docnmt_fairseq.models.sources import SOURCES, Sources
 from docnmt_fairseq.search.rounds import translate_in_rounds
 from tests.support import toy
+from tests.support.architectures import begun
 from tests.support.documents import DOCUMENTS, write_lines
 
 IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
@@ -146,6 +147,29 @@ def test_an_ensemble_remembers_for_each_model(built):
     assert_same(translate(task, models, [[0, 1, 2]], beam=3), alone)
     of_one = translate(task, [model], [[0], [1], [2]], beam=3)
     assert any(float(alone[n]["score"]) != float(of_one[n]["score"]) for n in IDS)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_recurrent_models_of_an_ensemble_see_the_sources_of_their_document(data_bin, beam):
+    sources = ["--extra-sources", "previous:2"]
+    _, task, recurrent = toy.build(data_bin, *sources, arch="document_rnn", tiny=toy.TINY_RNN)
+    options = [*VARIANTS["target"], *sources, "--context-init", "xavier"]
+    models = [recurrent, toy.build(data_bin, *options)[2]]
+    for model in models:
+        begun(model, 0.5)
+    task.load_dataset("test")
+    found = translate(task, models, [[0, 1, 2]], beam)
+    dataset = task.dataset("test")
+    sample = dataset.collater([dataset[number] for number in range(3)])
+    tokens = [found[number]["tokens"] for number in sample["id"].tolist()]
+    previous = [torch.cat([torch.tensor([task.target_dictionary.eos()]), sentence[:-1]]) for sentence in tokens]
+    padded = torch.nn.utils.rnn.pad_sequence(previous, batch_first=True, padding_value=task.target_dictionary.pad())
+    with torch.no_grad():
+        outputs = [model(**{**sample["net_input"], "prev_output_tokens": padded}) for model in models]
+    mean = sum(output[0].softmax(-1) for output in outputs) / 2
+    for number, sentence, of_sentence in zip(sample["id"].tolist(), tokens, mean.log()):
+        expected = of_sentence[: len(sentence)].gather(1, sentence[:, None]).squeeze(1)
+        torch.testing.assert_close(found[number]["positional_scores"], expected, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("arguments", [["--batch-size", "1"], ["--max-tokens", "25"], ["--nbest", "2"]], ids=" ".join)

@@ -216,11 +216,6 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
             SOURCES: [sources],
         }
 
-    def forward_torchscript(self, net_input: Dict[str, Any]) -> EncoderOut:
-        """The encoder's output as a search asks for it; one that goes in rounds has it already."""
-        encoded = net_input.get("encoded")
-        return super().forward_torchscript(net_input) if encoded is None else encoded[self]
-
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
         """The output for the rows ``new_order`` [B].
 
