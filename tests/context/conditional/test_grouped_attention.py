@@ -111,6 +111,14 @@ def test_dropout_keeps_or_drops_each_weight(way):
     assert abs(float(share.mean()) - 0.25) < 0.01
 
 
+def test_dropout_of_every_weight_leaves_zeros(way):
+    layout = make_layout([3, 2, 4, 1, 2], [4, 1])
+    inputs = random_inputs(layout)
+    dropped = run(inputs, layout, np.array([2, 1]), dropout=1.0)
+    for value in (dropped, *torch.autograd.grad(dropped.sum(), inputs)):
+        assert torch.equal(value, torch.zeros_like(value))
+
+
 def test_dropout_repeats_under_a_seed(way):
     layout = make_layout([3] * 6 + [2] * 3, [6, 3])
     inputs, kept = random_inputs(layout), np.array([2, 2])

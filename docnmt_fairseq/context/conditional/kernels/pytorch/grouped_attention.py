@@ -72,7 +72,8 @@ class DropoutMasks:
 
     def __call__(self, like: Tensor) -> Tensor:
         """The next mask, 0 or 1/(1 − dropout)."""
-        return torch.empty_like(like).bernoulli_(self.keep, generator=self.generator).div_(self.keep)
+        mask = torch.empty_like(like).bernoulli_(self.keep, generator=self.generator)
+        return mask.div_(self.keep) if self.keep else mask
 
 
 class AttendGrouped(torch.autograd.Function):

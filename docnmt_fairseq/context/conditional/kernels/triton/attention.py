@@ -123,7 +123,7 @@ def _meaning(ctx: Any) -> Dict[str, float]:
         "scale": 1 / math.sqrt(ctx.dim),
         "seed": ctx.seed,
         "least": min(round(ctx.dropout * 2**31), 2**31 - 1),
-        "factor": 1 / (1 - ctx.dropout),
+        "factor": 1 / (1 - ctx.dropout) if ctx.dropout < 1 else 0.0,  # where all are dropped, none is scaled
     }
 
 
