@@ -96,6 +96,15 @@ def test_gradcheck_under_dropout(name):
 
 
 @every_kernel
+def test_dropout_of_every_weight_leaves_zeros(name):
+    layout = make_layout([2, 3, 1, 2], [4])
+    inputs = random_inputs(layout)
+    dropped = conditional_attention(*inputs, layout, keeping([2]), dropout=1.0, kernel=name)
+    for value in (dropped, *torch.autograd.grad(dropped.sum(), inputs)):
+        assert torch.equal(value, torch.zeros_like(value))
+
+
+@every_kernel
 def test_dropout_keeps_the_mean_and_repeats_under_a_seed(name):
     layout = make_layout([3] * 6, [6])
     inputs = [x.detach() for x in random_inputs(layout)]

@@ -27,13 +27,14 @@ class Dropout {
  public:
   using Word = typename Lanes<T>::Word;
   using Index = typename Lanes<T>::Index;
+  static constexpr Index MOST = std::numeric_limits<Index>::max();
 
   Dropout(double probability, uint64_t seed, int64_t heads)
       : active(probability > 0),
         seed_(mix_bits(seed)),
         heads_(heads),
-        threshold_(Index(probability * double(std::numeric_limits<Index>::max()))),
-        scale_(T(1 / (1 - probability))) {}
+        threshold_(probability < 1 ? Index(probability * double(MOST)) : MOST),
+        scale_(probability < 1 ? T(1 / (1 - probability)) : T(0)) {}  // where all are dropped, none is scaled
 
   // A number for a token as query, and another for it as key.
   Word of_query(int64_t token, int64_t head) const { return Word(mix_bits(seed_ + 2 * (token * heads_ + head))); }
