@@ -35,7 +35,7 @@ def check_output(args: argparse.Namespace) -> None:
     if output is None or not os.path.isfile(output):
         return
     for name, value in vars(args).items():
-        for path in () if name == "output" else _files(value):
+        for path in () if name in ("output", "arguments") else _files(value):  # these: --output=FILE as it was given
             if path.is_file() and path.samefile(output):
                 raise InputError(f"--output {output}: is {path}, which is read; give another file")
 

@@ -42,8 +42,8 @@ def test_what_is_read_is_not_written(command, output, texts, capsys):
 
 
 def test_an_earlier_report_is_replaced(texts):
-    for _ in range(2):
-        assert cli.main([*SCORE, "--output", "report"]) == 0
+    for output in (["--output", "report"], ["--output", "report"], ["--output=report"]):
+        assert cli.main([*SCORE, *output]) == 0
 
 
 @pytest.mark.parametrize("command", [[*SCORE, "--output", ""], ["translate", "--path", "m", "--input", ""]])
