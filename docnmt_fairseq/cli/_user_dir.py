@@ -14,7 +14,7 @@ def import_leading_user_dir(argv: Sequence[str]) -> None:
     Raises:
         InputError: it is no package that can be imported.
     """
-    leading = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    leading = argparse.ArgumentParser(add_help=False)  # takes abbreviations, as that of the command does
     leading.add_argument("--user-dir")
     leading.add_argument("rest", nargs=argparse.REMAINDER)  # a subcommand may have such an option of its own
     given, _ = leading.parse_known_args(argv)

@@ -123,5 +123,11 @@ def test_a_folder_that_cannot_be_imported_is_named(tmp_path, monkeypatch, capsys
     assert line.startswith(f"{command}: error: --user-dir {name}: ") and MISTAKEN[name] in line
 
 
+@pytest.mark.parametrize("option", [["--user", "nowhere"], ["--user=nowhere"]])
+def test_an_abbreviation_is_imported_too(option, capsys):
+    assert main([*option, "doctor"]) == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
 def test_behind_the_command_it_is_the_commands_own():
     import_leading_user_dir(["generate", "data", "--user-dir", "nowhere"])
