@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence
 from docnmt_fairseq.corpus.binarise import DATA_BIN, SplitItems, binarise, items_of_files
 from docnmt_fairseq.corpus.config import TRAIN, config_of
 from docnmt_fairseq.corpus.edits import operations_line
-from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes
+from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes, led_to
 from docnmt_fairseq.corpus.items import Items, Numbering
 from docnmt_fairseq.corpus.piece_numbers import PieceNumbering
 from docnmt_fairseq.corpus.reusing import MANIFEST
@@ -86,7 +86,10 @@ class DataBins:
             if re.fullmatch(rf"{DATA_BIN}-[1-9]\d*", path.name) and path not in self.paths:
                 logger.warning(f"{path}: of a former --shards, is removed")
                 self.stages.steps.stamp(path.name).unlink(missing_ok=True)
-                shutil.rmtree(path)
+                if path.is_dir():
+                    shutil.rmtree(led_to(path))
+                if path.is_symlink():
+                    path.unlink()
 
     def make(self, number: int) -> Step:
         """Makes one data-bin, if it is not there as it should be; values: the tokens of each side of each split."""
