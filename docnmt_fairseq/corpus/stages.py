@@ -96,6 +96,10 @@ class Stages:
             return {"counts": asdict(counts), "held": held}
 
         inputs = {"files": digests, "format": split.format, "options": asdict(reading), "empty": self.config.on_empty}
+        reader = readers.make_reader(split.format, reading)
+        told = [reader.told_by_names(corpus) for corpus in split.corpora]
+        if any(told):
+            inputs["told_by_names"] = told
         outputs = list(chain.from_iterable(files))
         step = self.steps.run(f"text/{split.name}", {**inputs, "parts": len(parts)}, outputs, action)
         self.counts[split.name] = TextCounts(**step.values["counts"])

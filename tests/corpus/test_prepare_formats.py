@@ -110,3 +110,12 @@ def test_jieba_is_missed_before_anything_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match="--source-tokenizer jieba: needs the package jieba; run pip install jieba"):
         prepare(PrepareConfig("zh", "en", tmp_path / "out", train="nowhere", source_tokenizer="jieba"))
+
+
+def test_a_table_that_gets_another_name_is_read_anew(tmp_path):
+    table = write(tmp_path, "nc.de-en.tsv", "the cat\tdie Katze\n\nit sat\tsie sass\n")
+    options = {"format": "news-commentary", "subwords": "none"}
+    prepare(PrepareConfig("en", "de", tmp_path / "out", train=str(table), **options))
+    renamed = table.rename(tmp_path / "nc.en-de.tsv")  # its columns were the other way round
+    prepare(PrepareConfig("en", "de", tmp_path / "out", train=str(renamed), **options))
+    assert (tmp_path / "out" / "text" / "train.en").read_text() == "the cat\n\nit sat\n\n"

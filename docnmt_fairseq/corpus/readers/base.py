@@ -109,6 +109,10 @@ class Reader(ABC):
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents of the files."""
 
+    def told_by_names(self, paths: Sequence[Path]) -> Any:
+        """What the names of the files say about their content, as a JSON value; None: nothing, as in most formats."""
+        return None
+
     @property
     def sides(self) -> int:
         """Number of sides of the documents to be read."""

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Iterator, List, Sequence
+from typing import Iterator, List, Optional, Sequence
 
 from docnmt_fairseq.corpus.boundaries import split_at_empty_rows
 from docnmt_fairseq.corpus.delimited import parallel_lines
@@ -46,6 +46,10 @@ class NewsCommentaryReader(Reader):
             return read_table(paths[0], rows, self._columns(paths[0]))
         lines = ((number, texts if any(texts) else None) for number, texts in parallel_lines(paths))
         return split_at_empty_rows(lines, tuple(str(path) for path in paths))
+
+    def told_by_names(self, paths: Sequence[Path]) -> Optional[List[int]]:
+        """Which column of a table is which side."""
+        return list(self._columns(paths[0]).texts) if paths[0].name.endswith(TABLE) else None
 
     def _columns(self, path: Path) -> Columns:
         """Which column is which side, by the languages in the table's name."""
