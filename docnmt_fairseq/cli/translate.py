@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> Optional[int]:
     if args.engine is not None:
         arguments = arguments_without(args, add_work_arguments)
         engine, settings = engine_of(args), _begun_with(args)
-        translate_in_shards(
+        complete = translate_in_shards(
             request,
             args.shards,
             arguments,
@@ -101,6 +101,8 @@ def run(args: argparse.Namespace) -> Optional[int]:
             tries=args.tries,
             program=(*DOCNMT, *user_dir_of(args)),
         )
+        if complete and args.done is not None:  # each job has such a file of its own
+            atomic_write_bytes(args.done, b"")
         return None
     refuse_engine_options(args)
     with holding_output(request):

@@ -41,7 +41,7 @@ def translate_in_shards(
     settings: Mapping[str, Any],
     tries: int = 3,
     program: Sequence[str] = DOCNMT,
-) -> None:
+) -> bool:
     """Translates with as many jobs as there are shards; each goes on where an earlier try of it was interrupted.
 
     Args:
@@ -53,6 +53,9 @@ def translate_in_shards(
             and the states of the model's files.
         tries: how often each is tried.
         program: that runs the arguments.
+
+    Returns:
+        Whether all is written; False only where the engine was asked to prepare jobs and not to run any.
 
     Raises:
         InputError: there is only one shard; jobs failed; work that was begun is neither to be gone on with nor to begin
@@ -83,9 +86,11 @@ def translate_in_shards(
             done.mkdir(parents=True, exist_ok=True)
             arguments = [*arguments, "--counts", str(folder / COUNTS)]
             jobs = [_job(done, arguments, number, shards) for number in range(1, shards + 1)]
-            if run_jobs(jobs, engine, folder, tries=tries, title="shards", program=program):
+            complete = run_jobs(jobs, engine, folder, tries=tries, title="shards", program=program)
+            if complete:
                 _put_together(pairs, replace(request, counts=folder / COUNTS), shards)
                 shutil.rmtree(done)
+    return complete
 
 
 def _count(path: Path, pairs: Sequence[Tuple[Path, Path]], request: Request) -> None:

@@ -149,6 +149,15 @@ def test_what_the_command_begins_with(tmp_path, monkeypatch):
         assert begin() != before
 
 
+@pytest.mark.parametrize("complete", [True, False])
+def test_the_file_of_the_end_is_made_behind_the_jobs(tmp_path, monkeypatch, complete):
+    monkeypatch.setattr(command, "translate_in_shards", lambda *_, **__: complete)
+    given = ["--path", str(tmp_path / "model"), "--input", "x", "--output", "y", "--done", str(tmp_path / "done")]
+    (tmp_path / "model").touch()
+    assert main(["translate", *given, "--shards", "2", "--engine", "processes"]) == 0
+    assert (tmp_path / "done").exists() == complete
+
+
 def test_a_folder_as_an_array_of_slurm(folder, monkeypatch):
     fake_slurm(folder, monkeypatch)
     (folder / "texts" / "more").mkdir(parents=True)
