@@ -9,6 +9,8 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.node_group import NodeGroup
 from docnmt_fairseq.recipes.processes import PLUGIN, fairseq, run
 
+FORMER = {"--max-sentences": "--batch-size"}  # of fairseq-train
+
 
 class Share(NamedTuple):
     """What each process gets of a step: ``--max-tokens`` and ``--batch-size`` (if any) of ``--update-freq`` batches."""
@@ -108,10 +110,12 @@ def _rest(tokens: int, batches: Sequence[int], count: int) -> int:
 
 
 def last_given(flag: str, options: Sequence[str]) -> Optional[str]:
-    """What an option says where it stands last, None if it is not there."""
+    """What an option says where it stands last, by whichever of its names; None if it is not there."""
     given = None
     for word, following in zip(options, [*options[1:], ""]):
-        given = following if word == flag else word.split("=", 1)[1] if word.startswith(f"{flag}=") else given
+        name, joined, value = word.partition("=")
+        if FORMER.get(name, name) == flag:
+            given = value if joined else following
     return given
 
 

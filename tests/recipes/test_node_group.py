@@ -161,6 +161,11 @@ def test_documents_of_a_batch_are_shared_out_as_its_tokens_are():
         Machine(4).share(4096, ["--batch-size", "6"])
 
 
+@pytest.mark.parametrize("former", [["--max-sentences", "64"], ["--max-sentences=64"]])
+def test_the_former_name_of_documents_is_known(former):
+    assert Machine(4).share(4096, ["--batch-size", "8", *former]).documents == 16
+
+
 def test_what_cannot_be_shared_is_refused_with_what_can():
     with pytest.raises(InputError, match=r"3 processes cannot share 2 × 4,096 tokens.*that can: 1, 2, 4$"):
         Machine(3).share(4096, ["--update-freq", "2"])
