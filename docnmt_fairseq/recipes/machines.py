@@ -68,6 +68,10 @@ class Machine:
         Raises:
             InputError: the tokens or documents cannot be divided so.
         """
+        if (asked := last_given("--max-tokens", options)) is not None:  # which would have no effect
+            raise InputError(
+                f"--max-tokens {asked}: of recipes it is batch_tokens; leave it out, or give --update-freq"
+            )
         batches, count = _update_freq(options), self.all_processes
         given = last_given("--batch-size", options)
         if given is not None and (not given.isdecimal() or _rest(int(given), batches, count)):

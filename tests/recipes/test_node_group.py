@@ -166,6 +166,11 @@ def test_the_former_name_of_documents_is_known(former):
     assert Machine(4).share(4096, ["--batch-size", "8", *former]).documents == 16
 
 
+def test_tokens_of_a_batch_are_no_option():
+    with pytest.raises(InputError, match="--max-tokens 100: of recipes it is batch_tokens"):
+        Machine(1).share(4096, ["--max-tokens", "100"])
+
+
 def test_what_cannot_be_shared_is_refused_with_what_can():
     with pytest.raises(InputError, match=r"3 processes cannot share 2 × 4,096 tokens.*that can: 1, 2, 4$"):
         Machine(3).share(4096, ["--update-freq", "2"])
