@@ -27,16 +27,14 @@ from docnmt_fairseq.corpus.reusing import MODEL_OPTIONS
 from docnmt_fairseq.corpus.shards import DataBins
 from docnmt_fairseq.corpus.sides import LIKE_SOURCE, MODELS
 from docnmt_fairseq.corpus.splits import AND
-from docnmt_fairseq.corpus.subwords import KINDS, LEAST_COVERAGE, NORMALIZATIONS
+from docnmt_fairseq.corpus.subwords import KINDS, LEAST_COVERAGE, NORMALIZATIONS, without_effect
 from docnmt_fairseq.corpus.text import ON_EMPTY
 from docnmt_fairseq.corpus.tokenizers import TOKENIZERS
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.jobs import Engine, Job, run_jobs
 from docnmt_fairseq.jobs.workplace import DOCNMT
-from docnmt_fairseq.options import flag_of
 
 STEPS = ["--max-tokens", "4096", "--optimizer", "adam", "--lr-scheduler", "inverse_sqrt"]
-OF_TRAINING_SUBWORDS = ("vocab_size", "character_coverage", "byte_fallback", "normalization")
 JOBS = "jobs"  # the folder below the output with logs of the jobs
 HELP = "corpora to a data-bin: read, normalise, split into subwords, binarise"
 QUIET = ("fairseq",)  # importing it logs what it would like to have installed
@@ -207,19 +205,16 @@ def config_from(args: argparse.Namespace) -> PrepareConfig:
     """The configuration of a command line.
 
     Raises:
-        InputError: an option that ``--reuse`` settles was given too, or one of subwords that are not trained.
+        InputError: an option that ``--reuse`` settles was given too, or one that nothing would read.
     """
     names = {*(field.name for field in fields(PrepareConfig)), *readers.all_options()}
     given = {name: value for name, value in vars(args).items() if name in names and value is not None}
-    useless = [flag_of(name) for name in OF_TRAINING_SUBWORDS if name in given]
-    if useless and (given.get("subwords") == "none" or "subword_model" in given):
-        reason = "--subword-model is trained already" if "subword_model" in given else "--subwords none trains none"
-        raise InputError(f"{', '.join(useless)}: of subwords that are trained; {reason}: leave it out")
     settled = [
         f"--{'separate' if name == 'joint' else name.replace('_', '-')}" for name in MODEL_OPTIONS if name in given
     ]
     if "reuse" in given and settled:
         raise InputError(f"--reuse takes the earlier output's options: leave out {', '.join(settled)}")
+    refuse(without_effect(given))
     if "subword_model" in given:
         given.setdefault("joint", len(given["subword_model"]) == 1)
     # Not every system can say which processors this process may use.

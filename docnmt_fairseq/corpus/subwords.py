@@ -4,13 +4,14 @@ import io
 import logging
 import re
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Sequence
 
 from docnmt_fairseq.corpus.bpe_codes import bpe_encoder, learn_codes
 from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes, read_lines
 from docnmt_fairseq.corpus.transform import BatchFunction
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
+from docnmt_fairseq.options import flag_of
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
@@ -22,6 +23,7 @@ KINDS = (*SENTENCEPIECE_KINDS, MERGES, "none")  # that can be trained
 SENTENCEPIECE, CODES = RELEASED = ("sentencepiece", "codes")
 WITH_CODES = (MERGES, CODES)  # whose model is a list of merges
 NORMALIZATIONS = ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity")
+OF_SENTENCEPIECE, OF_DICTIONARIES = ("character_coverage", "normalization"), ("min_count", "max_words")  # options
 
 TRAINING_THREADS = 8  # fixed: the unigram model depends on it in the last digits, and must not depend on the machine
 TRAINING_SENTENCES = 5_000_000  # a seeded random sample of larger corpora
@@ -68,6 +70,23 @@ class SubwordOptions:
     def as_inputs(self) -> Dict[str, Any]:
         """What a model depends on, as it was written down before there was ``byte_fallback``."""
         return {name: value for name, value in asdict(self).items() if name != "byte_fallback" or value}
+
+
+def without_effect(given: Mapping[str, Any]) -> List[str]:
+    """Says of options of ``docnmt prepare``, by name, which of them nothing would read."""
+    kind = given.get("subwords", SubwordOptions.kind)
+    training, pieces = ("vocab_size", *OF_SENTENCEPIECE, "byte_fallback"), kind in SENTENCEPIECE_KINDS
+    remedies = (
+        ("subword_model" in given, training, "of subwords that are trained; --subword-model is trained already"),
+        (kind == "none", training, "of subwords that are trained; --subwords none trains none"),
+        (kind == MERGES, OF_SENTENCEPIECE, f"of SentencePiece, not of --subwords {kind}"),
+        (pieces, OF_DICTIONARIES, f"of dictionaries of words and merges, not of --subwords {kind}"),
+    )
+    for holds, names, reason in remedies:
+        useless = [flag_of(name) for name in names if name in given]
+        if holds and useless:
+            return [f"{', '.join(useless)}: {reason}: leave it out"]
+    return []
 
 
 def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: SubwordOptions) -> None:

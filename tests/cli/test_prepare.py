@@ -114,6 +114,28 @@ def test_options_of_subwords_that_nobody_trains_are_refused(capsys, subwords):
     assert f"--vocab-size: of subwords that are trained; {subwords[0]}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--subwords", "subword-nmt", "--normalization", "nfkc"], "--normalization: of SentencePiece, not of"),
+        (["--subwords", "subword-nmt", "--character-coverage", "1"], "--character-coverage: of SentencePiece, not of"),
+        (["--min-count", "2", "--max-words", "9"], "--min-count, --max-words: of dictionaries of words and merges"),
+        (["--subwords", "bpe", "--max-words", "9"], "--max-words: of dictionaries of words and merges, not of --subwo"),
+    ],
+)
+@pytest.mark.sampled(1)
+def test_options_of_other_subwords_are_refused(capsys, options, message):
+    assert cli.main(["prepare", *REQUIRED, "--train", "t", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("subwords", ["none", "subword-nmt"])
+def test_words_and_merges_have_sizes_of_dictionaries(subwords):
+    given = ["prepare", *REQUIRED, "--train", "t", "--min-count", "2", "--max-words", "9", "--subwords", subwords]
+    config = command.config_from(cli.build_parser().parse_args(given))
+    assert (config.min_count, config.max_words) == (2, 9)
+
+
 def test_loggers_tell_afterwards_what_they_told_before(monkeypatch):
     levels = []
     loggers = [logging.getLogger(name) for name in ("fairseq", "fairseq.tasks.text_to_speech")]
