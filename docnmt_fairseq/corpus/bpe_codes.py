@@ -70,7 +70,7 @@ def bpe_encoder(codes: PathLike) -> BatchFunction:
 def _read(codes: PathLike) -> Dict[Pair, int]:
     """The rank of every merge."""
     ranks: Dict[Pair, int] = {}
-    for number, line in enumerate(read_lines(codes), start=1):
+    for number, line in enumerate(read_lines(codes, strip=" \r\n"), start=1):  # a symbol may be another white space
         if number == 1 and line.startswith("#version:"):
             if line.split(":")[1].strip() != "0.2":
                 raise InputError.at(codes, number, f"{line}: only version 0.2 of these codes can be read")

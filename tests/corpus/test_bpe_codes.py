@@ -84,6 +84,13 @@ def test_files_with_counts_are_the_same(codes, tmp_path):
     assert bpe_encoder(counted)([" ".join(WORDS)]) == bpe_encoder(path)([" ".join(WORDS)])
 
 
+def test_symbols_that_are_white_space_are_symbols(tmp_path):
+    """subword-nmt takes a no-break space for a part of a word."""
+    path = tmp_path / "codes"
+    path.write_text("#version: 0.2\n\u00a0 b</w>\n1 \u00a0\na b</w>\n", encoding="utf-8")
+    assert bpe_encoder(path)(["ab cab"]) == ["ab c@@ ab"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
