@@ -81,7 +81,12 @@ class DataBins:
         atomic_write_bytes(self.stages.output / PLAN, json_bytes(plan, indent=1, sort_keys=True))
 
     def remove_former(self) -> None:
-        """Removes data-bins of a former, larger number of shards, lest somebody trains on their text a second time."""
+        """Removes data-bins of a former, larger number of shards, lest somebody trains on their text a second time.
+
+        Where there is one data-bin only, the plan of several goes, too: a job that still waits would make part of it.
+        """
+        if len(self.paths) == 1:
+            (self.stages.output / PLAN).unlink(missing_ok=True)
         for path in self.stages.output.glob(f"{DATA_BIN}-*"):
             if re.fullmatch(rf"{DATA_BIN}-[1-9]\d*", path.name) and path not in self.paths:
                 logger.warning(f"{path}: of a former --shards, is removed")
