@@ -38,6 +38,8 @@ def make_data_bin(bins: DataBins, shard: int) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Makes it, unless it is there, and prints its path."""
+    if args.workers < 1:
+        raise InputError(f"--workers {args.workers}: at least 1")
     bins = DataBins.planned(args.output.absolute(), args.workers)
     if args.shard not in range(len(bins.paths)):
         raise InputError(f"--shard {args.shard}: {args.output} has shards 0 to {len(bins.paths) - 1}")

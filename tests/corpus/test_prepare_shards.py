@@ -162,7 +162,8 @@ def test_by_hand(tmp_path, capsys):
     for command in reversed(commands):
         assert cli.main(command[1:]) == 0
     assert cli.main(["prepare-shard", "--output", str(tmp_path / "out"), "--shard", "2"]) == 2
-    capsys.readouterr()
+    assert cli.main([*commands[0][1:], "--workers", "0"]) == 2
+    assert "--workers 0: at least 1" in capsys.readouterr().err
     index = tmp_path / "out" / "data-bin-1" / "train.en-de.en.index.npy"
     index.unlink()  # as a job leaves it that is killed behind its stamp
     assert cli.main(arguments(tmp_path)) == 0
