@@ -179,7 +179,7 @@ def unpack(archive: Path, names: List[str], folder: Path) -> None:
                 with open(partial_path(folder / name), "wb") as output:
                     shutil.copyfileobj(stream, output, BLOCK)
                 os.replace(partial_path(folder / name), folder / name)
-    except (*DAMAGED, tarfile.TarError, gzip.BadGzipFile) as error:
+    except (*DAMAGED, tarfile.TarError, gzip.BadGzipFile, RuntimeError) as error:  # a password
         raise InputError(f"{archive}: cannot be unpacked: {error}") from error
     if missing:
         raise InputError(f"{archive}: does not hold {', '.join(sorted(missing))}")

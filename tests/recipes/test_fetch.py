@@ -5,6 +5,7 @@ import http.server
 import io
 import tarfile
 import threading
+import zipfile
 
 import pytest
 
@@ -223,3 +224,17 @@ def test_damaged_archives_and_missing_members_are_named(tmp_path):
     with pytest.raises(InputError, match=r"x.tgz: cannot be unpacked"):
         unpack(path, ["a"], tmp_path / "other")
     assert not (tmp_path / "other" / "a").exists()
+
+
+@pytest.mark.parametrize("field", ["flags", "method"])
+@pytest.mark.sampled(1)
+def test_archives_that_nobody_here_can_unpack_are_named(tmp_path, field):
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("a", CONTENT)
+    content = bytearray(path.read_bytes())
+    entry = content.index(b"PK\x01\x02")  # of the directory at the end; a password is needed, or a way of packing
+    content[entry + {"flags": 8, "method": 10}[field]] = {"flags": 1, "method": 99}[field]
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"x.zip: cannot be unpacked"):
+        unpack(path, ["a"], tmp_path / "out")
