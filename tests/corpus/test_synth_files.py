@@ -9,6 +9,7 @@ import pytest
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.corpus.delimited import read_documents
 from docnmt_fairseq.corpus.synth import SynthOptions, read_cases, write_corpus, writer
+from docnmt_fairseq.corpus.synth.document import documents
 from docnmt_fairseq.errors import InputError
 
 SMALL = SynthOptions(
@@ -57,6 +58,14 @@ def test_delimited_reader_takes_it(corpus):
 def test_impossible_settings_are_refused_by_name(change, named):
     with pytest.raises(InputError, match=named):
         replace(SMALL, **change)
+
+
+def test_introductions_have_room_in_the_shortest_documents():
+    full = {"kinds": ("pronoun", "ambiguous"), "sentences_per_document": (16, 16), "max_distance": 12, "places": 12}
+    with pytest.raises(InputError, match=r"--introductions 9: must be from 2 to 8, .* room"):
+        replace(SMALL, introductions=9, **full)
+    for seed in range(40):
+        list(documents(replace(SMALL, introductions=8, seed=seed, **full), "test"))
 
 
 def test_command_prints_what_it_wrote_and_leaves_nothing_else(tmp_path, capsys):

@@ -67,8 +67,11 @@ class SynthOptions:
         self._require(self.words_per_sentence[0] >= 4, "words_per_sentence", "must start at 4 or more")
         self._require(self.fillers >= self.words_per_sentence[1], "fillers", "must reach the words of a sentence")
         if "pronoun" in self.kinds:
-            most = min(self.places, self.max_distance)  # beyond the distance they leave no room for other sentences
-            message = f"must be from 2 to {most}, the lesser of --places and --max-distance"
+            # Beyond the distance they leave no room for other sentences; openings and the topic stand among them.
+            low, high = self.sentences_per_document
+            room = min(n - self.max_distance // 2 - n // (self.max_distance + 1) for n in range(low, high + 1))
+            most = min(self.places, self.max_distance, room - ("ambiguous" in self.kinds))
+            message = f"must be from 2 to {most}, the least of --places, --max-distance and the room in a document"
             self._require(2 <= self.introductions <= most, "introductions", message)
 
     def _require(self, holds: bool, name: str, message: str) -> None:
