@@ -68,6 +68,12 @@ def test_introductions_have_room_in_the_shortest_documents():
         list(documents(replace(SMALL, introductions=8, seed=seed, **full), "test"))
 
 
+def test_documents_without_room_for_any_word_are_refused(tmp_path, capsys):
+    options = ["--kinds", "ambiguous", "--max-distance", "1", "--sentences-per-document", "6", "6"]
+    assert main(["synth", "--output", str(tmp_path / "x"), "--train-documents", "9", *options]) == 2
+    assert "--sentences-per-document: no document has room for an undecidable word" in capsys.readouterr().err
+
+
 def test_command_prints_what_it_wrote_and_leaves_nothing_else(tmp_path, capsys):
     arguments = (
         "--seed 5 --train-documents 60 --valid-documents 2 --test-documents 2 --max-distance 4 --introductions 3"

@@ -51,8 +51,10 @@ def ceiling(counts: Counts, documents: Sequence[Sequence[Case]]) -> Dict[str, An
         ``accuracy`` (expected at best), ``cases``, ``independent_draws`` and ``upper_bound``.
 
     Raises:
-        InputError: the train split lacks a source word of the split.
+        InputError: the train split lacks a source word of the split, or the split has none.
     """
+    if not any(documents):
+        raise InputError("--sentences-per-document: no document has room for an undecidable word; ask for longer ones")
     shares = largest_shares(counts)
     for case in (case for document in documents for case in document):
         if (case.kind, case.source_word) not in shares:
