@@ -271,26 +271,6 @@ def test_data_bins_of_more_shards_do_not_stay(tmp_path, caplog):
     assert "data-bin-1: of a former --shards, is removed" in caplog.text
 
 
-def test_a_plan_of_more_shards_does_not_stay(tmp_path, capsys):
-    write_corpus(tmp_path)
-    assert cli.main(arguments(tmp_path, "--fit-only")) == 0
-    prepare(config(tmp_path, "out", shards=1, subwords="none", tokenizer="none", truecase=False))
-    assert cli.main(["prepare-shard", "--output", str(tmp_path / "out"), "--shard", "0"]) == 2  # a job that was waiting
-    assert "has no shards.json" in capsys.readouterr().err
-    assert (tmp_path / "out" / "manifest.json").exists()
-
-
-def test_a_data_bin_of_more_shards_that_is_a_link_does_not_stay(tmp_path):
-    write_corpus(tmp_path)
-    (tmp_path / "out").mkdir()
-    for number, folder in ((1, "elsewhere"), (3, "nowhere")):
-        (tmp_path / "out" / f"data-bin-{number}").symlink_to(tmp_path / folder)
-    for shards in (2, 1):
-        prepare(config(tmp_path, "out", shards=shards, subwords="none", tokenizer="none", truecase=False))
-        assert (tmp_path / "elsewhere" / "dict.en.txt").exists() == (shards == 2)
-    assert [path.name for path in (tmp_path / "out").glob("data-bin*")] == ["data-bin"]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
