@@ -54,19 +54,25 @@ def assert_same(found, expected):
         assert float(found[number]["score"]) == pytest.approx(float(expected[number]["score"]), abs=1e-5)
 
 
+def with_translations(task, found):
+    """All sentences as one batch whose target sides are these translations, and the tokens of each."""
+    dataset = task.dataset("test")
+    sample = dataset.collater([dataset[number] for number in range(3)])
+    tokens = [found[number]["tokens"] for number in sample["id"].tolist()]
+    previous = [torch.cat([torch.tensor([task.target_dictionary.eos()]), sentence[:-1]]) for sentence in tokens]
+    padded = torch.nn.utils.rnn.pad_sequence(previous, batch_first=True, padding_value=task.target_dictionary.pad())
+    return {**sample, "net_input": {**sample["net_input"], "prev_output_tokens": padded}}, tokens
+
+
 @pytest.mark.parametrize("beam", [1, 4])
 def test_every_word_is_as_likely_as_in_sight_of_the_own_translations(built, beam):
     """The search in rounds gives what one pass over all its translations as the targets of their documents gives."""
     task, model = built
     found = translate(task, [model], [[0, 1, 2]], beam)
     assert len({len(hypothesis["tokens"]) for hypothesis in found.values()}) > 2
-    dataset = task.dataset("test")
-    sample = dataset.collater([dataset[number] for number in range(3)])
-    tokens = [found[number]["tokens"] for number in sample["id"].tolist()]
-    previous = [torch.cat([torch.tensor([task.target_dictionary.eos()]), sentence[:-1]]) for sentence in tokens]
-    padded = torch.nn.utils.rnn.pad_sequence(previous, batch_first=True, padding_value=task.target_dictionary.pad())
+    sample, tokens = with_translations(task, found)
     with torch.no_grad():
-        output = model(**{**sample["net_input"], "prev_output_tokens": padded})
+        output = model(**sample["net_input"])
     of_words = model.get_normalized_probs(output, log_probs=True)
     for number, sentence, of_sentence in zip(sample["id"].tolist(), tokens, of_words):
         expected = of_sentence[: len(sentence)].gather(1, sentence[:, None]).squeeze(1)
@@ -159,13 +165,9 @@ def test_recurrent_models_of_an_ensemble_see_the_sources_of_their_document(data_
         begun(model, 0.5)
     task.load_dataset("test")
     found = translate(task, models, [[0, 1, 2]], beam)
-    dataset = task.dataset("test")
-    sample = dataset.collater([dataset[number] for number in range(3)])
-    tokens = [found[number]["tokens"] for number in sample["id"].tolist()]
-    previous = [torch.cat([torch.tensor([task.target_dictionary.eos()]), sentence[:-1]]) for sentence in tokens]
-    padded = torch.nn.utils.rnn.pad_sequence(previous, batch_first=True, padding_value=task.target_dictionary.pad())
+    sample, tokens = with_translations(task, found)
     with torch.no_grad():
-        outputs = [model(**{**sample["net_input"], "prev_output_tokens": padded}) for model in models]
+        outputs = [model(**sample["net_input"]) for model in models]
     mean = sum(output[0].softmax(-1) for output in outputs) / 2
     for number, sentence, of_sentence in zip(sample["id"].tolist(), tokens, mean.log()):
         expected = of_sentence[: len(sentence)].gather(1, sentence[:, None]).squeeze(1)
