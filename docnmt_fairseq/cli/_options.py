@@ -133,8 +133,6 @@ def write_report(
     args: argparse.Namespace, report: R, as_text: Callable[[R], str], as_markdown: Callable[[R], str]
 ) -> None:
     """Prints the report, or writes it and prints where."""
-    from docnmt_fairseq.corpus.files import atomic_files
-
     if args.format == "json":
         text = json.dumps(report.to_json(), ensure_ascii=False, indent=1)
     else:
@@ -142,6 +140,13 @@ def write_report(
     if args.output is None:
         print(text)
         return
-    with atomic_files(args.output) as (stream,):
-        stream.write(text.encode("utf-8", "backslashreplace").decode() + "\n")  # names of files that are no UTF-8
+    write_text(args.output, text + "\n")
     print(args.output)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a report; what is no UTF-8 in names of files is shown by its bytes."""
+    from docnmt_fairseq.corpus.files import atomic_files
+
+    with atomic_files(path) as (stream,):
+        stream.write(text.encode("utf-8", "backslashreplace").decode())

@@ -7,7 +7,7 @@ weigh. The file needs nothing beside it: no network, no other file.
 import argparse
 from pathlib import Path
 
-from docnmt_fairseq.cli._options import add_view_arguments, given
+from docnmt_fairseq.cli._options import add_view_arguments, given, write_text
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.view import DocumentView
 
@@ -60,7 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Writes the file, and perhaps a picture, and prints their names."""
-    from docnmt_fairseq.corpus.files import atomic_files
     from docnmt_fairseq.report.build import ReportOptions, build_page
 
     if args.input is not None and args.split is not None:
@@ -70,9 +69,7 @@ def run(args: argparse.Namespace) -> None:
     if args.tokenized and args.input is None and args.scat is None:
         raise InputError("--tokenized: is of the text of --input and --scat; give one of them, or leave it out")
     options = ReportOptions(**given(args, ReportOptions), view=DocumentView(**given(args, DocumentView)))
-    html = build_page(options).to_html()
-    with atomic_files(args.output) as (stream,):
-        stream.write(html.encode("utf-8", "backslashreplace").decode())  # names of files that are no UTF-8
+    write_text(args.output, build_page(options).to_html())
     print(args.output)
     if args.source_weights is not None:
         print(args.source_weights)
