@@ -21,7 +21,7 @@ from docnmt_fairseq.recipes.splits import Splits
 from docnmt_fairseq.recipes.table import Seeds, scores_table
 from docnmt_fairseq.recipes.training import BEST, Budget, train, training_options
 
-STEPS = ("get", "prepare", "train", "translate", "probe", "table")
+STEPS = ("get", "prepare", "start", "train", "translate", "probe", "table")
 UNCHANGED = "translation as it is"  # the row that automatic post-editing is to be better than
 START = "start"  # its folder
 
@@ -115,10 +115,12 @@ class Recipe:
         manifest = self.splits.prepare(paths)
         results = Results(self.dataset, self.steps, manifest, paths, self.options.smoke)
         results.check()
-        if not self._reaches("train"):
+        if not self._reaches("start"):
             return None
         data = self._data_signature(manifest)
         start, machine = self._train_start(data), self.options.machine
+        if not self._reaches("train"):
+            return None
         for name, chosen in self.models.items():
             for seed in self.options.seeds:
                 self._train(self._folder(name, seed), chosen, self._budget_of(chosen), seed, data, start)
