@@ -11,20 +11,20 @@
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packed=${DOCNMT_GPU_PACK:-$ROOT/work/gpu-pack}
-use_packed() { # [an archive is unpacked once, beside itself]
-    local command name site=$packed/site
+use_packed() { # [the archive is unpacked once, beside itself]
+    local command site=$packed/site text=$packed/real-text
     if [ ! -e "$site/.done" ]; then
         python3 -m pip install -q --no-index --no-deps --no-compile --target "$site" "$packed"/wheels/*.whl
         touch "$site/.done"
     fi
-    for name in raw data; do
-        if [ -e "$packed/$name.tar.xz" ] && [ ! -d "$packed/$name" ]; then
-            mkdir -p "$packed/$name.part"
-            tar -xJf "$packed/$name.tar.xz" -C "$packed/$name.part"
-            mv "$packed/$name.part" "$packed/$name"
-        fi
-        if [ -d "$packed/$name" ]; then given+=("--$name" "$packed/$name"); fi
-    done
+    if [ -e "$text.tar.xz" ] && [ ! -d "$text" ]; then
+        mkdir -p "$text.part"
+        tar -xJf "$text.tar.xz" -C "$text.part"
+        mv "$text.part" "$text"
+    fi
+    if [ -d "$text" ]; then
+        given+=(--raw "$text/raw" --prepared "$text/recipe" --data "$text/recipe/data/data-bin")
+    fi
     export PYTHONPATH=$site:$ROOT${PYTHONPATH:+:$PYTHONPATH} PATH=$packed/bin:$PATH DOCNMT_INSTALLED=1
     mkdir -p "$packed/bin"
     for command in docnmt:docnmt_fairseq fairseq-train:fairseq_cli.train fairseq-generate:fairseq_cli.generate; do

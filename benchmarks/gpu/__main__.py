@@ -31,6 +31,7 @@ def parser_of() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, default=Path("work/gpu"), help="folder for figures (default: work/gpu)")
     parser.add_argument("--data", type=Path, help="a data-bin (default: of made-up text)")
     parser.add_argument("--raw", type=Path, help="the text of en_de_manuals, for real-text")
+    parser.add_argument("--prepared", type=Path, help="what its recipe prepared (default: real-text prepares it)")
     parser.add_argument("--pack", type=Path, default=Path("work/gpu-pack"), help="folder of what is carried along")
     parser.add_argument("--minutes", type=float, help="that each stage may take at most (default: its own limit)")
     parser.add_argument("--dry-run", action="store_true", help="toy sizes, on a CPU where there is no GPU")
@@ -39,13 +40,13 @@ def parser_of() -> argparse.ArgumentParser:
 
 def main() -> int:
     args = parser_of().parse_args()
-    for name in ("data", "raw"):
+    for name in ("data", "raw", "prepared"):
         folder = getattr(args, name)
         if folder is not None and not folder.is_dir():
             raise InputError(f"--{name} {folder}: no such folder")
     docnmt_fairseq.register()
     args.output.mkdir(parents=True, exist_ok=True)
-    setting = Setting(args.output, args.dry_run, args.data, args.raw, args.pack)
+    setting = Setting(args.output, args.dry_run, args.data, args.raw, args.prepared, args.pack)
     failures = 0
     for name in args.stages:
         if name == REPORT:

@@ -7,18 +7,18 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Dict, Iterator, List
 
 from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
 from benchmarks.lib.machine import ROOT
+from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.models import model
-from docnmt_fairseq.recipes.result_files import ResultFiles
-from docnmt_fairseq.recipes.results import read_scores
-from docnmt_fairseq.recipes.run_probes import read_probes
+from docnmt_fairseq.recipes.result_files import ResultFiles, read_json
 
 RECIPE, SEED, PROCESSES = "en_de_manuals_gpu", 1, 16
 TOGETHER = ("train", "translate", "probe")  # steps that all models do side by side: one alone leaves a GPU idle
+TRUE, CXMI = "true", "cxmi"
 
 
 @STAGES.register("real-text")
@@ -29,25 +29,24 @@ class RealText(Stage):
 
     def points(self, setting: Setting) -> Iterator[Point]:
         """See :class:`Stage`."""
-        names = models_of(setting)
-        yield "start", partial(started, setting)
+        dataset = read_dataset_config(named_recipes()[RECIPE])
+        names = dataset.models[:2] if setting.dry else dataset.models
+        yield "start", partial(started, setting, names[0])
         for step in TOGETHER:
             yield step, partial(side_by_side, setting, names, step)
         for name in names:
-            yield name, partial(scores_of, setting, name)
+            folder = folder_of(setting, name) / "models" / f"{name}-{SEED}"
+            for test_set in dataset.test_sets:
+                for context in (TRUE, *(dataset.probes.contexts if model(name).sees_context else [])):
+                    files = ResultFiles(folder, test_set, "" if context == TRUE else context)
+                    yield f"{name}/{test_set}/{context}", partial(scores_of, dataset, files)
 
 
-def models_of(setting: Setting) -> List[str]:
-    """Names of the recipe's models, of a dry run the first two."""
-    names = read_dataset_config(named_recipes()[RECIPE]).models
-    return names[:2] if setting.dry else names
-
-
-def begin(setting: Setting, output: Path, name: str, until: str) -> "subprocess.Popen[str]":
-    """Starts the recipe for a model, up to a step."""
+def begin(setting: Setting, output: Path, name: str, until: str, beside: int = 1) -> "subprocess.Popen[str]":
+    """Starts the recipe for a model, up to a step; so many run."""
     words = ["recipe", RECIPE, "--output", str(output), "--models", name, "--seeds", str(SEED), "--until", until]
     words += ["--smoke", "--updates", "4", "--workers", "1"] if setting.dry else ["--raw", str(setting.raw)]
-    environment = {**os.environ, "OMP_NUM_THREADS": str(max(1, PROCESSES // len(models_of(setting)) // 2))}
+    environment = {**os.environ, "OMP_NUM_THREADS": str(max(1, PROCESSES // beside // 2))}
     return subprocess.Popen(
         [sys.executable, "-m", "docnmt_fairseq", *words], cwd=ROOT, env=environment, text=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -66,37 +65,52 @@ def waited(running: Dict[str, "subprocess.Popen[str]"]) -> None:
         raise RuntimeError(str(failed))
 
 
-def started(setting: Setting) -> Figures:
-    """Trains the start; returns its seconds, those of preparation before it included."""
-    begun = time.monotonic()
-    waited({"start": begin(setting, setting.output / "recipe", models_of(setting)[0], "start")})
+def started(setting: Setting, name: str) -> Figures:
+    """Trains the start; returns its seconds, those of preparation included where it was not carried along."""
+    begun, output = time.monotonic(), setting.output / "recipe"
+    if setting.prepared is not None and not output.exists():
+        linked(setting.prepared, output)
+    waited({"start": begin(setting, output, name, "start")})
     return {"seconds": time.monotonic() - begun}
 
 
+def linked(folder: Path, copy: Path) -> None:
+    """Makes a folder whose files are those of another: a recipe's are replaced, never changed."""
+
+    def link(source: str, target: str) -> None:
+        try:
+            os.link(source, target)
+        except OSError:  # another file system
+            shutil.copy2(source, target)
+
+    part = copy.with_name(f"{copy.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.copytree(folder, part, copy_function=link)
+    part.replace(copy)
+
+
 def folder_of(setting: Setting, name: str) -> Path:
-    """Where a model is trained, made at the first call: data and start are the same files there."""
-    folder = setting.output / "side-by-side" / name
-    if not folder.exists():
-        partial_copy = folder.with_name(f"{name}.part")
-        shutil.rmtree(partial_copy, ignore_errors=True)
-        shutil.copytree(setting.output / "recipe", partial_copy, copy_function=os.link)
-        partial_copy.replace(folder)
-    return folder
+    """Where a model is trained."""
+    return setting.output / "side-by-side" / name
 
 
 def side_by_side(setting: Setting, names: List[str], until: str) -> Figures:
     """Does a step of all models at once; returns its seconds."""
     begun = time.monotonic()
-    waited({name: begin(setting, folder_of(setting, name), name, until) for name in names})
+    for name in names:
+        if not folder_of(setting, name).exists():
+            linked(setting.output / "recipe", folder_of(setting, name))
+    waited({name: begin(setting, folder_of(setting, name), name, until, len(names)) for name in names})
     return {"seconds": time.monotonic() - begun}
 
 
-def scores_of(setting: Setting, name: str) -> Figures:
-    """Returns the scores of a model on every test set."""
-    dataset, folder = read_dataset_config(named_recipes()[RECIPE]), folder_of(setting, name) / "models"
-    found: Dict[str, Any] = {}
-    for test_set in dataset.test_sets:
-        files = ResultFiles(folder / f"{name}-{SEED}", test_set)
-        probed = read_probes(files, dataset.probes) if model(name).sees_context else {}
-        found[test_set] = {**read_scores(files, significance=False), **probed}
+def scores_of(dataset: DatasetConfig, files: ResultFiles) -> Figures:
+    """Returns the scores of a translation; of one with true context CXMI, too."""
+    scores = read_json(files.named("scores.json"))
+    found = {"BLEU": scores["bleu"], "chrF": scores["chrf"]}
+    found.update((metric, scores["metrics"][metric]["score"]) for metric in dataset.scores.metrics)
+    asked = files.named(f"{CXMI}.json")
+    if not files.context and asked.exists():
+        probes = read_json(asked)["probes"]
+        found.update((f"CXMI, {probe}", figures["cxmi"]) for probe, figures in probes.items())
     return found

@@ -25,6 +25,7 @@ class Setting:
         dry: toy sizes, on whatever device there is; the figures mean nothing.
         data: a data-bin for training and translating; None: one of made-up text is made.
         raw: the text of the recipe that is run on real text.
+        prepared: what that recipe made of it; None: it is prepared here.
         pack: a folder of what is to be carried to the machine.
     """
 
@@ -32,6 +33,7 @@ class Setting:
     dry: bool = False
     data: Optional[Path] = None
     raw: Optional[Path] = None
+    prepared: Optional[Path] = None
     pack: Path = Path("work/gpu-pack")
 
     @property

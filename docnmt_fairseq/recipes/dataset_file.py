@@ -50,13 +50,7 @@ def read_dataset_config(path: Path) -> DatasetConfig:
     Raises:
         InputError: it cannot be read, or says something that nobody knows; names the key.
     """
-    import yaml
-
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: no recipe: {error}") from error
-    values = dict(values) if isinstance(values, Mapping) else {}
+    values = _read(path)
     parts: Dict[str, Callable[[Any, str], object]] = {
         "training": _training,
         "hold_out": partial(_made, HoldOut),
@@ -79,6 +73,28 @@ def read_dataset_config(path: Path) -> DatasetConfig:
     if "probes" in values:
         dataset.probes.check(dataset.test_sets, dataset.post_edits_of is not None, f"{path}: probes")
     return dataset
+
+
+def _read(path: Path) -> Dict[str, Any]:
+    """The keys of a file, and those that only the recipe has that it is ``like``.
+
+    Raises:
+        InputError: it cannot be read; no recipe that comes with the package is called what it is like.
+    """
+    import yaml
+
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: no recipe: {error}") from error
+    values = dict(values) if isinstance(values, Mapping) else {}
+    if "like" not in values:
+        return values
+    name = values.pop("like")
+    base = named_recipes().get(str(name))
+    if base is None:
+        raise InputError(f"{path}: like: {name}: no such recipe; there are {', '.join(named_recipes())}")
+    return {**_read(base), **values}
 
 
 def _training(values: Any, where: str) -> Training:

@@ -1,12 +1,14 @@
 """The run-book of a GPU: every stage at toy size on a CPU, and what keeps a lent machine's minutes from being lost."""
 
 import json
+import os
+import subprocess
 import sys
 
 import pytest
 
 from benchmarks.gpu import __main__ as book
-from benchmarks.gpu import pack, report, stage
+from benchmarks.gpu import pack, real_text, report, stage
 from benchmarks.gpu.stage import STAGES, Setting, Stage, run_stage
 from benchmarks.lib.machine import ROOT
 from docnmt_fairseq.errors import InputError
@@ -97,11 +99,48 @@ def test_predictions_are_of_points_that_a_gpu_has(tmp_path, monkeypatch):
 
 
 def test_what_is_carried_is_refused_where_it_is_too_much(tmp_path, monkeypatch):
-    (tmp_path / "raw.tar.xz").write_bytes(bytes(3000))
+    (tmp_path / "real-text.tar.xz").write_bytes(bytes(3000))
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe" / "text").write_bytes(bytes(10**6))  # stays here
     assert pack.whole(Setting(tmp_path, pack=tmp_path))["packed MB"] == pytest.approx(0.003)
     monkeypatch.setattr(pack, "MOST_MB", 0.001)
-    with pytest.raises(RuntimeError, match="leave out --raw or --data"):
+    with pytest.raises(RuntimeError, match="leave out --raw"):
         pack.whole(Setting(tmp_path, pack=tmp_path))
+
+
+def test_what_is_unpacked_is_what_was_packed_to_the_nanosecond(tmp_path):
+    files = {"raw": tmp_path / "a" / "train.en", "recipe": tmp_path / "b" / "data" / "dict.txt"}
+    for number, (name, file) in enumerate(files.items()):
+        file.parent.mkdir(parents=True)
+        file.write_text(name)
+        os.utime(file, ns=(0, 1_700_000_000_123_456_789 + number))
+    pack.archived({"raw": tmp_path / "a", "recipe": tmp_path / "b"}, tmp_path / "packed.tar.xz")
+    (tmp_path / "there").mkdir()
+    subprocess.run(["tar", "-xJf", tmp_path / "packed.tar.xz", "-C", tmp_path / "there"], check=True)
+    there = {"raw": tmp_path / "there/raw/train.en", "recipe": tmp_path / "there/recipe/data/dict.txt"}
+    for number, (name, file) in enumerate(there.items()):
+        assert file.read_text() == name and file.stat().st_mtime_ns == 1_700_000_000_123_456_789 + number
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_what_was_prepared_is_taken_and_models_share_the_start(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(real_text, "begin", lambda *arguments: calls.append(arguments[1:]))
+    monkeypatch.setattr(real_text, "waited", lambda running: None)
+    prepared = tmp_path / "prepared" / "data"
+    prepared.mkdir(parents=True)
+    (prepared / "dict.txt").write_text("a")
+    setting = Setting(tmp_path / "out", prepared=tmp_path / "prepared")
+    setting.output.mkdir()
+    real_text.started(setting, "sentence")
+    (setting.output / "recipe" / "start.pt").write_text("b")
+    real_text.side_by_side(setting, ["sentence", "tree"], "train")
+    real_text.side_by_side(setting, ["sentence", "tree"], "translate")
+    beside = setting.output / "side-by-side"
+    both = [(beside / name, name, step, 2) for step in ("train", "translate") for name in ("sentence", "tree")]
+    assert calls == [(setting.output / "recipe", "sentence", "start"), *both]
+    for name in ("data/dict.txt", "start.pt"):
+        assert (beside / "tree" / name).samefile(beside / "sentence" / name)
 
 
 def test_wheels_have_the_pinned_versions(tmp_path):

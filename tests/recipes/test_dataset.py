@@ -88,6 +88,18 @@ def test_mistakes_are_named(tmp_path, old, new, message):
         read_dataset_config(path)
 
 
+def test_a_recipe_is_like_another_but_for_what_it_says(tmp_path):
+    small = read_dataset_config(recipe_path("en_de_small"))
+    path = tmp_path / "mine.yaml"
+    path.write_text("like: en_de_small\ntitle: mine\ntraining: {updates: 7}\n")
+    mine = read_dataset_config(path)
+    assert (mine.title, mine.training.updates, mine.training.options) == ("mine", 7, [])
+    assert replace(mine, title=small.title, training=small.training) == small
+    path.write_text("like: en_de_smal\n")
+    with pytest.raises(InputError, match=r"mine.yaml: like: en_de_smal: no such recipe; there are .*en_de_small"):
+        read_dataset_config(path)
+
+
 def test_recipes_are_found_by_name_and_by_file():
     assert [recipe_path(path.stem) for path in RECIPES] == RECIPES == [recipe_path(str(path)) for path in RECIPES]
     with pytest.raises(InputError, match=r"no_such: no such recipe, .* there are ape, en_de_manuals"):

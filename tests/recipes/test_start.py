@@ -101,6 +101,9 @@ def test_the_start_is_trained_first_with_options_and_a_seed_of_its_own(tmp_path,
     assert "--max-document-sentences" not in concatenation and "--context-dropout" not in concatenation
     assert {value(options, "--lr") for options in (first, sentence, concatenation)} == {"0.5"}  # the command line's
     assert [call["budget"].updates for call in trained] == [40] * 5
+    del trained[:]
+    assert recipe(dataset, tmp_path / "start", models, until="start").run() is None
+    assert [call["folder"] for call in trained] == ["start"]
     whole = recipe(dataset, tmp_path / "other", models, smoke=False, updates=7)
     assert whole.budget.updates == 7 and whole.start.updates == dataset.training.start.updates
 
