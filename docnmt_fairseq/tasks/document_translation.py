@@ -19,7 +19,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 from omegaconf import OmegaConf, open_dict
-from torch import nn
+from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import PlanKey
 from docnmt_fairseq.data.batching import check_some_left
@@ -120,18 +120,24 @@ class DocumentTranslationTask(DocumentsTask):
         model = super().build_model(cfg, from_checkpoint)
         self.similar.serve(model)
         self.drawn.serve(model, getattr(cfg, "seed", self.cfg.seed))
-        self.request_plans(model)
+        if takes_layout(model):  # plans are asked for with the batches: on which device it will be is not known yet
+            self.model, self.schedules = model, SelectionSchedules(model)
         return model
 
     def request_plans(self, model: BaseFairseqModel) -> None:
         """Lets batches come with the plans that the model will ask their layouts for."""
         if not takes_layout(model):
             return
-        self.model, self.schedules = model, SelectionSchedules(model)
         self.plans, self.device = tuple(model.plans()), next(model.parameters()).device
         for dataset in self.datasets.values():
             if isinstance(dataset, DocumentDataset):
                 dataset.plans, dataset.device = self.plans, self.device
+
+    def documents_in_memory(self, lines: List[Tensor], alone: bool = False) -> FairseqDataset:
+        """See :class:`DocumentsTask`; its batches have the plans that the model asks for, where it is by now."""
+        if self.model is not None:
+            self.request_plans(self.model)
+        return super().documents_in_memory(lines, alone)
 
     def get_batch_iterator(self, *args: Any, **kwargs: Any) -> EpochBatchIterator:
         """fairseq's; its batches have the plans that the model asks for on the device where it is by now."""

@@ -7,6 +7,7 @@ import torch
 
 from docnmt_fairseq.batch import device
 from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.context.conditional import attention
 from docnmt_fairseq.layers.auxiliary_losses import collect
 from tests.support import toy
 from tests.support.variants import VARIANTS, build
@@ -16,6 +17,7 @@ from tests.support.variants import VARIANTS, build
 def step(request, data_bin):
     """A model in training and a batch as the data loader gives it."""
     task, model = build(request.param, data_bin)
+    task.request_plans(model)
     return model, toy.batch_of(task)
 
 
@@ -66,3 +68,16 @@ def test_groups_of_production_compute_the_same(step, request):
     anew = replace(layout, _plans={})
     many = model(**{**batch["net_input"], "layout": anew})[0]
     torch.testing.assert_close(few, many, atol=1e-5, rtol=1e-5)
+
+
+def test_what_computes_is_asked_for_where_batches_are_made(data_bin, monkeypatch):
+    """A model is built on the CPU, also one for a GPU: it needs no kernels for CPUs, which would be compiled first."""
+    with monkeypatch.context() as patch:
+        patch.setattr(attention, "kernel_for", lambda *_: pytest.fail("a kernel was asked for"))
+        _, task, _ = toy.build(data_bin, "--context-attention", "conditional", "--context-top-t", "2")
+        task.load_dataset("test")
+    assert not task.dataset("test").plans
+    lines = [torch.tensor([5, 2]), torch.tensor([6, 7, 2])]
+    assert task.documents_in_memory(lines).plans == task.plans and len(task.plans) > 3
+    task.get_batch_iterator(task.dataset("test"), max_tokens=100)
+    assert task.dataset("test").plans == task.plans
