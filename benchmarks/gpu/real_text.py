@@ -11,14 +11,19 @@ from typing import Dict, Iterator, List
 
 from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
 from benchmarks.lib.machine import ROOT
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.options import flag_of
 from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
-from docnmt_fairseq.recipes.models import model
+from docnmt_fairseq.recipes.models import SEARCH, model
+from docnmt_fairseq.recipes.processes import PLUGIN
 from docnmt_fairseq.recipes.result_files import ResultFiles, read_json
+from docnmt_fairseq.recipes.training import BEST
 
 RECIPE, SEED, PROCESSES = "en_de_manuals_gpu", 1, 16
 TOGETHER = ("train", "translate", "probe")  # steps that all models do side by side: one alone leaves a GPU idle
 TRUE, CXMI = "true", "cxmi"
+TOKENS = 16_384  # of a batch of translation
 
 
 @STAGES.register("real-text")
@@ -40,6 +45,8 @@ class RealText(Stage):
                 for context in (TRUE, *(dataset.probes.contexts if model(name).sees_context else [])):
                     files = ResultFiles(folder, test_set, "" if context == TRUE else context)
                     yield f"{name}/{test_set}/{context}", partial(scores_of, dataset, files)
+        for command in ("docnmt translate", "fairseq-generate"):
+            yield f"{names[0]} alone/{command}", partial(translated, setting, names[0], command)
 
 
 def begin(setting: Setting, output: Path, name: str, until: str, beside: int = 1) -> "subprocess.Popen[str]":
@@ -114,3 +121,23 @@ def scores_of(dataset: DatasetConfig, files: ResultFiles) -> Figures:
         probes = read_json(asked)["probes"]
         found.update((f"CXMI, {probe}", figures["cxmi"]) for probe, figures in probes.items())
     return found
+
+
+def translated(setting: Setting, name: str, command: str) -> Figures:
+    """Returns the seconds that a process alone takes to load and translate the test set, and sentences a second."""
+    folder = folder_of(setting, name)
+    data, best = folder / "data", str(folder / "models" / f"{name}-{SEED}" / BEST)
+    source, output = data / "text" / "test.en", setting.output / "translated"
+    search = [word for option, value in SEARCH.items() for word in (flag_of(option), str(value))]
+    words = ["--path", best, "--max-tokens", str(TOKENS), *search, *(["--cpu"] if setting.dry else [])]
+    if command == "docnmt translate":
+        words = ["docnmt_fairseq", "translate", *words, "--data", str(data), "--input", str(source), "--force"]
+        words += ["--output", str(output)]
+    else:
+        words = ["fairseq_cli.generate", str(data / "data-bin"), "--user-dir", str(PLUGIN), *words]
+        words += ["--task", model(name).task]
+    begun = time.monotonic()
+    with open(output.with_suffix(".log"), "w", encoding="utf-8") as log:
+        subprocess.run([sys.executable, "-m", *words], cwd=ROOT, stdout=log, stderr=log, check=True)
+    seconds = time.monotonic() - begun
+    return {"seconds": seconds, "sentences/s": sum(map(bool, read_lines(source))) / seconds}

@@ -5,6 +5,7 @@ from itertools import product
 from typing import Iterator, List
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from benchmarks.gpu.data import model_arguments
 from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
@@ -18,6 +19,8 @@ TYPES = {
     "fp16": ["--fp16"],
     "fp32": [],
 }
+# cuDNN plans attention to padded batches anew for every shape: is that what new shapes cost?
+BACKENDS = {"without-cudnn": [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]}
 TOKENS = (16_384, 65_536, 4_096)
 STEPS, WARMUP = 20, 5
 
@@ -33,13 +36,23 @@ class Training(Stage):
         sizes = (200,) if setting.dry else TOKENS
         others = ("fp16", "fp32") if setting.device.type == "cuda" else ("fp32",)  # fairseq scales losses on GPUs alone
         cases = [(dtype, sizes[0], name) for dtype, name in product(("bf16-fused", "bf16"), SYSTEMS[:3])]
+        cases += [("bf16-fused-without-cudnn", sizes[0], "stock")]
         cases += [("bf16-fused", tokens, name) for tokens in sizes[1:2] for name in SYSTEMS[:3]]
         cases += [(dtype, sizes[0], name) for dtype, name in product(others, SYSTEMS[:3])]
         cases += [("bf16", sizes[0], name) for name in SYSTEMS[3:]]
         cases += [("bf16", tokens, name) for tokens in sizes[1:] for name in SYSTEMS]
         for dtype, tokens, name in cases:
-            measure = lambda dtype=dtype, tokens=tokens, name=name: trained(name, dtype, tokens, setting)  # noqa: E731
+            measure = lambda dtype=dtype, tokens=tokens, name=name: by_backends(name, dtype, tokens, setting)  # noqa: E731
             yield f"{dtype}/{tokens}/{name}", measure
+
+
+def by_backends(name: str, dtype: str, tokens: int, setting: Setting) -> Figures:
+    """Returns what :func:`trained` does, with those backends of attention alone that the type's name may end in."""
+    for ending, backends in BACKENDS.items():
+        if dtype.endswith(ending):
+            with sdpa_kernel(backends):
+                return trained(name, dtype[: -len(ending) - 1], tokens, setting)
+    return trained(name, dtype, tokens, setting)
 
 
 def system(name: str, options: List[str], tokens: int, setting: Setting) -> System:
