@@ -25,6 +25,7 @@ PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x8
 class Pack(Stage):
     """Wheels for another Python, the recipe's text as it is and prepared; runs where there is a network, and no GPU."""
 
+    minutes = 60.0  # nobody waits for it with a machine that is lent
     needs_gpu = False
 
     def points(self, setting: Setting) -> Iterator[Point]:
