@@ -1,10 +1,12 @@
 """fairseq dictionaries: of a SentencePiece model, or counted from text that is already split. ``<p>`` is always in."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Iterator, Sequence
 
 from docnmt_fairseq.corpus.files import PathLike, read_lines, written_by_others
 from docnmt_fairseq.corpus.subwords import load_subword_model
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import PARAGRAPH
 
 if TYPE_CHECKING:
@@ -62,6 +64,26 @@ def dictionary_from_text(
         dictionary.add_symbol(word, count)
     dictionary.finalize(threshold=min_count, nwords=max_words, padding_factor=1)
     return _save(dictionary, path, symbols)
+
+
+@contextmanager
+def damage_told(path: PathLike) -> Iterator[None]:
+    """Inside the block a dictionary's file is loaded.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        InputError: it is not there, or damaged.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; every data-bin has a dictionary of either side") from None
+    except Exception as error:  # fairseq raises what is at hand, of no class of its own
+        raise InputError(
+            f"{path}: no dictionary, or a damaged one: {error}; it is to have a symbol and a number a line"
+        ) from error
 
 
 def _save(dictionary: "Dictionary", path: PathLike, symbols: Sequence[str]) -> int:

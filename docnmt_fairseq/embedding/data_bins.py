@@ -7,6 +7,7 @@ from typing import Dict, Optional
 
 import numpy as np
 
+from docnmt_fairseq.corpus.dictionaries import damage_told
 from docnmt_fairseq.corpus.language_tokens import read_language_tokens
 from docnmt_fairseq.corpus.prepared import data_bin
 from docnmt_fairseq.data.index import DocumentIndex, Marks
@@ -67,7 +68,8 @@ def write_neighbours(
         file = folder / f"dict.{side}.txt"
         if not file.is_file():
             raise InputError(f"{folder}: lacks dict.{side}.txt")
-        dictionary = Dictionary.load(str(file))
+        with damage_told(file):
+            dictionary = Dictionary.load(str(file))
         kind = "mmap" if infer_dataset_impl(str(prefix)) == "mmap" else "lazy"
         lines = make_dataset(str(prefix), kind, fix_lua_indexing=True)
         marks = Marks.read(lines, paragraph_symbol(dictionary))

@@ -7,6 +7,7 @@ from typing import Dict, List
 
 import numpy as np
 
+from docnmt_fairseq.corpus.dictionaries import damage_told
 from docnmt_fairseq.corpus.files import PathLike, read_lines
 from docnmt_fairseq.corpus.prepared import data_bin, languages_of
 from docnmt_fairseq.errors import InputError
@@ -91,7 +92,8 @@ def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
     file = folder / f"dict.{language or languages_of(folder)[0]}.txt"
     if not file.is_file():
         raise InputError(f"--data {data}: lacks {file.name}, the dictionary of the model's source")
-    dictionary = Dictionary.load(str(file))
+    with damage_told(file):
+        dictionary = Dictionary.load(str(file))
     if len(dictionary) != len(embeddings):
         raise InputError(
             f"--data {data}: its source dictionary has {len(dictionary):,} symbols, the checkpoint {len(embeddings):,}"

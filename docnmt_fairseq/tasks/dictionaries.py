@@ -6,6 +6,7 @@ from typing import Iterable, Optional, Union
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from docnmt_fairseq.corpus.dictionaries import damage_told
 from docnmt_fairseq.corpus.joining import join_subwords
 from docnmt_fairseq.corpus.language_tokens import read_language_tokens
 from docnmt_fairseq.errors import InputError
@@ -27,13 +28,8 @@ class LanguageDictionary(Dictionary):
         Raises:
             InputError: it is damaged, or lacks the language token that the data-bin names.
         """
-        try:
+        with damage_told(path):
             dictionary: LanguageDictionary = cls.load(str(path))
-        except FileNotFoundError:
-            raise InputError(f"{path}: no such file; every data-bin has a dictionary of either side") from None
-        except Exception as error:  # fairseq raises what is at hand, of no class of its own
-            raise InputError(f"{path}: no dictionary, or a damaged one: {error}; it is to have a symbol and a number "
-                             "a line") from error  # fmt: skip
         side = Path(path).name.removeprefix("dict.").removesuffix(".txt")
         token = read_language_tokens(Path(path).parent).get(side)
         if token is not None:

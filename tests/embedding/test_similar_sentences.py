@@ -126,6 +126,15 @@ def test_what_is_no_data_bin_is_refused(own_bin, tmp_path):
         write_neighbours(tmp_path, model())
 
 
+@pytest.mark.parametrize("damage", [b"a\n", b"\xff 1\n"])
+def test_a_damaged_dictionary_is_named_and_nothing_written(own_bin, damage):
+    with (own_bin / "dict.src.txt").open("ab") as file:
+        file.write(damage)
+    with pytest.raises(InputError, match=r"dict\.src\.txt: no dictionary, or a damaged one"):
+        write_neighbours(own_bin, model())
+    assert not list(own_bin.glob("*similar*"))
+
+
 def test_vectors_of_other_words_are_refused(own_bin):
     other = replace(model(), words=list("vwxyz"))
     with pytest.raises(InputError, match=r"src-tgt\.src: no word of it has a vector"):

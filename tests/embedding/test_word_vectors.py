@@ -62,12 +62,15 @@ def test_what_is_no_checkpoint_is_refused_and_nothing_executed(data_bin, tmp_pat
         read_checkpoint_vectors(tmp_path / "none.pt", data_bin)
 
 
-def test_a_checkpoint_of_another_dictionary_is_refused(data_bin, tmp_path):
+def test_a_checkpoint_of_another_dictionary_and_a_damaged_one_are_refused(data_bin, tmp_path):
     checkpoint = toy.train(data_bin, tmp_path, "--max-update", "1")
     for name in ("src", "tgt"):
         write_lines(tmp_path / f"dict.{name}.txt", ["a 1", "b 1"])
     (tmp_path / "train.src-tgt.src.idx").touch()  # by which fairseq knows the languages
     with pytest.raises(InputError, match=r"6 symbols, the checkpoint \d+"):
+        read_checkpoint_vectors(checkpoint, tmp_path)
+    (tmp_path / "dict.src.txt").write_bytes(b"\xff 1\n")
+    with pytest.raises(InputError, match=r"dict\.src\.txt: no dictionary, or a damaged one"):
         read_checkpoint_vectors(checkpoint, tmp_path)
 
 

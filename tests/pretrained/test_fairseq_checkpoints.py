@@ -159,6 +159,9 @@ def test_what_does_not_belong_together_is_refused(binarised, tmp_path):
     path.write_text(path.read_text(encoding="utf-8") + "more 1\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"embeddings in the encoder, the dictionary .* do not belong together"):
         imported(place, tmp_path / "imported")
+    (place / "dict.de.txt").write_bytes(b"\xff 1\n")  # the other one is whole
+    with pytest.raises(InputError, match=r"dict\.de\.txt: no dictionary, or a damaged one"):
+        imported(place, tmp_path / "imported")
     path.unlink()
     with pytest.raises(InputError, match=r"lacks dict\.en\.txt"):
         imported(place, tmp_path / "imported")

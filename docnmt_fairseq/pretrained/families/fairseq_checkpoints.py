@@ -17,6 +17,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 import docnmt_fairseq
+from docnmt_fairseq.corpus.dictionaries import damage_told
 from docnmt_fairseq.corpus.subwords import CODES, SENTENCEPIECE, load_subword_model
 from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.expressions import NoPlainValue
@@ -114,10 +115,11 @@ def _dictionaries(folder: Path, names: List[str]) -> Tuple[List[Dictionary], Lis
         if len(joint) != 1:
             raise InputError(f"{folder}: lacks {own[0].name} and {own[1].name}, or one dictionary of both languages")
         own = [joint[0]] * 2
-    try:
-        return [Dictionary.load(str(path)) for path in own], own
-    except (RuntimeError, ValueError) as error:
-        raise InputError(f"{own[0]}: not a dictionary of fairseq: {error}") from error
+    dictionaries = []
+    for path in own:
+        with damage_told(path):
+            dictionaries.append(Dictionary.load(str(path)))
+    return dictionaries, own
 
 
 def _model(cfg: Any, dictionaries: List[Dictionary], state: Dict[str, Tensor], path: Path) -> TransformerModelBase:
