@@ -103,6 +103,8 @@ class SmoothInverseFrequency(Average):
         sample = np.concatenate(list(means(table)))
         if not sample.any():
             raise InputError("the vectors of all words of the corpus are zero")
+        if min(sample.shape) == 1:  # which scikit-learn refuses: one sentence, or vectors of one number
+            return np.linalg.svd(sample, full_matrices=False)[2][0].astype(np.float32)
         return TruncatedSVD(1, algorithm="arpack", random_state=0).fit(sample).components_[0].astype(np.float32)
 
     def table(self, vectors: np.ndarray, counts: np.ndarray, learnt: np.ndarray) -> np.ndarray:

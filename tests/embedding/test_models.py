@@ -84,6 +84,14 @@ def test_smooth_inverse_frequencies_without_the_first_component(corpus):
     np.testing.assert_allclose(embed(fitted), [remove @ mean(s) for s in SENTENCES], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("lines, width", [(["a b ?"], 4), (CORPUS, 1)], ids=["one sentence", "one number a word"])
+def test_the_first_component_of_what_has_only_one(tmp_path, lines, width):
+    write_lines(tmp_path / "corpus", lines)
+    fitted = fit(WordVectors(WORDS, VECTORS[:, :width]), [tmp_path / "corpus"], Settings("sif"))
+    assert np.linalg.norm(fitted.learnt) == pytest.approx(1, abs=1e-6)
+    np.testing.assert_allclose(embed(fitted, [lines[0]]), np.zeros((1, width)), atol=1e-6)  # nothing is beside it
+
+
 def test_the_component_of_a_large_corpus_comes_from_sentences_spread_over_it(tmp_path, monkeypatch):
     write_lines(tmp_path / "corpus", ["a", "b", "c", "d", "e", "f", "a"])
     write_lines(tmp_path / "sample", ["a", "d", "a"])
