@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Dict, List, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 from scipy.stats import pearsonr
@@ -100,24 +100,38 @@ def correlation(embedding: SentenceEmbedding, pairs: JudgedPairs, tokens: Callab
         tokens: from sentences to their tokens with spaces between, as the model's corpus has them.
 
     Raises:
-        InputError: all pairs have the same cosine.
+        InputError: all pairs have the same cosine, or one score.
     """
+    found = _correlation(embedding, pairs, tokens)
+    if found is None:
+        raise InputError("all pairs have the same cosine, or one score: are the words of the set those of the vectors?")
+    return found
+
+
+def _correlation(
+    embedding: SentenceEmbedding, pairs: JudgedPairs, tokens: Callable[[List[str]], List[str]]
+) -> Optional[float]:
+    """The same; None where there is none, as all pairs have one cosine or one score."""
     vectors = (embedding.embed(embedding.vocabulary.encode(tokens(side))) for side in (pairs.first, pairs.second))
     found = cosines(*(part.astype(np.float64) for part in vectors))
-    if np.ptp(found) == 0:
-        raise InputError("all pairs have the same cosine: are the words of the set those of the vectors?")
+    if np.ptp(found) == 0 or np.ptp(pairs.scores) == 0:
+        return None
     return 100 * float(pearsonr(found, pairs.scores).statistic)
 
 
 def compare(
     models: Sequence[Tuple[str, SentenceEmbedding]], pairs: JudgedPairs, tokens: Callable[[List[str]], List[str]]
 ) -> List[List[str]]:
-    """A table of models, their methods, and Pearson's r × 100 of each, also year by year where there are several."""
+    """A table of models, their methods, and Pearson's r × 100 of each, also year by year where there are several.
+
+    A year has none whose pairs have all one score, or one cosine.
+    """
     by_year = pairs.by_year()
     rows = [["model", "method", "words known", "r × 100", *by_year]]
     for name, model in models:
         words = model.vocabulary.encode(tokens([*pairs.first, *pairs.second]))
         known = (words.ids < len(model.words)).mean() if len(words.ids) else 0.0
-        found = [f"{correlation(model, some, tokens):.1f}" for some in (pairs, *by_year.values())]
+        of_years = [_correlation(model, some, tokens) for some in by_year.values()]
+        found = [f"{correlation(model, pairs, tokens):.1f}", *("–" if r is None else f"{r:.1f}" for r in of_years)]
         rows.append([name, model.settings.method, f"{100 * known:.1f} %", *found])
     return rows

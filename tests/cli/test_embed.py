@@ -86,6 +86,16 @@ def test_similarity_by_year(made, capsys):
     assert found["2012"] != found["2015"]
 
 
+@pytest.mark.parametrize("few", [["2\ta b\tc"], ["1\ta b\tc", "1\tb\tc"]], ids=["one pair", "one score"])
+def test_a_year_of_too_few_pairs_has_no_correlation_and_the_others_have(made, tmp_path, capsys, recwarn, few):
+    lines = (made / "benchmark").read_text().splitlines()
+    write_lines(tmp_path / "set", [*lines, *(f"genre\tfile\t2016\t{n}\t{pair}" for n, pair in enumerate(few))])
+    model = ["--model", made / "sif.npz"]
+    wanted = last_row(made, model, "benchmark", "sts-benchmark", capsys)[-2:]
+    assert last_row(tmp_path, model, "set", "sts-benchmark", capsys)[-3:] == [*wanted, "–"]
+    assert not recwarn.list
+
+
 def last_row(made, model, name, form, capsys):
     assert run("similarity", *model, "--set", made / name, "--format", form) == 0
     return capsys.readouterr().out.splitlines()[-1].split()
