@@ -4,12 +4,14 @@ Text is delimited: a sentence a line, its tokens with spaces between.
 """
 
 import argparse
+import math
 from functools import partial
 from pathlib import Path
 
 from docnmt_fairseq.errors import InputError
 
 HELP = "sentence vectors (CA-SEM, SIF, average); similar sentences as context"
+METHODS_OF = {"iterations": ("ca-sem", "ca-sem-sensitive"), "smoothing": ("sif",)}  # options, and what reads them
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,12 +79,8 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         help="ca-sem: context-aware re-embedding (default); ca-sem-sensitive: its part that depends on context; sif: "
         "smooth inverse frequency without the first component; average of the word vectors",
     )  # fmt: skip
-    parser.add_argument(
-        "--iterations", type=int, default=100, metavar="N", help="of both ca-sem, at most (default: 100)"
-    )
-    parser.add_argument(
-        "--smoothing", type=float, default=1e-3, metavar="A", help="of sif: a / (a + p(w)) (default: 0.001)"
-    )
+    parser.add_argument("--iterations", type=int, metavar="N", help="of both ca-sem, at most (default: 100)")
+    parser.add_argument("--smoothing", type=float, metavar="A", help="of sif: a / (a + p(w)) (default: 0.001)")
     parser.add_argument("--lowercase", action="store_true", help="lowercase text before it is looked up")
     parser.add_argument(
         "--phrases", action="store_true",
@@ -106,10 +104,13 @@ def _fit(args: argparse.Namespace) -> None:
 
     if (args.vectors is None) == (args.path is None) or (args.data is None) != (args.path is None):
         raise InputError("give --vectors, or --path with its --data")
-    if args.iterations < 1:
+    if args.iterations is not None and args.iterations < 1:
         raise InputError(f"--iterations {args.iterations}: at least 1")
-    if not args.smoothing > 0:
-        raise InputError(f"--smoothing {args.smoothing}: must be greater than 0")
+    if args.smoothing is not None and not 0 < args.smoothing < math.inf:
+        raise InputError(f"--smoothing {args.smoothing}: must be greater than 0, and finite")
+    for name, methods in METHODS_OF.items():
+        if getattr(args, name) is not None and args.method not in methods:
+            raise InputError(f"--{name}: has no effect with --method {args.method}, only with {', '.join(methods)}")
     if args.remove_bpe is not None:
         from docnmt_fairseq.corpus.joining import join_subwords
 
@@ -121,7 +122,9 @@ def _fit(args: argparse.Namespace) -> None:
         word_vectors = read_text_vectors(args.vectors)
     else:
         word_vectors = read_checkpoint_vectors(args.path, args.data)
-    settings = Settings(args.method, args.iterations, args.smoothing, args.lowercase, args.phrases, args.remove_bpe)
+    of_method = {name: getattr(args, name) for name in METHODS_OF if getattr(args, name) is not None}
+    reading = {"lowercase": args.lowercase, "phrases": args.phrases, "remove_bpe": args.remove_bpe}
+    settings = Settings(args.method, **of_method, **reading)
     fit(word_vectors, args.corpus, settings).save(args.output)
     print(args.output)
 

@@ -126,6 +126,15 @@ def test_bad_sets_are_named_by_line(made, tmp_path, capsys, form, lines, message
         (["fit", "--corpus", "c", "--output", "o", "--path", "x"], "give --vectors, or --path"),
         (["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--iterations", "0"], "--iterations 0: at least"),
         (["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--smoothing", "0"], "--smoothing 0.0: must be"),
+        (["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--smoothing", "inf"], "--smoothing inf: must be"),
+        (
+            ["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--smoothing", "0.1"],
+            "--smoothing: has no effect with --method ca-sem, only with sif",
+        ),
+        (
+            ["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--method", "sif", "--iterations", "9"],
+            "--iterations: has no effect with --method sif, only with ca-sem, ca-sem-sensitive",
+        ),
         (["fit", "--corpus", "c", "--output", "o", "--vectors", "none"], "none: cannot be read"),
         (["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--remove-bpe", "x"], "--remove-bpe x: fairseq"),
         (["transform", "--input", "c", "--output", "o", "--model", "none"], "--model none: no such file"),
