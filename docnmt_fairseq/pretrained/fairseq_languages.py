@@ -11,6 +11,7 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple
 from fairseq.data import Dictionary
 from fairseq.data.multilingual.multilingual_utils import augment_dictionary, get_lang_tok
 
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.pretrained.released import Request
 
@@ -48,7 +49,7 @@ class Languages:
             beside = [file for file in (path.parent / Path(listed).name, Path(listed)) if file.is_file()]
             if not beside:
                 raise InputError(f"{path.parent}: lacks {Path(listed).name}, the list of the model's languages")
-            names = [line.strip() for line in beside[0].read_text(encoding="utf-8").splitlines() if line.strip()]
+            names = [line for line in read_lines(beside[0]) if line]
         pairs = _listed(task.get("lang_pairs"))
         return cls(task, names or sorted({language for pair in pairs for language in pair.split("-")}), path)
 

@@ -32,6 +32,9 @@ def multilingual_vocabulary(request: Request, rows: int) -> Tuple[Vocabulary, Li
     if numbered.is_file():
         ids: Dict[str, int] = dict(read_json(numbered))
         files.append(numbered)
+        for symbol, number in ids.items():
+            if not isinstance(number, int):
+                raise InputError(f"{numbered}: {symbol!r} is number {number}, not a whole one; fetch it again")
     else:
         ids = _pieces(model)
     if tuple(symbol for symbol, number in sorted(ids.items(), key=lambda item: item[1])[:4]) != SPECIAL:

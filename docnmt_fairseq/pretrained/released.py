@@ -1,6 +1,5 @@
 """What a released model is, however it was released, and the registry of families that know how to read one."""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -8,6 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from torch import Tensor
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.plain_json import parse_json
 from docnmt_fairseq.pretrained.vocabulary import Vocabulary
 from docnmt_fairseq.registry import Registry
 
@@ -143,7 +143,7 @@ def read_json(path: Path) -> Dict[str, Any]:
         InputError: the file is none.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as JSON: {error}") from error
     if not isinstance(content, dict):

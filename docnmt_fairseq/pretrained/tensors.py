@@ -76,8 +76,10 @@ class Tensors:
             raise InputError(f"{self.name}: has {len(self.left)} tensors of another architecture: {first}, …")
 
 
-def check_weight(path: Path, name: str, tensor: Tensor) -> None:
-    """Raises :class:`InputError` if a tensor of a file holds what no weight is: integers, or no finite numbers."""
+def check_weight(path: Path, name: str, tensor: object) -> None:
+    """Raises :class:`InputError` if what a file holds is no weight: no tensor, integers, or no finite numbers."""
+    if not isinstance(tensor, Tensor):
+        raise InputError(f"{path}: {name} is no tensor; the model is damaged")
     if not tensor.is_floating_point():
         kind = str(tensor.dtype).removeprefix("torch.")
         raise InputError(f"{path}: {name} is of type {kind}; quantised models are not read, give the original")

@@ -83,6 +83,8 @@ def test_a_truncated_file_of_tensors(copy, left):
 def test_damaged_json(copy):
     (copy / "config.json").write_text("{")
     refused(copy, "config.json: cannot be read as JSON")
+    (copy / "config.json").write_text(f'{{"a": {"[" * 100_000}{"]" * 100_000}}}')
+    refused(copy, "config.json: cannot be read as JSON: nested too deeply")
 
 
 def test_damaged_subword_models(copy):
@@ -174,7 +176,7 @@ def test_files_that_are_no_checkpoint_of_fairseq(tmp_path):
     place.parent.mkdir()
     place.write_text("hello")
     refused(place.parent, r"model.pt: refused: it is no file of tensors alone, or it is damaged \(KeyError: 101\)$")
-    for content in ({"a": torch.ones(1)}, {"model": {"a": torch.ones(1)}}, [1]):
+    for content in ({"a": torch.ones(1)}, {"model": {"a": torch.ones(1)}}, [1], {"model": 1, "cfg": {"a": 1}}):
         torch.save(content, place)
         refused(place.parent, r"model.pt: no checkpoint of fairseq, which holds a model and its configuration")
 

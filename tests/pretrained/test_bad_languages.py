@@ -5,6 +5,8 @@ import shutil
 
 import pytest
 
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.pretrained.fairseq_languages import Languages
 from tests.support.pretrained import changed, imported, marian_folder, multilingual_folder, refused
 
 
@@ -24,6 +26,19 @@ def test_added_tokens_without_text_or_number(nllb, tmp_path, tokens):
     folder = shutil.copytree(nllb, tmp_path / "released")
     changed(folder / "tokenizer.json", added_tokens=tokens)
     refused(folder, "tokenizer.json: a token that it adds lacks its text or its number", codes=("eng_Latn", "deu_Latn"))
+
+
+def test_symbols_whose_number_is_none(nllb, tmp_path):
+    folder = shutil.copytree(nllb, tmp_path / "released")
+    numbers = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "a": None}
+    (folder / "vocab.json").write_text(json.dumps(numbers))
+    refused(folder, "vocab.json: 'a' is number None", codes=("eng_Latn", "deu_Latn"))
+
+
+def test_a_list_of_languages_that_is_no_text(tmp_path):
+    (tmp_path / "langs.txt").write_bytes(b"en_XX\n\xff\n")
+    with pytest.raises(InputError, match=r"langs\.txt:2: not UTF-8"):
+        Languages.of_task({"lang_dict": "/there/langs.txt"}, tmp_path / "model.pt")
 
 
 def test_languages_that_the_model_does_not_have(nllb, tmp_path):

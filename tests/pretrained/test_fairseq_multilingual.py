@@ -135,12 +135,16 @@ def test_mbart_50_of_fairseq_computes_what_it_computes_there(binarised, tmp_path
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("value", "message"), [(float("inf"), "no finite numbers"), (None, "is of type int8")])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [(float("inf"), "no finite numbers"), (None, "is of type int8"), ("text", "is no tensor")],
+)
 def test_weights_that_are_none(binarised, multilingual, tmp_path, value, message):
     place = changed(multilingual, tmp_path / "released")
     state = torch.load(place / "model.pt", weights_only=True)
     weight = state["model"]["encoder.layers.0.fc1.weight"]
-    state["model"]["encoder.layers.0.fc1.weight"] = weight.to(torch.int8) if value is None else weight.fill_(value)
+    made = value if isinstance(value, str) else weight.to(torch.int8) if value is None else weight.fill_(value)
+    state["model"]["encoder.layers.0.fc1.weight"] = made
     torch.save(state, place / "model.pt")
     with pytest.raises(InputError, match=rf"model\.pt: encoder.layers.0.fc1.weight .*{message}"):
         imported(place, tmp_path / "imported")

@@ -94,7 +94,8 @@ def _checkpoint(path: Path) -> Path:
 def _loaded(path: Path) -> Tuple[Any, Dict[str, Tensor]]:
     """Configuration and parameters of a checkpoint."""
     content = load_safely(path)
-    if not isinstance(content, dict) or "model" not in content or not (content.get("cfg") or content.get("args")):
+    model = content.get("model") if isinstance(content, dict) else None
+    if not isinstance(model, dict) or not (content.get("cfg") or content.get("args")):
         raise InputError(f"{path}: no checkpoint of fairseq, which holds a model and its configuration (args or cfg)")
     try:
         checkpoint = load_checkpoint_to_cpu(str(path))
