@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from docnmt_fairseq.cli import split_pairs
+from docnmt_fairseq.cli._options import write_text
 from docnmt_fairseq.errors import InputError
 
 HELP = "score translations of an artificial corpus, by kind and distance"
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
 
     args.output.mkdir(parents=True, exist_ok=True)
     results, picture = args.output / "results.json", args.output / "accuracy_by_distance.png"
-    results.write_text(json.dumps(report.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    write_text(results, json.dumps(report.to_json(), ensure_ascii=False, indent=1) + "\n")
     ceilings = {kind: figures["accuracy"] for kind, figures in report.ceiling["kinds"].items()}
     plot_accuracy_by_distance({name: result.accuracy for name, result in report.systems.items()}, picture, ceilings)
     print(format_report(report), "", results, picture, sep="\n")

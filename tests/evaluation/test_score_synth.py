@@ -1,4 +1,5 @@
 import json
+import os
 import random
 
 import pytest
@@ -72,6 +73,14 @@ def test_tables_results_and_picture(corpus, tmp_path, capsys):
 def test_assertions_and_bad_options_fail(corpus, tmp_path, capsys, arguments, message):
     assert score(corpus, tmp_path, *arguments) == 2
     assert message in capsys.readouterr().err
+
+
+def test_results_are_written_whatever_a_system_is_called(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("docnmt_fairseq.evaluation.plots.plot_accuracy_by_distance", lambda *drawn: None)
+    name = os.fsdecode(b"caf\xe9")
+    system = f"--system={name}={corpus / 'document'}.log"
+    assert main(["score-synth", "--corpus", str(corpus), system, "--output", str(tmp_path)]) == 0
+    assert list(json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["systems"]) == [name]
 
 
 def test_corpus_without_its_files_is_refused(tmp_path, capsys):
