@@ -89,7 +89,8 @@ class Markdown(WholeFile):
             for block, own in reversed([(block, own) for block, own in zip(blocks, pieces) if own is not None]):
                 kept += not _write(new, block, own, signature)
             if kept:
-                logger.warning(f"{name}: {kept:,} texts stay as they are: their markup does not fit their translation")
+                stay = "1 text stays as it is: its" if kept == 1 else f"{kept:,} texts stay as they are: their"
+                logger.warning(f"{name}: {stay} markup does not fit the translation")
             return (head + "".join(new)).encode()
 
         return Parsed([block.marked.unit(block.begins) for block in blocks], render)
