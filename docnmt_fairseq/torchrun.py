@@ -37,6 +37,13 @@ class Agent(LocalElasticAgent):
             with contextlib.suppress(ProcessLookupError):  # one that has ended
                 os.kill(pid, signal.SIGUSR1)
 
+    def _restart_workers(self, worker_group: Any) -> None:
+        self._stop_workers(worker_group)
+        self._pcontext = None  # those that are asked now have not begun
+        if self._asked:
+            sys.exit(STATUS)
+        super()._restart_workers(worker_group)
+
     def _monitor_workers(self, worker_group: Any) -> Any:
         result = super()._monitor_workers(worker_group)
         if self._asked or any(failure.exitcode == STATUS for failure in result.failures.values()):

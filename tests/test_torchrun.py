@@ -5,10 +5,13 @@ import re
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 
 from docnmt_fairseq.stopping import STATUS
+from docnmt_fairseq.torchrun import Agent
 from tests.support.jobs import wait_for
 
 TRAINING = """
@@ -77,3 +80,16 @@ def test_trainings_that_fail_are_started_again_as_often_as_asked_for(start, tmp_
     assert process.wait(120) == 1
     assert re.search(r"exitcode\s*: 3", process.stdout.read())
     assert starts(tmp_path) == sorted(2 * ONE_START)
+
+
+@pytest.mark.parametrize("when", ["_shutdown", "_rendezvous"])
+def test_a_signal_between_two_starts_ends_it(monkeypatch, when):
+    """While the former trainings end, or other machines are waited for, there is nobody to be told."""
+    agent, calls = Agent.__new__(Agent), []
+    agent._asked, agent._pcontext = False, SimpleNamespace(pids=dict)
+    for step in ("_shutdown", "_rendezvous", "_start_workers"):
+        asks = agent._ask if step == when else lambda: None
+        monkeypatch.setattr(LocalElasticAgent, step, lambda *_, step=step, asks=asks: (calls.append(step), asks()))
+    with pytest.raises(SystemExit) as ended:
+        agent._restart_workers(SimpleNamespace(spec=SimpleNamespace(role="default")))
+    assert ended.value.code == STATUS and "_start_workers" not in calls
