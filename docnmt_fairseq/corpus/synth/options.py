@@ -1,5 +1,6 @@
 """What can be set about the artificial languages and their documents."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Tuple
 
@@ -52,6 +53,9 @@ class SynthOptions:
             low, high = getattr(self, name)
             self._require(low <= high, name, "its second number must not be below its first")
         self._require(bool(self.kinds) and set(self.kinds) <= set(KINDS), "kinds", f"choose from {', '.join(KINDS)}")
+        for name in ("source_lang", "target_lang"):  # or files would be in other folders, or one in another's place
+            message = "must be a name without dots, slashes and white space, as names of files end with it"
+            self._require(re.fullmatch(r"[^\s./]+", getattr(self, name)) is not None, name, message)
         self._require(self.source_lang != self.target_lang, "target_lang", "must differ from --source-lang")
         self._require(self.max_distance >= self.min_distance, "max_distance", "must not be below --min-distance")
         # Formality: two paragraphs at least, each long enough for the longest distance to its opening. Otherwise there
@@ -67,6 +71,8 @@ class SynthOptions:
         self._require(self.words_per_sentence[0] >= 4, "words_per_sentence", "must start at 4 or more")
         self._require(self.fillers >= self.words_per_sentence[1], "fillers", "must reach the words of a sentence")
         if "pronoun" in self.kinds:
+            for name in ("places", "max_distance"):
+                self._require(getattr(self, name) >= 2, name, "must be at least 2, or leave pronouns out of --kinds")
             # Beyond the distance they leave no room for other sentences; openings and the topic stand among them.
             low, high = self.sentences_per_document
             room = min(n - self.max_distance // 2 - n // (self.max_distance + 1) for n in range(low, high + 1))
