@@ -26,6 +26,7 @@ UNREAD = {  # what is built beside the option, the option, and the reason
         "--context-top-t 0 keeps all sentences",
     ),
     "shared encoder": ([], ["--extra-encoder", "shared"], "there are no --extra-sources"),
+    "layers of extra encoders": ([], ["--extra-encoder-layers", "2"], "there are no --extra-sources"),
     "indicator": ([], ["--token-chi-dim", "3"], "--token-embedding is plain"),
     "table of sentences": (
         ["--sentence-positions", "sinusoidal"], ["--max-sentence-positions", "9"],
@@ -50,6 +51,7 @@ RECURRENT_UNREAD = {
         ["--context-vector-dim", "6"], "--concatenated-contexts whole are not projected",
     ),
     "heads": ([], ["--decoder-attention-heads", "2"], "--combination-attention bahdanau has one head"),
+    "layers of extra encoders": ([], ["--extra-encoder-layers", "2"], "there are no --extra-sources"),
     "place": (
         ["--decoder-cell", "conditional-gru"], ["--attend-with", "updated"],
         "conditional-gru attends between its two steps",

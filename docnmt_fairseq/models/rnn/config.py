@@ -157,6 +157,6 @@ def _unread(cfg: DocumentRNNOptions) -> Iterator[Tuple[Set[str], str]]:
     if cfg.decoder_cell == "conditional-gru":
         yield {"attend_with"}, "conditional-gru attends between its two steps"
     if not extra_specs(cfg):
-        yield {"extra_encoder", "share_extra_embeddings"}, "there are no --extra-sources"
+        yield {"extra_encoder", "extra_encoder_layers", "share_extra_embeddings"}, "there are no --extra-sources"
     if str(cfg.token_embedding) == "plain":
         yield {"token_chi_dim"}, "--token-embedding is plain"

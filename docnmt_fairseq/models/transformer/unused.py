@@ -51,7 +51,7 @@ def _unread(cfg: DocumentTransformerOptions) -> Iterator[Tuple[Set[str], str]]:
     if cfg.decoder_context_attention == NONE:
         yield {"decoder_context_layers"}, "there is no --decoder-context-attention"
     if not extra_specs(cfg):
-        yield {"extra_encoder", "share_extra_embeddings"}, "there are no --extra-sources"
+        yield {"extra_encoder", "extra_encoder_layers", "share_extra_embeddings"}, "there are no --extra-sources"
     if plain(cfg.token_embedding) == "plain":
         yield {"token_chi_dim"}, "--token-embedding is plain"
     learned = learned_levels(cfg)
