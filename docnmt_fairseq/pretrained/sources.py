@@ -50,6 +50,8 @@ def find(name: str, revision: Optional[str] = None) -> Found:
     Raises:
         InputError: there is none.
     """
+    if not name:  # of a variable that is not set; as a path it would be the folder where the command is run
+        raise InputError("SOURCE: an empty name; give one, '.' for this folder")
     path = Path(name)
     if path.exists():
         if revision is not None:

@@ -186,8 +186,11 @@ def test_a_subword_model_of_another_language(copy):
     refused(copy, "target.spm: of its .* pieces .* are in the vocabulary: it is of another model")
 
 
-def test_names_that_lead_nowhere(tmp_path, monkeypatch):
+def test_names_that_lead_nowhere(marian, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.chdir(marian)
+    with pytest.raises(InputError, match="SOURCE: an empty name; give one"):
+        imported("", tmp_path / "imported")
     refused(tmp_path / "no" / "such" / "folder", "no such folder or file, and no name of the hub")
     with pytest.raises(InputError, match="nobody/no-such-model: no such folder here, and it cannot be fetched"):
         imported("nobody/no-such-model", tmp_path / "imported")
