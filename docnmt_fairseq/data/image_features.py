@@ -1,6 +1,5 @@
 """Features of images, as a source beside their captions: the last convolutional layer of VGG-16 ([L] sec. 4.1)."""
 
-import pickle
 from pathlib import Path
 from typing import List, Sequence, Union
 
@@ -49,7 +48,7 @@ class VGG16(nn.Module):
         try:
             found = torch.load(path, map_location="cpu", weights_only=True)
             model.load_state_dict({name: value for name, value in found.items() if name.startswith("features.")})
-        except (OSError, RuntimeError, EOFError, AttributeError, pickle.UnpicklingError) as error:
+        except Exception as error:  # whatever a file that is none happens to cause
             reason = first_line(error)
             raise InputError(f"--weights {path}: not VGG-16's as torchvision saves them ({reason})") from error
         return model.eval()
@@ -64,7 +63,7 @@ def pixels(path: Path) -> Tensor:
     try:
         with Image.open(path) as opened:
             image: Image.Image = opened.convert("RGB")
-    except (OSError, ValueError, SyntaxError) as error:
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise InputError(f"{path}: not an image ({error})") from error
     scale = SHORTER_SIDE / min(image.size)
     width, height = (max(SHORTER_SIDE, round(side * scale)) for side in image.size)
@@ -85,14 +84,17 @@ def write_features(images: Sequence[Path], model: VGG16, output: Path, batch: in
         device: of the network.
 
     Raises:
-        InputError: no image, or a file that is none; the output cannot be written.
+        InputError: no image, or a file that is none; no such device; the output cannot be written.
     """
     if not images:
         raise InputError(f"{output}: no images")
     missing = next((path for path in images if not path.is_file()), None)
     if missing is not None:
         raise InputError(f"{missing}: no such image")
-    model = model.to(device)
+    try:
+        model = model.to(device)
+    except (RuntimeError, AssertionError) as error:  # the latter: PyTorch without CUDA
+        raise InputError(f"--device {device}: cannot be used: {first_line(error)}") from error
     with npy_on_disk(output, (len(images), REGIONS, WIDTH), np.float16) as features, torch.inference_mode():
         for start in range(0, len(images), batch):
             seen = torch.stack([pixels(path) for path in images[start : start + batch]]).to(device)
