@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
     """Writes the output, and prints its path."""
     from docnmt_fairseq.corpus.delimited import parallel_lines
     from docnmt_fairseq.corpus.edits import edited_line, write_operations
-    from docnmt_fairseq.corpus.files import atomic_files, read_lines
+    from docnmt_fairseq.corpus.files import atomic_files, read_lines, refuse_streams
     from docnmt_fairseq.evaluation.generate_log import restore_document_order
 
     if args.action == "make":
@@ -42,6 +42,7 @@ def run(args: argparse.Namespace) -> None:
     else:
         pairs: Iterable[Tuple[str, ...]]
         if args.log:
+            refuse_streams(args.translation)  # for the order, and for the words
             pairs = zip(read_lines(args.translation), restore_document_order(args.log, args.translation))
         else:
             pairs = (texts for _, texts in parallel_lines([args.translation, args.operations]))

@@ -77,9 +77,11 @@ def pipe(texts):
         ["prepare", "-s", "x", "-t", "y", "--subwords", "none", "--train", "PIPE", "sys", "--output", "data"],
         ["embed", "fit", "--vectors", "vectors", "--corpus", "PIPE", "--method", "sif", "--output", "model"],
         ["embed", "transform", "--model", "fitted", "--input", "PIPE", "--output", "vectors.npy"],
+        ["edits", "apply", "--translation", "PIPE", "--log", "log", "--output", "edited"],
     ],
 )
 def test_a_pipe_in_the_place_of_what_is_read_twice_is_refused(command, texts, pipe, capsys):
+    (texts / "log").write_text("H-0\t0\t<keep>\nH-2\t0\t<keep>\n")
     (texts / "vectors").write_text("".join(f"{word} 0.{number} 1\n" for number, word in enumerate("abcde")))
     assert cli.main(["embed", "fit", "--vectors", "vectors", "--corpus", "ref", "--output", "fitted"]) == 0
     capsys.readouterr()
