@@ -87,6 +87,8 @@ def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
         embeddings = state["model"]["encoder.embed_tokens.weight"].float().numpy()
     except (KeyError, AttributeError):
         raise InputError(f"--path {path}: a model without embeddings of source symbols") from None
+    if not np.isfinite(embeddings).all():
+        raise InputError(f"--path {path}: an embedding is not finite, as of a training that diverged; give another")
     language = state["cfg"].task.get("source_lang")
     folder = data_bin(data)
     file = folder / f"dict.{language or languages_of(folder)[0]}.txt"

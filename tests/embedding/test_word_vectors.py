@@ -74,9 +74,13 @@ def test_a_checkpoint_of_another_dictionary_and_a_damaged_one_are_refused(data_b
         read_checkpoint_vectors(checkpoint, tmp_path)
 
 
-def test_a_model_without_source_embeddings_is_refused(data_bin, tmp_path):
+def test_a_model_without_source_embeddings_or_of_a_training_that_diverged_is_refused(data_bin, tmp_path):
     checkpoint = toy.train(data_bin, tmp_path, "--max-update", "1")
     state = torch.load(checkpoint, weights_only=False)
+    state["model"]["encoder.embed_tokens.weight"][5] = float("nan")
+    torch.save(state, checkpoint)
+    with pytest.raises(InputError, match="an embedding is not finite"):
+        read_checkpoint_vectors(checkpoint, data_bin)
     del state["model"]["encoder.embed_tokens.weight"]
     torch.save(state, checkpoint)
     with pytest.raises(InputError, match="without embeddings of source symbols"):
