@@ -145,7 +145,7 @@ def _betas(given: Any) -> Tuple[float, float]:
     """β1 and β2 from a sequence, or from the text of one, such as ``(0.9, 0.98)``."""
     try:
         beta1, beta2 = map(float, given.strip("()[] ").split(",") if isinstance(given, str) else given)
-    except ValueError:
+    except (ValueError, TypeError):  # the latter: a number alone, as YAML may have it
         raise InputError(f"--adam-betas {given}: must be two numbers such as '(0.9, 0.98)'") from None
     if not (0 <= beta1 < 1 and 0 <= beta2 < 1):
         raise InputError(f"--adam-betas {given}: must both be at least 0 and below 1")

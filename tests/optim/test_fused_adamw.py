@@ -68,7 +68,7 @@ def test_a_state_that_is_loaded_goes_on_to_the_bit():
     assert all(torch.equal(one, other) for one, other in zip(whole, parts))
 
 
-@pytest.mark.parametrize("betas", ["0.9", "(0.9, 1.0)", "(a, b)", (0.9, 0.98, 0.99)], ids=str)
+@pytest.mark.parametrize("betas", ["0.9", "(0.9, 1.0)", "(a, b)", (0.9, 0.98, 0.99), 0.9], ids=repr)
 def test_bad_betas_are_named(betas):
     with pytest.raises(InputError, match="--adam-betas"):
         FusedAdamW(FusedAdamWConfig(adam_betas=betas, lr=[0.1]), weights(torch.float32))
