@@ -12,6 +12,7 @@ import pytest
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import files
+from docnmt_fairseq.translate.output import FileOutput
 from docnmt_fairseq.translate.shards import Shard
 from tests.support.interrupted import SETTINGS, TEXT, WANTED, Failing, Scoring, names, run, table
 from tests.support.texts import Stub
@@ -74,9 +75,10 @@ def test_a_translation_goes_on_with_the_same_text_and_options_only(folder):
     for settings, named in (({}, r"--beam \(5\)"), ({**SETTINGS, "lenpen": "1"}, r"--lenpen \(none\)")):
         with pytest.raises(InputError, match=f"was begun with another {named}; give the same"):
             run(folder, Stub(), resume=True, settings=settings)
-    (folder / "in").write_text(TEXT.replace("document 1\n", "other\n"))
-    with pytest.raises(InputError, match="was another one up to where it goes on"):
-        run(folder, Stub(), resume=True)
+    for other in ("other\n", "docu\nment 1"):  # also the same letters in other lines
+        (folder / "in").write_text(TEXT.replace("document 1\n", other))
+        with pytest.raises(InputError, match="was another one up to where it goes on"):
+            run(folder, Stub(), resume=True)
     (folder / "in").write_text(TEXT.replace("document 7\n", "mended\n"))  # behind it the text may be mended
     run(folder, Stub(), resume=True)
     assert "MENDED" in (folder / "out").read_text()
@@ -157,6 +159,49 @@ def test_what_is_killed_between_the_names_of_a_file_and_its_scores_goes_on(folde
         for name in ("out", "whole")
     )
     assert out == whole and len(out) > 1
+
+
+def test_parts_go_on_that_were_not_put_together_behind_the_table_of_their_scores(folder, monkeypatch):
+    run(folder, Scoring(), scores=True, shard=Shard(1, 2))
+    replace, files_left = os.replace, [folder / "out", folder / "out.scores.tsv"]
+
+    def killed(source, target):
+        if target in files_left:
+            files_left.remove(target)
+            if not files_left:
+                raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(folder, Scoring(), scores=True, shard=Shard(2, 2))
+    stub = Scoring()
+    run(folder, stub, scores=True, shard=Shard(2, 2), resume=True)
+    assert not stub.seen and names(folder) == ["in", "out", "out.scores.tsv"]
+    assert (folder / "out").read_text() == WANTED
+    assert (folder / "out.scores.tsv").read_text() == table(WANTED.splitlines())
+
+
+def test_what_begins_anew_is_not_gone_on_with_as_what_was_there_before(folder, monkeypatch):
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, Failing(2))
+
+    def killed(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FileOutput, "save", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, Stub(str.title), force=True, settings={"beam": "4"})
+    assert names(folder) == ["in"]
+
+
+def test_what_a_journal_tells_of_is_on_the_disk(folder, monkeypatch):
+    sync, sizes = os.fsync, []
+    monkeypatch.setattr(os, "fsync", lambda file: sizes.append(os.fstat(file).st_size) or sync(file))
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, Failing(2))
+    assert json.loads((folder / "out.partial.json").read_text())["bytes"][0] in sizes
 
 
 NO_BYTES = '{"documents": 1, "bytes": [], "source": "", "settings": {"beam": "5"}}'

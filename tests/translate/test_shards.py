@@ -168,16 +168,37 @@ def test_two_shards_that_end_at_once_write_the_same_file(tmp_path, monkeypatch):
     for number, part in enumerate(parts):
         part.write_text(f"{part.name}\n")
         Part(part, "", 2, number, number + 1, SETTINGS).write_record()
-    copy = shutil.copyfileobj
+    copy, written = shutil.copyfileobj, []
+
+    def copied(source, target, *rest):
+        written.append(target.name)
+        copy(source, target, *rest)
 
     def overtaken(*arguments):
-        monkeypatch.setattr(shutil, "copyfileobj", copy)
+        monkeypatch.setattr(shutil, "copyfileobj", copied)
         assert put_together(tmp_path / "out", parts)  # the other shard, in the middle of this one's work
-        copy(*arguments)
+        copied(*arguments)
 
     monkeypatch.setattr(shutil, "copyfileobj", overtaken)
     assert put_together(tmp_path / "out", parts)
     assert (tmp_path / "out").read_text() == "out.shard-1-of-2\nout.shard-2-of-2\n" and names(tmp_path) == ["out"]
+    assert len(set(written)) == 2, "both write the same unfinished file, which one of them cuts off"
+
+
+def test_a_shard_whose_parts_another_takes_while_it_looks_at_them_finds_the_file(tmp_path, monkeypatch):
+    parts = [part_path(tmp_path / "out", number, 2) for number in (1, 2)]
+    for number, part in enumerate(parts):
+        part.write_text(f"{part.name}\n")
+        Part(part, "", 2, number, number + 1, SETTINGS).write_record()
+    read = Part.read
+
+    def overtaken(path):
+        monkeypatch.setattr(Part, "read", read)
+        assert put_together(tmp_path / "out", parts)
+        return read(path)
+
+    monkeypatch.setattr(Part, "read", overtaken)
+    assert put_together(tmp_path / "out", parts) and names(tmp_path) == ["out"]
 
 
 def test_counted_once_files_are_read_by_those_who_translate_them(folder, monkeypatch):
