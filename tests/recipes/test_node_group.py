@@ -1,6 +1,7 @@
 """Machines that train together: here they are threads, and what they would run is noted."""
 
 import threading
+import time
 
 import pytest
 
@@ -35,14 +36,14 @@ def rendezvous(nodes=3, processes=4):
 class Other(threading.Thread):
     """Another machine, and what became of it."""
 
-    def __init__(self, place, rank):
+    def __init__(self, place, rank, *more):
         super().__init__(daemon=True)
-        self.place, self.rank, self.error = place, rank, None
+        self.place, self.rank, self.more, self.error = place, rank, more, None
         self.start()
 
     def run(self):
         try:
-            run_worker_node(self.place, self.rank)
+            run_worker_node(self.place, self.rank, *self.more)
         except InputError as error:
             self.error = str(error)
 
@@ -52,13 +53,17 @@ class Other(threading.Thread):
         return self.error
 
 
-def test_all_machines_run_their_part_of_each_training(tmp_path, commands):
-    place = rendezvous()
-    others = [Other(place, rank) for rank in (2, 1)]
+def test_all_machines_run_their_part_of_each_training(tmp_path, commands, monkeypatch):
+    monkeypatch.setattr(node_group, "ANSWER", 0.0)
+    place, mine = rendezvous(), tmp_path / "mine"
+    others = [Other(place, rank, mine) for rank in (2, 1)]
     with NodeGroup(place) as first:
+        machine = Machine(4, True, first, mine)
+        assert machine.share(12 * 512, []) == Share(512, [1])
         for name in ("a", "b"):
-            Machine(4, True, first).train(["data-bin", "--arch", name], tmp_path / f"{name}.log")
+            machine.train(["data-bin", "--arch", name], tmp_path / f"{name}.log")
             wait_for(lambda name=name: sum(name in command for command, _ in commands) == 3)
+            first.check()  # all have answered
     assert [other.end() for other in others] == [None, None]
     by_log = {log: command for command, log in commands}
     assert sorted(by_log) == ["a.1.log", "a.2.log", "a.log", "b.1.log", "b.2.log", "b.log"]
@@ -67,7 +72,7 @@ def test_all_machines_run_their_part_of_each_training(tmp_path, commands):
         words = " ".join(command)
         assert f"-m docnmt_fairseq.torchrun --nnodes 3 --node-rank {rank} --master-addr 127.0.0.1" in words
         assert f"--nproc_per_node 4 -m fairseq_cli.train data-bin --arch {log[0]} --cpu" in words
-        assert "--distributed-backend gloo" in words and "--user-dir" in command
+        assert "--distributed-backend gloo" in words and words.endswith(f"--user-dir {mine}")
     ports = [command[command.index("--master-port") + 1] for command, _ in commands]
     assert len(set(ports)) == 2 and str(place.port) not in ports
 
@@ -84,6 +89,36 @@ def test_a_training_that_fails_elsewhere_fails_here_with_its_error(tmp_path, mon
         wait_for(lambda: first._has("failed", 1))
         first.check()
     assert other.end() == "machine 1: its GPU is gone"
+
+
+def test_a_training_looks_after_the_other_machines(tmp_path, monkeypatch):
+    checks = []
+    monkeypatch.setattr(machines, "run", lambda *_, check: checks.append(check))
+    with NodeGroup(rendezvous(2)) as first:
+        first._store.set("here/1", "")
+        Machine(4, True, first).train([], tmp_path / "train.log")
+        checks[0]()
+        first._store.set("failed/1", "machine 1: its GPU is gone")
+        with pytest.raises(InputError, match="machine 1: its GPU is gone"):
+            checks[0]()
+
+
+def test_a_part_of_a_training_ends_when_the_first_machine_is_gone(tmp_path, monkeypatch):
+    begun = threading.Event()
+
+    def run(*_, check):
+        begun.set()
+        while True:
+            check()
+            time.sleep(0.02)
+
+    monkeypatch.setattr(node_group, "run", run)
+    place = rendezvous(2)
+    first, other = NodeGroup(place), Other(place, 1)
+    first.call([], tmp_path / "train.log")
+    assert begun.wait(20)
+    first._store = None
+    assert "machine 1: " in (error := other.end()) and "the first machine is gone" in error
 
 
 def test_machines_that_are_told_something_else_are_refused():
@@ -159,6 +194,13 @@ def test_documents_of_a_batch_are_shared_out_as_its_tokens_are():
     assert share.options() == ["--max-tokens", "1024", "--batch-size", "16", "--update-freq", "1"]
     with pytest.raises(InputError, match="--batch-size 6: 4 processes cannot share"):
         Machine(4).share(4096, ["--batch-size", "6"])
+    with pytest.raises(InputError, match="--batch-size many: 4 processes cannot share"):
+        Machine(4).share(4096, ["--batch-size", "many"])
+
+
+def test_one_process_takes_one_gpu_however_many_there_are():
+    assert Machine(1).options() == ["--distributed-world-size", "1"] and Machine(4).options() == []
+    assert "--distributed-world-size" not in Machine(1, cpu=True).options()
 
 
 @pytest.mark.parametrize("former", [["--max-sentences", "64"], ["--max-sentences=64"]])
