@@ -41,7 +41,12 @@ def test_no_sentence_and_no_document_is_in_two_splits(tmp_path):
     assert before == {path: path.read_bytes() for path in before}
 
 
-@pytest.mark.parametrize("sizes", [[3, 3], [90]])
+def test_another_seed_takes_other_documents_out_and_the_same_the_same():
+    runs = [held_out_runs([3] * 50, HoldOut(["valid", "test"], 5, seed)) for seed in (1, 2, 3, 1)]
+    assert runs[0] == runs[3] and len(set(map(str, runs))) == 3
+
+
+@pytest.mark.parametrize("sizes", [[3, 3], [90], [5, 90]])
 def test_too_small_a_training_set_is_refused(sizes):
     with pytest.raises(InputError, match="too few"):
         held_out_runs(sizes, HoldOut(["valid", "test"], 5))
@@ -51,3 +56,5 @@ def test_shortened_keeps_paragraphs():
     document = Document([[("a",), ("b",)], [("c",), ("d",)], [("e",)]])
     assert shortened(document, 3).paragraphs == [[("a",), ("b",)], [("c",)]]
     assert shortened(document, 9) == document
+    sections = Document([[("a",)], [("b",)], [("c",)]], ended=[2, 3])
+    assert shortened(sections, 2) == Document([[("a",)], [("b",)]], ended=[2]) and shortened(sections, 3) == sections

@@ -22,6 +22,15 @@ def test_seeds_are_averaged_and_published_scores_stand_beside():
     assert "A paper, Table 2" in text and "`SIGNED`" in text and "mean nothing" not in text
 
 
+def test_published_scores_stand_beside_the_test_set_that_has_them_each_once():
+    published = Published("A paper, Table 2", {}, {"other": 16.094, "memory": 18.65})
+    models = {"memory": {1: RUN}}
+    text = scores_table(dataset(published), {"test": models, "unseen": models}, {"test": 1234}, smoke=False)
+    first, second = text.split("## unseen")
+    assert first.count("| memory |") == 1 and "| 18.65 |" in first and "| other |" in first
+    assert "| memory | 10.00 | 9.00 | 30.00 | 1 |" in second and "18.65" not in second and "| other |" not in second
+
+
 def test_without_published_scores_there_is_no_such_column():
     text = scores_table(dataset(), {"test": {"tree": {1: RUN}}}, {"test": 1234}, smoke=True)
     assert "published" not in text.lower() and "mean nothing" in text
