@@ -1,6 +1,8 @@
 """Documents of the rarer register come again, whole and unchanged, until both registers mark as many lines."""
 
+import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,8 @@ from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.register import RULES
 from docnmt_fairseq.recipes.balance import balanced, marked_lines, repetitions
+from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
+from tests.support.recipes import raw, recipe
 
 DU, SIE, NEITHER = "Hast du dein Buch?", "Haben Sie Ihr Buch?", "Das Buch ist da."
 
@@ -46,3 +50,18 @@ def test_copies_follow_the_originals():
     corpus = [document("a", DU), document("b", SIE, SIE, NEITHER, SIE), document("c", NEITHER), document("d", DU, SIE)]
     read = balanced(lambda: iter(corpus), "de")
     assert list(read()) == [*corpus, corpus[0], corpus[0]] == list(read())
+
+
+def test_a_training_set_is_prepared_anew_where_it_is_to_be_balanced(tmp_path):
+    dataset = replace(read_dataset_config(named_recipes()["en_de_small"]), prepare={"subwords": "none"})
+    files = raw(dataset, tmp_path / "raw")
+    for side, lines in (("en", ["a", "b", "c"]), ("de", [DU, SIE, SIE])):
+        (files / f"train.{side}").write_text("".join(f"{line}\n\n" for line in lines), encoding="utf-8")
+    dataset.splits["valid"] = replace(dataset.splits["valid"], documents=[0, 1])  # so that splits are written anyway
+    found = []
+    for language in (None, "de", None):
+        dataset.splits["train"] = replace(dataset.splits["train"], balance_register=language)
+        recipe(dataset, tmp_path / "out", smoke=False, raw=files, until="prepare").run()
+        counts = json.loads((tmp_path / "out" / "data" / "manifest.json").read_text())["counts"]
+        found.append(counts["train"]["documents"])
+    assert found == [3, 4, 3]

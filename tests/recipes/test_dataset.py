@@ -75,8 +75,20 @@ def test_a_format_in_which_nothing_is_made_up_is_refused(tmp_path):
             "features: {image: {train: x.npy}}\ntitle: Small",
             "features: image: give a file for each of tr",
         ),
+        (
+            "title: Small",
+            "features: {image: {train: a.npy, valid: b.npy, test: c.npy, more: d.npy}}\ntitle: Small",
+            "features: image: give a file for each of train, valid, test$",
+        ),
         ("valid: {", "valid: {balance_register: de, ", "valid: balance_register: is of train alone"),
+        (
+            "splits:\n  train: {",
+            "hold_out: {splits: [more], sentences: 5}\nsplits:\n  train: {balance_register: de, ",
+            "train: balance_register: is of train alone, and not beside hold_out",
+        ),
+        ("title: Small", "hold_out: {splits: [test], sentences: 5}\ntitle: Small", "splits: .* needed, each once"),
         ("valid: {", "valid: {documents: [3, 3], ", r"valid: documents: expected \[the first, .*; got \[3, 3\]"),
+        ("valid: {", "valid: {documents: [-1, 3], ", r"valid: documents: expected \[the first, .*; got \[-1, 3\]"),
         ("valid: {", "valid: {documents: 3, ", r"valid: documents: expected \[the first, .*; got 3"),
     ],
 )

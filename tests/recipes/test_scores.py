@@ -29,7 +29,7 @@ def test_scores_and_p_values_are_in_files_and_table(tmp_path, monkeypatch):
     assert 0 < polite["register"]["score"] == polite["register-of-all"]["score"] < 100 == right["register"]["score"]
     assert polite["register-consistency"]["score"] == 100  # Sie to everybody is consistent
     assert "register_labels:unseen.register.tsv|" in polite["register"]["signature"]  # whatever the folder
-    assert str(tmp_path) not in table
+    assert str(tmp_path) not in table and all(f"`{one['signature']}`" in table for one in polite.values())
     header, sentence, conditional = (table.splitlines()[number] for number in (6, 8, 9))
     columns = ["register", "register of all", "register consistency", "p, BLEU against sentence", "seeds"]
     assert header.split(" | ")[4:] == [*columns[:-1], "seeds |"]
@@ -38,6 +38,29 @@ def test_scores_and_p_values_are_in_files_and_table(tmp_path, monkeypatch):
     assert f"| {test['p_value']:.3f}, {test['p_value']:.3f} | 1, 2 |" in conditional and "| –, – | 1, 2 |" in sentence
     assert "resampled:documents" in test["signature"] and f"`{test['signature']}`" in table
     assert not (models / "sentence-1" / "significance.json").exists()
+
+
+def test_what_was_mended_in_labels_or_references_is_scored_and_compared_anew(tmp_path, monkeypatch):
+    untrained(monkeypatch, lambda folder, line: always_polite(folder, line.replace(" Du.", " du.")))
+    dataset = read_dataset_config(MANUALS)
+    files = raw(dataset, tmp_path / "raw")
+
+    def found():
+        """How many labelled lines the sentence-level model has right, and what sets the other apart from it."""
+        recipe(dataset, tmp_path / "out", raw=files).run()
+        folders = [tmp_path / "out" / "models" / f"{name}-1" for name in ("sentence", "conditional")]
+        scores = json.loads((folders[0] / "scores.json").read_text())
+        test = json.loads((folders[1] / "significance.json").read_text())
+        return scores["metrics"]["register"]["score"], test["difference"]
+
+    before = found()
+    labels = files / "test.register.tsv"
+    labels.write_text(labels.read_text(encoding="utf-8").replace("\tdu\n", "\tSie\n"), encoding="utf-8")
+    after = found()
+    assert before[0] < after[0] and before[1] == after[1]
+    target = files / "test.de"
+    target.write_text(target.read_text(encoding="utf-8").replace(" du.", " Du."), encoding="utf-8")
+    assert found()[1] < after[1]
 
 
 @pytest.mark.slow

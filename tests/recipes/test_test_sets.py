@@ -80,11 +80,20 @@ def test_a_mended_source_is_scored_anew_whatever_its_translation(tmp_path, monke
     assert len(scored) == 2
 
 
+def test_one_of_a_single_document_is_scored_and_compared_with_nothing(tmp_path, monkeypatch):
+    untrained(monkeypatch)
+    dataset = changed(tmp_path, (LABELS, "{test: test.register.tsv}"))
+    files = raw(dataset, tmp_path / "raw")
+    for side in ("en", "de"):
+        path = files / f"unseen.{side}"
+        path.write_text("".join(f"{line}\n" for line in read_lines(path) if line), encoding="utf-8")
+    first, second = recipe(dataset, tmp_path / "out", raw=files).run().split("## unseen")
+    assert "p, BLEU against sentence" in first and "p, BLEU" not in second and "| conditional | 100.00 |" in second
+
+
 def test_of_several_formats(tmp_path, monkeypatch):
     untrained(monkeypatch)
-    dataset = changed(
-        tmp_path, (UNSEEN, UNSEEN.replace("delimited", "ted-tags")), (LABELS, "{test: test.register.tsv}")
-    )
+    dataset = changed(tmp_path, (UNSEEN, UNSEEN.replace("delimited", "ted-tags")))
     options = {"smoke": False, "raw": raw(dataset, tmp_path / "raw"), "until": "prepare"}
     dataset.prepare["vocab_size"] = 60
     recipe(dataset, tmp_path / "out", **options).run()
@@ -121,17 +130,32 @@ def test_files_are_read_again_where_they_are_read_otherwise(tmp_path):
     assert documents() == [len(list(filter(None, read_lines(files / f"{split}.en")))) for split in ("valid", "test")]
 
 
+def test_files_are_read_again_in_another_format(tmp_path):
+    dataset = replace(read_dataset_config(MANUALS), prepare={"subwords": "none"}, scores=FurtherMetrics())
+    files = raw(dataset, tmp_path / "raw")
+    dataset.splits["test"] = replace(dataset.splits["test"], documents=[0, 1])  # so that splits are written anew
+    found = []
+    for format_name in ("delimited", "wmt-ape"):
+        dataset.splits["valid"] = replace(dataset.splits["valid"], format=format_name)
+        recipe(dataset, tmp_path / "out", smoke=False, raw=files, until="prepare").run()
+        counts = json.loads((tmp_path / "out" / "data" / "manifest.json").read_text())["counts"]
+        found.append((counts["valid"]["documents"], counts["valid"]["sentences"]))
+    assert found[0][0] == 3 and found[1] == (found[0][1],) * 2  # every sentence is a document of its own
+
+
 def test_a_part_of_the_training_set_from_which_others_are_cut(tmp_path):
     dataset = read_dataset_config(ROOT / "docnmt_fairseq" / "recipes" / "configs" / "opensubtitles_es_en.yaml")
     dataset = replace(dataset, hold_out=replace(dataset.hold_out, sentences=5), prepare={"subwords": "none"})
     files = raw(dataset, tmp_path / "raw")
-    counts = []
-    for wanted in (None, [0, 12]):
+    train = []
+    for wanted, sentences in ((None, 5), ([0, 12], 5), ([0, 12], 7)):
         dataset.splits["train"] = replace(dataset.splits["train"], documents=wanted)
+        dataset = replace(dataset, hold_out=replace(dataset.hold_out, sentences=sentences))
         recipe(dataset, tmp_path / "out", smoke=False, raw=files, until="prepare").run()
-        manifest = json.loads((tmp_path / "out" / "data" / "manifest.json").read_text())
-        counts.append(manifest["counts"]["train"]["documents"])
-    assert counts[1] < 12 < counts[0]
+        counts = json.loads((tmp_path / "out" / "data" / "manifest.json").read_text())["counts"]
+        assert [counts[split]["sentences"] for split in ("valid", "test")] == [sentences] * 2
+        train.append(counts["train"]["documents"])
+    assert train[1] < 12 < train[0]
 
 
 def test_a_part_that_files_do_not_have_is_refused(tmp_path, monkeypatch):
@@ -173,6 +197,15 @@ def test_lines_that_are_counted_are_those_prepared(tmp_path, native, prepared, c
     for name, lines in (("native", native), ("prepared", prepared)):
         (tmp_path / name).write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
     assert first_difference(tmp_path / "native", tmp_path / "prepared", cut) == line
+
+
+def test_lines_of_several_files_are_counted_as_prepared(tmp_path):
+    dataset = changed(tmp_path, ("[[unseen.en, unseen.de]]", "[[unseen.en, unseen.de], [test.en, test.de]]"))
+    dataset.prepare["vocab_size"] = 60
+    files = raw(dataset, tmp_path / "raw")
+    recipe(dataset, tmp_path / "out", smoke=False, raw=files, until="prepare").run()
+    prepared = list(read_lines(tmp_path / "out" / "data" / "text" / "test1.de"))
+    assert prepared == [line for name in ("unseen", "test") for line in read_lines(files / f"{name}.de")]
 
 
 def test_labels_of_other_lines_are_refused_before_anything_is_trained(tmp_path, monkeypatch):
