@@ -78,6 +78,14 @@ def test_only_some_of_a_folder(folder):
         texts([folder / "in"], folder / "out", pattern="*.de")
 
 
+def test_a_file_is_told_from_others_by_its_place_in_the_folder_that_was_given_or_by_its_name(folder):
+    def keys(*inputs):
+        return [text.key for text in texts([folder / name for name in inputs], folder / "out")]
+
+    assert keys("in") == ["a.en", "b/c.en", "d.txt", "e.en.gz"]
+    assert keys("in/a.en", "in/b/c.en") == ["a.en", "c.en"] and keys("in/d.txt") == ["d.txt"]
+
+
 def test_what_is_there_is_replaced_only_where_asked(folder):
     (folder / "out").mkdir()
     (folder / "out" / "a.en").write_text("mine")

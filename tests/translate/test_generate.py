@@ -12,7 +12,7 @@ import pytest
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.corpus.files import FilesByTurns
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate import generating
+from docnmt_fairseq.translate import generated_share, generating
 from docnmt_fairseq.translate.begun import states
 from docnmt_fairseq.translate.generated_share import configuration, read_share, write_share
 from docnmt_fairseq.translate.generating import put_together
@@ -77,6 +77,17 @@ def checkpoint(data_bin, tmp_path_factory):
 def test_every_score_is_of_all_shares(data_bin, checkpoint, tmp_path, more):
     one = toy.generate_text(data_bin, checkpoint, *SEARCH, *more)
     assert in_shares(arguments(data_bin, checkpoint, tmp_path, *more), 2, tmp_path) == one
+
+
+def test_a_share_in_which_something_fails_is_not_taken_for_one_without_batches(data_bin, tmp_path, monkeypatch):
+    def fail(cfg, output):
+        list(generated_share.command.progress_bar.progress_bar([{"net_input": {}}]))
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(generated_share.command, "_main", fail)
+    with pytest.raises(ZeroDivisionError):
+        write_share(arguments(data_bin, "model.pt", tmp_path), Shard(1, 2), tmp_path / "share")
+    assert not (tmp_path / "share").exists()
 
 
 @pytest.mark.slow

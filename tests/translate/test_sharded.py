@@ -130,8 +130,10 @@ def test_parts_that_are_there_are_not_taken_unasked(folder):
 def test_what_the_command_begins_with(tmp_path, monkeypatch):
     begun = []
     monkeypatch.setattr(command, "translate_in_shards", lambda *_, settings, **__: begun.append(settings))
-    (tmp_path / "data" / "models").mkdir(parents=True)
-    for name in ("model", "data/models/subwords", "data/manifest.json", "data/other"):
+    prepared = ("manifest.json", "models/subwords", "data-bin/dict.en.txt", "data-bin/similar.test.npz")
+    depended_on = ["model", *(f"data/{name}" for name in prepared)]
+    for name in (*depended_on, "data/other"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
 
     def begin(*more):
@@ -143,7 +145,7 @@ def test_what_the_command_begins_with(tmp_path, monkeypatch):
     (tmp_path / "data" / "other").write_text("x")
     assert begin("--workers", "3", "--max-tokens", "7") == first, "nothing that translations depend on"
     assert begin("--beam", "2") != first
-    for name in ("model", "data/models/subwords"):
+    for name in depended_on:
         before = begin()
         (tmp_path / name).write_text("x")
         assert begin() != before
