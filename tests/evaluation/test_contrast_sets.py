@@ -135,13 +135,14 @@ def test_contrapro_items_with_documents(film, caplog):
     assert [distance_group(distance) for distance in (0, 3, 4)] == ["0", "3", "> 3"]
     (one, _) = contrapro.read(path, ("en", "de"), documents=film / "documents", sentences=1)
     assert one.document.source == ("The cat .", "It sleeps .") and one.lines == [1]
-    long = write_json(film / "long.json", [{**CONTRAPRO, "document id": "long.de", "segment id": 15}])
-    write_lines(film / "documents" / "long.en", ["Hello ."] * 14 + ["It sleeps ."])
-    write_lines(film / "documents" / "long.de", ["Hallo ."] * 14 + ["Sie schläft ."])
-    (ten,) = contrapro.read(long, ("en", "de"), documents=film / "documents")
-    assert ten.lines == [10]  # sentences before, unless told otherwise
-    alone = contrapro.read(path, ("en", "de"))[0]
-    assert alone.document.source == ("It sleeps .",)
+    late = {**CONTRAPRO, "document id": "long.de", "segment id": 15}
+    long = write_json(film / "long.json", [late, {**late, "segment id": 3}])
+    for language, hello, sleeps in (("en", "Hello .", "It sleeps ."), ("de", "Hallo .", "Sie schläft .")):
+        write_lines(film / "documents" / f"long.{language}", [hello, hello, sleeps, *[hello] * 11, sleeps])
+    for told, expected in (({}, 10), ({"sentences": 0}, 14)):  # sentences before, unless told otherwise: 0 is all
+        found = contrapro.read(long, ("en", "de"), documents=film / "documents", **told)
+        assert [item.lines for item in found] == [[expected], [2]]
+    assert contrapro.read(path, ("en", "de"))[0].document.source == ("It sleeps .",)
     assert "neither --documents nor --context-files: every sentence stands alone" in caplog.text
 
 
@@ -274,14 +275,21 @@ def test_contrapro_documents_that_do_not_fit_are_named(film):
         read(**{"segment id": 4})
     with pytest.raises(InputError, match=r"item 0: field 'src segment' is not line 2 of document film\.de"):
         read(**{"segment id": 2})
-    path = film / "contrapro.json"
-    for language in ("en", "de"):
-        write_lines(film / f"context.{language}", ["a", "b", "c", "d"])
-    write_json(path, [CONTRAPRO, CONTRAPRO, CONTRAPRO])
+    for language, count in (("en", 4), ("de", 3)):
+        write_lines(film / "documents" / f"uneven.{language}", ["a", "b", "It sleeps .", "c"][:count])
+        write_lines(film / f"context.{language}", ["a", "b", "c", "d"][:count])
+    with pytest.raises(InputError, match=r"uneven\.de: 3 lines, .*uneven\.en has 4"):
+        read(**{"document id": "uneven.de"})
+    path = write_json(film / "contrapro.json", [CONTRAPRO] * 3)
+    with pytest.raises(InputError, match=r"context\.en has 4 lines, .*context\.de 3"):
+        contrapro.read(path, ("en", "de"), context=str(film / "context"))
+    write_lines(film / "context.de", ["a", "b", "c", "d"])
     with pytest.raises(InputError, match=r"context\.en: 4 lines, not as many for each of the 9 candidates .*3 items"):
         contrapro.read(path, ("en", "de"), context=str(film / "context"))
     with pytest.raises(InputError, match=r"no such folder"):
         contrapro.read(path, ("en", "de"), documents=film / "nowhere")
+    with pytest.raises(InputError, match="--context-sentences -1: at least 0"):
+        contrapro.read(path, ("en", "de"), documents=film / "documents", sentences=-1)
 
 
 def test_a_false_translation_that_is_the_true_one_is_left_out_and_said(tmp_path, caplog):

@@ -81,8 +81,13 @@ def test_a_file_says_what_translations_were_corrected_to(prepared, looking_back,
         shown = [(line.text, line.translations[0].score) for line in (wanted[n], own[n], free[n])]
         assert (shown[0][1] == pytest.approx(shown[2][1], abs=1e-6)) == (n in (0, 4))
         assert shown[1][0] == shown[2][0] and shown[1][1] == pytest.approx(shown[2][1], abs=1e-5)
-    with pytest.raises(InputError, match=r"--corrected: a line of [0-9,]+ tokens, but the model writes"):
-        found.translate_lines([["a"]], corrected=[["a " * 5000]])
+    assert found.translate_lines([["a"]], corrected=[["a " * 1023]])
+    for wrong, message in (
+        ("a " * 1024, "a line of 1,025 tokens, but the model writes 1,024: "),
+        ("a <pad>", "'a <pad>': <pad> is no word of a translation"),
+    ):
+        with pytest.raises(InputError, match=f"--corrected: {message}"):
+            found.translate_lines([["a"]], corrected=[[wrong]])
 
 
 def test_a_translation_goes_on_with_the_same_files_only(prepared, checkpoint, tmp_path, capsys, monkeypatch):

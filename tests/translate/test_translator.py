@@ -141,8 +141,9 @@ def test_translations_with_unknown_words_are_counted(prepared, checkpoint, monke
 
 def test_bad_input(prepared, checkpoint, tmp_path, data_bin):
     found = translator(checkpoint, prepared)
-    with pytest.raises(InputError, match=r"x:2: a sentence of 1,101 tokens, but the model takes 1,024"):
-        found.translate([["a", "a " * 1100]], ["x"])
+    assert len(found.translate([["a", "a " * 1023]])[0]) == 2
+    with pytest.raises(InputError, match=r"x:2: a sentence of 1,025 tokens, but the model takes 1,024"):
+        found.translate([["a", "a " * 1024]], ["x"])
     with pytest.raises(InputError, match="--precision fp16: a CPU has float32, bf16, int8"):
         translator(checkpoint, prepared, precision="fp16")
     with pytest.raises(InputError, match="nowhere: no such file"):
