@@ -10,11 +10,14 @@ import pytest
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.cli import translate as command
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.translate import sharded
 from docnmt_fairseq.translate.request import Request
 from docnmt_fairseq.translate.sharded import translate_in_shards
+from docnmt_fairseq.translate.shards import Shard
 from tests.support import toy
-from tests.support.interrupted import SETTINGS, TEXT, WANTED, names
+from tests.support.interrupted import SETTINGS, TEXT, WANTED, names, run
 from tests.support.jobs import engine, fake_slurm
+from tests.support.texts import Stub
 
 # docnmt translate with capital letters for a model. Where a file kill-I is there, the I-th shard dies after a part of
 # its work has been written, once; where die-I is there, it always does.
@@ -125,6 +128,40 @@ def test_parts_that_are_there_are_not_taken_unasked(folder):
         translate(folder, 2)
     translate(folder, 2, force=True)
     assert (folder / "out").read_text() == WANTED
+
+
+def test_parts_of_a_file_with_brackets_in_its_name_are_not_taken_unasked(folder):
+    (folder / "out[1].shard-1-of-2").write_text("of another text\n")
+    with pytest.raises(InputError, match=r"out\[1\]\.shard-1-of-2: is there already"):
+        translate_in_shards(Request([folder / "in"], folder / "out[1]"), 2, [], engine("processes"), settings=SETTINGS)
+
+
+def test_work_that_was_begun_begins_anew_where_asked(folder, monkeypatch):
+    begun = []
+    monkeypatch.setattr(sharded, "run_jobs", lambda jobs, *_, **__: begun.append(jobs))
+    translate(folder, 2)
+    with pytest.raises(InputError, match="was interrupted; --resume goes on, --force begins anew"):
+        translate(folder, 2)
+    translate(folder, 3, force=True)
+    assert [len(jobs) for jobs in begun] == [2, 3]
+    counted = ["--counts", str(folder / "out.jobs" / "counts.npz")]  # which spares the jobs reading everything
+    assert all(list(job.arguments)[-9:-7] == counted for jobs in begun for job in jobs)
+
+
+def test_what_shards_that_end_at_once_leave_in_parts_is_put_together(folder, monkeypatch):
+    def ended(*_, **__):
+        for number in (1, 2):
+            run(folder, Stub(), output=f"machine-{number}/out", shard=Shard(number, 2))
+            for file in (folder / f"machine-{number}").iterdir():
+                file.rename(folder / file.name)
+        return True
+
+    monkeypatch.setattr(sharded, "run_jobs", lambda *_, **__: True)
+    with pytest.raises(InputError, match="out: is missing although all shards are done; --resume tries again"):
+        translate(folder, 2)
+    monkeypatch.setattr(sharded, "run_jobs", ended)
+    translate(folder, 2, resume=True)
+    assert (folder / "out").read_text() == WANTED and outputs(folder) == ["out"]
 
 
 def test_what_the_command_begins_with(tmp_path, monkeypatch):
