@@ -141,8 +141,8 @@ def restore_last_checkpoint(folder: Path) -> None:
     last = folder / LAST
     if not last.exists() or zipfile.is_zipfile(last):  # the end of the file is its table of contents
         return
-    whole = [path for path in folder.glob("checkpoint*.pt") if path != last and zipfile.is_zipfile(path)]
     last.unlink()
+    whole = [path for path in folder.glob("checkpoint*.pt") if zipfile.is_zipfile(path)]
     if whole:
         newest = max(whole, key=updates_of)
         logger.info(f"{last}: is half a copy; taking {newest.name} instead")

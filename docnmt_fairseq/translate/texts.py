@@ -102,7 +102,7 @@ class FileToTranslate:
             raise InputError(f"{self.source}: cannot be read: {error.strerror}") from error
         part = Part(target, digest, len(self.sizes), self.first, self.end, dict(settings))
         for other in () if self.anew else self.parts:
-            if other != target and other.exists():
+            if other.exists():
                 Part.read(other).check_goes_with(part)
         return part
 

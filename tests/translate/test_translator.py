@@ -3,6 +3,7 @@
 import gc
 import shutil
 import weakref
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.postprocess import read_translation
+from docnmt_fairseq.translate.encoding import LineEncoder
 from docnmt_fairseq.translate.task import translates_alone
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from docnmt_fairseq.translate.view import DocumentView
@@ -144,6 +146,9 @@ def test_bad_input(prepared, checkpoint, tmp_path, data_bin):
     assert len(found.translate([["a", "a " * 1023]])[0]) == 2
     with pytest.raises(InputError, match=r"x:2: a sentence of 1,025 tokens, but the model takes 1,024"):
         found.translate([["a", "a " * 1024]], ["x"])
+    of_windows = LineEncoder(found.encoder.codec, SimpleNamespace(window=(2, 2)), (9, 9))
+    with pytest.raises(InputError, match="--prefixes: not with --concatenate-target over 1"):
+        of_windows.beside("--prefixes", [["a"]], [0], [["b"]])
     with pytest.raises(InputError, match="--precision fp16: a CPU has float32, bf16, int8"):
         translator(checkpoint, prepared, precision="fp16")
     with pytest.raises(InputError, match="nowhere: no such file"):
