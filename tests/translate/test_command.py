@@ -81,6 +81,8 @@ def test_a_file_says_what_translations_were_corrected_to(prepared, looking_back,
         shown = [(line.text, line.translations[0].score) for line in (wanted[n], own[n], free[n])]
         assert (shown[0][1] == pytest.approx(shown[2][1], abs=1e-6)) == (n in (0, 4))
         assert shown[1][0] == shown[2][0] and shown[1][1] == pytest.approx(shown[2][1], abs=1e-5)
+    three = [["a b c", "d", "e"]]
+    assert found.translate_lines(three, corrected=[["", "", ""]]) == found.translate_lines(three)  # nothing was
     assert found.translate_lines([["a"]], corrected=[["a " * 1023]])
     for wrong, message in (
         ("a " * 1024, "a line of 1,025 tokens, but the model writes 1,024: "),
