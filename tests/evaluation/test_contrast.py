@@ -190,6 +190,12 @@ def test_reports_group_by_what_is_known():
         build_report(answers(), {}, samples=0)
 
 
+def test_numbers_are_in_their_order_and_before_words():
+    items = [replace(items_of()[0], facts={"distance": distance}) for distance in ("> 3", 10, 2)]
+    report = build_report([Answer(item, "right", (-1.0, -2.0)) for item in items], {})
+    assert list(report.groups["distance"]) == [2, 10, "> 3"]
+
+
 def test_the_interval_of_a_report_draws_documents():
     documents = [Document(name, ("s",), None) for name in "ab"]
     items = [Item("i", document, ({0: "t"}, {0: "f"}), 0, {}) for document in documents for _ in range(50)]

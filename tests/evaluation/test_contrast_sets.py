@@ -173,11 +173,11 @@ CTXPRO = {"src segment": "She likes you.", "expected": "sie", "rule": "ACC", "do
 
 
 def test_ctxpro_items(tmp_path):
-    path = write_json(tmp_path / "items.json", [CTXPRO, {**CTXPRO, "ante distance": 4}])
+    path = write_json(tmp_path / "items.json", [{**CTXPRO, "ante distance": distance} for distance in (0, 4)])
     write_lines(tmp_path / "inputs", ["Pumpkin!<eos> She likes you.", "She likes you."])
     items = ctxpro.read(path, tmp_path / "inputs")
     assert items[0].document.source == ("Pumpkin!", "She likes you.") and items[0].line == 1
-    assert items[1].document.source == ("She likes you.",)
+    assert items[1].document.source == ("She likes you.",) and items[0].facts["distance"] == "0"
     assert items[1].facts == {"rule": "ACC", "distance": "> 3", "source pronoun": "you"}
     write_lines(tmp_path / "inputs", ["Pumpkin!<eos> She likes you."])
     with pytest.raises(InputError, match=r"inputs: 1 lines, but .* has 2 items"):

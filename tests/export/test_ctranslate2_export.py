@@ -186,6 +186,7 @@ REFUSED = {
         STOCK,
         "has an adaptive softmax",
     ),
+    "one attention": (["--cross-self-attention"], STOCK, "has one attention to both sides"),
     "more parameters": (
         ["--decoder-output-dim", "6"],
         STOCK,
