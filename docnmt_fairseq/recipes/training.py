@@ -141,13 +141,14 @@ def restore_last_checkpoint(folder: Path) -> None:
     last = folder / LAST
     if not last.exists() or zipfile.is_zipfile(last):  # the end of the file is its table of contents
         return
-    last.unlink()
     whole = [path for path in folder.glob("checkpoint*.pt") if zipfile.is_zipfile(path)]
-    if whole:
-        newest = max(whole, key=updates_of)
-        logger.info(f"{last}: is half a copy; taking {newest.name} instead")
-        shutil.copyfile(newest, partial_path(last))
-        os.replace(partial_path(last), last)
+    if not whole:
+        last.unlink()
+        return
+    newest = max(whole, key=updates_of)
+    logger.info(f"{last}: is half a copy; taking {newest.name} instead")
+    shutil.copyfile(newest, partial_path(last))
+    os.replace(partial_path(last), last)
 
 
 def updates_of(checkpoint: Path) -> int:
