@@ -31,6 +31,7 @@ class RealText(Stage):
     """The start and the models are trained, translate and are asked; killed at the limit, it goes on where it was."""
 
     minutes = 9.5
+    goes_on = True
 
     def points(self, setting: Setting) -> Iterator[Point]:
         """See :class:`Stage`."""

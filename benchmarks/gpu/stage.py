@@ -48,10 +48,12 @@ class Stage:
     Class attributes:
         minutes: that it may take; no point is begun that would not end within them.
         needs_gpu: whether it means anything elsewhere, but for a dry run.
+        goes_on: whether a point that is killed goes on where it was, so that one may be begun as long as there is time.
     """
 
     minutes: float = 9.0
     needs_gpu: bool = True
+    goes_on: bool = False
 
     def points(self, setting: Setting) -> Iterator[Point]:
         """Yields names and what measures them."""
@@ -94,7 +96,7 @@ def run_stage(
             outcome.before.append(point)
             continue
         started = now()
-        if started + longest > begin + limit:
+        if started + (0 if stage.goes_on else longest) > begin + limit:
             outcome.left.append(point)
             continue
         try:

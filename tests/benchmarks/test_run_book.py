@@ -60,6 +60,8 @@ def test_no_point_is_begun_that_would_not_end_in_time(made_up, tmp_path):
     assert (outcome.measured, outcome.left) == (["a", "b"], ["c"])
     assert called == ["a", "b"]
     assert run_stage("made-up", Setting(tmp_path, dry=True)).measured == ["c"]
+    kind.goes_on, seconds = True, iter([0, 0, 25, 25, 50, 50, 75])
+    assert run_stage("made-up", Setting(tmp_path / "goes on"), now=lambda: next(seconds)).left == []
 
 
 def test_predictions_stand_beside_what_was_measured(tmp_path):
