@@ -12,6 +12,7 @@ from typing import Dict, Iterator, List
 from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
 from benchmarks.lib.machine import ROOT
 from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.lifetime import end_with_parent
 from docnmt_fairseq.options import flag_of
 from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
@@ -20,7 +21,7 @@ from docnmt_fairseq.recipes.processes import PLUGIN
 from docnmt_fairseq.recipes.result_files import ResultFiles, read_json
 from docnmt_fairseq.recipes.training import BEST
 
-RECIPE, SEED, PROCESSES = "en_de_manuals_gpu", 1, 16
+RECIPE, SEED = "en_de_manuals_gpu", 1
 TOGETHER = ("train", "translate", "probe")  # steps that all models do side by side: one alone leaves a GPU idle
 TRUE, CXMI = "true", "cxmi"
 TOKENS = 16_384  # of a batch of translation
@@ -54,10 +55,10 @@ def begin(setting: Setting, output: Path, name: str, until: str, beside: int = 1
     """Starts the recipe for a model, up to a step; so many run."""
     words = ["recipe", RECIPE, "--output", str(output), "--models", name, "--seeds", str(SEED), "--until", until]
     words += ["--smoke", "--updates", "4", "--workers", "1"] if setting.dry else ["--raw", str(setting.raw)]
-    environment = {**os.environ, "OMP_NUM_THREADS": str(max(1, PROCESSES // beside // 2))}
+    environment = {**os.environ, "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // beside // 2))}
     return subprocess.Popen(
         [sys.executable, "-m", "docnmt_fairseq", *words], cwd=ROOT, env=environment, text=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=end_with_parent,
     )  # fmt: skip
 
 

@@ -65,8 +65,8 @@ def trained(name: str, dtype: str, tokens: int, setting: Setting) -> Figures:
     """Returns target tokens a second, milliseconds a step and peak MB.
 
     Batches are collated beforehand: in training, processes beside the step do it. All are trained on once before: a
-    padded batch of a new shape costs several times as much, while its kernels are chosen and loaded; ``first ms`` is
-    that pass.
+    padded batch of a new shape costs several times as much, while its kernels are chosen and loaded; what is
+    ``first`` is of that pass.
 
     Args:
         name: of the system.
@@ -87,7 +87,7 @@ def trained(name: str, dtype: str, tokens: int, setting: Setting) -> Figures:
     target = sum(own.target_tokens(sample) for sample in samples)
     peak = torch.cuda.max_memory_allocated() / 1e6 if device.type == "cuda" else 0.0
     milliseconds = {"ms a step": 1000 * seconds / count, "first ms": 1000 * first / count}
-    return {"tokens/s": target / seconds, **milliseconds, "MB": peak}
+    return {"tokens/s": target / seconds, "first tokens/s": target / first, **milliseconds, "MB": peak}
 
 
 def seconds_of(own: System, samples: List[dict]) -> float:
