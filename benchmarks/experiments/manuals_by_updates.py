@@ -11,16 +11,15 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, Iterable, List, Mapping
 
 from benchmarks.experiments.manuals_small_budget import NAME, PIECES, WHOLE, results_name
+from benchmarks.lib.context_figures import WAYS, seeds_beside_baseline, values
 from benchmarks.lib.machine import RESULTS, call, table, write
 from benchmarks.lib.recipe_figures import BASELINE
 from benchmarks.lib.store import Store
 from docnmt_fairseq.evaluation.plots import COLOURS
 
-TEST = "test"
-WAYS = {"true": "its document", "shuffled": "other documents' sentences", "none": "the sentence alone"}
 HEADER = [
     "updates", "seeds", "BLEU, sentence-level", "BLEU", "gain", "register, sentence-level", "register", "among others'",
     "alone", "CXMI", "CXMI among others'",
@@ -56,18 +55,16 @@ def point(updates: int, runs: Mapping[str, Mapping[str, Any]], model: str) -> Po
         runs: by model and seed, as manuals_small_budget keeps them.
         model: beside the sentence-level one.
     """
-    seeds = [run["seed"] for run in runs.values() if run["model"] == model and f"{BASELINE}-{run['seed']}" in runs]
-    own = [runs[f"{model}-{seed}"]["scores"][TEST] for seed in seeds]
-    baseline = [runs[f"{BASELINE}-{seed}"]["scores"][TEST] for seed in seeds]
-    by_way = {way: [scores if way == "true" else scores["contexts"][way] for scores in own] for way in WAYS}
-    by_way[BASELINE] = baseline
-    return Point(
-        updates,
-        len(seeds),
-        {way: mean(scores["bleu"] for scores in found) for way, found in by_way.items()},
-        {way: mean(scores["metrics"]["register"]["score"] for scores in found) for way, found in by_way.items()},
-        {way: mean(scores["cxmi"][way] for scores in own) for way in ("true", "shuffled")},
-    )
+    seeds = seeds_beside_baseline(runs, model)
+
+    def means(measure: str, ways: Iterable[str]) -> Dict[str, float]:
+        return {way: mean(values(runs, model, seeds, measure, way)) for way in ways}
+
+    def of_baseline(measure: str) -> Dict[str, float]:
+        return {BASELINE: mean(values(runs, BASELINE, seeds, measure, "true"))}
+
+    bleu, register = ({**means(measure, WAYS), **of_baseline(measure)} for measure in ("bleu", "register"))
+    return Point(updates, len(seeds), bleu, register, means("cxmi", ("true", "shuffled")))
 
 
 def points_of(results: Path, model: str, pieces: bool) -> List[Point]:
@@ -84,7 +81,7 @@ def points_of(results: Path, model: str, pieces: bool) -> List[Point]:
         if number is None or path.stem != results_name(int(number[1]), pieces):
             continue
         runs = Store(path).runs
-        if any(run["model"] == model and f"{BASELINE}-{run['seed']}" in runs for run in runs.values()):
+        if seeds_beside_baseline(runs, model):
             found.append(point(int(number[1]), runs, model))
     return sorted(found, key=lambda one: one.updates)
 

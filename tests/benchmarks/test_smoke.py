@@ -183,6 +183,7 @@ TOLD_ELSEWHERE = {
     "speed.sentence_vectors": "its parts are those of docnmt embed",
     "experiments.comparison": "test_comparison.py; it trains by recipes",
     "experiments.manuals": "test_manuals.py",
+    "experiments.manuals_by_model": "test_manuals_by_model.py",
     "experiments.manuals_by_updates": "test_manuals_by_updates.py",
     "experiments.manuals_small_budget": "test_manuals_small_budget.py",
     "experiments.manuals_corrected": "test_manuals_small_budget.py",
