@@ -53,6 +53,7 @@ WAYS: Dict[str, Tuple[str, List[str]]] = {
     "conditional-context-faster": ("conditional", ["--context-lr-scale", "10"]),
     "conditional-short-pieces": ("conditional", ["--max-document-sentences", "8"]),
     "conditional-target-dropout": ("conditional-target", ["--source-context-dropout", "0.5"]),
+    "conditional-target-dropout-quarter": ("conditional-target", ["--source-context-dropout", "0.25"]),
     "memory-3-xavier": ("memory-3", ["--context-init", "xavier"]),
 }
 
@@ -65,9 +66,9 @@ each other, not with larger ones. {seen}
 `conditional-…`: trained otherwise, to see what it lacks: it attends to all sentences to the end (`all`); at a learning
 rate of 0.0015 (`faster`); with 10 times the learning rate in what is not in the start (`context-faster`); from pieces
 of documents of at most 8 sentences instead of 24, so that a batch has more of them (`short-pieces`); together with
-`han-target` over the 8 translations before (`target`); so, but half of the documents show nothing else of their context
-in training (`target-dropout`). `memory-3-xavier`: without the factor that begins at 0, with which the memory network
-starts as the sentence-level model."""
+`han-target` over the 8 translations before (`target`); so, but half or a quarter of the documents show nothing else of
+their context in training (`target-dropout`, `target-dropout-quarter`). `memory-3-xavier`: without the factor that
+begins at 0, with which the memory network starts as the sentence-level model."""
 WHOLE = """\
 Trained on pieces of documents of at most 24 sentences, models that see context translate documents whole."""
 PIECES = """\
