@@ -61,11 +61,14 @@ def _script() -> List[str]:
     return ["python", os.path.relpath(sys.argv[0])] if spec is None else ["python", "-m", spec.name]
 
 
+OWN_FOLDERS = ("--work", "--results", "--begin-from")
+
+
 def call(raw: Optional[Path]) -> str:
     """Returns this process's command line as anybody would give it: without folders of its own, text at path/to."""
     words, own = [], iter(sys.argv[1:])
     for word in own:
-        if word in ("--work", "--results"):
+        if word in OWN_FOLDERS:
             next(own)
         else:
             words.append(f"path/to/{raw.name}" if raw and word == str(raw) else word)

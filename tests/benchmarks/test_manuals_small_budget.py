@@ -5,9 +5,11 @@ import shutil
 import sys
 
 import pytest
+import torch
 
-from benchmarks.experiments import manuals_corrected, manuals_small_budget, manuals_told
+from benchmarks.experiments import manuals_context_only, manuals_corrected, manuals_small_budget, manuals_told
 from benchmarks.lib.store import Store
+from docnmt_fairseq.checkpoints import read_checkpoint
 from docnmt_fairseq.recipes.models import model
 
 pytestmark = pytest.mark.slow
@@ -89,6 +91,42 @@ def test_a_model_goes_on_from_references(trained, tmp_path, monkeypatch, capsys)
     kept = json.loads((trained / "manuals_small_budget_1000.json").read_text(encoding="utf-8"))["runs"]
     scores = kept["conditional-target-1"]["scores"]
     assert [row[5] for row in rows[::3]] == [f"{scores[name]['bleu']:.2f}" for name in ("test", "unseen")]
+
+
+def test_context_is_trained_on_top_of_a_finished_model(trained, tmp_path, monkeypatch, capsys, ready_python):
+    monkeypatch.setattr(sys, "executable", ready_python)
+    command = ["only", "--work", str(tmp_path / "work"), "--begin-from", str(trained / "work"), "--smoke"]
+    command += ["--results", str(tmp_path), "--models", "conditional-frozen"]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit):
+        manuals_context_only.main()
+    assert "train it with manuals_small_budget" in capsys.readouterr().err and not (tmp_path / "work").exists()
+    monkeypatch.setattr(sys, "argv", [*command, "--finished", "1000"])
+    manuals_context_only.main()
+    began = trained / "work" / "1000-updates" / "seed-1" / "models" / "sentence-1"
+    models = tmp_path / "work" / "2000-updates" / "seed-1" / "models"
+    assert not (models / "start").exists()
+    kept, frozen, goes_on = (
+        read_checkpoint(folder / "checkpoint_best.pt")["model"]
+        for folder in (began, models / "conditional-frozen-1", models / "sentence-1")
+    )
+    assert all(torch.equal(values, frozen[name]) for name, values in kept.items()) and len(frozen) > len(kept)
+    assert any(not torch.equal(values, goes_on[name]) for name, values in kept.items())
+    stored = json.loads((tmp_path / "manuals_context_only.json").read_text(encoding="utf-8"))
+    first = json.loads((trained / "manuals_small_budget_1000.json").read_text(encoding="utf-8"))["runs"]["sentence-1"]
+    assert stored["facts"]["began"]["bleu"] == first["scores"]["test"]["bleu"]
+    report = (tmp_path / "manuals_context_only.md").read_text(encoding="utf-8")
+    row = next(line for line in report.splitlines() if line.startswith("| conditional-frozen |") and "," in line)
+    parameters, of_them = stored["runs"]["conditional-frozen-1"]["parameters"]
+    assert f"| {parameters} | {of_them} |" in report and row and parameters != of_them
+    assert str(tmp_path) not in report and str(trained) not in report
+
+
+@pytest.mark.parametrize("way", manuals_context_only.WAYS)
+def test_a_way_freezes_the_model_that_is_there(way):
+    usual, chosen = model("conditional"), manuals_context_only.way_of(way)
+    added = chosen.options(1000)[len(usual.options(1000)) :]
+    assert added == manuals_context_only.WAYS[way] and "--freeze-sentence-model" in added
 
 
 def test_what_is_translated_in_pieces_is_kept_apart():

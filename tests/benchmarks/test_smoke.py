@@ -186,6 +186,7 @@ TOLD_ELSEWHERE = {
     "experiments.manuals_by_model": "test_manuals_by_model.py",
     "experiments.manuals_by_updates": "test_manuals_by_updates.py",
     "experiments.manuals_small_budget": "test_manuals_small_budget.py",
+    "experiments.manuals_context_only": "test_manuals_small_budget.py",
     "experiments.manuals_corrected": "test_manuals_small_budget.py",
     "experiments.manuals_told": "test_manuals_small_budget.py",
     "experiments.register_by_project": "test_manuals.py",
