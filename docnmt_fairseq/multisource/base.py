@@ -99,6 +99,11 @@ class AttentionCombination(nn.Module):
                 )
         return found
 
+    @classmethod
+    def reads_score_dim(cls, config: CombinationConfig) -> bool:
+        """Whether any of its scores is computed in a space of width ``score_dim``."""
+        return ATTENTION_SCORES[config.combination_attention].own_space
+
     def project_sources(self, states: List[Tensor]) -> List[Tensor]:
         """What is attended to of every source, [..., w_k], from its states [..., d_k], each state by itself."""
         raise NotImplementedError

@@ -56,6 +56,11 @@ class FlatCombination(AttentionCombination):
             found.append(f"--attention-sentinel: {reason}")
         return found
 
+    @classmethod
+    def reads_score_dim(cls, config: CombinationConfig) -> bool:
+        """See :class:`AttentionCombination`; shared projections are those of context vectors."""
+        return super().reads_score_dim(config) and not config.share_combination_projections
+
     def project_sources(self, states: List[Tensor]) -> List[Tensor]:
         """Keys and values of every source, [..., key_dim + d_v], or what is both, [..., key_dim]."""
         return [self.project_source(of_source, number) for number, of_source in enumerate(states)]

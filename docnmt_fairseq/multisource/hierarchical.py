@@ -46,6 +46,12 @@ class HierarchicalCombination(SeparateAttentions):
         found = super().problems(config)
         return found or sharing_problems(ATTENTION_SCORES[config.combination_attention].over_contexts, config)
 
+    @classmethod
+    def reads_score_dim(cls, config: CombinationConfig) -> bool:
+        """See :class:`AttentionCombination`; of the second step, shared projections are those of context vectors."""
+        second = ATTENTION_SCORES[ATTENTION_SCORES[config.combination_attention].over_contexts]
+        return super().reads_score_dim(config) or (second.own_space and not config.share_combination_projections)
+
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:

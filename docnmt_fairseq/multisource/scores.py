@@ -23,6 +23,7 @@ class AttentionScore(nn.Module):
         context_free: whether energies make χ of CA-ATT; else a softmax over them gives the weights of states.
         multi_head: whether values are projected, read by each head in its part, and projected together.
         over_contexts: the score that weighs context vectors of several sources against each other.
+        own_space: whether it is computed in a space of its own, of width ``score_dim``.
 
     Attributes:
         key_dim: width of a key.
@@ -32,6 +33,7 @@ class AttentionScore(nn.Module):
     context_free = False
     multi_head = False
     over_contexts = "bahdanau"
+    own_space = False
     key_dim: int
     keys: nn.ModuleList
 
@@ -69,6 +71,8 @@ class AdditiveScore(AttentionScore):
     W and each U^{(k)} have a bias: [L] leaves them out of its equations, but has one at every projection. By those of
     U^{(k)} a source can be preferred whatever its states are.
     """
+
+    own_space = True
 
     def __init__(self, query_dim: int, source_dims: Tuple[int, ...], score_dim: int, heads: int = 1):
         super().__init__()

@@ -44,6 +44,7 @@ READ = {
     "tables": ["--part-positions", "learned", "--max-section-positions", "9"],
     "tree": ["--context-attention", "tree", "--context-top-t", "3"],
 }
+DIM = ["--attention-dim", "3"]
 RECURRENT_UNREAD = {
     "contexts": ([], ["--concatenated-contexts", "whole"], "--attention-combination is flat"),
     "width of contexts": (
@@ -52,6 +53,15 @@ RECURRENT_UNREAD = {
     ),
     "heads": ([], ["--decoder-attention-heads", "2"], "--combination-attention bahdanau has one head"),
     "layers of extra encoders": ([], ["--extra-encoder-layers", "2"], "there are no --extra-sources"),
+    "space of a product": (["--combination-attention", "luong"], DIM, "luong has no space of its own"),
+    "space of heads": (
+        ["--attention-combination", "hierarchical", "--combination-attention", "dot-product"], DIM,
+        "dot-product has no space of its own",
+    ),
+    "space of context vectors": (
+        ["--share-combination-projections"], DIM,
+        "with --share-combination-projections scores are computed in the space of context vectors",
+    ),
     "place": (
         ["--decoder-cell", "conditional-gru"], ["--attend-with", "updated"],
         "conditional-gru attends between its two steps",
@@ -86,11 +96,31 @@ def test_an_option_that_something_reads_is_not(said, name):
     assert said(*READ[name]) == []
 
 
+RECURRENT_READ = {
+    "space of scores": DIM,
+    "space of the first step": ["--attention-combination", "hierarchical", "--share-combination-projections", *DIM],
+    "space of the second step": ["--attention-combination", "hierarchical", "--combination-attention", "ca-att", *DIM],
+}
+
+
 @pytest.mark.parametrize("name", RECURRENT_UNREAD)
 def test_so_for_recurrent_models(said, name):
     beside, option, reason = RECURRENT_UNREAD[name]
-    found = said(*beside, *option, arch="document_rnn", tiny=toy.TINY_RNN)
+    found = said(*beside, *option, arch="document_rnn", tiny=[])
     assert found == [f"{' '.join(option)} has no effect: {reason}"]
+
+
+@pytest.mark.parametrize("name", RECURRENT_READ)
+def test_what_recurrent_models_read_is_not_said(said, name):
+    assert said(*RECURRENT_READ[name], arch="document_rnn", tiny=[]) == []
+
+
+@pytest.mark.parametrize("arch", ["document_rnn_multimodal_tiny", "document_rnn_zeng_tiny"])
+def test_what_a_preset_sets_is_not_said_but_what_is_given_beside_it(said, arch):
+    """The first sets where its cell does not attend, the other the width of a space that its score does not have."""
+    assert said(arch=arch, tiny=[]) == []
+    (only,) = said("--token-chi-dim", "3", arch=arch, tiny=[])
+    assert only.startswith("--token-chi-dim 3 has no effect")
 
 
 def test_target_tokens_that_see_all_sentences_ask_for_no_others(data_bin):

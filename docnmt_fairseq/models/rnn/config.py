@@ -1,7 +1,7 @@
 """Options of ``document_rnn``."""
 
 from dataclasses import dataclass
-from typing import Iterator, Set, Tuple
+from typing import Any, Iterator, Mapping, Set, Tuple
 
 from omegaconf import II
 
@@ -14,7 +14,7 @@ from docnmt_fairseq.models.flat_options import flat_options
 from docnmt_fairseq.models.token_embeddings import SourceOptions
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CONTEXTS, CombinationConfig
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
-from docnmt_fairseq.options import changed, option, problems_of
+from docnmt_fairseq.options import changed, option, plain, problems_of
 from docnmt_fairseq.recurrent.attentive import ATTENDING_STATES, DECODER_CELLS, QUERIES, plain_cell
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
 from docnmt_fairseq.recurrent.layers import DEEP_OUTPUTS, SUMMARIES
@@ -108,6 +108,11 @@ def combination_config(cfg: DocumentRNNOptions, source_dims: Tuple[int, ...]) ->
     )
 
 
+def _combination(cfg: DocumentRNNOptions) -> CombinationConfig:
+    """What it is built from, before there are encoders of extra sources to ask for their widths."""
+    return combination_config(cfg, (2 * cfg.encoder_hidden_size,) * (1 + len(extra_specs(cfg))))
+
+
 def check(cfg: DocumentRNNOptions) -> None:
     """Looks for bad values and combinations.
 
@@ -117,8 +122,7 @@ def check(cfg: DocumentRNNOptions) -> None:
     problems = [*problems_of(cfg, DocumentRNNConfig), *extra_problems(cfg)]
     known = cfg.attention_combination in ATTENTION_COMBINATIONS and cfg.combination_attention in ATTENTION_SCORES
     if known and cfg.decoder_attention_heads >= 1:
-        combination = combination_config(cfg, (2 * cfg.encoder_hidden_size,) * (1 + len(extra_specs(cfg))))
-        problems += ATTENTION_COMBINATIONS[cfg.attention_combination].problems(combination)
+        problems += ATTENTION_COMBINATIONS[cfg.attention_combination].problems(_combination(cfg))
     if str(cfg.deep_output) == "state" and cfg.decoder_out_embed_dim != cfg.decoder_hidden_size:
         problems.append(
             f"--decoder-out-embed-dim {cfg.decoder_out_embed_dim}: must be --decoder-hidden-size "
@@ -140,10 +144,16 @@ def check(cfg: DocumentRNNOptions) -> None:
     refuse(problems)
 
 
-def remarks(cfg: DocumentRNNOptions) -> Iterator[str]:
-    """Which options have no effect."""
+def remarks(cfg: DocumentRNNOptions, preset: Mapping[str, Any]) -> Iterator[str]:
+    """Which options have no effect.
+
+    Args:
+        cfg: the options.
+        preset: what the named architecture sets, which nobody asked for.
+    """
     for names, reason in _unread(cfg):
-        yield from (f"{given} has no effect: {reason}" for given in changed(cfg, DocumentRNNConfig, names))
+        asked = {name for name in names if name not in preset or plain(getattr(cfg, name)) != preset[name]}
+        yield from (f"{given} has no effect: {reason}" for given in changed(cfg, DocumentRNNConfig, asked))
 
 
 def _unread(cfg: DocumentRNNOptions) -> Iterator[Tuple[Set[str], str]]:
@@ -152,7 +162,11 @@ def _unread(cfg: DocumentRNNOptions) -> Iterator[Tuple[Set[str], str]]:
         yield {"concatenated_contexts"}, f"--attention-combination is {cfg.attention_combination}"
     elif str(cfg.concatenated_contexts) == "whole":
         yield {"context_vector_dim"}, "--concatenated-contexts whole are not projected"
-    if not ATTENTION_SCORES[cfg.combination_attention].multi_head:
+    score = ATTENTION_SCORES[cfg.combination_attention]
+    if not ATTENTION_COMBINATIONS[cfg.attention_combination].reads_score_dim(_combination(cfg)):
+        shared = "with --share-combination-projections scores are computed in the space of context vectors"
+        yield {"attention_dim"}, shared if score.own_space else f"{cfg.combination_attention} has no space of its own"
+    if not score.multi_head:
         yield {"decoder_attention_heads"}, f"--combination-attention {cfg.combination_attention} has one head"
     if cfg.decoder_cell == "conditional-gru":
         yield {"attend_with"}, "conditional-gru attends between its two steps"

@@ -28,7 +28,7 @@ class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
     @classmethod
     def training_remarks(cls, cfg: Any) -> Iterator[str]:
         """See :class:`DocumentModel`."""
-        return remarks(cls.complete(cfg))
+        return remarks(cls.complete(cfg), PRESETS.get(cfg._name, {}))
 
     @classmethod
     def build_model(cls, cfg: Any, task: FairseqTask) -> "DocumentRNN":
@@ -117,8 +117,12 @@ PAPERS: Dict[str, Tuple[Dict[str, Any], Dict[str, Any]]] = {  # what a model is,
     ),
 }  # fmt: skip
 
+PRESETS: Dict[str, Dict[str, Any]] = {}  # what each named architecture sets
+
 
 def _register(name: str, **values: Any) -> None:
+    PRESETS[name] = values
+
     def preset(args: Namespace) -> None:
         DocumentRNN.check_task(args)
         for option, value in values.items():
