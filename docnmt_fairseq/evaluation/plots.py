@@ -1,7 +1,7 @@
 """Pictures of results."""
 
 from pathlib import Path
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -31,23 +31,30 @@ def plot_accuracy_by_distance(
     figure = Figure(figsize=(1.2 + 3.6 * len(kinds), 4.2), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
+    entries: Dict[str, Any] = {}
     for kind, panel in zip(kinds, panels):
-        _draw_panel(panel, kind, systems)
+        entries.update(_draw_panel(panel, kind, systems))
         if ceilings and kind in ceilings:
-            panel.axhline(ceilings[kind], color="#555555", linestyle="--", linewidth=1.2, label="best without context")
+            line = panel.axhline(ceilings[kind], color="#555555", linestyle="--", linewidth=1.2)
+            entries["best without context"] = line
         panel.set(title=kind, xlabel="sentences back to the deciding one", ylim=(0, 1.03))
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.yaxis.set_major_formatter(PercentFormatter(1.0))
         panel.grid(alpha=0.25)
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("words translated right")
-    entries = {label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels())}
-    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=min(4, len(entries)))
+    # Names are the user's: matplotlib takes $ for formulas, and _ at the beginning for "not in the legend".
+    numbered = map(str, range(len(entries)))
+    legend = figure.legend(entries.values(), numbered, loc="outside lower center", ncols=min(4, len(entries)))
+    for text, name in zip(legend.get_texts(), entries):
+        text.set(text=name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), parse_math=False)
     figure.suptitle("Words that only context decides: accuracy by distance, with 95 % intervals")
     figure.savefig(path)
 
 
-def _draw_panel(panel: Any, kind: str, systems: Mapping[str, PhenomenaAccuracy]) -> None:
+def _draw_panel(panel: Any, kind: str, systems: Mapping[str, PhenomenaAccuracy]) -> Dict[str, Any]:
+    """What was drawn for each system, by name."""
+    drawn = {}
     for number, (name, accuracy) in enumerate(systems.items()):
         figures = accuracy.by_kind_and_distance.get(kind, {})
         shares = [figure.share for figure in figures.values()]
@@ -57,9 +64,10 @@ def _draw_panel(panel: Any, kind: str, systems: Mapping[str, PhenomenaAccuracy])
         # A little aside of one another, so that the bars of systems do not hide each other.
         places = [distance + 0.12 * (number - (len(systems) - 1) / 2) for distance in figures]
         style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
-        panel.errorbar(
-            places, shares, yerr=[below, above], label=name, markersize=4, linewidth=1.4, elinewidth=0.8, **style
+        drawn[name] = panel.errorbar(
+            places, shares, yerr=[below, above], markersize=4, linewidth=1.4, elinewidth=0.8, **style
         )
+    return drawn
 
 
 def plot_source_weights(
@@ -85,8 +93,8 @@ def plot_source_weights(
     for words, shares, panel in zip(sentences, weights, panels):
         picture = panel.imshow(shares.T, cmap="Blues", vmin=0, vmax=1, aspect="auto")
         panel.set_xlim(-0.5, longest - 0.5)  # words are as wide in all panels
-        panel.set_xticks(range(len(words)), words, rotation=45, ha="left", rotation_mode="anchor")
-        panel.set_yticks(range(len(names)), names)
+        panel.set_xticks(range(len(words)), words, rotation=45, ha="left", rotation_mode="anchor", parse_math=False)
+        panel.set_yticks(range(len(names)), names, parse_math=False)
         panel.set_xticks([place + 0.5 for place in range(len(words) - 1)], minor=True)
         panel.set_yticks([place + 0.5 for place in range(len(names) - 1)], minor=True)
         panel.grid(which="minor", color="white", linewidth=1.5)

@@ -3,6 +3,7 @@ import os
 import random
 
 import pytest
+from matplotlib.figure import Figure
 
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.corpus.synth import SynthOptions, read_cases, write_corpus
@@ -81,6 +82,17 @@ def test_results_are_written_whatever_a_system_is_called(corpus, tmp_path, monke
     system = f"--system={name}={corpus / 'document'}.log"
     assert main(["score-synth", "--corpus", str(corpus), system, "--output", str(tmp_path)]) == 0
     assert list(json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["systems"]) == [name]
+
+
+def test_the_picture_names_systems_as_they_are_called(corpus, tmp_path, monkeypatch):
+    """matplotlib has no entry for a name with _ before it, and reads formulas between $, wrong ones with an error."""
+    drawn, save = [], Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, path: drawn.append(self) or save(self, path))
+    names = ["_first", r"$\frac$", os.fsdecode(b"caf\xe9")]
+    systems = [f"--system={name}={corpus / 'document'}.log" for name in names]
+    assert main(["score-synth", "--corpus", str(corpus), *systems, "--output", str(tmp_path)]) == 0
+    shown = [text.get_text() for text in drawn[0].legends[0].get_texts()]
+    assert shown == [*names[:2], "caf\ufffd", "best without context"]
 
 
 def test_corpus_without_its_files_is_refused(tmp_path, capsys):

@@ -4,12 +4,14 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.plots import plot_source_weights
 from docnmt_fairseq.layers.recording import SourceShares
 from docnmt_fairseq.report.documents import dataset_of_lines
 from docnmt_fairseq.report.inspection import inspect
@@ -117,6 +119,12 @@ def test_the_picture(data_bin, tmp_path):
             draw(tmp_path / "no.png", shares, inspection, sentence=wrong)
     with pytest.raises(InputError, match=r"--source-weights .* cannot be written"):
         draw(tmp_path, shares, inspection)
+
+
+def test_words_of_the_picture_are_no_formulas(tmp_path):
+    """matplotlib reads what stands between $ as one, a wrong one with an error."""
+    plot_source_weights([r"$\mt$"], [[r"$\frac$", "$_$"]], [np.ones((2, 1))], tmp_path / "w.png")
+    assert (tmp_path / "w.png").read_bytes().startswith(PNG)
 
 
 @pytest.mark.parametrize("arch", MODELS)
