@@ -57,11 +57,16 @@ def test_delimited_reader_takes_it(corpus):
         ({"source_lang": ""}, "--source-lang : must be"),
         ({"max_distance": 1}, "--max-distance 1: must be at least 2, or leave pronouns out of --kinds"),
         ({"min_distance": 7}, "--max-distance 6"),
+        ({"kinds": ("ambiguous",), "introductions": 3}, "--introductions 3: has no effect, as --kinds leaves"),
     ],
 )
 def test_impossible_settings_are_refused_by_name(change, named):
     with pytest.raises(InputError, match=named):
         replace(SMALL, **change)
+
+
+def test_introductions_that_nobody_asked_for_are_not_refused_without_pronouns():
+    assert replace(SMALL, kinds=("ambiguous",)).introductions == SynthOptions().introductions
 
 
 def test_introductions_have_room_in_the_shortest_documents():

@@ -79,6 +79,9 @@ class SynthOptions:
             most = min(self.places, self.max_distance, room - ("ambiguous" in self.kinds))
             message = f"must be from 2 to {most}, the least of --places, --max-distance and the room in a document"
             self._require(2 <= self.introductions <= most, "introductions", message)
+        else:
+            unset = self.introductions == type(self).introductions
+            self._require(unset, "introductions", "has no effect, as --kinds leaves pronouns out; leave it out")
 
     def _require(self, holds: bool, name: str, message: str) -> None:
         if not holds:
