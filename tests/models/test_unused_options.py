@@ -19,6 +19,8 @@ UNREAD = {  # what is built beside the option, the option, and the reason
     "placement without context": ([], ["--context-placement", "block"], "there is no --context-attention"),
     "layers without context": (CA_ATT, ["--context-layers", "[0]"], "there is no --context-attention"),
     "heads without context": ([], ["--context-heads", "4"], "there is no --context-attention"),
+    "mechanism without layers": (["--encoder-layers", "0"], MEMORY, "the encoder has no layers"),
+    "mechanism of the decoder without layers": (["--decoder-layers", "0"], CA_ATT, "the decoder has no layers"),
     "decoder layers": (MEMORY, ["--decoder-context-layers", "[0]"], "there is no --decoder-context-attention"),
     "rnn": ([*MEMORY, "--memory-without-rnn"], ["--memory-rnn", "lstm"], "--memory-without-rnn"),
     "all sentences": (

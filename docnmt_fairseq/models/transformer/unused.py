@@ -48,6 +48,9 @@ def _unread(cfg: DocumentTransformerOptions) -> Iterator[Tuple[Set[str], str]]:
     yield known - read, NO_MECHANISM
     if cfg.context_attention == NONE:
         yield {"context_layers", "context_placement", "context_heads"}, "there is no --context-attention"
+    for side, name in ((ENCODER, "context_attention"), (DECODER, "decoder_context_attention")):
+        if getattr(cfg, f"{side}_layers") == 0:
+            yield {name}, f"the {side} has no layers"
     if cfg.decoder_context_attention == NONE:
         yield {"decoder_context_layers"}, "there is no --decoder-context-attention"
     if not extra_specs(cfg):
