@@ -59,11 +59,16 @@ attended() { # COMMAND...
     return "$status"
 }
 
+# Ends where results were made with something else.
+not_made_otherwise() { # FILE SETTINGS
+    [ ! -f "$1" ] || [ "$(cat "$1")" = "$2" ] ||
+        die "$1: made with $(cat "$1"), now it is $2; remove that folder, or give another"
+}
+
 # Keeps beside results what they are made with; ends where they were made with something else.
 made_with() { # FILE SETTINGS
-    if [ -f "$1" ]; then
-        [ "$(cat "$1")" = "$2" ] || die "$1: made with $(cat "$1"), now it is $2; remove that folder, or give another"
-    else
+    not_made_otherwise "$@"
+    if [ ! -f "$1" ]; then
         mkdir -p "$(dirname "$1")"
         printf '%s\n' "$2" > "$1"
     fi

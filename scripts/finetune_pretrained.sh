@@ -46,6 +46,19 @@ for split in train valid test; do
         [ -f "$DATA/$split.$side" ] || die "$DATA/$split.$side: no such file; DATA holds {train,valid,test}.{$SOURCE,$TARGET}"
     done
 done
+# All that could be wrong with what is asked for is looked at now: importing, preparing and translating take long.
+for number in UPDATES WARMUP MAX_TOKENS; do
+    [[ ${!number} =~ ^[1-9][0-9]*$ ]] || die "$number=${!number}: must be a whole number of at least 1"
+done
+[ -n "${CONTRAST_SET:-}" ] || [ -z "${CONTRAST_ITEMS:-}" ] || die "CONTRAST_ITEMS=$CONTRAST_ITEMS: needs CONTRAST_SET, its format"
+[ -n "${CONTRAST_ITEMS:-}" ] || [ -z "${CONTRAST_SET:-}" ] || die "CONTRAST_SET=$CONTRAST_SET: needs CONTRAST_ITEMS, its file"
+[ -z "${CONTRAST_ITEMS:-}" ] || [ -e "$CONTRAST_ITEMS" ] || die "CONTRAST_ITEMS=$CONTRAST_ITEMS: no such file"
+settings="DATA=$(cd "$DATA" && pwd) MECHANISM=$MECHANISM UPDATES=$UPDATES LR=$LR WARMUP=$WARMUP MAX_TOKENS=$MAX_TOKENS \
+TRAIN_OPTIONS=${TRAIN_OPTIONS:-}"
+text=$(cat "$DATA"/{train,valid}."$SOURCE" "$DATA"/{train,valid}."$TARGET" | cksum)
+text="training and validation text with the checksum $text"
+not_made_otherwise "$OUT/document/settings.txt" "$settings"
+not_made_otherwise "$OUT/document/data.txt" "$text"
 
 say "Importing $MODEL"
 read -r -a import <<< "${IMPORT_OPTIONS:-}"
@@ -91,10 +104,8 @@ if [ "$MECHANISM" = conditional ]; then # first all sentences, by which the sele
     more=(--context-top-t 4 --context-narrow-from $((UPDATES * 7 / 10)) --context-narrow-when 0.9 "${more[@]}")
 fi
 say "Training it with context: $MECHANISM, $UPDATES updates; the log is $OUT/document/train.log"
-made_with "$OUT/document/settings.txt" "DATA=$(cd "$DATA" && pwd) MECHANISM=$MECHANISM UPDATES=$UPDATES LR=$LR \
-WARMUP=$WARMUP MAX_TOKENS=$MAX_TOKENS TRAIN_OPTIONS=${TRAIN_OPTIONS:-}"
-text=$(cat "$DATA"/{train,valid}."$SOURCE" "$DATA"/{train,valid}."$TARGET" | cksum)
-made_with "$OUT/document/data.txt" "training and validation text with the checksum $text"
+made_with "$OUT/document/settings.txt" "$settings"
+made_with "$OUT/document/data.txt" "$text"
 # From the second start on, the last checkpoint is there, and --finetune-from-model says but what the structure is.
 attended fairseq-train "$OUT/data/data-bin" --user-dir "$ROOT/docnmt_fairseq" --task document_translation \
     --arch "document_transformer_${MECHANISM//-/_}_pretrained" --finetune-from-model "$OUT/model/checkpoint.pt" \

@@ -82,7 +82,8 @@ def test_results_of_other_settings_are_left_alone(tmp_path):
 
 
 COMMANDS = {  # what a script calls, doing nothing but to write the files that it looks for
-    "docnmt": """output=$(sed -n 's/.*--output \\([^ ]*\\).*/\\1/p' <<< "$*")
+    "docnmt": """echo "$1" >> called
+        output=$(sed -n 's/.*--output \\([^ ]*\\).*/\\1/p' <<< "$*")
         case $1 in
         import) mkdir -p "$output" && touch "$output/checkpoint.pt" &&
             echo '{"imported": {"positions": [9, 9]}}' > "$output/manifest.json" ;;
@@ -91,6 +92,14 @@ COMMANDS = {  # what a script calls, doing nothing but to write the files that i
         esac""",
     "fairseq-train": """folder=$(sed -n 's/.*--save-dir \\([^ ]*\\).*/\\1/p' <<< "$*")
         touch "$folder/checkpoint_best.pt" && echo "$*" >> "$folder/../trained" """,
+}
+
+WRONG = {  # from the environment, and what is told
+    "UPDATES=many": "UPDATES=many: must be a whole number",
+    "WARMUP=0": "WARMUP=0: must be",
+    "CONTRAST_ITEMS=items": "CONTRAST_ITEMS=items: needs CONTRAST_SET",
+    "CONTRAST_SET=synth": "CONTRAST_SET=synth: needs CONTRAST_ITEMS",
+    "CONTRAST_SET=synth CONTRAST_ITEMS=items": "CONTRAST_ITEMS=items: no such file",
 }
 
 
@@ -115,6 +124,11 @@ def test_a_fine_tuning_of_other_settings_is_not_taken_for_the_one_that_is_asked_
     refused = run(LR="0.002")
     assert refused.returncode == 1 and "LR=0.001" in refused.stderr and "now it is" in refused.stderr
     assert "0.002" not in (tmp_path / "out" / "trained").read_text()
+    (tmp_path / "called").unlink()
+    assert run(LR="0.002").returncode == 1 and not (tmp_path / "called").exists(), "refused before anything is done"
+    for wrong, told in WRONG.items():
+        refused = run(LR="0.001", **dict(setting.split("=") for setting in wrong.split()))
+        assert refused.returncode == 1 and told in refused.stderr and not (tmp_path / "called").exists()
     trained = (tmp_path / "out" / "trained").read_text()
     (tmp_path / "data" / "test.en").write_text("another test set\n")
     assert run(LR="0.001").returncode == 0
