@@ -13,7 +13,9 @@ from typing import Any, Dict, List, NamedTuple, Optional
 from fairseq import checkpoint_utils
 from fairseq.data import iterators
 
-BATCHES, PROCESSES = "batches_in_epoch", "processes"  # in the state of an iterator
+from docnmt_fairseq.errors import InputError
+
+BATCHES, PROCESSES, ALL = "batches_in_epoch", "processes", "batches_of_epoch"  # in the state of an iterator
 NO_EPOCH = -1  # as --max-epoch; 0 stands for any number
 
 logger = logging.getLogger(__name__)
@@ -41,20 +43,41 @@ class ResumableBatchIterator(iterators.EpochBatchIterator):
     shard_id: int
 
     def state_dict(self) -> Dict[str, Any]:
-        """fairseq's, with the number of batches that all processes have had, and of those that began it."""
+        """fairseq's, and how many batches all processes have had, how many processes began, and all batches."""
         state: Dict[str, Any] = super().state_dict()
         steps = state["iterations_in_epoch"]
         batches = self.begun.batches + (steps - self.begun.steps) * self.num_shards if steps else 0
-        return {**state, BATCHES: batches, PROCESSES: self.begun.processes}
+        return {**state, BATCHES: batches, PROCESSES: self.begun.processes, ALL: len(self.frozen_batches)}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Goes on where other processes were; the state of an older checkpoint is of as many as there are now."""
+        """Goes on where other processes were; the state of an older checkpoint is of as many as there are now.
+
+        Raises:
+            InputError: the epoch has no such place, as its batches are others.
+        """
         steps = state_dict.get("iterations_in_epoch", 0)
         batches = int(state_dict.get(BATCHES, steps * self.num_shards))
         processes = int(state_dict.get(PROCESSES, self.num_shards))
+        if steps:
+            self._compare_batches(state_dict, batches)
         place = Place(batches, math.ceil(batches / self.num_shards), processes)
         self.begun = place
         super().load_state_dict({**state_dict, "iterations_in_epoch": place.steps})
+
+    def _compare_batches(self, state_dict: Dict[str, Any], had: int) -> None:
+        """Tells that a training goes on in the middle of an epoch of other batches, which has no such place."""
+        there = len(self.frozen_batches)
+        before, remedy = state_dict.get(ALL, there), "give the data and sizes of batches (--max-tokens, …) of before"
+        told = f"the checkpoint is of epoch {state_dict['epoch']}, of which it has had {had:,} batches"
+        if had >= there and state_dict.get("version", 1) > 1:  # fairseq has its way with the first
+            raise InputError(
+                f"{told}; here that has {there:,} in all; {remedy}, or --reset-dataloader, which begins with epoch 1"
+            )
+        if before != there:
+            logger.warning(
+                f"{told} of {before:,}; here that has {there:,} in all: what is left of it is other data than was left "
+                f"then; if that is not meant, {remedy}"
+            )
 
     def _get_iterator_for_epoch(
         self, epoch: int, shuffle: bool, fix_batches_to_gpus: bool = False, offset: int = 0

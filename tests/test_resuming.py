@@ -1,5 +1,7 @@
 """Where trainings go on in their data."""
 
+import re
+
 import pytest
 import torch
 from fairseq.data import iterators
@@ -7,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docnmt_fairseq import compat, resuming
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.resuming import ResumableBatchIterator
 from tests.support import toy
 
@@ -102,6 +105,21 @@ def test_whole_groups_go_on_in_the_order_of_those_who_began(before, steps, after
     seen = flat(train(begun, steps))
     rest = flat(train(processes(after, 24, begun[0].state_dict(), grouped_shuffling=True), 99))
     assert sorted(seen + rest) == list(range(24))
+
+
+def test_an_epoch_of_other_batches_is_told(data_bin, tmp_path, caplog):
+    """Where it is shorter than what was had there is no place to go on from; else what is left is something else."""
+    options = ["--batch-size", "1", "--lr", "0.001"]
+    toy.train(data_bin, tmp_path, *options, "--max-update", "10")
+    with pytest.raises(
+        InputError, match=r"epoch 1, of which it has had 10 batches; here that has 9 in all; .*--reset-da"
+    ):
+        toy.train(data_bin, tmp_path, "--batch-size", "2", "--max-update", "12")
+    toy.train(data_bin, tmp_path, *options, "--max-update", "11")
+    assert "in all" not in caplog.text
+    toy.train(data_bin, tmp_path, *options, "--max-update", "12", "--max-document-sentences", "1")
+    assert re.search("has had 11 batches of 18; here that has [0-9]+ in all: what is left of it is other", caplog.text)
+    toy.train(data_bin, tmp_path, "--batch-size", "2", "--max-update", "14", "--reset-dataloader")
 
 
 def test_fairseq_uses_it():
