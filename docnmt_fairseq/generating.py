@@ -10,7 +10,10 @@ from docnmt_fairseq import model_overrides
 from docnmt_fairseq.errors import InputError, first_line, misfit, refuse
 from docnmt_fairseq.options import flag_of
 
-LEAST = {"beam": 1, "nbest": 1, "num_workers": 0, "max_tokens": 1, "batch_size": 1, "prefix_size": 0, "log_interval": 1}
+LEAST = {
+    "beam": 1, "nbest": 1, "num_workers": 0, "max_tokens": 1, "batch_size": 1, "prefix_size": 0, "log_interval": 1,
+    "save_interval": 1, "validate_interval": 1,
+}  # fmt: skip
 MISFIT = "loading state_dict"  # PyTorch's words
 FILES = ("input", "lm_path", "bpe_codes", "sentencepiece_model")  # options that name one
 NOT_INTERACTIVE = ("lm_path", "prefix_size", "score_reference", "results_path")  # which has them and does not read them

@@ -14,6 +14,7 @@ from docnmt_fairseq import best_checkpoint
 from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.generating import problems_of_least
 from docnmt_fairseq.locks import holding, in_folder
+from docnmt_fairseq.model_overrides import parse_overrides
 from docnmt_fairseq.options import flag_of
 from docnmt_fairseq.stopping import REQUEST
 
@@ -63,7 +64,8 @@ def prepare(cfg: Any) -> None:
         InputError: what fairseq would ignore or fail at, all of it, by the options' flags.
     """
     problems = (_problems_of_types(cfg.common), problems_of_sharding(cfg), _problems_of_rates(cfg))
-    numbers = (_problems_of_steps(cfg), problems_of_least(cfg.dataset), problems_of_least(cfg.common))
+    parts = (cfg.dataset, cfg.common, cfg.checkpoint)
+    numbers = (_problems_of_steps(cfg), *(problems_of_least(part) for part in parts))
     refuse(chain(*problems, _problems_of_beginning(cfg.checkpoint), *numbers, best_checkpoint.problems_of(cfg)))
     parallel, layerdrop = cfg.distributed_training, _layerdrop(cfg)
     if layerdrop and parallel.ddp_backend in PLAIN and not parallel.find_unused_parameters:
@@ -149,15 +151,29 @@ def _problems_of_rates(cfg: Any) -> Iterator[str]:
 
 
 def _problems_of_beginning(cfg: Any) -> Iterator[str]:
-    """Which checkpoint that a training is to begin from is not there; fairseq would begin without it, or fail."""
+    """Why a training cannot begin from the checkpoint it is to begin from; fairseq would without it, or fail."""
     from fairseq.file_io import PathManager
 
     last = str(Path(cfg.save_dir) / LAST)
-    if cfg.restore_file not in (LAST, last) and not PathManager.exists(cfg.restore_file) and not cfg.checkpoint_suffix:
-        yield f"--restore-file {cfg.restore_file}: no such file; name a checkpoint, or leave it out to begin anew"
-    start = cfg.finetune_from_model
-    if start is not None and not PathManager.exists(start) and not PathManager.exists(last):
-        yield f"--finetune-from-model {start}: no such file; name the checkpoint to begin from"
+    restore, start = cfg.restore_file, cfg.finetune_from_model
+    if restore not in (LAST, last) and not cfg.checkpoint_suffix:
+        yield from _problems_of_checkpoint(f"--restore-file {restore}", restore, "or leave it out to begin anew")
+    if start is not None and not PathManager.exists(last):
+        yield from _problems_of_checkpoint(f"--finetune-from-model {start}", start, "to begin from")
+    if start is not None and restore != LAST:
+        yield f"--restore-file {restore}: not with --finetune-from-model {start}; give one of them"
+    if parse_overrides(cfg.optimizer_overrides) is None:
+        example = "\"{'lr': 0.1}\""
+        yield f"--optimizer-overrides {cfg.optimizer_overrides}: is no dictionary of options by name, such as {example}"
+
+
+def _problems_of_checkpoint(given: str, path: str, what_for: str) -> Iterator[str]:
+    from fairseq.file_io import PathManager
+
+    if not PathManager.exists(path):
+        yield f"{given}: no such file; name a checkpoint {what_for}"
+    elif Path(path).is_dir():
+        yield f"{given}: is a folder; name a checkpoint in it {what_for}"
 
 
 def _problems_of_steps(cfg: Any) -> Iterator[str]:

@@ -43,8 +43,17 @@ from tests.support import toy
             ["--lr-scheduler", "inverse_sqrt", "--warmup-updates", "0"],
             "^--warmup-updates 0: must be at least 1 with --lr-scheduler inverse_sqrt$",
         ),
-        (["--restore-file", "x.pt"], "^--restore-file x.pt: no such file; name a checkpoint, or leave it out to begin"),
-        (["--finetune-from-model", "x.pt"], "^--finetune-from-model x.pt: no such file; name the checkpoint to begin"),
+        (["--restore-file", "x.pt"], "^--restore-file x.pt: no such file; name a checkpoint or leave it out to begin"),
+        (["--restore-file", "/"], "^--restore-file /: is a folder; name a checkpoint in it or leave it out to begin"),
+        (["--finetune-from-model", "x.pt"], "^--finetune-from-model x.pt: no such file; name a checkpoint to begin"),
+        (["--finetune-from-model", "/"], "^--finetune-from-model /: is a folder; name a checkpoint in it to begin"),
+        (
+            ["--finetune-from-model", __file__, "--restore-file", __file__],
+            "^--restore-file .*: not with --finetune-from-model .*; give one of them$",
+        ),
+        (["--optimizer-overrides", "{'lr': "], "^--optimizer-overrides {'lr': : is no dictionary of options by name"),
+        (["--save-interval", "0"], "^--save-interval 0: must be at least 1$"),
+        (["--validate-interval", "0"], "^--validate-interval 0: must be at least 1$"),
     ],
 )
 def test_what_does_not_work_is_refused_in_one_line(data_bin, tmp_path, options, message):
