@@ -12,7 +12,7 @@ import struct
 import time
 import zipfile
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Callable, Dict, Iterator, Optional
 from unittest import mock
@@ -49,7 +49,8 @@ def write_whole(path: str, write: Callable[[IO[bytes]], None]) -> None:
             os.replace(unfinished, path)
             return
         except (OSError, RuntimeError) as error:  # PyTorch's writer hides the system's reason behind the latter
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):  # of a file system that fails, or was made read-only, this is an error, too
+                unfinished.unlink()
             if not left:
                 raise InputError(f"{path}: cannot be written: {_reason(error, path)}") from error
             logger.warning(f"{path}: cannot be written ({error}); tried again in {PAUSE} seconds")
@@ -166,6 +167,8 @@ def patch_fairseq() -> None:
             return load(path, arg_overrides, load_on_all_ranks)
         except InputError as error:
             raise InputError(f"{error}; {remedy}") from error
+        except MemoryError:
+            raise
         except Exception as error:  # whatever a file that is none happens to cause
             reason = f"damaged, or no checkpoint that is safe to load ({first_line(error)})"
             raise InputError(f"{path}: {reason}; {remedy}") from error

@@ -4,6 +4,7 @@ import errno
 import io
 import shutil
 import zipfile
+from pathlib import Path
 
 import pytest
 import torch
@@ -59,6 +60,21 @@ def test_a_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch):
     assert path.read_bytes() == before and names(tmp_path) == ["checkpoint_last.pt"]
 
 
+def test_a_file_system_that_has_become_read_only_is_told(tmp_path, monkeypatch):
+    """It lets nobody remove what was begun, either."""
+    path = tmp_path / "checkpoint_last.pt"
+    checkpoint_utils.torch_persistent_save(SAVED, str(path))
+
+    def read_only(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(torch, "save", read_only)
+    monkeypatch.setattr(Path, "unlink", read_only)
+    with pytest.raises(InputError, match=r"checkpoint_last.pt: cannot be written: Read-only file system"):
+        checkpoint_utils.torch_persistent_save({}, str(path))
+    assert torch.load(path).keys() == SAVED.keys()
+
+
 def test_a_copy_that_is_killed_leaves_the_checkpoint_before(tmp_path, monkeypatch):
     best, last = tmp_path / "checkpoint_best.pt", tmp_path / "checkpoint_last.pt"
     best.write_bytes(b"new" * 1000)
@@ -112,6 +128,16 @@ def test_training_goes_on_from_no_damaged_checkpoint(data_bin, trained, tmp_path
         toy.train(data_bin, tmp_path, "--max-update", "4")
     shutil.copyfile(trained / "checkpoint_last.pt", tmp_path / "whole.pt")
     toy.train(data_bin, tmp_path, "--max-update", "4", "--restore-file", str(tmp_path / "whole.pt"))
+
+
+def test_a_checkpoint_that_memory_does_not_hold_is_not_told_to_be_damaged(data_bin, trained, tmp_path, monkeypatch):
+    def too_large(*_, **__):
+        raise MemoryError
+
+    shutil.copytree(trained, tmp_path / "model")
+    monkeypatch.setattr(torch, "load", too_large)
+    with pytest.raises(MemoryError):
+        toy.train(data_bin, tmp_path / "model", "--max-update", "4")
 
 
 def test_a_bit_of_a_weight_is_noticed_when_translating_too(trained, tmp_path):
