@@ -8,14 +8,18 @@ end, also when its command is given again, as after a kill or in a queue: fairse
 
 import logging
 import math
+from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from fairseq import checkpoint_utils
 from fairseq.data import iterators
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.options import flag_of
 
 BATCHES, PROCESSES, ALL = "batches_in_epoch", "processes", "batches_of_epoch"  # in the state of an iterator
+LAST = "checkpoint_last.pt"  # of --save-dir: what fairseq goes on from, if it is there
+RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
 NO_EPOCH = -1  # as --max-epoch; 0 stands for any number
 
 logger = logging.getLogger(__name__)
@@ -109,6 +113,19 @@ class ResumableBatchIterator(iterators.EpochBatchIterator):
         finally:
             self.num_shards, self.shard_id = now
         return [batch for together in zip(*shares) for batch in together if len(batch)]
+
+
+def not_from_last(cfg: Any) -> List[str]:
+    """The options by which a command, given again, does not go on as it was: each as the command line has it.
+
+    Args:
+        cfg: fairseq's configuration of checkpoints.
+    """
+    other = cfg.restore_file not in (LAST, str(Path(cfg.save_dir) / LAST))
+    return [
+        *([f"--restore-file {cfg.restore_file}"] if other else []),
+        *(flag_of(name) for name in RESETS if cfg[name]),
+    ]
 
 
 def patch_fairseq() -> None:

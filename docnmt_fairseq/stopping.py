@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Optional, Sequence
 import torch
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.resuming import not_from_last
 
 STATUS = 75  # "temporary failure, try again" of sysexits.h
 ASKED = "asked_to_end"  # in the logs of updates
@@ -89,7 +90,9 @@ def patch_fairseq() -> None:
             if config.no_save:
                 logger.warning(f"asked to end at {self.get_num_updates():,} updates; --no-save: nothing is saved")
                 raise SystemExit(1)
-            logger.info(f"asked to end: saved at {self.get_num_updates():,} updates; the same command goes on")
+            without = " and ".join(not_from_last(config))
+            again = f"the same command{f' without {without}' if without else ''} goes on"
+            logger.info(f"asked to end: saved at {self.get_num_updates():,} updates; {again}")
             raise SystemExit(STATUS)
         return log
 

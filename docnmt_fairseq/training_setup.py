@@ -16,10 +16,10 @@ from docnmt_fairseq.generating import problems_of_least
 from docnmt_fairseq.locks import holding, in_folder
 from docnmt_fairseq.model_overrides import parse_overrides
 from docnmt_fairseq.options import flag_of
+from docnmt_fairseq.resuming import LAST
 from docnmt_fairseq.stopping import REQUEST
 
 TASKS = ("document_translation", "concatenated_translation")
-LAST = "checkpoint_last.pt"  # of --save-dir: what fairseq goes on from, if it is there
 RATES = "--context-lr-scale"
 PLAIN = ("c10d", "pytorch_ddp")  # what takes every parameter to be used in every batch
 

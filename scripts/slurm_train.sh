@@ -18,9 +18,16 @@ ASK_AGAIN=75 # the status of a training that was asked to end
 say() { printf '%s\n' "$*" >&2; }
 [ -n "${SLURM_JOB_ID:-}" ] || { say "usage: sbatch [OPTION...] $0 DATA [OPTION of fairseq-train...]"; exit 2; }
 [ $# -gt 0 ] || { say "$0: what fairseq-train takes comes behind the script, the data-bin first"; exit 2; }
-case " $* " in
-*" --no-save "*) say "$0: --no-save: a job that goes back into the queue would begin anew each time; leave it out"; exit 2 ;;
-esac
+for option in "$@"; do
+    case $option in
+    --no-save | --restore-file | --restore-file=* | --reset-*)
+        say "$0: ${option%%=*}: a job that goes back into the queue would begin anew each time; leave it out" \
+            "(what a training is to go on from is checkpoint_last.pt in its --save-dir; --finetune-from-model begins from" \
+            "another model's parameters)"
+        exit 2
+        ;;
+    esac
+done
 
 nodes=$SLURM_JOB_NUM_NODES
 processes=${PROCESSES:-${SLURM_GPUS_ON_NODE:-1}}

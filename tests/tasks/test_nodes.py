@@ -10,7 +10,7 @@ import subprocess
 import pytest
 import torch
 
-from docnmt_fairseq import compat
+from docnmt_fairseq import compat, stopping
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
 from docnmt_fairseq.stopping import REQUEST, STATUS
 from tests.support import toy
@@ -233,6 +233,21 @@ def test_who_is_asked_to_end_saves_if_anything_may_be_saved(data_bin, tmp_path, 
     with pytest.raises(SystemExit, match=f"^{status}$"):
         toy.train(data_bin, tmp_path, "--max-update", "9", option)
     assert (tmp_path / "checkpoint_last.pt").exists() == (option != "--no-save")
+
+
+def test_who_is_asked_to_end_is_told_by_which_command_to_go_on(data_bin, tmp_path, monkeypatch):
+    """Another checkpoint to begin from, or something to begin anew with, would be so each time."""
+    begun = toy.train(data_bin, tmp_path / "begun", "--max-update", "1")
+    said, last = [], tmp_path / "last" / "checkpoint_last.pt"
+    monkeypatch.setattr(REQUEST, "tell", lambda log: log.update(asked_to_end=1.0))
+    monkeypatch.setattr(stopping.logger, "info", said.append)
+    anew = ["--restore-file", str(begun), "--reset-optimizer", "--reset-meters"]
+    for name, options in {"other": anew, "last": ["--restore-file", str(last)], "none": []}.items():
+        with pytest.raises(SystemExit):
+            toy.train(data_bin, tmp_path / name, "--max-update", "9", *options)
+    saved = "asked to end: saved at 1 updates; the same command"
+    without = f" without --restore-file {begun} and --reset-optimizer and --reset-meters"
+    assert said == [f"{saved}{without} goes on", f"{saved} goes on", f"{saved} goes on"]
 
 
 @pytest.mark.parametrize("number", [18, 5, 20, 25], ids=["boundary", "middle", "in the second", "at its end"])

@@ -118,9 +118,17 @@ def test_a_job_is_not_put_back_for_ever(tmp_path, queue, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("environment", "arguments"),
-    [({}, ["data"]), ({"SLURM_JOB_ID": "1"}, []), ({"SLURM_JOB_ID": "1"}, ["data", "--no-save"])],
+    "option", ["--no-save", "--restore-file x.pt", "--restore-file=x.pt", "--reset-optimizer", "--reset-dataloader"]
 )
+def test_what_would_begin_anew_each_time_is_refused(option):
+    command = ["bash", str(SCRIPT), "data", *option.split()]
+    environment = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "1"}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    named = re.split("[ =]", option)[0]
+    assert result.returncode == 2 and f"{named}: a job that goes back into the queue would begin anew" in result.stderr
+
+
+@pytest.mark.parametrize(("environment", "arguments"), [({}, ["data"]), ({"SLURM_JOB_ID": "1"}, [])])
 def test_the_script_says_how_it_is_used(environment, arguments):
     command = ["bash", str(SCRIPT), *arguments]
     result = subprocess.run(command, env={"PATH": os.environ["PATH"], **environment}, capture_output=True, text=True)
