@@ -42,3 +42,15 @@ def test_a_parameter_of_several_names_is_averaged_once(data_bin, kind):
         kept = [average.get_model().state_dict(), *([average.fp32_params] if kind else [])]
         assert all(float(state[name].mean()) == wanted for state in kept for name in names)
         assert float(average.get_model().encoder.layers[0].final_layer_norm.weight.mean()) == wanted
+
+
+def test_an_average_of_every_third_update_goes_on_as_if_it_had_not_stopped(data_bin, tmp_path):
+    options = ["--store-ema", "--ema-decay", "0.5", "--ema-update-freq", "3"]
+    for folder, updates in (("parts", "2"), ("parts", "4"), ("whole", "4")):
+        toy.train(data_bin, tmp_path / folder, *options, "--max-update", updates)
+    parts, whole = (
+        torch.load(tmp_path / folder / "checkpoint_last.pt", weights_only=False) for folder in ("parts", "whole")
+    )
+    table = "encoder.embed_tokens.weight"
+    assert torch.equal(parts["model"][table], whole["model"][table])
+    assert torch.equal(parts["extra_state"]["ema"][table], whole["extra_state"]["ema"][table])
