@@ -97,8 +97,7 @@ def _let_torchrun_start_processes() -> None:
 
     def infer_init_method(cfg: typing.Any, force_distributed: bool = False) -> None:
         env = os.environ
-        started = all(name in env for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "LOCAL_RANK"))
-        if cfg.distributed_init_method is None and started and int(env.get("WORLD_SIZE", "1")) > 1:
+        if cfg.distributed_init_method is None and training_setup.is_one_of_several(env):
             training_setup.warn_of_shared_stores(env)
             cfg.distributed_init_method = "env://"
             cfg.distributed_world_size = int(env["WORLD_SIZE"])

@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional
 import torch
 
 from docnmt_fairseq import best_checkpoint
-from docnmt_fairseq.errors import InputError, refuse
+from docnmt_fairseq.errors import refuse
 from docnmt_fairseq.generating import problems_of_least
 from docnmt_fairseq.locks import holding, in_folder
 from docnmt_fairseq.model_overrides import parse_overrides
@@ -45,9 +45,8 @@ def patch_fairseq() -> None:
         REQUEST.listen(getattr(cfg.task, "save_on_signals", ""))
 
     def checked(cfg: Any, main: Callable[..., Any], **kwargs: Any) -> None:
-        problems = [*problems_of_sharding(cfg)]  # now: before the trainer is made, fairseq looks for a package for it
-        if problems:
-            raise InputError(problems[0])
+        # Now: before the trainer is made, fairseq looks for a package for it, and lets processes meet.
+        refuse(chain(problems_of_sharding(cfg), problems_of_backend(cfg, os.environ)))
         with _held:
             call_main(cfg, main, **kwargs)
 
@@ -140,6 +139,24 @@ def problems_of_sharding(cfg: Any) -> Iterator[str]:
             "--ddp-backend fully_sharded: not supported, as parts of document models are used outside the layers that "
             "it would gather them for; use pytorch_ddp or legacy_ddp, and --checkpoint-activations to save memory"
         )
+
+
+def is_one_of_several(environment: Mapping[str, str]) -> bool:
+    """Whether torchrun started a process of that environment, and others beside it."""
+    started = all(name in environment for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "LOCAL_RANK"))
+    return started and int(environment.get("WORLD_SIZE", "1")) > 1
+
+
+def problems_of_backend(cfg: Any, environment: Mapping[str, str]) -> Iterator[str]:
+    """Why processes that train together cannot talk to each other, if so.
+
+    Args:
+        cfg: fairseq's configuration.
+        environment: of one of the processes.
+    """
+    on_cpu = cfg.common.cpu or not torch.cuda.is_available()
+    if on_cpu and is_one_of_several(environment) and cfg.distributed_training.distributed_backend == "nccl":
+        yield "--distributed-backend nccl: needs a GPU for each process; on CPUs give --cpu --distributed-backend gloo"
 
 
 def _problems_of_rates(cfg: Any) -> Iterator[str]:

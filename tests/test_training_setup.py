@@ -86,6 +86,34 @@ def test_an_adam_that_lets_a_gpu_wait_is_said(monkeypatch, caplog, changes, said
     assert ("--optimizer fused_adamw makes the same steps" in caplog.text) is said
 
 
+@pytest.mark.parametrize(
+    ("backend", "world", "gpu", "cpu", "refused"),
+    [
+        ("nccl", "2", False, False, True),
+        ("nccl", "2", True, True, True),
+        ("nccl", "2", True, False, False),
+        ("nccl", "1", False, True, False),
+        ("gloo", "2", False, True, False),
+    ],
+)
+def test_processes_that_cannot_talk_to_each_other_are_refused(monkeypatch, backend, world, gpu, cpu, refused):
+    """Before they meet, which PyTorch fails at with a traceback about how it was built."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
+    environment = {"MASTER_ADDR": "here", "MASTER_PORT": "1", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": world}
+    cfg = OmegaConf.structured(FairseqConfig())
+    cfg.common.cpu, cfg.distributed_training.distributed_backend = cpu, backend
+    problems = list(training_setup.problems_of_backend(cfg, environment))
+    assert bool(problems) is refused and all("give --cpu --distributed-backend gloo" in one for one in problems)
+
+
+def test_the_processes_are_asked_before_they_meet(data_bin, tmp_path, monkeypatch):
+    environment = {"MASTER_ADDR": "here", "MASTER_PORT": "1", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2"}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=r"^--distributed-backend nccl: needs a GPU for each process"):
+        toy.train(data_bin, tmp_path, "--max-update", "1")
+
+
 def test_the_checkpoint_to_go_on_from_need_not_be_there_yet_nor_the_start_any_more(data_bin, tmp_path):
     """Under its own name; and a training that goes on no longer needs the model that it began from."""
     last = str(tmp_path / "model" / "checkpoint_last.pt")
