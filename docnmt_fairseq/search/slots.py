@@ -146,12 +146,10 @@ class TokenCache:
         What is seen is little more than one hypothesis long, so that little is moved, and looked at in vain.
         """
         live = self.sees.any(1)  # [S, capacity]
-        counts = live.sum(1)
-        self.lengths = counts.cpu().numpy()
+        self.lengths = live.sum(1).cpu().numpy()
         longest = int(self.lengths.max())
         order = (~live).to(torch.int8).argsort(dim=1, stable=True)[:, :longest]  # [S, longest]
-        real = torch.arange(longest, device=self.device) < counts[:, None]
-        sees = self.sees.gather(2, order[:, None].expand(-1, self.beam, -1)) & real[:, None]
+        sees = self.sees.gather(2, order[:, None].expand(-1, self.beam, -1))
         needed = longest + AHEAD * self.beam
         capacity = self.capacity if needed <= self.capacity else max(needed, self.capacity * 3 // 2)
         self.sees = sees.new_zeros(*sees.shape[:2], capacity)
