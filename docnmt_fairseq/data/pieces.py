@@ -92,7 +92,7 @@ def _cut_one(first: int, last: int, total: np.ndarray, even: np.ndarray, limits:
         inner = first + np.searchsorted(measure, share * measure[-1])
         starts = np.concatenate([[first], inner, [last]])
         furthest = [_furthest(start, last, total, limits) for start in starts[:-1]]
-        if (np.diff(starts) > 0).all() and (starts[1:] <= furthest).all():
+        if (starts[1:] <= furthest).all():  # then none is empty: fewer pieces would do, and these are the fewest
             return starts[:-1]
     return np.array(greedy[:-1])
 

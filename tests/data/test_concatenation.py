@@ -59,6 +59,9 @@ def test_the_source_window_never_depends_on_the_target(data_bin):
     _, free = dataset_of(data_bin, *options)
     assert short.src_sizes.tolist() == free.src_sizes.tolist()
     assert short.tgt_sizes.tolist() != free.tgt_sizes.tolist()
+    task, fitted = dataset_of(data_bin, *options)
+    task.filter_indices_by_size(np.arange(len(fitted)), fitted, (1024, 5), ignore_invalid_inputs=True)
+    assert fitted.sizes.tolist() == short.sizes.tolist()
 
 
 def test_the_target_window_has_no_sentence_that_the_source_window_lost(data_bin):
