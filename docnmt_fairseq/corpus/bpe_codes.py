@@ -99,4 +99,4 @@ def _split(word: str, ranks: Dict[Pair, int]) -> Sequence[str]:
                 merged.append(symbol)
         symbols = merged
     symbols[-1] = symbols[-1].removesuffix(END_OF_WORD)
-    return symbols if symbols[-1] else symbols[:-1]
+    return symbols

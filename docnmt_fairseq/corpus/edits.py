@@ -82,19 +82,15 @@ def edited_line(translation: str, operations: str) -> str:
     return " ".join(apply_operations(translation.split(), operations.split()))
 
 
-def write_operations(translation: PathLike, edited: PathLike, output: PathLike) -> int:
-    """Writes the operations of two delimited files, and returns how many they are.
+def write_operations(translation: PathLike, edited: PathLike, output: PathLike) -> None:
+    """Writes the operations of two delimited files.
 
     Raises:
         InputError: one file ends before the other.
     """
-    count = 0
     with atomic_files(output) as (stream,):
         for _, (before, after) in parallel_lines([translation, edited]):
-            operations = operations_line(before, after)
-            count += 0 if is_mark(operations) else len(operations.split())
-            stream.write(f"{operations}\n")
-    return count
+            stream.write(f"{operations_line(before, after)}\n")
 
 
 def _insertion(token: str) -> str:

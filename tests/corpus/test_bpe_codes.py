@@ -84,6 +84,12 @@ def test_files_with_counts_are_the_same(codes, tmp_path):
     assert bpe_encoder(counted)([" ".join(WORDS)]) == bpe_encoder(path)([" ".join(WORDS)])
 
 
+def test_a_merge_that_comes_twice_has_its_first_rank(tmp_path):
+    path = tmp_path / "codes"
+    path.write_text("#version: 0.2\na b\nb c</w>\na b\n")
+    assert bpe_encoder(path)(["abc"]) == ["ab@@ c"]
+
+
 def test_symbols_that_are_white_space_are_symbols(tmp_path):
     """subword-nmt takes a no-break space for a part of a word."""
     path = tmp_path / "codes"
@@ -96,6 +102,7 @@ def test_symbols_that_are_white_space_are_symbols(tmp_path):
     [
         ("#version: 0.1\na b</w>\n", "codes:1: .*only version 0.2"),
         ("a b</w>\nthree of these words\n", "codes:2: not a merge"),
+        ("a b</w>\na  b\n", "codes:2: not a merge"),  # an empty symbol between two spaces
         ("a b\n", "no merge at the end of a word"),
     ],
 )

@@ -129,6 +129,26 @@ def test_paragraphs_of_the_source(tmp_path, corpus):
     film = film.replace('  <s id="4">', '</p><p id="2">  <s id="4">').replace("  <meta>", "</p><meta>")
     zip_of(tmp_path, "en", False, {**FILMS, "en/2001/7/12": film})
     assert text(read("opus-xml", corpus))[0] == [[row] for row in FIRST[0]]
+    one = film.replace('</p><p id="2">', "")
+    zip_of(tmp_path, "en", False, {**FILMS, "en/2001/7/12": one})
+    assert text(read("opus-xml", corpus))[0] == FIRST
+
+
+def test_words_are_found_within_the_chunks_of_parsed_text(tmp_path, corpus):
+    parsed = FILMS["en/2001/7/12"].replace("<w ", '<chunk type="NP"><w ').replace("</w>", "</w></chunk>")
+    zip_of(tmp_path, "en", False, {**FILMS, "en/2001/7/12": parsed})
+    assert text(read("opus-xml", corpus))[0] == FIRST
+
+
+def test_a_folder_whose_name_ends_alike_is_not_that_of_the_language(tmp_path, corpus):
+    path = tmp_path / "both.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for language in ("x_en", "en"):
+            for name, content in FILMS.items():
+                if name.startswith("en"):
+                    member = f"xml/{language}{name[2:]}.xml"
+                    archive.writestr(member, content.replace("a2", "other") if language == "x_en" else content)
+    assert text(read("opus-xml", [corpus[0], path, corpus[2]])) == [FIRST, SECOND]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Sentences to numbers straight away, against the way through the text of their pieces."""
 
 import pytest
+import sentencepiece
 from fairseq.data import Dictionary
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -59,6 +60,22 @@ def test_a_sentence_that_becomes_nothing_is_refused(model, token):
     assert beginning_with(token, subword_encoder(model[0]))(["\u200b"]) == [""]
     with pytest.raises(InputError, match=r"file:12: nothing is left of this sentence"):
         PieceNumbering(*model, token)(["the cat", "", "\u200b"], "file", 10)
+
+
+def test_models_that_put_no_space_before_a_sentence(tmp_path):
+    """There an unknown piece, of which the dictionary is asked, may be the first of its sentence."""
+    (tmp_path / "text").write_text(TEXT)
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(tmp_path / "text"),
+        model_prefix=str(tmp_path / "m"),
+        vocab_size=18,
+        hard_vocab_limit=False,
+        add_dummy_prefix=False,
+    )
+    dictionary_from_model(tmp_path / "m.model", tmp_path / "dict", ("☃☃", "q"))
+    model, lines = (tmp_path / "m.model", Dictionary.load(str(tmp_path / "dict"))), ["cat", "q sat", "☃☃", "the", "q"]
+    found, wanted = PieceNumbering(*model)(lines, "x", 1), by_text(*model, None, lines)
+    assert found.tokens.tolist() == wanted.tokens.tolist()
 
 
 def test_a_sentence_that_becomes_a_mark_is_refused(model, monkeypatch):

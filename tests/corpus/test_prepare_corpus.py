@@ -11,6 +11,7 @@ from docnmt_fairseq.corpus import binarise
 from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.shares import Held
+from docnmt_fairseq.corpus.splits import Split, at_least_one
 from docnmt_fairseq.errors import InputError
 
 TRAIN = "the cat sat .\nIt was big .\n<p>\nwe saw the cat .\n\nthe dog saw us .\n\n\nso the dog sat .\n"
@@ -190,6 +191,12 @@ def test_bad_input_leaves_no_finished_file(tmp_path):
     (tmp_path / "train.de").write_text("\n")
     with pytest.raises(InputError, match=r"train\.en: no sentence in it \(--train\)"):
         prepare(config(tmp_path))
+
+
+def test_a_further_test_set_without_sentences_is_named_by_its_option():
+    split = Split("test1", "delimited", ((Path("other.en"), Path("other.de")),))
+    with pytest.raises(InputError, match=r"other\.en: no sentence in it \(--test\)"):
+        list(at_least_one([], split))
 
 
 def test_empty_sides_are_dropped_and_counted(tmp_path, runs):
