@@ -111,6 +111,13 @@ def test_bad_rows_are_named(tmp_path, row, message):
     refused("jsonl", [jsonl(tmp_path, [ROWS[0], row])], "x.jsonl:2: ", message)
 
 
+def test_empty_lines_between_rows_are_passed_over(tmp_path):
+    rows = jsonl(tmp_path, ROWS).read_text().splitlines()
+    path = write(tmp_path, "x.jsonl", "\n".join([rows[0], "", " ", *rows[1:], "", ""]))
+    documents = read("jsonl", [path])
+    assert text(documents) == TEXT and documents[1].lines[0] == [(4, 4)]
+
+
 def test_what_is_no_json(tmp_path):
     refused("jsonl", [write(tmp_path, "x.jsonl", '{"en": "a", "de": "b"}\n{\n')], "x.jsonl:2: no JSON")
     deep = write(tmp_path, "deep.jsonl", "[" * 200_000)

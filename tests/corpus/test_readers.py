@@ -109,6 +109,8 @@ def test_wmt_xml(tmp_path):
     assert documents[0].lines == [[(6, 11), (7, 11)], [(9, 11)]]
     assert text(read("wmt-xml", [path], Reading("en", "de", options={"reference": "B"}))) == second
     assert text(read("wmt-xml", [path], Reading("en", "de", options={"reference": "1"}))) == second
+    longer = write(tmp_path, "longer.xml", WMT.replace('translator="A"', 'translator="AB"'))
+    assert text(read("wmt-xml", [longer], Reading("en", "de", options={"reference": "B"}))) == second
     assert text(read("wmt-xml", [path], Reading("en"))) == [[[("a & b",), ("c",)], [("d",)]], [[("e",)]]]
 
 
@@ -124,6 +126,7 @@ def test_wmt_xml(tmp_path):
         ("", "", Reading("en", "cs"), [":3", "document one", "no <ref lang='cs'>", "de, fr"]),
         ("", "", Reading("ha", "de"), ["no <src lang='ha'>", "en"]),
         ("", "", Reading("en", "de", options={"reference": "C"}), ["no reference 'C'", "A, B"]),
+        ("", "", Reading("en", "de", options={"reference": "2"}), ["no reference '2'", "A, B"]),
     ],
 )
 def test_bad_wmt_xml(tmp_path, old, new, options, parts):
@@ -182,6 +185,13 @@ def test_ted_xml(tmp_path):
 def test_bad_ted_xml(tmp_path, old, new, parts):
     assert old in TED
     refused("ted-xml", [write(tmp_path, "en.xml", TED), write(tmp_path, "de.xml", TED.replace(old, new, 1))], *parts)
+
+
+def test_a_talk_without_segments_is_no_document(tmp_path):
+    empty = TED.replace('<seg id="1">x</seg>', "")
+    assert empty != TED
+    documents = read("ted-xml", [write(tmp_path, "en.xml", empty), write(tmp_path, "de.xml", empty)])
+    assert len(documents) == len(read("ted-xml", [write(tmp_path, name, TED) for name in ("e.xml", "d.xml")])) - 1
 
 
 SGML = """<srcset setid="newstest2009" srclang="any">

@@ -24,6 +24,17 @@ def test_document_column(tmp_path, columns):
     assert text(read("tsv", [tmp_path / "t.tsv"], with_source_only)) == [[[("a1",), ("a2",)]], [[("b",)]]]
 
 
+def test_a_row_with_a_document_alone_is_passed_over(tmp_path):
+    path = write(tmp_path, "t.tsv", "a\tA\tx\n\t\tx\nb\tB\tx\n\tC\ty\n")
+    named = Reading("en", "de", options={"columns": ("1", "2", "3")})
+    assert text(read("tsv", [path], named)) == [[[("a", "A"), ("b", "B")]], [[("", "C")]]]
+
+
+def test_a_name_goes_before_a_number(tmp_path):
+    named = Reading("en", "de", options={"columns": ("1", "2"), "header": True})
+    assert text(read("tsv", [write(tmp_path, "t.tsv", "2\t1\nA\ta\n")], named)) == [[[("a", "A")]]]
+
+
 def test_header_that_is_not_announced_is_text(tmp_path):
     options = Reading("en", "de", options={"columns": ("4", "3", "1")})
     assert text(read("tsv", [write(tmp_path, "t.tsv", NAMED)], options))[0] == [[("en", "de")]]

@@ -52,6 +52,14 @@ def test_languages_and_their_regions(tmp_path):
     )  # fmt: skip
     assert text(read("tmx", [path])) == [[[("a", "A"), ("C", "c")]]]
     assert text(read("tmx", [path], Reading("fr"))) == [[[("B",)]]]
+    filipino = tmx(tmp_path, unit("a", "A", languages=("en", "fil")), unit("b", "B", languages=("en", "fi-FI")))
+    assert text(read("tmx", [filipino], Reading("en", "fi"))) == [[[("b", "B")]]]
+
+
+def test_of_several_variants_of_a_language_the_first_is_read(tmp_path):
+    other = '<tuv xml:lang="de"><seg>other</seg></tuv>'
+    path = tmx(tmp_path, unit("a", "A").replace("</tu>", f"{other}</tu>"))
+    assert text(read("tmx", [path])) == [[[("a", "A")]]]
 
 
 def test_entities_are_not_expanded(tmp_path):
