@@ -47,6 +47,12 @@ def test_terms_are_no_patterns(folder):
     assert metric.wanted == [{"c++": 1, "a.b": 1}, {}, {}, {"c++": 1}]
 
 
+def test_capitals_of_one_letter_may_be_several(folder):
+    write(folder / "terms.tsv", ["street\tStraße"])
+    metric = make([["the street, a street", "Street"], ["", ""]])
+    assert metric.statistics([[["Die Straße, eine STRASSE", "strasse"], ["", ""]]])[0][:2] == [[2, 2], [1, 1]]
+
+
 @pytest.mark.parametrize("form, text, found", [
     ("记忆网络", "这是一个模型的记忆网络。", 1),
     ("网络", "记忆网络，GPU网络和网络GPU", 3),
