@@ -69,6 +69,24 @@ def test_equals_the_loop_reference_forward_and_gradient(layout, t, temperature, 
         torch.testing.assert_close(of_fast, of_slow, atol=1e-9, rtol=1e-9)
 
 
+def test_documents_padded_together_of_which_one_keeps_everything_yet(production_price):
+    """While t narrows, documents of fewer sentences than are kept now select nothing; they have the loss, too."""
+    layout = layout_of([[2, 3, 1, 2, 2], [1, 4, 2]])
+    q, k, q_s, k_s = states(layout)
+    plan, key = layout.plan(Selectable(KeptSentences(2))), KeptSentences(3)
+    selecting, tokens = layout.plan(key), range(layout.tokens.total)
+    assert len(plan.real) == 1 and not plan.real[0].all()
+    assert len(selecting.items) < plan.tokens == len(tokens)
+    sentence, sets = chosen(q_s, k_s, layout, selecting, 3)
+    selection = Selection(key, selecting.items, sentence, sentence.double())
+    loss, *masses = selection_divergence(q, k, q_s, k_s, plan, 2, selection=selection)
+    sets = {i: sets.get(i, [range(layout.tokens.rows)] * HEADS) for i in tokens}
+    expected, *found = reference.selection_divergence(q, k, q_s, k_s, layout, tokens, 2, 0.5, sets)
+    assert [float(x) for x in (loss, *masses)] == pytest.approx([float(expected), *found], abs=1e-9)
+    of_fast, of_slow = (torch.autograd.grad(of, (q_s, k_s)) for of in (loss, expected))
+    torch.testing.assert_close(of_fast, of_slow, atol=1e-9, rtol=1e-9)
+
+
 def test_scores_far_apart_give_no_nan():
     layout = layout_of([[2, 3, 1, 2, 2]])
     q, k, q_s, k_s = states(layout, torch.float32, scale=60.0)
