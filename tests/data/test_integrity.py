@@ -2,10 +2,12 @@
 
 import shutil
 import struct
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from fairseq.data.indexed_dataset import MMapIndexedDataset
+import torch
+from fairseq.data.indexed_dataset import MMapIndexedDataset, MMapIndexedDatasetBuilder
 
 from docnmt_fairseq.data.integrity import HEADER, check_side
 from docnmt_fairseq.errors import InputError
@@ -83,6 +85,18 @@ def test_further_files_of_a_split_are_looked_at(copied):
     load(copied)
     with pytest.raises(InputError, match=r"train1.src-tgt.tgt.bin"):
         load(copied, combine=True)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("token", "symbols", "right"), [(9, 10, True), (9, 9, False), (-1, 10, False)])
+def test_numbers_are_those_of_symbols(tmp_path, token, symbols, right):
+    builder = MMapIndexedDatasetBuilder(str(tmp_path / "train.a-b.a.bin"), np.int32)
+    for line in ([4, 2], [token, 2]):
+        builder.add_item(torch.tensor(line))
+    builder.finalize(str(tmp_path / "train.a-b.a.idx"))
+    refused = pytest.raises(InputError, match=f"line 2: token {token}, but the dictionary has {symbols} symbols")
+    with nullcontext() if right else refused:
+        check_side(str(tmp_path), "train", "a-b", "a", symbols, 2, combine=False)
 
 
 def test_a_split_without_lines(copied):
