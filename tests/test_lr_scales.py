@@ -98,6 +98,13 @@ def test_one_rate_leaves_the_optimizer_alone():
     assert optimizer.param_groups == [group]
 
 
+def test_groups_of_others_all_have_the_rate():
+    optimizer, _ = optimizer_of(1.0)
+    optimizer.optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(1))]})
+    optimizer.set_lr(0.1)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.1]
+
+
 def test_groups_of_others_are_refused():
     optimizer, parameters = optimizer_of(3.0, 1.0)
     with pytest.raises(InputError, match="--context-lr-scale: not with an optimizer that has groups of its own"):
