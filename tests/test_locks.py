@@ -206,7 +206,7 @@ def test_the_commands_that_translate_hold_their_output(data_bin, tmp_path, capsy
 def seen(what):
     """What is there, as soon as something is."""
     found = []
-    wait_for(lambda: found.extend(what()) or found, 60)
+    wait_for(lambda: found.extend(what()) or found)
     return found
 
 

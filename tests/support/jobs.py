@@ -10,7 +10,7 @@ from docnmt_fairseq.jobs import ENGINES, Job, slurm_queue
 from docnmt_fairseq.jobs.engines import slurm
 
 SHELL = ("sh", "-c")
-PATIENCE = 60.0
+PATIENCE = 180.0  # seconds; what is waited for takes a tenth of that on a machine with nothing else to do
 
 
 def engine(name, workers=None, **options):

@@ -169,11 +169,11 @@ def test_nodes_join_and_die_and_no_batch_is_left_out(data_bin, tmp_path):
         wait_for_updates(5)
         start()
         first, second = started
-        wait_for(lambda: workers_of(second), 60)
+        wait_for(lambda: workers_of(second))
         before = workers_of(first)
         wait_for_updates(10)
         killed(second)
-        wait_for(lambda: workers_of(first) and workers_of(first) != before, 60)
+        wait_for(lambda: workers_of(first) and workers_of(first) != before)
         wait_for_updates(10)
         first.send_signal(signal.SIGUSR1)
         status = first.wait(60)

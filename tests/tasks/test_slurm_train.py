@@ -50,17 +50,17 @@ def stub(folder, monkeypatch, runs, status):
     (folder / "commands" / "python").chmod(0o755)
 
 
-def wait_for_the_end(queue, seconds=20):
-    wait_for(lambda: not (queue / "1_0").exists(), seconds)
+def wait_for_the_end(queue):
+    wait_for(lambda: not (queue / "1_0").exists())
 
 
 @pytest.mark.slow
 def test_a_job_near_its_time_limit_saves_and_goes_on_to_the_same_weights(data_bin, tmp_path, queue):
     submit(tmp_path, training(data_bin, tmp_path / "jobs", *UPDATES), nodes=1)
     log = tmp_path / "log"
-    wait_for(lambda: re.search(r'"num_updates": "[5-9]"', log.read_text()), 60)
+    wait_for(lambda: re.search(r'"num_updates": "[5-9]"', log.read_text()))
     send(queue, signal.SIGUSR1)
-    wait_for_the_end(queue, 60)
+    wait_for_the_end(queue)
     printed = log.read_text()
     (saved,) = re.findall(r"asked to end: saved at (\d+) updates", printed)
     assert 5 <= int(saved) < 150 and re.findall(r"start (\d): 1 × 1 processes", printed) == ["0", "1"]
