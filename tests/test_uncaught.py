@@ -50,22 +50,12 @@ def test_what_fairseq_asserts_of_options_is_one_line(shown, capsys, monkeypatch,
 def test_what_fairseq_refuses_together_is_one_line(shown, capsys, monkeypatch, data_bin, tmp_path):
     from fairseq_cli import train
 
-    begun = str(toy.train(data_bin, tmp_path / "first", "--max-update", "1"))
-    given = [
-        "--optimizer",
-        "adam",
-        "--save-dir",
-        str(tmp_path),
-        "--finetune-from-model",
-        begun,
-        "--restore-file",
-        begun,
-    ]
+    given = ["--optimizer", "adam", "--lr-scheduler", "inverse_sqrt", "--lr", "0.1,0.2", "--save-dir", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train", *toy.arguments(data_bin, *given)])
-    with pytest.raises(ValueError, match="--restore-file") as found:
+    with pytest.raises(ValueError, match="--lr-scheduler") as found:
         train.cli_main()
     sys.excepthook(found.type, found.value, found.tb)
-    assert not shown and "fairseq-train: error: --finetune-from-model and --restore-file" in capsys.readouterr().err
+    assert not shown and "fairseq-train: error: Cannot use a fixed learning rate" in capsys.readouterr().err
 
 
 def test_an_option_that_another_one_needs_is_one_line(shown, capsys, monkeypatch, data_bin, tmp_path):
