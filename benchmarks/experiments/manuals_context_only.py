@@ -28,6 +28,7 @@ from docnmt_fairseq.recipes.run import Options, Recipe
 from docnmt_fairseq.recipes.training import BEST
 
 NAME, CONTEXT = "manuals_context_only", "conditional"
+TITLE = "English-German handbooks: context on top of a finished sentence-level model"
 FROZEN = ["--freeze-sentence-model"]
 WAYS: Dict[str, List[str]] = {
     f"{CONTEXT}-frozen": FROZEN,
@@ -68,7 +69,7 @@ def trained_parameters(log: Path) -> List[str]:
 def report(stored: Store, smoke: bool, updates: int, finished: int, seed: int) -> str:
     """The report on all models so far."""
     runs = recipe_figures.by_model(stored, MODELS)
-    dataset = small_budget.dataset_of(seed, updates)
+    dataset = replace(small_budget.dataset_of(seed, updates), title=TITLE)
     rows = [[name, *of_seeds[0]["parameters"]] for name, of_seeds in runs.items()]
     lines = [recipe_figures.scores_of(dataset, runs, stored, smoke), "", *recipe_figures.losses_of(runs)]
     lines += ["", "## Parameters", "", table(["model", "parameters", "of them trained"], rows)]

@@ -119,6 +119,7 @@ def test_context_is_trained_on_top_of_a_finished_model(trained, tmp_path, monkey
     row = next(line for line in report.splitlines() if line.startswith("| conditional-frozen |") and "," in line)
     parameters, of_them = stored["runs"]["conditional-frozen-1"]["parameters"]
     assert f"| {parameters} | {of_them} |" in report and row and parameters != of_them
+    assert report.startswith(f"# {manuals_context_only.TITLE}")
     assert str(tmp_path) not in report and str(trained) not in report
 
 
