@@ -54,3 +54,17 @@ def test_an_average_of_every_third_update_goes_on_as_if_it_had_not_stopped(data_
     table = "encoder.embed_tokens.weight"
     assert torch.equal(parts["model"][table], whole["model"][table])
     assert torch.equal(parts["extra_state"]["ema"][table], whole["extra_state"]["ema"][table])
+
+
+def test_it_averages_at_the_updates_at_which_fairseq_does(data_bin):
+    _, _, model = toy.build(data_bin)
+    ema = EMA(model, EMAConfig(store_ema=True, ema_decay=0.0, ema_update_freq=3))
+    table, changed = "encoder.embed_tokens.weight", []
+    for update in range(1, 8):
+        before = ema.get_model().state_dict()[table].clone()
+        with torch.no_grad():
+            model.encoder.embed_tokens.weight.add_(1.0)
+        ema.step(model, update)
+        if not torch.equal(before, ema.get_model().state_dict()[table]):
+            changed.append(update)
+    assert changed == [3, 6]
