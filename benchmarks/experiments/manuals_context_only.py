@@ -38,10 +38,12 @@ MODELS = [BASELINE, *WAYS, CONTEXT]
 TRAINED = re.compile(r"num\. shared model params: ([\d,]+) \(num\. trained: ([\d,]+)\)")
 READING = """\
 All models begin as the sentence-level model of [the small budget](manuals_small_budget_{finished}.md) after its
-{finished:,} updates (seed {seed}, test: BLEU {bleu:.2f}, {register:.1f} % of the registers right, {together:.1f} % of
-the documents in one), and are trained for {updates:,} more. `sentence`: all of it goes on; `conditional`: with
+{finished:,} updates ({began}), and are trained for {updates:,} more. `sentence`: all of it goes on; `conditional`: with
 conditional attention, everything; `conditional-frozen`: conditional attention alone (`--freeze-sentence-model`);
 `conditional-lora`: that, and low-rank updates of rank 8 on all six projections. Documents are translated whole."""
+
+BEGAN = """\
+seed {seed}, test: BLEU {bleu:.2f}, {register:.1f} % of the registers right, {together:.1f} % of the documents in one"""
 
 
 class AfterSentenceLevel(Recipe):
@@ -66,15 +68,16 @@ def trained_parameters(log: Path) -> List[str]:
     return [found[1], found[2]]
 
 
-def report(stored: Store, smoke: bool, updates: int, finished: int, seed: int) -> str:
+def report(stored: Store, smoke: bool) -> str:
     """The report on all models so far."""
     runs = recipe_figures.by_model(stored, MODELS)
-    dataset = replace(small_budget.dataset_of(seed, updates), title=TITLE)
+    finished, updates = stored.facts["budget"]
+    dataset = replace(small_budget.dataset_of(1, updates), title=TITLE)
     rows = [[name, *of_seeds[0]["parameters"]] for name, of_seeds in runs.items()]
     lines = [recipe_figures.scores_of(dataset, runs, stored, smoke), "", *recipe_figures.losses_of(runs)]
     lines += ["", "## Parameters", "", table(["model", "parameters", "of them trained"], rows)]
-    began = stored.facts["began"]
-    told = READING.format(finished=finished, updates=updates, seed=seed, **began)
+    began = "; ".join(BEGAN.format(seed=seed, **scores) for seed, scores in sorted(stored.facts["began"].items()))
+    told = READING.format(finished=finished, updates=updates, began=began)
     return "\n".join([*lines, "", told, "", *recipe_figures.made_with(stored)]) + "\n"
 
 
@@ -101,6 +104,9 @@ def main() -> None:
             f"{finished}: no sentence-level model that is trained and scored; train it with manuals_small_budget, or "
             "give its --work as --begin-from"
         )
+    written, budget = args.results / f"{NAME}.json", [args.finished, args.updates]
+    if Store(written).facts.get("budget", budget) != budget:
+        parser.error(f"{written}: holds models of other --finished and --updates; give other --results")
     dataset = small_budget.dataset_of(args.seed, args.updates)
     first = Options(before, args.raw, (BASELINE,), (args.seed,), Machine(cpu=True), smoke=args.smoke)
     scores = recipe_figures.figures_of(Recipe(dataset, first), BASELINE, args.seed)["scores"]["test"]
@@ -114,15 +120,15 @@ def main() -> None:
         recipe.finished = finished / BEST
         with alone_in(output), ending_on_signals():
             recipe.run()
-        stored = Store(args.results / f"{NAME}.json")
+        stored = Store(written)
         recipe_figures.remember(stored, recipe)
-        stored.facts["began"] = began
+        stored.facts["budget"] = budget
+        stored.facts["began"] = {**stored.facts.get("began", {}), str(args.seed): began}
         for one in names:
             log = output / "models" / f"{one}-{args.seed}" / "train.log"
             figures = recipe_figures.figures_of(recipe, one, args.seed)
             stored.add(f"{one}-{args.seed}", {**figures, "parameters": trained_parameters(log)})
-        page = report(stored, args.smoke, args.updates, args.finished, args.seed)
-        (args.results / f"{NAME}.md").write_text(page, encoding="utf-8")
+        written.with_suffix(".md").write_text(report(stored, args.smoke), encoding="utf-8")
         print(f"{name}, seed {args.seed}: done", flush=True)
 
 

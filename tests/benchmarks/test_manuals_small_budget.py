@@ -112,15 +112,20 @@ def test_context_is_trained_on_top_of_a_finished_model(trained, tmp_path, monkey
     )
     assert all(torch.equal(values, frozen[name]) for name, values in kept.items()) and len(frozen) > len(kept)
     assert any(not torch.equal(values, goes_on[name]) for name, values in kept.items())
+    report = (tmp_path / "manuals_context_only.md").read_text(encoding="utf-8")
     stored = json.loads((tmp_path / "manuals_context_only.json").read_text(encoding="utf-8"))
     first = json.loads((trained / "manuals_small_budget_1000.json").read_text(encoding="utf-8"))["runs"]["sentence-1"]
-    assert stored["facts"]["began"]["bleu"] == first["scores"]["test"]["bleu"]
-    report = (tmp_path / "manuals_context_only.md").read_text(encoding="utf-8")
+    assert stored["facts"]["began"]["1"]["bleu"] == first["scores"]["test"]["bleu"]
+    assert f"updates (seed 1, test: BLEU {first['scores']['test']['bleu']:.2f}," in " ".join(report.split())
     row = next(line for line in report.splitlines() if line.startswith("| conditional-frozen |") and "," in line)
     parameters, of_them = stored["runs"]["conditional-frozen-1"]["parameters"]
     assert f"| {parameters} | {of_them} |" in report and row and parameters != of_them
     assert report.startswith(f"# {manuals_context_only.TITLE}")
     assert str(tmp_path) not in report and str(trained) not in report
+    monkeypatch.setattr(sys, "argv", [*command, "--finished", "1000", "--updates", "500"])
+    with pytest.raises(SystemExit):
+        manuals_context_only.main()
+    assert "holds models of other --finished and --updates" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("way", manuals_context_only.WAYS)
