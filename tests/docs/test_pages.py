@@ -13,6 +13,7 @@ from tests.support.pages import DOCS, PAGES, ROOT
 
 sys.path.insert(0, str(DOCS / "hooks"))
 
+pytestmark = pytest.mark.sampled(1)  # all quick: an edited page is to be told before a commit, not after
 LINK = re.compile(r"\]\(([^)#\s]+?)(#[^)\s]+)?\)")
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*[a-z0-9])")
 # Options of other programs that pages speak of.
@@ -21,7 +22,7 @@ OTHERS |= {"slow", "no-build-isolation", "no-deps", "strict", "nproc-per-node", 
 OTHERS |= {"nnodes", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "max-restarts"}  # of torchrun
 OTHERS |= {"encoder-langtok", "decoder-langtok", "langtoks"}  # of fairseq's task of several languages
 OTHERS |= {"clear-fuzzy"}  # of gettext
-OTHERS |= {"pieces"}  # of benchmarks
+OTHERS |= {"pieces", "finished"}  # of benchmarks
 OTHERS |= {"gpus-per-node", "ntasks-per-node", "time", "signal", "batch"}  # of Slurm
 
 
