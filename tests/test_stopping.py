@@ -44,10 +44,14 @@ def test_the_signals_that_are_named_are_taken_and_no_others(received, names, tak
 
 
 def test_one_process_that_was_asked_is_enough():
+    """A validation, whose logs say nothing of it, changes that no more; another training begins anew."""
     request = StopRequest()
-    for logs, agreed in (([{ASKED: 0.0}, {}], False), ([{ASKED: 0.0}, {ASKED: 1.0}], True), ([{ASKED: 0.0}], False)):
+    for logs, agreed in (([{ASKED: 0.0}, {}], False), ([{ASKED: 0.0}, {ASKED: 1.0}], True), ([{}], True)):
         request.hear(logs)
         assert request.agreed is agreed
+    request.received = signal.SIGUSR1
+    request.listen("")
+    assert (request.received, request.agreed) == (None, False)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import subprocess
 import pytest
 import torch
 
-from docnmt_fairseq import compat, stopping
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
-from docnmt_fairseq.stopping import REQUEST, STATUS
+from docnmt_fairseq.stopping import STATUS
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES
-from tests.support.documents import write_data_bin
+from tests.support.checkpoints import saved, updates
+from tests.support.documents import SEVEN, write_data_bin
 from tests.support.jobs import wait_for
 from tests.support.nodes import agent, agents, ended, free_port, training
 
@@ -35,10 +35,6 @@ EVERY += [f"target {name}" for name in TARGET_MECHANISMS.names()]
 def one_process(data_bin, folder, *options, **kind):
     fixed = ["--optimizer", "sgd", "--lr", "0.5", "--clip-norm", "0"]
     return toy.train(data_bin, folder, *fixed, *options, **kind)
-
-
-def updates(checkpoint):
-    return torch.load(checkpoint, weights_only=compat.SAFE_LOADER)["optimizer_history"][-1]["num_updates"]
 
 
 @pytest.mark.slow
@@ -62,12 +58,6 @@ def test_four_processes_of_two_nodes_equal_one(data_bin, tmp_path, starts_soon):
             if "adam" not in options or key.endswith("weight"):
                 torch.testing.assert_close(other[key], one[key], **ROUNDING, msg=f"{name}: {key}")
         assert updates(tmp_path / "four" / name / "checkpoint_last.pt") == 4
-
-
-def saved(folder):
-    """The place in the data that the last checkpoint of a folder holds, and its updates."""
-    state = torch.load(folder / "checkpoint_last.pt", weights_only=compat.SAFE_LOADER)
-    return state["extra_state"]["train_iterator"], state["optimizer_history"][-1]["num_updates"]
 
 
 LONG = ["--max-update", "400", "--batch-size", "1", "--save-interval-updates", "20", "--keep-interval-updates", "2"]
@@ -191,7 +181,6 @@ def test_nodes_join_and_die_and_no_batch_is_left_out(data_bin, tmp_path):
 
 
 THREE = {"train": [[["a b", "c d e"]], [["e"], ["d a"]], [["b b a", "c"]]]}
-SEVEN = {"train": [[["a d", "c"]], [["e b"], ["d a"]], [["b a"]], [["c c", "d"]], [["e"]], [["a b c d"]], [["d e"]]]}
 
 
 @pytest.mark.slow
@@ -225,48 +214,3 @@ def test_two_processes_and_one_go_on_in_the_data_bin_they_were_in(data_bin, tmp_
         assert saved(tmp_path / name) == saved(tmp_path / "one")
     toy.assert_same_state(tmp_path / "few" / "checkpoint_last.pt", few, **ROUNDING)
     assert saved(tmp_path / "one")[0]["epoch"] == 3
-
-
-@pytest.mark.parametrize(("option", "status"), [("--no-last-checkpoints", STATUS), ("--no-save", 1)])
-def test_who_is_asked_to_end_saves_if_anything_may_be_saved(data_bin, tmp_path, monkeypatch, option, status):
-    monkeypatch.setattr(REQUEST, "tell", lambda log: log.update(asked_to_end=1.0))
-    with pytest.raises(SystemExit, match=f"^{status}$"):
-        toy.train(data_bin, tmp_path, "--max-update", "9", option)
-    assert (tmp_path / "checkpoint_last.pt").exists() == (option != "--no-save")
-
-
-def test_who_is_asked_to_end_is_told_by_which_command_to_go_on(data_bin, tmp_path, monkeypatch):
-    """Another checkpoint to begin from, or something to begin anew with, would be so each time."""
-    begun = toy.train(data_bin, tmp_path / "begun", "--max-update", "1")
-    said, last = [], tmp_path / "last" / "checkpoint_last.pt"
-    monkeypatch.setattr(REQUEST, "tell", lambda log: log.update(asked_to_end=1.0))
-    monkeypatch.setattr(stopping.logger, "info", said.append)
-    anew = ["--restore-file", str(begun), "--reset-optimizer", "--reset-meters"]
-    for name, options in {"other": anew, "last": ["--restore-file", str(last)], "none": []}.items():
-        with pytest.raises(SystemExit):
-            toy.train(data_bin, tmp_path / name, "--max-update", "9", *options)
-    saved = "asked to end: saved at 1 updates; the same command"
-    without = f" without --restore-file {begun} and --reset-optimizer and --reset-meters"
-    assert said == [f"{saved}{without} goes on", f"{saved} goes on", f"{saved} goes on"]
-
-
-@pytest.mark.parametrize("number", [18, 5, 20, 25], ids=["boundary", "middle", "in the second", "at its end"])
-def test_a_training_of_several_data_bins_that_is_asked_to_end_goes_on_there(data_bin, tmp_path, monkeypatch, number):
-    (tmp_path / "seven").mkdir()
-    seven = write_data_bin(tmp_path / "seven", SEVEN, "--srcdict", str(data_bin / "dict.src.txt"))
-    data, options = f"{data_bin}:{seven}", ["--batch-size", "1", "--max-update", "29", "--lr", "0.001"]
-    whole = toy.train(data, tmp_path / "whole", *options)
-    tell, told = REQUEST.tell, []
-
-    def asked(log):
-        told.append(log)
-        REQUEST.received = signal.SIGUSR1 if len(told) == number else None
-        tell(log)
-
-    monkeypatch.setattr(REQUEST, "tell", asked)
-    with pytest.raises(SystemExit, match=str(STATUS)):
-        toy.train(data, tmp_path / "parts", *options)
-    assert saved(tmp_path / "parts")[1] == number
-    parts = toy.train(data, tmp_path / "parts", *options)
-    assert len(told) == 29 and saved(tmp_path / "parts") == saved(tmp_path / "whole")
-    toy.assert_same_state(parts, whole, 0, 0)

@@ -1,0 +1,16 @@
+"""What checkpoints say of the training they are of."""
+
+import torch
+
+from docnmt_fairseq import compat
+
+
+def updates(checkpoint):
+    """How many a checkpoint has had."""
+    return torch.load(checkpoint, weights_only=compat.SAFE_LOADER)["optimizer_history"][-1]["num_updates"]
+
+
+def saved(folder):
+    """The place in the data that the last checkpoint of a folder holds, and its updates."""
+    state = torch.load(folder / "checkpoint_last.pt", weights_only=compat.SAFE_LOADER)
+    return state["extra_state"]["train_iterator"], state["optimizer_history"][-1]["num_updates"]
