@@ -53,6 +53,14 @@ done
 [ -n "${CONTRAST_SET:-}" ] || [ -z "${CONTRAST_ITEMS:-}" ] || die "CONTRAST_ITEMS=$CONTRAST_ITEMS: needs CONTRAST_SET, its format"
 [ -n "${CONTRAST_ITEMS:-}" ] || [ -z "${CONTRAST_SET:-}" ] || die "CONTRAST_SET=$CONTRAST_SET: needs CONTRAST_ITEMS, its file"
 [ -z "${CONTRAST_ITEMS:-}" ] || [ -e "$CONTRAST_ITEMS" ] || die "CONTRAST_ITEMS=$CONTRAST_ITEMS: no such file"
+mechanisms=$(python -c 'import logging; logging.disable(); import docnmt_fairseq
+docnmt_fairseq.register()
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS as known
+print(*known.names(), *known.old_names())')
+case " ${mechanisms//-/_} " in
+*" ${MECHANISM//-/_} "*) ;;
+*) die "MECHANISM=$MECHANISM: no such mechanism; there are $mechanisms" ;;
+esac
 settings="DATA=$(cd "$DATA" && pwd) MECHANISM=$MECHANISM UPDATES=$UPDATES LR=$LR WARMUP=$WARMUP MAX_TOKENS=$MAX_TOKENS \
 TRAIN_OPTIONS=${TRAIN_OPTIONS:-}"
 text=$(cat "$DATA"/{train,valid}."$SOURCE" "$DATA"/{train,valid}."$TARGET" | cksum)

@@ -100,13 +100,14 @@ WRONG = {  # from the environment, and what is told
     "CONTRAST_ITEMS=items": "CONTRAST_ITEMS=items: needs CONTRAST_SET",
     "CONTRAST_SET=synth": "CONTRAST_SET=synth: needs CONTRAST_ITEMS",
     "CONTRAST_SET=synth CONTRAST_ITEMS=items": "CONTRAST_ITEMS=items: no such file",
+    "MECHANISM=conditonal": "MECHANISM=conditonal: no such mechanism; there are ",
 }
 
 
 def test_a_fine_tuning_of_other_settings_is_not_taken_for_the_one_that_is_asked_for(tmp_path):
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python").symlink_to(sys.executable)
-    for name, script in COMMANDS.items():
+    real = f'exec "{sys.executable}" "$@"'
+    for name, script in {**COMMANDS, "python": real}.items():
         (tmp_path / "bin" / name).write_text(f"#!/usr/bin/env bash\n{script}\n")
         (tmp_path / "bin" / name).chmod(0o755)
     (tmp_path / "data").mkdir()
@@ -116,7 +117,7 @@ def test_a_fine_tuning_of_other_settings_is_not_taken_for_the_one_that_is_asked_
 
     def run(**settings):
         command = ["bash", str(ROOT / "scripts" / "finetune_pretrained.sh"), "x/y", "data", "out"]
-        path = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "DOCNMT_SET_UP": "1"}
+        path = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "DOCNMT_SET_UP": "1", "PYTHONPATH": str(ROOT)}
         return subprocess.run(command, cwd=tmp_path, env={**path, **settings}, capture_output=True, text=True)
 
     for _ in range(2):
