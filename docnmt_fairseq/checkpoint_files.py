@@ -161,7 +161,10 @@ def patch_fairseq() -> None:
             check_whole(PathManager.get_local_path(path))
             with _told_if_none(path):
                 return load(path, arg_overrides)
-        remedy = "--restore-file goes on from another checkpoint; without any in --save-dir training begins anew"
+        remedy = (
+            "name another one: --restore-file, or --finetune-from-model if that named it; "
+            "without any in --save-dir training begins anew"
+        )
         try:
             check_whole(PathManager.get_local_path(path))
             return load(path, arg_overrides, load_on_all_ranks)
