@@ -6,6 +6,8 @@ import numpy as np
 
 from docnmt_fairseq.errors import InputError
 
+Interval = Optional[Tuple[float, float]]  # None where there is none: of a single document
+
 
 def check_bootstrap(samples: int, seed: int) -> None:
     """Raises :class:`InputError` for options out of range."""
@@ -26,7 +28,7 @@ def interval_of_mean(
     samples: int,
     seed: int,
     counts: Optional[Sequence[float]] = None,
-) -> Tuple[float, float]:
+) -> Interval:
     """The 2.5th and 97.5th percentile of Σ totals / Σ counts over documents drawn with replacement.
 
     What is of one document is drawn together: it depends on the same context. Documents are numbered in the order in
@@ -38,11 +40,26 @@ def interval_of_mean(
         samples: how often as many documents are drawn as there are.
         seed: of the draws.
         counts: [n] of the items, None: one each.
+
+    Returns:
+        Both; None if all items are of one document.
     """
     known = {document: number for number, document in enumerate(dict.fromkeys(documents))}
+    if len(known) < 2:  # drawn again and again, it is always the same, which looks sure of what nobody knows
+        return None
     numbers = np.array([known[document] for document in documents])
     sums = np.bincount(numbers, weights=np.asarray(totals, dtype=float))  # [documents]
     sizes = np.bincount(numbers, weights=None if counts is None else np.asarray(counts, dtype=float))
     draws = draw_documents(len(known), samples, seed)
     low, high = np.percentile((draws @ sums) / (draws @ sizes), [2.5, 97.5])
     return float(low), float(high)
+
+
+def interval_text(interval: Interval, form: str) -> str:
+    """An interval as a cell of a table.
+
+    Args:
+        interval: from :func:`interval_of_mean`.
+        form: of its ends, as :meth:`str.format` takes it.
+    """
+    return "(one document)" if interval is None else " to ".join(map(form.format, interval))

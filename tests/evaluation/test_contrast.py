@@ -203,6 +203,14 @@ def test_the_interval_of_a_report_draws_documents():
     assert build_report(found, {}).overall.interval == (0, 1)
 
 
+def test_items_of_one_document_have_no_interval():
+    """It would be drawn alone each time, and a point of no width would look sure."""
+    report = build_report(answers(), {})
+    first, both = (report.groups["phenomenon"][name] for name in "xy")
+    assert first.interval is None and first.to_json()["interval"] is None and both.interval == (0, 1)
+    assert "| x | 50.0 % | (one document) |" in as_markdown(report)
+
+
 def test_translations_are_judged_one_by_one():
     items = [GenerationItem(str(number), Document("d", ("a",)), 0, form) for number, form in enumerate(("sie", "er"))]
     assert [one.outcome for one in judge_translations(items, ["Das ist Sie!", "Erst."])] == ["right", "wrong"]

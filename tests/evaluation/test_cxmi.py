@@ -234,6 +234,8 @@ def test_reports_say_what_was_measured(test_set, loaded):
     assert (first.with_context, first.without_context) == pytest.approx((math.exp(-0.25), math.exp(-1)))
     assert (first.source, first.target, first.context) == ("a b c", "c b a", [])
     assert second.token == "c" and second.pcxmi == 0.5
+    one = build_report(test_set, Measured([0, 1], scores), loaded.task.target_dictionary, {})
+    assert one.probes["true"].cxmi_interval is None and "(one document)" in as_text(one)
     assert "random-document" in as_text(report) and "### Tokens that depend" in as_markdown(report)
     content = json.loads(json.dumps(report.to_json()))
     assert content["probes"]["true"]["cxmi"] == true.cxmi and content["tokens"][0]["token"] == "a"

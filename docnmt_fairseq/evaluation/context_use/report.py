@@ -8,7 +8,7 @@ import numpy as np
 from fairseq.data import Dictionary
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.bootstrap import check_bootstrap, interval_of_mean
+from docnmt_fairseq.evaluation.bootstrap import Interval, check_bootstrap, interval_of_mean, interval_text
 from docnmt_fairseq.evaluation.context_use.corpus import TestSet, sentences_of
 from docnmt_fairseq.evaluation.context_use.cxmi import Measured
 from docnmt_fairseq.evaluation.tables import aligned, markdown
@@ -24,16 +24,16 @@ class Figures:
     Attributes:
         log_probability: of a target token, mean, nats.
         cxmi: of a sentence [F21 eq. 4], mean, nats, against no context.
-        cxmi_interval: of 95 %, over documents drawn with replacement.
+        cxmi_interval: of 95 %, over documents drawn with replacement; None if all sentences are of one.
         cxmi_token: the same of a token.
         cxmi_token_interval: its interval.
     """
 
     log_probability: float
     cxmi: float
-    cxmi_interval: Tuple[float, float]
+    cxmi_interval: Interval
     cxmi_token: float
-    cxmi_token_interval: Tuple[float, float]
+    cxmi_token_interval: Interval
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _laid_out(report: CxmiReport, table: Callable[[Sequence[Sequence[str]]], str
         ["context", "CXMI, nats a sentence", "95 % interval", "a token", "95 % interval", "log-probability a token"]
     ]
     for probe, figures in report.probes.items():
-        intervals = [f"{low:.4f} to {high:.4f}" for low, high in (figures.cxmi_interval, figures.cxmi_token_interval)]
+        intervals = [interval_text(found, "{:.4f}") for found in (figures.cxmi_interval, figures.cxmi_token_interval)]
         rows.append(
             [
                 probe,

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from docnmt_fairseq.evaluation.bootstrap import check_bootstrap, interval_of_mean
+from docnmt_fairseq.evaluation.bootstrap import Interval, check_bootstrap, interval_of_mean, interval_text
 from docnmt_fairseq.evaluation.contrast.items import Fact, Item
 from docnmt_fairseq.evaluation.contrast.judging import OUTCOMES, Answer
 from docnmt_fairseq.evaluation.tables import aligned, markdown
@@ -19,12 +19,12 @@ class Figures:
 
     Attributes:
         counts: items by outcome; ties and scores that are no numbers are wrong answers.
-        interval: of 95 % of the resampled accuracies.
+        interval: of 95 % of the resampled accuracies, from 0 to 1; None for items of a single document.
         chance: accuracy of drawing a candidate blindly; None where a translation was asked for.
     """
 
     counts: Dict[str, int]
-    interval: Tuple[float, float]
+    interval: Interval
     chance: Optional[float]
 
     @property
@@ -39,8 +39,9 @@ class Figures:
 
     def to_json(self) -> Dict[str, Any]:
         """The figures as a plain dictionary."""
-        shown = {"accuracy": self.accuracy, "items": self.items, "interval": list(self.interval)}
-        return {**shown, "chance": self.chance, **self.counts}
+        interval = None if self.interval is None else list(self.interval)
+        about = {"accuracy": self.accuracy, "items": self.items, "interval": interval, "chance": self.chance}
+        return {**about, **self.counts}
 
 
 @dataclass(frozen=True)
@@ -157,8 +158,8 @@ def _laid_out(report: ContrastReport, table: Callable[[Sequence[Sequence[str]]],
 
 
 def _row(name: str, figures: Figures) -> List[str]:
-    low, high = figures.interval
+    interval = None if figures.interval is None else (100 * figures.interval[0], 100 * figures.interval[1])
     chance = "-" if figures.chance is None else f"{100 * figures.chance:.1f} %"
     wrong = [str(figures.counts[outcome]) for outcome in ("wrong", "tie", "nan")]
-    interval = f"{100 * low:.1f} to {100 * high:.1f}"
-    return [name, f"{100 * figures.accuracy:.1f} %", interval, chance, str(figures.items), *wrong]
+    accuracy = [f"{100 * figures.accuracy:.1f} %", interval_text(interval, "{:.1f}")]
+    return [name, *accuracy, chance, str(figures.items), *wrong]
