@@ -146,10 +146,17 @@ def _pairs(inputs: Sequence[Path], output: Path, pattern: str) -> Iterator[Tuple
         if output.resolve().is_relative_to(path.resolve()):
             raise InputError(f"--output {output}: lies in the input folder {path}; give another place")
         _check_readable(path)
-        for file in sorted(path.rglob(pattern)):
+        for file in _matching(path, pattern):
             relative = file.relative_to(path)
             if file.is_file() and not any(part.startswith(".") for part in relative.parts):
                 yield file, output / relative.parent / unpacked_name(relative.name)
+
+
+def _matching(folder: Path, pattern: str) -> List[Path]:
+    try:
+        return sorted(folder.rglob(pattern))
+    except (ValueError, NotImplementedError) as error:
+        raise InputError(f"--pattern {pattern}: {error}; give one of names in the folder, e.g. '*.en'") from error
 
 
 def _check_readable(folder: Path) -> None:

@@ -1,5 +1,6 @@
 import gzip
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,12 @@ def test_only_some_of_a_folder(folder):
     assert [text.target.name for text in texts([folder / "in"], folder / "out", pattern="*.txt")] == ["d.txt"]
     with pytest.raises(InputError, match=r"no file \*\.de in it"):
         texts([folder / "in"], folder / "out", pattern="*.de")
+
+
+@pytest.mark.parametrize("pattern", ["**.en", "/texts/*.en"])
+def test_a_pattern_that_none_can_have_is_named(folder, pattern):
+    with pytest.raises(InputError, match=f"--pattern {re.escape(pattern)}: .*e\\.g\\. '\\*\\.en'"):
+        texts([folder / "in"], folder / "out", pattern=pattern)
 
 
 def test_a_file_is_told_from_others_by_its_place_in_the_folder_that_was_given_or_by_its_name(folder):
