@@ -132,6 +132,8 @@ def _translate(
         if step.document is not None:
             _write(step, step.document, list(islice(found, len(step.document.lines))), scores)
         else:
+            if not scores:
+                step.text.drop_table()
             step.output.finish()
             step.text.finish()
     if group:

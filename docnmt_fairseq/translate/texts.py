@@ -15,7 +15,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.counts import read_counts
 from docnmt_fairseq.translate.formats import Document, Format, format_of
 from docnmt_fairseq.translate.output import FileOutput, Output, StandardOutput, read_journal
-from docnmt_fairseq.translate.parts import MisfitError, Part, part_path, put_together
+from docnmt_fairseq.translate.parts import MisfitError, Part, part_path, put_together, table_of
 from docnmt_fairseq.translate.request import STANDARD, Request, check_split, check_there, pairs_of, read_once
 from docnmt_fairseq.translate.shards import Shard, owners_of
 
@@ -105,6 +105,12 @@ class FileToTranslate:
             if other.exists():
                 Part.read(other).check_goes_with(part)
         return part
+
+    def drop_table(self) -> None:
+        """Removes the table of scores beside a translation that is there: the one in its place has none."""
+        for path in (self.target, self.whole):
+            if path is not None and path.exists():
+                table_of(path).unlink(missing_ok=True)
 
     def finish(self) -> None:
         """Puts the file together, and the table of its scores, if this was its last part.

@@ -13,7 +13,7 @@ from docnmt_fairseq.translate.parts import Part, part_path, put_together, record
 from docnmt_fairseq.translate.request import Request
 from docnmt_fairseq.translate.shards import Shard, owners_of
 from docnmt_fairseq.translate.texts import texts_of
-from tests.support.interrupted import SETTINGS, TEXT, WANTED, Failing, names, run
+from tests.support.interrupted import SETTINGS, TEXT, WANTED, Failing, Scoring, names, run
 from tests.support.texts import Stub
 
 
@@ -250,3 +250,14 @@ def test_shards_that_there_are_not(number, of):
 def test_standard_input_has_no_shards():
     with pytest.raises(InputError, match="standard input and output have no shards"):
         texts_of(Request([Path("-")], Path("out"), shard=Shard(1, 2)))
+
+
+@pytest.mark.parametrize("shards", [[Shard()], [Shard(2, 2), Shard(1, 2)]])
+def test_scores_of_a_translation_that_is_replaced_do_not_stay_beside_the_next_one(folder, shards):
+    run(folder, Scoring(), scores=True, output="other")
+    for shard in shards:
+        run(folder, Scoring(), scores=True, shard=shard)
+    assert names(folder) == ["in", "other", "other.scores.tsv", "out", "out.scores.tsv"]
+    for shard in shards:
+        run(folder, Stub(), shard=shard, force=True)
+    assert names(folder) == ["in", "other", "other.scores.tsv", "out"]
