@@ -56,14 +56,14 @@ class Xliff(WholeFile):
         old = _child(segment, "target")
         if old is not None:
             for attribute, value in old.attrib.items():
-                target.set(attribute, "translated" if attribute == "state" else value)  # a state of XLIFF 1.2
+                target.set(attribute, value)
             target.tail = old.tail
             segment.replace(old, target)
         else:
             before = _child(segment, "seg-source")
             (source if before is None else before).addnext(target)
-        if segment.get("state") == "initial":
-            segment.set("state", "translated")
+        # Without a state, a target of XLIFF 1.2 may pass for a reviewed one, a segment of 2.0 for one without a target.
+        (segment if local_name(segment) == "segment" else target).set("state", "translated")
 
 
 def _sources(root: etree._Element) -> Iterator[etree._Element]:

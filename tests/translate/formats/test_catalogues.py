@@ -1,5 +1,7 @@
 """Messages of programs: gettext and XLIFF."""
 
+import re
+
 import polib
 import pytest
 from lxml import etree
@@ -126,6 +128,7 @@ def test_segments_get_translations_with_the_same_codes(way):
     for text in (XLIFF, XLIFF2):
         found = through("xliff", text, WAYS[way], languages=lambda: ("en", "de"))[0]
         expected = text.replace('srcLang="en"', 'srcLang="en" trgLang="de"').replace("initial", "translated")
+        expected = expected.replace('<segment id="s2">', '<segment id="s2" state="translated">')
         without = [etree.fromstring(content) for content in (found, expected.encode())]
         for tree in without:
             for target in tree.xpath("//*[local-name()='target']"):
@@ -144,13 +147,16 @@ def test_segments_to_the_letter():
     assert lines == ["Hello big wide world.", "Next.", "<p>", "Open & it"]
     text = found.decode()
     assert (
-        '<target xml:lang="de">HELLO <g id="1">BIG <x id="2"/>WIDE</g> WORLD. <ph id="3">code</ph>NEXT.</target>'
-        in text
-    )
+        '<target xml:lang="de" state="translated">HELLO <g id="1">BIG <x id="2"/>WIDE</g> WORLD. '
+        '<ph id="3">code</ph>NEXT.</target>'
+    ) in text
     assert '<target state="translated">OPEN &amp; <mrk mtype="protected">Docnmt</mrk> IT</target>' in text
     assert through("xliff", found)[0] == found  # to the byte: all has a translation
-    _, (lines,) = through("xliff", XLIFF2)
+    found, (lines,) = through("xliff", XLIFF2)
     assert lines == ["Hello big world.", "Second."]  # segments of a unit are a paragraph
+    assert re.findall("<segment[^>]*>", found.decode()) == [
+        '<segment id="s1" state="translated">', '<segment id="s2" state="translated">', "<segment>"
+    ]  # fmt: skip
 
 
 MESSAGE = "%@ sent %1$d of %lld to {name}: %s %(count)s {{ user }}, {n, number} mails. See <b>this</b> now."
