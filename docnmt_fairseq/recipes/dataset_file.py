@@ -4,7 +4,7 @@ import re
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, Mapping, Type, TypeVar
+from typing import Any, Callable, Dict, List, Mapping, Type, TypeVar
 
 from docnmt_fairseq.corpus.config import config_of
 from docnmt_fairseq.corpus.readers import make_reader
@@ -22,6 +22,7 @@ from docnmt_fairseq.recipes.dataset import (
 )
 from docnmt_fairseq.recipes.metrics import further_metrics
 from docnmt_fairseq.recipes.probes import Probes
+from docnmt_fairseq.recipes.value_types import check_types
 from docnmt_fairseq.translate.view import DocumentView
 
 T = TypeVar("T")
@@ -53,8 +54,8 @@ def read_dataset_config(path: Path) -> DatasetConfig:
     values = _read(path)
     parts: Dict[str, Callable[[Any, str], object]] = {
         "training": _training,
-        "hold_out": partial(_made, HoldOut),
-        "published": partial(_made, Published),
+        "hold_out": partial(_typed, HoldOut),
+        "published": partial(_typed, Published),
         "scores": further_metrics,
         "probes": partial(_made, Probes),
         "view": _view,
@@ -62,10 +63,12 @@ def read_dataset_config(path: Path) -> DatasetConfig:
     for name, made in parts.items():
         if name in values:
             values[name] = made(values[name], f"{path}: {name}")
-    values["downloads"] = [_made(Download, one, f"{path}: downloads") for one in values.get("downloads") or []]
-    splits = values.get("splits") or {}
-    values["splits"] = {name: _made(SplitConfig, one, f"{path}: splits: {name}") for name, one in splits.items()}
-    dataset = _made(DatasetConfig, values, str(path))
+    downloads, splits = values.get("downloads") or [], values.get("splits") or {}
+    if isinstance(downloads, list):
+        values["downloads"] = [_typed(Download, one, f"{path}: downloads") for one in downloads]
+    if isinstance(splits, Mapping):
+        values["splits"] = {name: _typed(SplitConfig, one, f"{path}: splits: {name}") for name, one in splits.items()}
+    dataset = _typed(DatasetConfig, values, str(path))
     _check_splits(path, dataset)
     _check_prepare(path, dataset)
     _check_features(path, dataset)
@@ -109,9 +112,11 @@ def _training(values: Any, where: str) -> Training:
         lists["start: options"] = training.start.options
         if not isinstance(training.start.updates, int) or training.start.updates < 1:
             raise InputError(f"{where}: start: updates: {training.start.updates!r} is not a number from 1 on")
+        check_types(training.start, f"{where}: start")
     for name, options in {"options": training.options, **lists}.items():
         if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
             raise InputError(f'{where}: {name}: expected a list of options, numbers in quotes ("0.1"); got {options!r}')
+    check_types(training, where)
     return training
 
 
@@ -144,10 +149,9 @@ def _check_splits(path: Path, dataset: DatasetConfig) -> None:
             _check_documents(f"{path}: splits: {name}: documents", split.documents, dataset.scores.files_of_lines(name))
 
 
-def _check_documents(where: str, documents: object, counting: Mapping[str, str]) -> None:
+def _check_documents(where: str, documents: List[int], counting: Mapping[str, str]) -> None:
     """A part of a split's documents that is none, or whose lines are counted from another place."""
-    several = documents if isinstance(documents, list) else []
-    if len(several) != 2 or not all(type(one) is int for one in several) or not 0 <= several[0] < several[1]:
+    if len(documents) != 2 or not 0 <= documents[0] < documents[1]:
         raise InputError(f"{where}: expected [the first, from 0, the one after the last]; got {documents!r}")
     if counting:
         raise InputError(
@@ -158,7 +162,9 @@ def _check_documents(where: str, documents: object, counting: Mapping[str, str])
 def _check_prepare(path: Path, dataset: DatasetConfig) -> None:
     """Options of ``docnmt prepare`` that there are not, and values that the formats refuse."""
     try:
-        reading = config_of({"source_lang": "", "target_lang": "", "output": "", **dataset.prepare}).reading
+        config = config_of({"source_lang": "", "target_lang": "", "output": "", **dataset.prepare})
+        check_types(config, "prepare")
+        reading = config.reading
         for split in dataset.splits.values():
             make_reader(split.format, reading)
     except InputError as error:
@@ -168,8 +174,15 @@ def _check_prepare(path: Path, dataset: DatasetConfig) -> None:
 def _check_features(path: Path, dataset: DatasetConfig) -> None:
     """Features that are not of every split, each one file."""
     for name, files in dataset.features.items():
-        if not isinstance(files, Mapping) or {*files} != {*dataset.split_names}:
+        if {*files} != {*dataset.split_names}:
             raise InputError(f"{path}: features: {name}: give a file for each of {', '.join(dataset.split_names)}")
+
+
+def _typed(kind: Type[T], values: Any, where: str) -> T:
+    """The dataclass of these values, each of its type."""
+    made = _made(kind, values, where)
+    check_types(made, where)
+    return made
 
 
 def _made(kind: Type[T], values: Any, where: str) -> T:
@@ -177,9 +190,9 @@ def _made(kind: Type[T], values: Any, where: str) -> T:
     if not isinstance(values, Mapping):
         raise InputError(f"{where}: expected keys and values, got {values!r}")
     known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
-    unknown = sorted(set(values) - known)
+    unknown = sorted(map(str, {*values} - known))
     if unknown:
-        raise InputError(f"{where}: unknown {', '.join(map(str, unknown))}; there are {', '.join(sorted(known))}")
+        raise InputError(f"{where}: unknown {', '.join(unknown)}; there are {', '.join(sorted(known))}")
     try:
         return kind(**values)
     except TypeError as error:

@@ -89,7 +89,7 @@ def test_a_format_in_which_nothing_is_made_up_is_refused(tmp_path):
         ("title: Small", "hold_out: {splits: [test], sentences: 5}\ntitle: Small", "splits: .* needed, each once"),
         ("valid: {", "valid: {documents: [3, 3], ", r"valid: documents: expected \[the first, .*; got \[3, 3\]"),
         ("valid: {", "valid: {documents: [-1, 3], ", r"valid: documents: expected \[the first, .*; got \[-1, 3\]"),
-        ("valid: {", "valid: {documents: 3, ", r"valid: documents: expected \[the first, .*; got 3"),
+        ("valid: {", "valid: {documents: 3, ", "valid: documents: expected a list of whole numbers, got 3$"),
     ],
 )
 def test_mistakes_are_named(tmp_path, old, new, message):
@@ -97,6 +97,36 @@ def test_mistakes_are_named(tmp_path, old, new, message):
     path = tmp_path / "x.yaml"
     path.write_text(SMALL.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(InputError, match=message):
+        read_dataset_config(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1: 2\nnew: 3", "unknown 1, new; there are"),
+        ("downloads: 3", "downloads: expected a list of keys and values, got 3$"),
+        ("downloads: [{name: a, urls: b}]", "downloads: urls: expected a list of texts, got 'b'$"),
+        ("hold_out: {splits: dev, sentences: 5}", "hold_out: splits: expected a list of texts, got 'dev'$"),
+        ("features: []", r"features: expected keys and values, got \[\]$"),
+        ("models: sentence", "models: expected a list of texts, got 'sentence'$"),
+        ("published: {source: a, bleu: 3}", "published: bleu: expected keys and values, got 3$"),
+        ("target_lang: no", "target_lang: expected a text, got False; .* needs quotes"),
+        ("training: {batch_tokens: '64'}", "training: batch_tokens: expected a whole number, got '64'$"),
+        ("training: {start: {model: tree, updates: 1, seed: x}}", "training: start: seed: expected a whole number"),
+        ("prepare: {vocab_size: '3'}", "prepare: vocab_size: expected a whole number, got '3'$"),
+        ("prepare: {joint: 1}", "prepare: joint: expected true or false, got 1$"),
+        ("prepare: [a]", r"prepare: expected keys and values, got \['a'\]$"),
+        ("splits: 3", "splits: expected keys and values, got 3$"),
+        (
+            "splits: {train: {format: tsv, corpora: [a.en, a.de]}}",
+            r"splits: train: corpora: expected a list of lists of texts, got \['a.en', 'a.de'\]$",
+        ),
+    ],
+)
+def test_values_of_another_type_are_named(tmp_path, line, message):
+    path = tmp_path / "x.yaml"
+    path.write_text(f"like: en_de_small\n{line}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=rf"x\.yaml: {message}"):
         read_dataset_config(path)
 
 
