@@ -110,13 +110,17 @@ def _training(values: Any, where: str) -> Training:
     lists = {f"task_options: {task}": options for task, options in training.task_options.items()}
     if training.start is not None:
         lists["start: options"] = training.start.options
-        if not isinstance(training.start.updates, int) or training.start.updates < 1:
-            raise InputError(f"{where}: start: updates: {training.start.updates!r} is not a number from 1 on")
-        check_types(training.start, f"{where}: start")
     for name, options in {"options": training.options, **lists}.items():
         if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
             raise InputError(f'{where}: {name}: expected a list of options, numbers in quotes ("0.1"); got {options!r}')
     check_types(training, where)
+    counts = {name: getattr(training, name) for name in ("updates", "batch_tokens", "validate_every")}
+    if training.start is not None:
+        check_types(training.start, f"{where}: start")
+        counts["start: updates"] = training.start.updates
+    for name, count in counts.items():
+        if count < 1:
+            raise InputError(f"{where}: {name}: {count} is not a number from 1 on")
     return training
 
 

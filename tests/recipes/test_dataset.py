@@ -113,6 +113,9 @@ def test_mistakes_are_named(tmp_path, old, new, message):
         ("target_lang: no", "target_lang: expected a text, got False; .* needs quotes"),
         ("training: {batch_tokens: '64'}", "training: batch_tokens: expected a whole number, got '64'$"),
         ("training: {start: {model: tree, updates: 1, seed: x}}", "training: start: seed: expected a whole number"),
+        ("training: {updates: 0}", "training: updates: 0 is not a number from 1 on$"),
+        ("training: {batch_tokens: -1}", "training: batch_tokens: -1 is not a number from 1 on$"),
+        ("training: {validate_every: 0}", "training: validate_every: 0 is not a number from 1 on$"),
         ("prepare: {vocab_size: '3'}", "prepare: vocab_size: expected a whole number, got '3'$"),
         ("prepare: {joint: 1}", "prepare: joint: expected true or false, got 1$"),
         ("prepare: [a]", r"prepare: expected keys and values, got \['a'\]$"),
@@ -123,7 +126,7 @@ def test_mistakes_are_named(tmp_path, old, new, message):
         ),
     ],
 )
-def test_values_of_another_type_are_named(tmp_path, line, message):
+def test_values_that_cannot_be_are_named(tmp_path, line, message):
     path = tmp_path / "x.yaml"
     path.write_text(f"like: en_de_small\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match=rf"x\.yaml: {message}"):

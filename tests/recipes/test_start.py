@@ -113,7 +113,7 @@ def test_the_start_is_trained_first_with_options_and_a_seed_of_its_own(tmp_path,
     [
         ("    updates: 4000", "    updats: 12000", "training: start: unknown updats; there are model, options, seed"),
         ("    updates: 4000", "    updates: 0", "training: start: updates: 0 is not a number from 1 on"),
-        ("    updates: 4000", "    updates: many", "training: start: updates: 'many' is not a number"),
+        ("    updates: 4000", "    updates: many", "training: start: updates: expected a whole number, got 'many'"),
         ("    updates: 4000", "", "training: start: .*updates"),
         ('--lr, "0.0015",', "--lr, 0.0015,", r"training: start: options: .* numbers in quotes .* 0\.0015"),
         ('--lr, "0.0007",', "--lr, 0.0007,", r"training: options: expected a list of options, numbers in quotes"),
