@@ -27,6 +27,10 @@ from docnmt_fairseq.translate.view import DocumentView
 
 T = TypeVar("T")
 
+# Options of docnmt prepare that a recipe has from its other keys, or that are the same in all.
+OF_RECIPES = ("source_lang", "target_lang", "output", "train", "valid", "test", "train_format", "valid_format",
+              "test_format", "format", "on_empty", "workers")  # fmt: skip
+
 
 def named_recipes() -> Dict[str, Path]:
     """The data sets that come with the package, by name."""
@@ -164,7 +168,10 @@ def _check_documents(where: str, documents: List[int], counting: Mapping[str, st
 
 
 def _check_prepare(path: Path, dataset: DatasetConfig) -> None:
-    """Options of ``docnmt prepare`` that there are not, and values that the formats refuse."""
+    """Options of ``docnmt prepare`` that there are not, or that would do nothing; values that the formats refuse."""
+    own = [name for name in dataset.prepare if name in OF_RECIPES]
+    if own:
+        raise InputError(f"{path}: prepare: {', '.join(own)}: the recipe sees to that; leave it out")
     try:
         config = config_of({"source_lang": "", "target_lang": "", "output": "", **dataset.prepare})
         check_types(config, "prepare")

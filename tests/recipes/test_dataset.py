@@ -118,6 +118,7 @@ def test_mistakes_are_named(tmp_path, old, new, message):
         ("training: {validate_every: 0}", "training: validate_every: 0 is not a number from 1 on$"),
         ("prepare: {vocab_size: '3'}", "prepare: vocab_size: expected a whole number, got '3'$"),
         ("prepare: {joint: 1}", "prepare: joint: expected true or false, got 1$"),
+        ("prepare: {on_empty: error, format: tsv}", "prepare: on_empty, format: the recipe sees to that; leave"),
         ("prepare: [a]", r"prepare: expected keys and values, got \['a'\]$"),
         ("splits: 3", "splits: expected keys and values, got 3$"),
         (
