@@ -12,7 +12,7 @@ from fairseq.data.data_utils import load_indexed_dataset
 from fairseq.data.indexed_dataset import _code_to_dtype
 
 from docnmt_fairseq.data.index import Lines
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
 
 MAGIC = b"MMIDIDX\x00\x00"
 HEADER = struct.Struct("<9sQBQ")  # magic, version, type of the tokens, items
@@ -88,8 +88,8 @@ def load_side(
         prefix = data_bin / f"{split}.{name}.{side}"
         try:
             lines: Optional[Lines] = load_indexed_dataset(str(prefix), dictionary, kind)
-        except (AssertionError, ValueError, struct.error) as error:  # fairseq's, of other forms
-            raise InputError(f"{prefix}.{{bin,idx}}: {error}: {REMEDY}") from error
+        except (AssertionError, KeyError, ValueError, struct.error) as error:  # fairseq's, of other forms
+            raise InputError(f"{prefix}.{{bin,idx}}: {first_line(error)}: {REMEDY}") from error
         if lines is not None:
             return lines
     return None

@@ -7,9 +7,10 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
+from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset, MMapIndexedDatasetBuilder
 
-from docnmt_fairseq.data.integrity import HEADER, check_side
+from docnmt_fairseq.data.integrity import HEADER, check_side, load_side, split_named
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 
@@ -41,6 +42,8 @@ DAMAGES = {
     "no tokens": ("bin", lambda path: path.unlink(), r"src.bin: 0 bytes, of which its index names"),
     "more tokens": ("bin", lambda path: path.write_bytes(path.read_bytes() * 2), r"src.bin: .* its index names"),
     "index cut": ("idx", lambda path: cut(path, -1), r"src.idx: .* bytes cannot be the index of"),
+    "longer index": ("idx", lambda path: path.write_bytes(path.read_bytes() + b"x"), r"bytes cannot be the index of"),
+    "head cut": ("idx", lambda path: cut(path, HEADER.size - 1), r"src.idx: no index of a data-bin"),
     "empty index": ("idx", lambda path: cut(path, 0), r"src.idx: no index of a data-bin"),
     "zeros": ("idx", lambda path: path.write_bytes(bytes(path.stat().st_size)), r"src.idx: no index of a data-bin"),
     "another version": ("idx", lambda path: changed(path, 9, b"\2"), r"cannot be the index"),
@@ -87,16 +90,27 @@ def test_further_files_of_a_split_are_looked_at(copied):
         load(copied, combine=True)
 
 
+def write_side(prefix, lines):
+    builder = MMapIndexedDatasetBuilder(f"{prefix}.bin", np.int32)
+    for line in lines:
+        builder.add_item(torch.tensor(line))
+    builder.finalize(f"{prefix}.idx")
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("token", "symbols", "right"), [(9, 10, True), (9, 9, False), (-1, 10, False)])
 def test_numbers_are_those_of_symbols(tmp_path, token, symbols, right):
-    builder = MMapIndexedDatasetBuilder(str(tmp_path / "train.a-b.a.bin"), np.int32)
-    for line in ([4, 2], [token, 2]):
-        builder.add_item(torch.tensor(line))
-    builder.finalize(str(tmp_path / "train.a-b.a.idx"))
+    write_side(tmp_path / "train.a-b.a", ([4, 2], [token, 2]))
     refused = pytest.raises(InputError, match=f"line 2: token {token}, but the dictionary has {symbols} symbols")
     with nullcontext() if right else refused:
         check_side(str(tmp_path), "train", "a-b", "a", symbols, 2, combine=False)
+
+
+def test_an_item_without_tokens(tmp_path, side):
+    """Its size and place agree."""
+    write_side(tmp_path / "train.a-b.a", ([4, 2], [], [5, 2]))
+    with pytest.raises(InputError, match="sizes and places of its 3 items contradict"):
+        side()
 
 
 def test_a_split_without_lines(copied):
@@ -114,6 +128,52 @@ def test_other_forms_are_left_to_fairseq(tmp_path, form):
     (tmp_path / "train.a-b.a.idx").write_bytes(form + bytes(40))
     check_side(str(tmp_path), "train", "a-b", "a", 10, 2, combine=True)
     check_side(str(tmp_path), "valid", "a-b", "a", 10, 2, combine=True)
+
+
+@pytest.fixture
+def side(tmp_path):
+    """Loads the side "a" of the languages a and b."""
+    dictionary = Dictionary()
+    for symbol in "xyz":
+        dictionary.add_symbol(symbol)
+    return lambda kind=None: load_side(tmp_path, "train", ("a", "b"), "a", dictionary, kind)
+
+
+@pytest.mark.parametrize("pair", ["a-b", "b-a"])
+def test_one_side_is_of_the_files_of_either_direction(tmp_path, side, pair):
+    assert side() is None
+    write_side(tmp_path / f"train.{pair}.a", ([4, 5, 2], [6, 2]))
+    assert [line.tolist() for line in side()] == [[4, 5, 2], [6, 2]]
+    write_side(tmp_path / f"train.{pair}.a", ([4, 5, 2], [7, 2]))
+    with pytest.raises(InputError, match=f"train.{pair}.a.bin: line 2: token 7, but the dictionary has 7 symbols"):
+        side()
+
+
+@pytest.mark.parametrize(
+    ("form", "kind", "message"),
+    [
+        (b"TNTIDX\x00\x00", None, "unpack requires a buffer of 8 bytes"),
+        (b"TNTIDX\x00\x00" + struct.pack("<Q", 2), None, "AssertionError"),
+        (b"TNTIDX\x00\x00" + struct.pack("<QQQ", 1, 99, 4), None, "99"),
+        (b"TNTIDX\x00\x00" + struct.pack("<QQQQQ", 1, 4, 4, 1 << 62, 0), None, "array is too big"),
+        (b"TNTIDX\x00\x00" + bytes(40), "mmap", "Index file doesn't match .*--dataset-impl"),
+    ],
+    ids=["no version", "another version", "unknown type", "too many items", "another form than asked for"],
+)
+def test_other_forms_that_fairseq_cannot_read(tmp_path, side, form, kind, message):
+    (tmp_path / "train.a-b.a.idx").write_bytes(form)
+    (tmp_path / "train.a-b.a.bin").touch()
+    with pytest.raises(InputError, match=rf"train\.a-b\.a\.{{bin,idx}}: .*{message}.*: it is damaged"):
+        side(kind)
+
+
+@pytest.mark.parametrize(("names", "told"), [([], "none"), (["valid.b-a.a.idx", "test.a-b.a.idx"], "test, valid")])
+def test_a_split_that_is_not_there(tmp_path, names, told):
+    for name in names:
+        (tmp_path / name).touch()
+    refused = pytest.raises(InputError, match=f"has no split 'train'; there are: {told}$")
+    with refused, split_named(str(tmp_path), "train", ("a", "b")):
+        raise FileNotFoundError
 
 
 @pytest.mark.parametrize(("back", "message"), [(1, "does not end"), (2, "token 32767, but the dictionary")])
