@@ -5,14 +5,14 @@ import signal
 
 import numpy as np
 import pytest
-from fairseq.data import ConcatDataset, Dictionary
+from fairseq.data import ConcatDataset, Dictionary, ListDataset
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 
 from docnmt_fairseq import locks
 from docnmt_fairseq.corpus.items import ItemWriter, Numbering
 from docnmt_fairseq.data import kept_index
 from docnmt_fairseq.data.dataset import sentence_sizes
-from docnmt_fairseq.data.kept_index import read_index
+from docnmt_fairseq.data.kept_index import keep_indexes, read_index
 from docnmt_fairseq.errors import InputError
 
 TEXT = ["a b", "c", "<p>", "d", "", "e", "<p>", "f", "g", ""]
@@ -26,6 +26,7 @@ def write(folder, source=TEXT, target=TEXT, split="train"):
     for side, lines in (("en", source), ("de", target)):
         with ItemWriter(folder / f"{split}.en-de.{side}", len(dictionary)) as writer:
             writer.add(Numbering(dictionary)(lines))
+        dictionary.save(str(folder / f"dict.{side}.txt"))
 
 
 def read(folder, unmarked="document", symbols=(P, P)):
@@ -62,6 +63,8 @@ def test_it_is_built_once_and_mapped(tmp_path, builds):
         while isinstance(base.base, np.ndarray):
             base = base.base
         assert isinstance(base, np.memmap) and not base.flags.writeable
+        sizes = {name: found.tolist() for name, found in index.sizes.items()}
+        assert sizes == {f"{tmp_path}/train.en-de.en": source, f"{tmp_path}/train.en-de.de": target}
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".npy") == [FILE]
 
 
@@ -99,7 +102,16 @@ def test_one_from_before_there_were_levels(tmp_path, builds):
     assert not len(index.levels) and index.depth == 1 and len(builds) == 1
 
 
-@pytest.mark.parametrize("damage", [lambda b: b[:-3], lambda b: b"", lambda b: b[:-1] + b"\x01", lambda b: b[:100]])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda b: b[:-3],
+        lambda b: b"",
+        lambda b: b[:-1] + b"\x01",
+        lambda b: b[:100],
+        lambda b: b[:164] + b"\2" + b[165:],  # the length of an array
+    ],
+)
 def test_a_damaged_one_is_written_anew(tmp_path, builds, damage):
     write(tmp_path)
     read(tmp_path)
@@ -107,6 +119,39 @@ def test_a_damaged_one_is_written_anew(tmp_path, builds, damage):
     (tmp_path / FILE).write_bytes(damage(whole))
     assert values(read(tmp_path)[0]) == WANTED and len(builds) == 2
     assert (tmp_path / FILE).read_bytes() == whole
+
+
+@pytest.mark.parametrize("array", [np.int32(3), np.zeros(3, np.int32), np.zeros(40, "i4,i4")], ids=str)
+def test_another_array_is_none(tmp_path, builds, array):
+    write(tmp_path)
+    np.save(tmp_path / FILE, array)
+    assert values(read(tmp_path)[0]) == WANTED and len(builds) == 1
+
+
+def test_one_that_cannot_be_read_back(tmp_path, monkeypatch):
+    write(tmp_path)
+    monkeypatch.setattr(kept_index, "_load", lambda *_: None)  # as where another process removes it
+    assert values(read(tmp_path)[0]) == WANTED
+
+
+def test_a_side_in_memory_has_none(tmp_path, builds):
+    write(tmp_path)
+    source = MMapIndexedDataset(str(tmp_path / "train.en-de.en"))
+    target = ListDataset(list(source), source.sizes)
+    for number in (1, 2):
+        assert values(read_index(source, target, (P, P), "corpus", "document")) == WANTED and len(builds) == number
+    assert not (tmp_path / FILE).exists()
+
+
+def test_those_that_are_there_stay(tmp_path, builds):
+    """Also one that is made otherwise than :func:`keep_indexes` would."""
+    write(tmp_path)
+    write(tmp_path, split="valid")
+    read(tmp_path, "line")
+    keep_indexes(tmp_path, ("en", "de"))
+    assert len(builds) == 2 and (tmp_path / FILE.replace("train", "valid")).is_file()
+    read(tmp_path, "line")
+    assert len(builds) == 2
 
 
 def test_one_of_other_data_or_settings_is_written_anew(tmp_path, builds):
@@ -154,6 +199,13 @@ def test_several_files_together_have_one_of_their_own(tmp_path, builds):
     assert read_together(tmp_path, [1, 1])[1][-1] == 3 and len(builds) == 4
 
 
+def test_no_document_goes_on_in_another_file(tmp_path):
+    write(tmp_path, ["a", "", "b"], ["a", "", "b"])
+    write(tmp_path, ["c", "d", ""], ["c", "d", ""], split="train1")
+    ((documents, *_), *_) = read_together(tmp_path, [1, 1])
+    assert documents == [0, 1, 2, 4]
+
+
 @pytest.mark.parametrize("date", [10**16, 4 * 10**18])
 def test_no_date_makes_another_text_count_as_this_one(tmp_path, builds, date):
     write(tmp_path)
@@ -167,6 +219,14 @@ def test_no_date_makes_another_text_count_as_this_one(tmp_path, builds, date):
     os.utime(tmp_path / FILE, ns=(date + 1, date + 1))  # its own date says nothing
     read(tmp_path)
     assert len(builds) == 2
+
+
+def test_a_longer_text_of_the_same_date(tmp_path, builds):
+    for number, lines in enumerate((TEXT, [*TEXT, "a", ""])):
+        write(tmp_path, lines, lines)
+        for path in tmp_path.iterdir():
+            os.utime(path, ns=(10**16, 10**16))
+        assert len(read(tmp_path)[0].documents) == 3 + number and len(builds) == 1 + number
 
 
 def test_data_that_does_not_fit_is_still_refused(tmp_path):
