@@ -50,7 +50,7 @@ def checked(filenames: Sequence[str], asked: Mapping[str, Any]) -> Iterator[None
 
     def compared(cfg: Any, overrides: Dict[str, Any]) -> None:
         named = _by_name(asked)
-        refuse(_problems_of_task(cfg, named))
+        refuse([*_problems_of_parts(cfg, asked), *_problems_of_task(cfg, named)])
         parts = {name: _names(cfg[name]) for name in cfg if cfg[name] is not None}
         read = set(parts).union(*(parts.get(name, ()) for name in READ))
         lacking.append((set(named) - read.union(*parts.values()), set(named) - read))
@@ -83,6 +83,15 @@ def _tell(filenames: Sequence[str], unknown: Set[str], unread: Set[str]) -> None
         logger.warning(f"{FLAG}: no model reads {', '.join(sorted(unread))}, so it changes nothing; give {flags}")
 
 
+def _problems_of_parts(cfg: Any, asked: Mapping[str, Any]) -> Iterator[str]:
+    """Parts of a checkpoint's configuration that are to be what is no options, which fairseq would leave out."""
+    for name, value in asked.items():
+        part = cfg.get(name)
+        if isinstance(part, Mapping) and not isinstance(value, Mapping) and part.get("_name") != value:
+            example = {name: {"_name": value if isinstance(value, str) else part.get("_name")}}
+            yield f"{FLAG} {name}: {value!r} is no dictionary of its options by name, such as {example}"
+
+
 def _problems_of_task(cfg: Any, asked: Mapping[str, Any]) -> Iterator[str]:
     """Why options of a checkpoint's task, with which its model may have been trained, cannot be these."""
     from fairseq.tasks import TASK_DATACLASS_REGISTRY
@@ -111,11 +120,11 @@ def _by_name(asked: Mapping[str, Any]) -> Dict[str, Any]:
 
     For another part, such as ``{'criterion': {'_name': ...}}``, it may be one of other options.
     """
-    found: Dict[str, Any] = {}
+    found: Dict[Any, Any] = {}
     for name, value in asked.items():
         of_part = name in ("model", "task") and isinstance(value, Mapping)
         found.update(value if of_part else {name: value})
-    return found
+    return {str(name): value for name, value in found.items()}
 
 
 def _names(part: Any) -> Set[str]:

@@ -5,9 +5,12 @@ import os
 import sys
 
 import pytest
+from fairseq import checkpoint_utils
+from omegaconf import OmegaConf
 
 from docnmt_fairseq import compat  # noqa: F401  (changes fairseq)
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.model_overrides import checked, parse_overrides
 from tests.support import toy
 
 
@@ -33,6 +36,33 @@ def run(data_bin, trained, monkeypatch):
 def warnings(caplog):
     logging.disable(logging.NOTSET)
     return lambda: [one.getMessage() for one in caplog.records if one.getMessage().startswith("--model-overrides")]
+
+
+@pytest.mark.parametrize(
+    ("expression", "options"),
+    [(None, {}), ("", {}), ("{'a': [1], 2: {}}", {"a": [1], "2": {}})]
+    + [(wrong, None) for wrong in ("[1]", "{'a'", "a", "{[]: 1}", "\0", "(" * 100_000, "-" * 100_000 + "1")],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_is_a_dictionary_of_options(expression, options):
+    assert parse_overrides(expression) == options
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"model": {1: 2}}, "model.pt has no option 1;"),
+        ({"task": {1: 2}}, "model.pt has no option 1;"),
+        ({"model": 3}, r"3 is no dictionary of its options by name, such as {'model': {'_name': 'm'}}$"),
+        ({"model": "x"}, r"'x' is no dictionary of its options by name, such as {'model': {'_name': 'x'}}$"),
+    ],
+    ids=str,
+)
+def test_what_is_no_option_is_refused_whatever_it_is(asked, told):
+    model = {"_name": "m", "dropout": 0.1}
+    cfg = OmegaConf.create({"task": {"_name": "document_translation"}, "model": model, "bmuf": None})
+    with pytest.raises(InputError, match=f"^--model-overrides.*: {told}"), checked(["model.pt"], asked):
+        checkpoint_utils.overwrite_args_by_name(cfg, asked)
 
 
 @pytest.mark.parametrize("command", ["generate", "validate"])
@@ -97,7 +127,11 @@ def test_an_option_that_one_of_several_models_has(run, data_bin, trained, tmp_pa
 
 
 def test_validation_may_have_another_criterion(run, warnings):
+    """By its options; its name alone changes nothing, and may be the checkpoint's own."""
     name = "document_label_smoothed_cross_entropy"
-    for criterion in ({"_name": name, "report_cxmi": True}, name):
+    for criterion in ({"_name": name, "report_cxmi": True}, "cross_entropy"):
         run("validate", "--model-overrides", str({"criterion": criterion}))
     assert not warnings()
+    told = f"^--model-overrides criterion: '{name}' is no dictionary of its .* {{'criterion': {{'_name': '{name}'}}}}$"
+    with pytest.raises(InputError, match=told):  # fairseq would leave it out
+        run("validate", "--model-overrides", str({"criterion": name}))
