@@ -22,11 +22,16 @@ def patch_fairseq() -> None:
         try:
             return merge(defaults, group, *args, **kwargs)
         except ConfigKeyError as error:
-            name = str(error.full_key).partition(".")[0]
-            likely = get_close_matches(name, OmegaConf.structured(defaults), n=1)
-            meant = f"; is it {likely[0]}?" if likely else ""
-            raise InputError(f"{group._key()}.{name}: {group.get('_name')} has no such option{meant}") from error
+            *within, name = str(error.full_key).split(".")  # such as encoder.embed_dim
+            known = OmegaConf.structured(defaults)
+            for group_name in within:
+                known = known[group_name]
+            likely = get_close_matches(name, known, n=1)
+            meant = f"; is it {'.'.join([*within, likely[0]])}?" if likely else ""
+            place = f"{group._key()}.{error.full_key}"
+            raise InputError(f"{place}: {group.get('_name')} has no such option{meant}") from error
         except ValidationError as error:
-            raise InputError(f"{group._key()}.{error.full_key}: {first_line(error)}") from error
+            place = f"{group._key()}.{error.full_key}".rstrip(".")
+            raise InputError(f"{place}: {first_line(error)}") from error
 
     utils.merge_with_parent = merge_named
