@@ -1,9 +1,12 @@
 """A training that goes on with other options says so; parameters alone would not tell. Another optimizer is refused."""
 
 import logging
+from argparse import Namespace
 
 import pytest
+from omegaconf import OmegaConf
 
+from docnmt_fairseq.changed_options import changed_options
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 
@@ -22,6 +25,15 @@ def told(data_bin, tmp_path, caplog):
         return [record.message for record in caplog.records if record.name == "docnmt_fairseq.changed_options"]
 
     return run
+
+
+def test_values_are_compared_however_they_are_held():
+    """Older checkpoints have a namespace; what only one of both knows, and what names and draws are, is no change."""
+    now = OmegaConf.create({"betas": [0.9, 0.98], "dropout": 0.1, "of": {"a": 1}, "_name": "b", "seed": 2, "came": 1})
+    before = Namespace(betas=(0.9, 0.98), dropout=0.3, of={"a": 1}, _name="a", seed=1, went=1)
+    assert changed_options(before, now) == ["--dropout was 0.3, is 0.1"]
+    assert not changed_options(None, now) and not changed_options(7, now)
+    assert not changed_options({"dropout": 0.3}, Namespace(dropout=0.1))  # of a model without declared options
 
 
 def test_another_cell(told, tmp_path):
