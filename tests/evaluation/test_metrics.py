@@ -183,6 +183,11 @@ def test_a_metric_is_one_class(folder, capsys):
     assert "length error↓" in table and "nrefs:1|length_unit:word|length_target:100|docnmt_fairseq:" in table
 
 
+def test_a_segment_is_scored_by_all_references():
+    references = References(("one", "two"), [[["a b c", "d"]], [["a", "d e f"]]], None, [])
+    assert Length(references, LengthOptions()).statistics([[["x", "y z"]]]) == [[[1, 2], [2, 2]]]
+
+
 def test_its_options_are_flags_with_checks_and_help(folder, capsys):
     assert score("--metrics", "bleu", "--length-target", "0") == 2
     assert "--length-target 0: must be at least 1" in capsys.readouterr().err

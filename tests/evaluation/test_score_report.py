@@ -1,4 +1,5 @@
 import json
+import sys
 
 import pytest
 import sacrebleu.metrics
@@ -19,6 +20,10 @@ METRICS = {
     "ter": sacrebleu.metrics.TER,
     "hter": lambda: sacrebleu.metrics.TER(case_sensitive=True),
 }
+
+
+def no_download(*_):
+    raise OSError("no way there")
 
 
 def told(*names):
@@ -80,6 +85,26 @@ def test_options_of_bleu():
         assert found.columns[0].signature == str(expected.get_signature())
     with pytest.raises(InputError, match="--tokenize moses: no such tokeniser; there are none, zh, 13a"):
         build_report(reference_set(stream), {"x": text}, ScoreOptions({"bleu": BleuOptions(tokenize="moses")}))
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "told"),
+    [
+        ("ja-mecab", "tokenizer_ja_mecab.MeCab", None, "Japanese tokenization requires extra dependencies"),
+        ("flores200", "tokenizer_spm.download_file", no_download, "no way there"),
+        ("flores200", None, None, "Please install the sentencepiece library"),
+    ],
+)
+def test_tokenisers_that_lack_what_they_need(monkeypatch, tmp_path, name, place, value, told):
+    __import__(f"sacrebleu.tokenizers.{'tokenizer_spm' if place is None else place.split('.')[0]}")
+    monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_spm.SACREBLEU_DIR", str(tmp_path))
+    if place is None:
+        monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    else:
+        monkeypatch.setattr(f"sacrebleu.tokenizers.{place}", value)
+    with pytest.raises(InputError, match=f"^--tokenize {name}: .*{told}") as error:
+        metrics.METRICS["bleu"](reference_set([["a"]]), BleuOptions(tokenize=name))
+    assert "\n" not in str(error.value)
 
 
 def test_empty_translations_are_scored_and_counted():
