@@ -88,15 +88,17 @@ def test_one_checkpoint_stays_what_it_is(three, tmp_path):
     assert all(torch.equal(found[name], value) for name, value in expected.items()) and found.keys() == expected.keys()
 
 
-def test_means_of_half_types_are_not_rounded_again(three, tmp_path):
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16], ids=str)
+def test_means_of_half_types_are_not_rounded_again(three, tmp_path, kind):
     states = [torch.load(path, weights_only=False) for path in three[:2]]
     for number, state in enumerate(states):
-        state["model"] = {name: value.bfloat16() for name, value in state["model"].items()}
+        state["model"] = {name: value.to(kind) for name, value in state["model"].items()}
         torch.save(state, tmp_path / f"{number}.pt")
     average([tmp_path / "0.pt", tmp_path / "1.pt"], tmp_path / "mean.pt")
     found = read_checkpoint(tmp_path / "mean.pt")["model"]["encoder.embed_tokens.weight"]
     parts = [state["model"]["encoder.embed_tokens.weight"].float() for state in states]
-    assert torch.equal(found, (parts[0] + parts[1]) / 2) and not torch.equal(found, found.bfloat16().float())
+    assert torch.equal(found, (parts[0] + parts[1]) / 2) and not torch.equal(found, found.to(kind).float())
 
 
 def test_shared_parameters_of_float64_are_added_once(three, tmp_path):
@@ -144,6 +146,11 @@ def test_what_is_not_of_one_model_is_refused(data_bin, three, tmp_path):
     torch.save(state, tmp_path / "cut.pt")
     with pytest.raises(InputError, match=r"cut\.pt: is not of one model .*: encoder\.embed_tokens\.weight"):
         average([three[0], tmp_path / "cut.pt"], tmp_path / "mean.pt")
+    state = torch.load(three[1], weights_only=False)
+    state["model"]["further"] = torch.zeros(1)
+    torch.save(state, tmp_path / "more.pt")
+    with pytest.raises(InputError, match=r"more\.pt: is not of one model .*: further"):
+        average([three[0], tmp_path / "more.pt"], tmp_path / "mean.pt")
     exported = tmp_path / "exported.pt"
     data = shutil.copytree(data_bin, tmp_path / "data" / "data-bin")
     assert main(["export", "--path", str(three[0]), "--data", str(data), "--output", str(exported)]) == 0
