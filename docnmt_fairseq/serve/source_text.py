@@ -88,7 +88,7 @@ def of_paragraphs(
         beside: what is told of their translations, in the same shape, see :class:`SourceText`.
 
     Raises:
-        InputError: something is told of what is no sentence.
+        InputError: something is told of what is no sentence, or a mark of what is one.
     """
     lines: List[str] = []
     told: Dict[str, List[str]] = {name: [] for name in beside}
@@ -104,10 +104,18 @@ def of_paragraphs(
         places += [Place(0, p, s) for s, _ in shown]
         for name, by_paragraph in beside.items():
             told[name] += [by_paragraph[p][s] for s, _ in shown]
-            lost = sorted({s for s, line in enumerate(by_paragraph[p]) if line} - {s for s, _ in shown})
-            if lost:
-                raise InputError(f"{name}: paragraph {p + 1}, sentence {lost[0] + 1} is no sentence; leave it empty")
+            _check_beside(name, p, sentences, by_paragraph[p])
     return SourceText("paragraphs", lines, places, _plain, beside=told)
+
+
+def _check_beside(name: str, p: int, sentences: Sequence[str], told: Sequence[str]) -> None:
+    """Refuses what is told of the translations of a paragraph, and cannot be."""
+    for s, (sentence, line) in enumerate(zip(sentences, told)):
+        place, mark = f"paragraph {p + 1}, sentence {s + 1}", normalise(line)
+        if line and is_mark(normalise(sentence)):
+            raise InputError(f"{name}: {place} is no sentence; leave it empty")
+        if mark and is_mark(mark):
+            raise InputError(f"{name}: {mark}, but {place} is a sentence; leave it empty")
 
 
 def in_shape(paragraphs: Sequence[Sequence[str]], source: SourceText, texts: Sequence[str]) -> List[List[str]]:

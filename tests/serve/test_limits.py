@@ -56,6 +56,11 @@ def refused(answer, status, *parts):
         (b'{"text": "a", "prefixes": [["a"]]}', 422, "prefixes: give paragraphs, not text"),
         (b'{"paragraphs": [["a"]], "prefixes": [[]]}', 422, "prefixes: give one for each sentence of paragraphs"),
         (b'{"paragraphs": [["a", " "]], "prefixes": [["", "b"]]}', 422, "paragraph 1, sentence 2 is no sentence"),
+        (
+            b'{"paragraphs": [["a", "b"]], "prefixes": [["", " <p>"]]}',
+            422,
+            "<p>, but paragraph 1, sentence 2 is a sentence",
+        ),
         (b'{"paragraphs": [["a"]], "prefixes": [["' + b"b" * 5001 + b'"]]}', 422, "prefixes: 5,001 characters"),
         (b'{"paragraphs": [["a"]], "prefixes": [["b <pad>"]], "scores": true}', 422, "'b <pad>': <pad> is no word"),
         (b'{"text": "a", "corrected": [["a"]]}', 422, "corrected: give paragraphs, not text"),
