@@ -11,7 +11,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.beside import BESIDE
 from docnmt_fairseq.translate.files import EMPTY_LINES
 from docnmt_fairseq.translate.formats import FORMATS, RUNNING, SEPARATE, Reading
-from docnmt_fairseq.translate.request import STANDARD, Request, read_once
+from docnmt_fairseq.translate.request import EVERY, STANDARD, Request, read_once
 from docnmt_fairseq.translate.shards import Shard
 
 # Options that translations do not depend on: what was begun with one of them goes on with another.
@@ -50,7 +50,7 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="better translations of such lines: a model that looks back at translations sees these; empty: its own",
     )
-    texts.add_argument("--pattern", default="*", metavar="GLOB", help="which files of a folder, e.g. '*.en'")
+    texts.add_argument("--pattern", default=EVERY, metavar="GLOB", help="which files of a folder, e.g. '*.en'")
     _add_whole_work(texts)
     texts.add_argument(
         "--shard", type=int, metavar="I", help="... of which this is the I-th; the last one puts the files together"

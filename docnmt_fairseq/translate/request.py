@@ -12,6 +12,7 @@ from docnmt_fairseq.translate.formats import PLAIN, RUNNING, Reading, format_of
 from docnmt_fairseq.translate.shards import Shard
 
 STANDARD = Path("-")  # standard input
+EVERY = "*"  # the pattern of all files of a folder
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ class Request:
 
     inputs: Sequence[Path]
     output: Optional[Path] = None
-    pattern: str = "*"
+    pattern: str = EVERY
     force: bool = False
     resume: bool = False
     format: str = ""
@@ -62,6 +63,7 @@ def pairs_of(request: Request) -> List[Tuple[Path, Path]]:
         raise InputError("--shards: give --input and --output; standard input and output have no shards")
     if request.shard.of > 1 and any(map(read_once, inputs)):
         raise InputError(f"--input {next(filter(read_once, inputs))}: can be read only once; --shards needs a file")
+    check_pattern(request)
     pairs = [(source, led_to(target)) for source, target in _pairs(inputs, output, request.pattern)]
     if not pairs:
         raise InputError(f"--input {' '.join(map(str, inputs))}: no file {request.pattern} in it")
@@ -69,6 +71,14 @@ def pairs_of(request: Request) -> List[Tuple[Path, Path]]:
     _check_endings(pairs, request)
     check_split([source for source, _ in pairs], request)
     return pairs
+
+
+def check_pattern(request: Request) -> None:
+    """Refuses to choose among the files of a folder where there is none."""
+    if request.pattern != EVERY and not any(path.is_dir() for path in request.inputs):
+        raise InputError(
+            f"--pattern {request.pattern}: is of the files of a folder, and no --input is one; leave it out"
+        )
 
 
 def check_split(sources: Sequence[Path], request: Request) -> None:

@@ -16,7 +16,15 @@ from docnmt_fairseq.translate.counts import read_counts
 from docnmt_fairseq.translate.formats import Document, Format, format_of
 from docnmt_fairseq.translate.output import FileOutput, Output, StandardOutput, read_journal
 from docnmt_fairseq.translate.parts import MisfitError, Part, part_path, put_together, table_of
-from docnmt_fairseq.translate.request import STANDARD, Request, check_split, check_there, pairs_of, read_once
+from docnmt_fairseq.translate.request import (
+    STANDARD,
+    Request,
+    check_pattern,
+    check_split,
+    check_there,
+    pairs_of,
+    read_once,
+)
 from docnmt_fairseq.translate.shards import Shard, owners_of
 
 logger = logging.getLogger(__name__)
@@ -153,6 +161,7 @@ def texts_of(request: Request) -> List[FileToTranslate]:
     if request.output is None and request.shard.of == 1:
         if len(inputs) > 1 or inputs[0].is_dir():
             raise InputError("--output: give a folder for the translations of several texts")
+        check_pattern(request)
         check_split(inputs, request)
         return [text_of(inputs[0], None, request)]
     pairs = pairs_of(request)

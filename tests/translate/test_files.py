@@ -77,6 +77,9 @@ def test_only_some_of_a_folder(folder):
     assert [text.target.name for text in texts([folder / "in"], folder / "out", pattern="*.txt")] == ["d.txt"]
     with pytest.raises(InputError, match=r"no file \*\.de in it"):
         texts([folder / "in"], folder / "out", pattern="*.de")
+    for output in (folder / "out", None):
+        with pytest.raises(InputError, match=r"^--pattern \*\.txt: is of the files of a folder"):
+            texts([folder / "in" / "d.txt"], output, pattern="*.txt")
 
 
 @pytest.mark.parametrize("pattern", ["**.en", "/texts/*.en"])
