@@ -124,7 +124,7 @@ def damaged(content, how):
 def test_training_goes_on_from_no_damaged_checkpoint(data_bin, trained, tmp_path, how):
     content = (trained / "checkpoint_last.pt").read_bytes()
     (tmp_path / "checkpoint_last.pt").write_bytes(damaged(content, how))
-    with pytest.raises(InputError, match=r"checkpoint_last.pt: damaged.*--restore-file goes on from another"):
+    with pytest.raises(InputError, match=r"checkpoint_last.pt: damaged.*name another one: --restore-file"):
         toy.train(data_bin, tmp_path, "--max-update", "4")
     shutil.copyfile(trained / "checkpoint_last.pt", tmp_path / "whole.pt")
     toy.train(data_bin, tmp_path, "--max-update", "4", "--restore-file", str(tmp_path / "whole.pt"))
