@@ -10,6 +10,11 @@ def updates(checkpoint):
     return torch.load(checkpoint, weights_only=compat.SAFE_LOADER)["optimizer_history"][-1]["num_updates"]
 
 
+def best_loss(checkpoint):
+    """The lowest validation loss that the training had when it saved."""
+    return torch.load(checkpoint, weights_only=compat.SAFE_LOADER)["extra_state"]["best"]
+
+
 def saved(folder):
     """The place in the data that the last checkpoint of a folder holds, and its updates."""
     state = torch.load(folder / "checkpoint_last.pt", weights_only=compat.SAFE_LOADER)

@@ -8,7 +8,7 @@ import pytest
 from docnmt_fairseq import stopping
 from docnmt_fairseq.stopping import REQUEST, STATUS
 from tests.support import toy
-from tests.support.checkpoints import saved, updates
+from tests.support.checkpoints import best_loss, saved, updates
 from tests.support.documents import SEVEN, write_data_bin
 
 
@@ -67,6 +67,8 @@ def test_an_update_at_which_a_training_is_asked_to_end_is_validated(
     assert len(told) == number
     whole, parts = (tmp_path / name / "checkpoint_best.pt" for name in ("whole", "parts"))
     assert updates(parts) == best
+    if number < 9:
+        assert best_loss(tmp_path / "parts" / "checkpoint_last.pt") == best_loss(parts)
     toy.train(data_bin, tmp_path / "parts", *often)
     toy.assert_same_state(parts, whole, 0, 0)
     assert updates(parts) == 9 == len(told)
