@@ -19,7 +19,7 @@ from docnmt_fairseq.recipes.run_probes import Probing, read_probes
 from docnmt_fairseq.recipes.scoring import Scores, scores_of_unchanged
 from docnmt_fairseq.recipes.splits import Splits
 from docnmt_fairseq.recipes.table import Seeds, scores_table
-from docnmt_fairseq.recipes.training import BEST, Budget, train, training_options
+from docnmt_fairseq.recipes.training import BEST, Budget, check_size, train, training_options
 
 STEPS = ("get", "prepare", "start", "train", "translate", "probe", "table")
 UNCHANGED = "translation as it is"  # the row that automatic post-editing is to be better than
@@ -62,7 +62,7 @@ class Recipe:
         known: more models that ``options`` may name.
 
     Raises:
-        InputError: models or tasks that do not exist; an output that belongs to another recipe.
+        InputError: models, tasks or sizes that do not exist; an output that belongs to another recipe.
     """
 
     def __init__(self, dataset: DatasetConfig, options: Options, known: Optional[Mapping[str, Model]] = None):
@@ -92,14 +92,15 @@ class Recipe:
             self.budget = replace(
                 self.budget, size=size, updates=updates, batch_tokens=600, validate_every=10, smoke=True
             )
-        self._check_shares()
+        self._check_trainings()
 
-    def _check_shares(self) -> None:
-        """Refuses machines that cannot share every model's steps."""
+    def _check_trainings(self) -> None:
+        """Refuses sizes that an architecture has not, and machines that cannot share every model's steps."""
         trained = [(chosen, self._budget_of(chosen)) for chosen in self.models.values()]
         if self.start is not None and self.first is not None:
             trained.append((self.first, self._budget_of(self.first, self.start.options)))
         for chosen, budget in trained:
+            check_size(chosen, budget.size, "training: size:" if self.options.size is None else "--size")
             self.options.machine.share(self._tokens(chosen), training_options(chosen, budget, seed=1))
 
     def run(self) -> Optional[str]:

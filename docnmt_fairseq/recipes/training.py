@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
+import docnmt_fairseq
 from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes, partial_path
 from docnmt_fairseq.corpus.steps import sha256
 from docnmt_fairseq.errors import InputError
@@ -42,6 +43,28 @@ class Budget:
     common: bool = True
 
 
+def check_size(model: Model, size: str, option: str) -> None:
+    """Refuses a size that the architecture of a model has not.
+
+    Args:
+        model: what is to be trained.
+        size: as of :class:`Budget`.
+        option: how messages begin.
+    """
+    docnmt_fairseq.register()
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
+    from docnmt_fairseq.models.transformer.presets import SIZES
+
+    known = [name for name in SIZES if _architecture(model, name) in ARCH_MODEL_REGISTRY]
+    if known and _architecture(model, size) not in ARCH_MODEL_REGISTRY:  # none known: of a package not imported here
+        raise InputError(f"{option} {size}: {model.arch} has no such size, but {', '.join(known)}")
+
+
+def _architecture(model: Model, size: str) -> str:
+    return "_".join(filter(None, (model.arch, size)))
+
+
 def training_options(model: Model, budget: Budget, seed: int, begins: bool = False) -> List[str]:
     """What a trained model depends on beside its data, its batches' tokens and the weights it begins with.
 
@@ -51,7 +74,7 @@ def training_options(model: Model, budget: Budget, seed: int, begins: bool = Fal
     """
     every = str(min(budget.validate_every, budget.updates))
     return [
-        "--task", model.task, "--arch", "_".join(filter(None, (model.arch, budget.size))), "--seed", str(seed),
+        "--task", model.task, "--arch", _architecture(model, budget.size), "--seed", str(seed),
         "--max-update", str(budget.updates), "--validate-interval-updates", every,
         "--save-interval-updates", every, "--keep-interval-updates", "1", "--no-epoch-checkpoints",
         *(COMMON if budget.common else []), *([] if begins else model.from_scratch), *budget.options,

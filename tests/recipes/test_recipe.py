@@ -69,6 +69,8 @@ def test_the_whole_way(tmp_path, capsys):
         (["--nodes", "2", "--node-rank", "2", "--rendezvous", "here:1"], "--nodes 2: needs --node-rank"),
         (["--nodes", "2", "--node-rank", "0", "--rendezvous", "here"], "--nodes 2: needs --rendezvous HOST:PORT"),
         (["--updates", "0"], "--updates 0"),
+        (["--size", "nope"], "--size nope: document_transformer has no such size, but tiny, small, iwslt, base, big"),
+        (["--size", "big", "--models", "rnnsearch"], "--size big: rnnsearch has no such size, but tiny, small, base"),
         (["--raw", "nowhere"], "--raw nowhere: no such folder"),
         ([], "train.en: not in --raw"),
     ],
@@ -88,6 +90,14 @@ def test_models_with_published_sizes_have_them_unless_others_are_asked_for(tmp_p
     budgets = {name: made._budget_of(chosen) for name, chosen in made.models.items()}
     assert budgets["mt-rnn-flat"].size == size and budgets["mt-flat"].size == (size or "small")
     assert not budgets["mt-rnn-flat"].common
+
+
+def test_a_size_of_the_recipe_that_models_have_not_is_told_at_once(tmp_path, capsys):
+    text = SMALL.read_text(encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text(text.replace("size: small", "size: nope"), encoding="utf-8")
+    assert recipe(tmp_path / "mine.yaml", tmp_path / "out") == 2
+    assert "training: size: nope: document_transformer has no such size" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_output_belongs_to_one_recipe(tmp_path, capsys):
