@@ -48,7 +48,8 @@ class Steps:
             name: of the step.
             inputs: everything the outputs depend on, as JSON values: options, digests of files and earlier steps.
             outputs: files or folders that the action writes; changed or missing ones cause a new run. What others
-                put into a folder since (vectors, features) is left alone.
+                put into a folder since (vectors, features) is left alone; files that a former run wrote elsewhere are
+                removed.
             action: does the work, returns values to remember.
         """
         known = self.known(name, inputs, outputs)
@@ -56,11 +57,13 @@ class Steps:
             logger.info(f"{name}: done before, skipped")
             return known
         stamp, digest = self.stamp(name), _digest_of(name, inputs)
+        former = _read_stamp(stamp)
         self.summary.unlink(missing_ok=True)
         stamp.unlink(missing_ok=True)
         logger.info(f"{name}: running")
         values = action() or {}
         content = {"digest": digest, "outputs": self._state(outputs), "values": values}
+        self._remove_former(former["outputs"] if former else {}, outputs)
         content[SUM] = _sum(content)
         atomic_write_bytes(stamp, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
         return Step(digest, values)
@@ -75,6 +78,14 @@ class Steps:
         if stamp is not None and stamp["digest"] == digest and self._holds(stamp["outputs"], outputs):
             return Step(digest, stamp["values"])
         return None
+
+    def _remove_former(self, former: Mapping[str, List[int]], outputs: Sequence[Path]) -> None:
+        """Removes files that the step wrote before and now does not, such as those of a side that is left out."""
+        for name in former:
+            path = self.folder / name
+            ours = path.is_file() and self._state([path])[name] == former[name]
+            if ours and not any(output in (path, *path.parents) for output in outputs):
+                path.unlink()
 
     def stamp(self, name: str) -> Path:
         """The file that is written when a step is done."""

@@ -268,6 +268,8 @@ def test_data_bins_of_more_shards_do_not_stay(tmp_path, caplog):
         prepare(config(tmp_path, "out", shards=shards, subwords="none", tokenizer="none", truecase=False))
         assert sorted(path.name for path in (tmp_path / "out").glob("data-bin*")) == left
         assert len(list((tmp_path / "out" / ".stamps").glob("data-bin*"))) == shards
+        texts = [f"train-{number}.en" for number in range(shards)] if shards > 1 else ["train.en"]
+        assert sorted(path.name for path in (tmp_path / "out" / "text").glob("train*.en")) == texts
     assert "data-bin-1: of a former --shards, is removed" in caplog.text
 
 

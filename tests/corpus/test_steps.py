@@ -115,3 +115,21 @@ def test_what_others_put_into_a_folder_stays(tmp_path):
     steps.run("data-bin", {}, [output], action)
     steps.run("data-bin", {}, [output, tmp_path / "more"], action)
     assert len(runs) == 3
+
+
+def test_files_that_the_step_does_not_write_any_more_go(tmp_path):
+    steps = Steps(tmp_path, tmp_path / "summary")
+
+    def run(*names):
+        paths = [tmp_path / name for name in names]
+        return steps.run("text", {"names": names}, paths, lambda: [path.write_text("made") for path in paths] and None)
+
+    run("a", "b", "c")
+    (tmp_path / "c").write_text("mine")
+    (tmp_path / "d").write_text("mine, too")
+    run("a", "e")
+    assert {path.name for path in tmp_path.iterdir()} == {".stamps", "a", "c", "d", "e"}
+    (tmp_path / "folder").mkdir()
+    run("folder/a")
+    steps.run("text", {}, [tmp_path / "folder"], lambda: None)
+    assert (tmp_path / "folder" / "a").exists()  # within what is written: whoever writes it says what is in it
