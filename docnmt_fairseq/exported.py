@@ -85,8 +85,8 @@ def restore(checkpoint: Dict[str, Any], path: object) -> None:
                 restored[place] = of_int8_rows(value, stored[name + SCALES])
             parameters[name] = restored[place]
         elif not name.endswith(SCALES):
-            is_half = value.is_floating_point() and value.dtype != torch.float32
-            parameters[name] = restored.setdefault(place, value.float()) if is_half else value
+            is_rounded = value.dtype == torch.bfloat16  # what is more exact than float32 stays so
+            parameters[name] = restored.setdefault(place, value.float()) if is_rounded else value
 
 
 def patch_fairseq() -> None:

@@ -9,7 +9,7 @@ from docnmt_fairseq import cli, compat
 from docnmt_fairseq.checkpoints import load_ensemble, read_checkpoint
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.export.write import export
-from docnmt_fairseq.exported import KEY, VERSION
+from docnmt_fairseq.exported import KEY, VERSION, WRITTEN_BY
 from docnmt_fairseq.layers.rounding import rounded, weights_to_round
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.precision import precision_of
@@ -57,10 +57,11 @@ def test_translations_are_those_of_the_checkpoint_in_that_precision(trained, pre
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_file_holds_rounded_weights_and_no_training(trained, prepared, tmp_path, precision):
-    path, exported = trained(*SELECTING), tmp_path / "model.pt"
+    narrowing = ["--context-narrow-updates", "24"]  # how much of it is done is no float32
+    path, exported = trained(*SELECTING, *narrowing), tmp_path / "model.pt"
     export(str(path), exported, precision=precision, data=prepared)
     held = torch.load(exported, weights_only=compat.SAFE_LOADER)
-    assert held[KEY]["precision"] == precision and held[KEY]["version"] == VERSION
+    assert held[KEY] == {"precision": precision, "version": VERSION, "written_by": WRITTEN_BY}
     assert not {"last_optimizer_state", "criterion"} & held.keys()
     before, after = parameters(path, prepared), parameters(exported, prepared)
     rounding = weights_to_round(load_ensemble(path, data=prepared).model)
@@ -73,12 +74,25 @@ def test_the_file_holds_rounded_weights_and_no_training(trained, prepared, tmp_p
     assert load_ensemble(exported, data=prepared).rounded_to == (None if precision == "float32" else precision)
 
 
-def test_shared_weights_are_written_once_and_are_shared_again(trained, prepared, tmp_path):
-    path = trained("--share-all-embeddings")
-    export(str(path), tmp_path / "model.pt", precision="int8", data=prepared)
+def test_of_the_training_it_knows_the_last_number_of_updates_alone(trained, prepared, tmp_path):
+    held = torch.load(trained(), weights_only=compat.SAFE_LOADER)
+    (last,) = held["optimizer_history"]
+    held["optimizer_history"] = [{**last, "num_updates": number} for number in (3, 5)]  # it was continued
+    torch.save(held, tmp_path / "continued.pt")
+    export(str(tmp_path / "continued.pt"), tmp_path / "model.pt", data=prepared)
+    made = torch.load(tmp_path / "model.pt", weights_only=compat.SAFE_LOADER)
+    (history,) = made["optimizer_history"]
+    assert history["num_updates"] == 5 and history["lr_scheduler_state"] == {} != last["lr_scheduler_state"]
+    assert made["extra_state"] == {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}}
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_shared_weights_are_written_once_and_are_shared_again(trained, prepared, tmp_path, precision):
+    path, ending = trained("--share-all-embeddings"), ".int8" if precision == "int8" else ""
+    export(str(path), tmp_path / "model.pt", precision=precision, data=prepared)
     held = torch.load(tmp_path / "model.pt", weights_only=compat.SAFE_LOADER)["model"]
     names = [f"{name}.weight" for name in ("encoder.embed_tokens", "decoder.embed_tokens", "decoder.output_projection")]
-    assert len({held[f"{name}.int8"].untyped_storage().data_ptr() for name in names}) == 1
+    assert len({held[f"{name}{ending}"].untyped_storage().data_ptr() for name in names}) == 1
     restored = read_checkpoint(tmp_path / "model.pt")["model"]
     assert len({restored[name].data_ptr() for name in names}) == 1
 
@@ -120,7 +134,7 @@ def test_fairseq_by_itself_misses_what_it_does_not_understand(trained, prepared,
 def test_no_training_begins_with_one(trained, prepared, tmp_path, flag):
     export(str(trained()), tmp_path / "model.pt", precision="bf16", data=prepared)
     with pytest.raises(InputError, match=r"model\.pt: was exported for inference.*--restore-file"):
-        toy.train(prepared / "data-bin", tmp_path / "more", flag, str(tmp_path / "model.pt"))
+        toy.train(prepared / "data-bin", tmp_path / "more", flag, str(tmp_path / "model.pt"), "--max-update", "9")
 
 
 def test_another_precision_is_refused(trained, prepared, tmp_path):
@@ -178,6 +192,20 @@ def test_files_that_are_no_export_stay(trained, prepared, tmp_path):
         export(str(tmp_path / "model.pt"), tmp_path / "model.pt", precision="int8", data=prepared, force=True)
     export(str(path), tmp_path / "model.pt", precision="int8", data=prepared, force=True)
     assert torch.load(tmp_path / "model.pt", weights_only=compat.SAFE_LOADER)[KEY]["precision"] == "int8"
+
+
+@pytest.mark.parametrize("format_name", ["huggingface", "ctranslate2"])
+def test_a_folder_with_the_checkpoint_in_it_stays(trained, prepared, tmp_path, format_name):
+    """Also where it is an export, and by another name."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "docnmt_export.json").write_text("{}")
+    (tmp_path / "link").symlink_to(tmp_path / "model", target_is_directory=True)
+    path = tmp_path / "model" / "checkpoint.pt"
+    path.write_bytes(trained().read_bytes())
+    for one, other in (("model", "model"), ("link", "model"), ("model", "link")):
+        with pytest.raises(InputError, match=rf"--output \S+{other}: would replace --path \S+{one}/checkpoint\.pt"):
+            export(str(tmp_path / one / path.name), tmp_path / other, format_name, data=prepared, force=True)
+    assert path.exists()
 
 
 def test_the_command(trained, prepared, tmp_path, capsys):
