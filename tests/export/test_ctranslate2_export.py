@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import shutil
 import sys
 
 import pytest
@@ -21,7 +22,6 @@ from tests.support.documents import write_lines
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
 
-
 LENGTH = 40
 SENTENCES = ["a b c", "d", "e e a", "b", "c d", "a", "c", "e", "a b c d e a b", "b a d c a", "e d c b a", "b b b b"]
 STOCK = {"task": "translation", "arch": "transformer"}
@@ -34,7 +34,7 @@ MODELS = {
         ["--word-positions", "learned", "--decoder-learned-pos", "--layernorm-embedding", "--no-scale-embedding",
          "--share-decoder-input-output-embed"], {},
     ),
-    "no positions": (["--word-positions", "none"], {}),
+    "no positions": (["--word-positions", "none", "--activation-fn", "gelu_fast"], {}),
     "Marian's": (["--sinusoids", "marian", "--decoder-start", "pad", "--output-bias"], {}),
     "sizes of two kinds": (
         ["--decoder-attention-heads", "4", "--decoder-ffn-embed-dim", "20", "--decoder-layers", "1", "--encoder-layers",
@@ -145,6 +145,10 @@ def test_fewer_bits(trained, prepared, tmp_path, precision, kind):
         export(str(path), tmp_path / name, "ctranslate2", precision=name, data=prepared)
         sizes[name] = (tmp_path / name / "model.bin").stat().st_size
     assert sizes[precision] < 0.95 * sizes["float32"]  # positions, the larger part of it, stay as they are
+    weight = load_ensemble(path, data=prepared).model.encoder.embed_tokens.weight.detach()
+    scaled = weight * (127 / weight.abs().amax(1, keepdim=True))
+    held = scaled.round().to(torch.int8) if precision == "int8" else weight.bfloat16().view(torch.int16)
+    assert held.numpy().tobytes() in (tmp_path / precision / "model.bin").read_bytes()
     engine = ctranslate2.Translator(str(tmp_path / precision))
     assert engine.compute_type == kind or precision == "bf16"  # which not every processor has
     exact = dict(by_ctranslate2(tmp_path / "float32", SENTENCES))
@@ -227,6 +231,7 @@ TEXT = {
     "subwords": {"subwords": "unigram", "vocab_size": 26, "tokenizer": "none", "truecase": False},
     "all steps": {"subwords": "bpe", "vocab_size": 60, "tokenizer": "moses", "truecase": True, "joint": False},
     "words": {"subwords": "none"},
+    "a data-bin": {"subwords": "none", "tokenizer": "none", "truecase": False},  # alone
     "merges": {"subwords": "subword-nmt", "vocab_size": 40, "tokenizer": "none", "truecase": False},
 }
 
@@ -245,7 +250,7 @@ def by_the_page(folder, lines):
     return eval(output.getvalue())
 
 
-@pytest.mark.parametrize("steps", quick_or_slow([*TEXT, "a data-bin"], ["subwords", "merges"]))
+@pytest.mark.parametrize("steps", quick_or_slow(TEXT, ["subwords", "merges"]))
 def test_the_page_beside_the_model_says_how_to_translate(tmp_path, steps):
     """Its program translates as docnmt translate does."""
     text = [
@@ -259,13 +264,13 @@ def test_the_page_beside_the_model_says_how_to_translate(tmp_path, steps):
     ] * 4
     for side in ("en", "de"):
         write_lines(tmp_path / f"train.{side}", text)
-    options = {"subwords": "none"} if steps == "a data-bin" else TEXT[steps]
     prefix, data = str(tmp_path / "train"), tmp_path / "data"
-    prepare(PrepareConfig("en", "de", train=prefix, valid=[prefix], test=[prefix], output=data, **options))
+    prepare(PrepareConfig("en", "de", train=prefix, valid=[prefix], test=[prefix], output=data, **TEXT[steps]))
     path = toy.train(
         data / "data-bin", tmp_path / "trained", "--max-update", "30", "--lr", "0.02", "-s", "en", "-t", "de"
     )
-    export(str(path), tmp_path / "model", "ctranslate2", data=data / "data-bin" if steps == "a data-bin" else data)
+    given = shutil.copytree(data / "data-bin", tmp_path / "alone") if steps == "a data-bin" else data
+    export(str(path), tmp_path / "model", "ctranslate2", data=given)
     translator = DocumentTranslator.from_checkpoint(path, data=data, cpu=True)
     lines = ["The cat sat here.", "We saw the dog ."]
     assert by_the_page(tmp_path / "model", lines) == translator.translate([lines])[0]
