@@ -1,0 +1,62 @@
+"""What is taken of a model for an engine that sees one sentence at a time, and what of an export is told."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from docnmt_fairseq.checkpoints import Ensemble
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.export.sentence_level import SentenceTransformer
+from docnmt_fairseq.export.trained import TrainedModel
+from docnmt_fairseq.export.write import export, size_of
+from tests.support import toy
+
+CONTEXT = ["--context-attention", "conditional"]
+
+
+def sentence_level(prepared, *options, without_context=False):
+    """Returns what is taken of an untrained model."""
+    _, task, model = toy.build(prepared / "data-bin", *options)
+    trained = TrainedModel(Ensemble(task, [model], paths=[Path("model.pt")]), {}, without_context)
+    return SentenceTransformer.of(trained, "an engine")
+
+
+@pytest.mark.parametrize("limit, number", [(70, 70), (5000, 4096)])
+def test_sinusoids_are_made_for_sentences_of_the_limit_or_of_4096_tokens(prepared, limit, number):
+    found = sentence_level(prepared, f"--max-source-positions={limit}", "--max-target-positions=80")
+    assert [len(found.positions(side)) for side in ("encoder", "decoder")] == [number, 80]
+
+
+@pytest.mark.parametrize("options", [[], CONTEXT])
+def test_only_context_is_not_asked_for(prepared, options):
+    found = sentence_level(prepared, *options, without_context=True)
+    with pytest.raises(InputError, match=r"has encoder\.embed_tokens\.weight and \d+ more, for which an engine"):
+        found.check_all_taken("an engine")
+    found.array(*(name for name in found.parameters() if name.endswith("embed_tokens.weight")))
+    inside = [name for name in found.parameters() if ".context." not in name]
+    for name in inside:
+        found.array(name)
+    found.check_all_taken("an engine")
+    assert (len(inside) < len(found.parameters())) == bool(options)
+
+
+@pytest.mark.parametrize("options, hint", [([], True), (["--sentence-positions", "learned"], False)])
+def test_without_context_is_proposed_where_it_is_enough(prepared, options, hint):
+    with pytest.raises(InputError, match="has context sub-layers in the encoder") as error:
+        sentence_level(prepared, *CONTEXT, *options)
+    assert ("--without-context" in str(error.value)) == hint
+
+
+@pytest.mark.parametrize("precision", [None, "bf16"])
+def test_a_folder_says_how_it_was_exported_and_how_large_it_is(trained, prepared, tmp_path, precision):
+    folder = tmp_path / "model"
+    export(str(trained()), folder, "huggingface", precision, data=prepared)
+    found = json.loads((folder / "docnmt_export.json").read_text())
+    assert (found["format"], found["precision"]) == ("huggingface", precision or "float32")
+    assert found["written_by"].startswith("docnmt_fairseq ")
+    before = size_of(folder)
+    (folder / "text").mkdir()
+    (folder / "text" / "file").write_bytes(b"12345")
+    assert size_of(folder) == before + 5
+    assert size_of(folder / "text" / "file") == 5
