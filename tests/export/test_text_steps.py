@@ -5,10 +5,12 @@ import shutil
 
 import pytest
 
+from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.export.text_steps import write_text_steps
-from tests.support.hub import made
+from docnmt_fairseq.export.write import export
+from tests.support.hub import made, trained
 from tests.support.pretrained import ENGLISH, GERMAN, changed
 
 STEPS = {
@@ -58,6 +60,16 @@ def test_of_a_data_bin_alone_the_page_takes_tokens(tmp_path):
     write_text_steps(tmp_path / "alone", tmp_path / "model")
     assert "its tokens, with spaces between, are those of the training" in (tmp_path / "model/README.md").read_text()
     assert not (tmp_path / "model" / "text").exists()
+
+
+def test_each_side_has_its_vocabulary(tmp_path):
+    pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
+    model = trained(made(tmp_path, subwords="none", joint=False), tmp_path, updates=1)
+    export(str(model / "checkpoint.pt"), tmp_path / "hub", "ctranslate2", data=model)
+    dictionaries = load_ensemble(model / "checkpoint.pt", data=model).dictionaries
+    assert dictionaries[0].symbols != dictionaries[1].symbols
+    for side, dictionary in zip(("source", "target"), dictionaries):
+        assert json.loads((tmp_path / "hub" / f"{side}_vocabulary.json").read_text()) == dictionary.symbols
 
 
 @pytest.mark.parametrize("change, message", [("edits_of", "edit operations"), ("model", "subword.model")])
