@@ -89,6 +89,7 @@ def test_bf16_is_half_as_large_and_loaded_as_such(post_norm, tmp_path):
     assert sizes[0] < 0.7 * sizes[1]
     whole, half = (loaded(tmp_path / name)[0] for name in ("float32", "bf16"))
     assert half.dtype == torch.bfloat16
+    assert json.loads((tmp_path / "bf16" / "config.json").read_text())["torch_dtype"] == "bfloat16"
     for name, value in whole.named_parameters():
         assert torch.equal(value.bfloat16(), dict(half.named_parameters())[name]) or "embed_positions" in name
 
