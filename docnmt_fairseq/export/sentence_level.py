@@ -110,8 +110,10 @@ class SentenceTransformer:
         """The embeddings of all positions of the encoder or the decoder, [positions, d]; zeros if it has none."""
         part = getattr(self.model, side)
         embed = part.embed_positions
-        self.taken |= {id(parameter) for parameter in ([] if embed is None else embed.parameters())}
-        number, width = min(part.max_positions(), MOST_POSITIONS), part.embed_tokens.embedding_dim
+        learned = [] if embed is None else list(embed.parameters())
+        self.taken |= set(map(id, learned))
+        number, width = part.max_positions(), part.embed_tokens.embedding_dim
+        number = number if learned else min(number, MOST_POSITIONS)
         with torch.no_grad():
             if isinstance(embed, StructuralPositions):
                 embed = embed.word

@@ -28,6 +28,11 @@ def test_sinusoids_are_made_for_sentences_of_the_limit_or_of_4096_tokens(prepare
     assert [len(found.positions(side)) for side in ("encoder", "decoder")] == [number, 80]
 
 
+def test_learned_positions_are_all_taken(prepared):
+    found = sentence_level(prepared, "--word-positions", "learned", "--max-source-positions", "5000")
+    assert found.positions("encoder").shape == (5000, 8)
+
+
 @pytest.mark.parametrize("options", [[], CONTEXT])
 def test_only_context_is_not_asked_for(prepared, options):
     found = sentence_level(prepared, *options, without_context=True)
