@@ -27,6 +27,7 @@ STYLES = {
     MBART: re.compile(r"[a-z]{2}_[A-Z]{2}"),
 }
 OF_FAIRSEQ = re.compile(rf"__({STYLES[NLLB].pattern})__")  # what fairseq's NLLB-200 has for the same
+OF_MARIAN = re.compile(r">>.+<<")  # its tokenizer divides others
 CONFIGURATION = "tokenizer_config.json"
 PROGRAM = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -80,7 +81,7 @@ class HubText:
             return None
         source, target = self.tokens
         if target is None:
-            return MARIAN
+            return MARIAN if source is None or OF_MARIAN.fullmatch(source) else None
         known = (name for name, style in STYLES.items() if source and all(map(style.fullmatch, (source, target))))
         name = next(known, None)
         return name if name == M2M or (name is not None and self._numbered_by_model()) else None

@@ -146,6 +146,7 @@ def test_of_a_data_bin_alone_it_searches_as_docnmt_translate_and_has_no_tokenize
         ({"subwords": "none"}, None),
         ({"subwords": "subword-nmt"}, None),
         ({"source_lang_token": ">>deu<<"}, "MarianTokenizer"),
+        ({"source_lang_token": "<2de>"}, None),
         ({"source_lang_token": "__en__", "target_lang_token": "__de__"}, "M2M100Tokenizer"),
         ({"source_lang_token": "__en__", "target_lang_token": "de_DE"}, None),
         ({"target_lang_token": "__de__"}, None),
