@@ -21,6 +21,7 @@ grouping.LEAST_PRICE = 4.0  # the tests' small batches fall into several groups,
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 
+EXPLICIT: set = set()  # test folders in which slow tests are marked by hand, and no other
 TRAINING = ("export", "models", "pretrained", "report", "serve", "tasks", "translate")  # folders whose tests do
 
 
@@ -33,6 +34,8 @@ def pytest_collection_modifyitems(items):
     seen = Counter()
     long = {item.path for item in items if item.get_closest_marker("slow")}
     for item in items:
+        if item.path.parent.name in EXPLICIT or item.path.relative_to(Path(__file__).parent).parts[0] in EXPLICIT:
+            continue
         mark = item.get_closest_marker("sampled")
         dear = item.path in long or item.path.parent.name in TRAINING
         each = mark.args[0] if mark is not None else 12 if dear else 4
