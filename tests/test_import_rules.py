@@ -42,6 +42,7 @@ ORDER = [
         "errors",
         "exported",
         "expressions",
+        "files",
         "generating",
         "half_precision",
         "hub_lines",
