@@ -1,44 +1,34 @@
-"""How options of tasks, models, mechanisms and criterions are declared: once, beside what they steer.
+"""Declaration of options: dataclass fields that define the flag, the YAML key, the checks and the reference page.
 
-A field of a dataclass is an option; its name is the flag's (``context_top_t`` is ``--context-top-t``), the YAML key's
-and the one in the code. What :func:`option` is given beside the default makes the checks, the aliases and the reference
-page.
+The field ``context_top_t`` is the flag ``--context-top-t`` and the YAML key ``context_top_t``. :func:`option` creates
+such a field, next to the mechanism that reads it.
 """
 
-import logging
-from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum
 from typing import Any, Collection, Iterator, List, Optional, Protocol, Sequence, Tuple, Type, TypeVar
 
 from docnmt_fairseq.errors import InputError, refuse
 
-logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 class Names(Protocol):
-    """What knows the allowed names: a :class:`~docnmt_fairseq.registry.Registry`, or :class:`Choices`."""
+    """Set of allowed names: a :class:`~docnmt_fairseq.registry.Registry` or :class:`Choices`."""
 
     def __contains__(self, name: object) -> bool:
-        """Whether a name is allowed, perhaps as a former one."""
+        """Returns whether the name is allowed."""
 
     def names(self) -> List[str]:
-        """The allowed names, without former ones."""
-
-    def current_name(self, name: str) -> str:
-        """The name of today for a former one; any other as it is."""
+        """Returns the allowed names."""
 
 
 class Choices(Tuple[str, ...]):
-    """A fixed set of names."""
+    """Fixed set of names."""
 
     def names(self) -> List[str]:
-        """The allowed names."""
+        """Returns the allowed names."""
         return list(self)
-
-    def current_name(self, name: str) -> str:
-        """The name itself."""
-        return name
 
 
 def option(
@@ -49,87 +39,85 @@ def option(
     also: Sequence[str] = (),
     minimum: Optional[float] = None,
     maximum: Optional[float] = None,
-    old: Optional[str] = None,
     **metadata: object,
 ) -> Any:
-    """A field of a dataclass of options.
+    """Field of a dataclass of options.
 
     Args:
-        default: its value where it is not given; a type such as ``list`` makes a new one each time.
-        help_text: what it means, with the unit.
-        names: whose names it may take; they are added to the help.
-        also: more allowed names, e.g. ``none``.
-        minimum, maximum: the least and the greatest allowed number.
-        old: a former name, which is still understood.
-        metadata: fairseq's, e.g. ``argparse_alias``; ``by_line``: rows of the file count lines of the test set.
+        default: default value; a type such as ``list`` creates a new instance each time.
+        help_text: meaning of the option, with its unit.
+        names: allowed names; the help text lists them.
+        also: additional allowed names, e.g. ``none``.
+        minimum, maximum: allowed range of a number.
+        metadata: keys that fairseq reads, e.g. ``argparse_alias``; ``by_line``: the value is a file with one row per
+            line of the test set.
     """
-    own = {"help": help_text, "names": names, "also": tuple(also), "old": old, **metadata}
-    own.update(minimum=minimum, maximum=maximum)
+    own = {"help": help_text, "names": names, "also": tuple(also), "minimum": minimum, "maximum": maximum, **metadata}
     if isinstance(default, type):
         return field(default_factory=default, metadata=own)
     return field(default=default, metadata=own)
 
 
 def flag_of(name: str) -> str:
-    """The flag of an option."""
+    """Command-line flag of an option."""
     return "--" + name.replace("_", "-")
 
 
 def default_of(known: "Field[Any]") -> Any:
-    """The default of a field."""
+    """Default value of a field."""
     return known.default if known.default_factory is MISSING else known.default_factory()
 
 
 def allowed_names(known: "Field[Any]") -> List[str]:
-    """The names that an option may take; none where it takes others than names."""
+    """Names that an option accepts; empty if it does not take names."""
     names = known.metadata.get("names")
     return [] if names is None else [*known.metadata["also"], *names.names()]
 
 
 def help_of(known: "Field[Any]") -> str:
-    """The help text of an option with its allowed names, as far as the type does not say them."""
+    """Help text of an option; includes the allowed names unless argparse shows them as choices."""
     text, names = known.metadata.get("help", ""), allowed_names(known)
     return text if not names or isinstance(known.metadata["names"], Choices) else f"{text}: {', '.join(names)}"
 
 
 def plain(value: Any) -> Any:
-    """An option's value as mechanisms take it: a name instead of an enumeration's member, a list of omegaconf's."""
+    """Plain Python value of an option: the name of an enumeration member, a list instead of an omegaconf list."""
     if isinstance(value, Enum):
         return value.value
     return list(value) if isinstance(value, Sequence) and not isinstance(value, (str, list, tuple)) else value
 
 
 def shown(value: Any) -> str:
-    """A value as messages show it."""
+    """Text of a value for messages."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def options_of(cfg: Any, cls: Type[T]) -> T:
-    """The options of one component out of a configuration that holds those of all.
+    """Options of one component, taken from a configuration with the options of all components.
 
     Args:
-        cfg: has an attribute for each option.
-        cls: the component's dataclass of options.
+        cfg: object with an attribute for each option.
+        cls: dataclass of the component's options.
 
     Raises:
-        InputError: the configuration knows none of that name.
+        InputError: the configuration lacks an option, because the component was registered after the models.
     """
     for known in fields(cls):  # type: ignore[arg-type]
         if not hasattr(cfg, known.name):
             raise InputError(
-                f"{flag_of(known.name)}: the models do not know it, as {cls.__qualname__} was made after them; import "
-                "what registers it before docnmt_fairseq.register()"
+                f"{flag_of(known.name)}: unknown to the models, because {cls.__qualname__} was defined after them; "
+                "import the module that registers it before docnmt_fairseq.register()"
             )
     return cls(**{known.name: plain(getattr(cfg, known.name)) for known in fields(cls)})  # type: ignore[arg-type]
 
 
 def changed(cfg: Any, cls: type, names: Optional[Collection[str]] = None) -> Iterator[str]:
-    """The options that do not have their defaults, each as the command line has it.
+    """Options that differ from their defaults, formatted as on the command line.
 
     Args:
-        cfg: has an attribute for each option.
-        cls: a dataclass of options.
-        names: which of them are asked about; None: all.
+        cfg: object with an attribute for each option.
+        cls: dataclass of options.
+        names: options to compare; None: all.
     """
     for known in fields(cls):
         value = plain(getattr(cfg, known.name))
@@ -138,12 +126,12 @@ def changed(cfg: Any, cls: type, names: Optional[Collection[str]] = None) -> Ite
 
 
 def problems_of(cfg: Any, cls: type, only: Optional[Collection[str]] = None) -> Iterator[str]:
-    """What is wrong with the values of a dataclass's options by itself, each by its flag.
+    """Messages about option values outside their allowed names or range.
 
     Args:
-        cfg: has an attribute for each option.
-        cls: a dataclass of options.
-        only: which of them are asked about; None: all.
+        cfg: object with an attribute for each option.
+        cls: dataclass of options.
+        only: options to check; None: all.
     """
     asked = (known for known in fields(cls) if only is None or known.name in only)
     given = [(known, plain(getattr(cfg, known.name))) for known in asked]
@@ -153,20 +141,20 @@ def problems_of(cfg: Any, cls: type, only: Optional[Collection[str]] = None) -> 
         if names is not None and value not in names and value not in known.metadata["also"]:
             yield f"{flag_of(known.name)} {value}: must be one of {', '.join(allowed_names(known))}"
     for known, value in given:
-        least = known.metadata.get("minimum")
-        if least is not None and not value >= least:  # nor is nan
-            yield f"{flag_of(known.name)} {value}: must {'not be negative' if least == 0 else f'be at least {least:g}'}"
-        most = known.metadata.get("maximum")
-        if most is not None and not value <= most:
-            yield f"{flag_of(known.name)} {value}: must be at most {most:g}"
+        minimum, maximum = known.metadata.get("minimum"), known.metadata.get("maximum")
+        if minimum is not None and not value >= minimum:  # also refuses nan
+            expected = "not be negative" if minimum == 0 else f"be at least {minimum:g}"
+            yield f"{flag_of(known.name)} {value}: must {expected}"
+        if maximum is not None and not value <= maximum:
+            yield f"{flag_of(known.name)} {value}: must be at most {maximum:g}"
 
 
 @dataclass(frozen=True)
 class CheckedOptions:
-    """Options of one part, fields made by :func:`option`, that look at themselves when they are made.
+    """Base class of dataclasses of options (see :func:`option`) that are checked on construction.
 
     Raises:
-        InputError: values that are not allowed, all of them.
+        InputError: values outside their allowed names or range; lists all of them.
     """
 
     def __post_init__(self) -> None:
@@ -174,34 +162,5 @@ class CheckedOptions:
 
 
 def same_declaration(one: "Field[Any]", other: "Field[Any]") -> bool:
-    """Whether two fields of one name declare the same option."""
+    """Returns whether two fields of the same name declare the same option."""
     return (one.type, one.default, one.metadata) == (other.type, other.default, other.metadata)
-
-
-def with_old_names(cls: Type[T]) -> Type[T]:
-    """The dataclass with one field more for each option that has a former name; see :func:`take_old_names`."""
-    added = []
-    for known in fields(cls):  # type: ignore[arg-type]
-        old, is_switch = known.metadata.get("old"), known.type is bool
-        if old is not None:
-            metadata = {"help": f"former name of {flag_of(known.name)}"}
-            unset = field(default=False if is_switch else None, metadata=metadata)
-            added.append((old, bool if is_switch else Optional[known.type], unset))
-    grown = make_dataclass(cls.__name__, added, bases=(cls,))
-    grown.__module__, grown.__qualname__, grown.__doc__ = cls.__module__, cls.__qualname__, cls.__doc__
-    return grown
-
-
-def take_old_names(cfg: Any, cls: type) -> None:
-    """Moves what a configuration has under former names of options, and of their values, to those of today."""
-    for known in fields(cls):
-        old, names = known.metadata.get("old"), known.metadata.get("names")
-        value = None if old is None else getattr(cfg, old, None)
-        if old is not None and value is not None and value is not False:
-            logger.info(f"{flag_of(old)} is now {flag_of(known.name)}")
-            setattr(cfg, known.name, value)
-            setattr(cfg, old, False if known.type is bool else None)
-        value = plain(getattr(cfg, known.name, None))
-        if names is not None and value is not None and names.current_name(value) != value:
-            logger.info(f"{flag_of(known.name)} {value} is now {names.current_name(value)}")
-            setattr(cfg, known.name, names.current_name(value))

@@ -56,7 +56,7 @@ done
 mechanisms=$(python -c 'import logging; logging.disable(); import docnmt_fairseq
 docnmt_fairseq.register()
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS as known
-print(*known.names(), *known.old_names())')
+print(*known.names())')
 case " ${mechanisms//-/_} " in
 *" ${MECHANISM//-/_} "*) ;;
 *) die "MECHANISM=$MECHANISM: no such mechanism; there are $mechanisms" ;;

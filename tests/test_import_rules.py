@@ -34,7 +34,6 @@ ORDER = [
     {"batch"},
     {"corpus", "jobs"},
     {
-        "aliases",
         "arrays",
         "best_checkpoint",
         "checkpoint_files",

@@ -85,7 +85,6 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
         )
     group.add_argument(
         "--extra",
-        "--further",
         nargs="+",
         metavar="SUFFIX",
         help="extra text of every line, for --extra-sources text:SUFFIX: files PREFIX.SUFFIX of "

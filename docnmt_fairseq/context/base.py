@@ -225,12 +225,8 @@ class MechanismsOf(Generic[C]):
         names = CONTEXT_MECHANISMS.names()
         return [name for name in names if issubclass(CONTEXT_MECHANISMS[name], self.contract)]
 
-    def current_name(self, name: str) -> str:
-        """The name of today for a former one."""
-        return CONTEXT_MECHANISMS.current_name(name)
-
     def __contains__(self, name: object) -> bool:
-        return self.current_name(str(name)) in self.names()
+        return name in self.names()
 
 
 DECODER_MECHANISMS = MechanismsOf(DecoderContextMechanism)

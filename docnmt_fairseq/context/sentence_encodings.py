@@ -16,7 +16,7 @@ from docnmt_fairseq.layers.recording import SENTENCES, Weights, observer, weight
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
 
 
-@CONTEXT_MECHANISMS.register("sentence-encodings", old="sentence")
+@CONTEXT_MECHANISMS.register("sentence-encodings")
 class SentenceEncodingAttention(DecoderContextMechanism):
     """Multi-head attention; queries are tokens, keys and values the encodings of all sentences, the own included.
 

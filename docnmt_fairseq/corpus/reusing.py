@@ -33,8 +33,6 @@ MODEL_OPTIONS = (
     "target_lang_token",
 )
 
-OLD_NAMES = {"further": "extra"}  # of options, in manifests of version 0.1
-
 
 def with_reused_options(config: PrepareConfig) -> PrepareConfig:
     """The configuration with all options of ``MODEL_OPTIONS`` as the reused output was made with.
@@ -64,4 +62,4 @@ def manifest_options(output: PathLike, option: str) -> Dict[str, Any]:
         options = parse_json((Path(output) / MANIFEST).read_text(encoding="utf-8"))["options"]
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{option} {output}: not a finished output of docnmt prepare (no {MANIFEST})") from error
-    return {OLD_NAMES.get(name, name): value for name, value in options.items()}
+    return options

@@ -33,16 +33,11 @@ from docnmt_fairseq.models.extra_sources_config import extra_specs
 from docnmt_fairseq.models.sources import EncoderOut, Sources
 from docnmt_fairseq.models.token_embeddings import token_embedding
 from docnmt_fairseq.multisource.source_states import SourceStates
-from docnmt_fairseq.options import default_of, take_old_names
+from docnmt_fairseq.options import default_of
 
 NetOutput = Tuple[Tensor, Dict[str, Any]]
-# What a checkpoint of version 0.1 has under former names.
-FORMER_NAMES = (
-    (re.compile(r"^encoder\.further\.readers\."), "encoder.extra_sources.encoders."),
-    (re.compile(r"\.reader\.free\."), ".state_sum.free."),
-    (re.compile(r"(layers\.\d+)\.fc1\.(?=v\.|score\.|default$|layers\.)"), r"\1.feed_forward."),
-    (re.compile(r"(layers\.\d+)\.(fc[12]\.(?:weight|bias))$"), r"\1.feed_forward.\2"),
-)
+# fairseq's Transformer layers hold the feed-forward network's parameters themselves; ours have a module for it.
+STOCK_FEED_FORWARD = re.compile(r"(layers\.\d+)\.(fc[12]\.(?:weight|bias))$")
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +102,6 @@ class DocumentModel:
         """A plain configuration with every option; one newer than the checkpoint is how it was before."""
         if OmegaConf.is_config(cfg):
             cfg = Namespace(**cast(Dict[str, Any], OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)))
-        take_old_names(cfg, cls.options)
         for known in fields(cls.options):
             if not hasattr(cfg, known.name):
                 setattr(cfg, known.name, default_of(known))
@@ -118,14 +112,12 @@ class DocumentModel:
         return dict.fromkeys([DecodedTokens(), *self.encoder.plans(), *self.decoder.plans()])
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
-        """Renames what a checkpoint of an earlier version, or of a stock model, has under other names."""
+        """Renames the feed-forward parameters of a stock model's checkpoint."""
         super().upgrade_state_dict_named(state_dict, name)  # type: ignore[misc]
         for key in list(state_dict):
-            new = key
-            for former, today in FORMER_NAMES:
-                new = former.sub(today, new)
-            if new != key:
-                state_dict[new] = state_dict.pop(key)
+            renamed = STOCK_FEED_FORWARD.sub(r"\1.feed_forward.\2", key)
+            if renamed != key:
+                state_dict[renamed] = state_dict.pop(key)
 
     def encode_and_decode(
         self,

@@ -1,6 +1,6 @@
 """Options of models that read extra sources besides the sentence to be translated."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Iterator, List, Optional, Tuple
 
 from omegaconf import II
@@ -19,20 +19,17 @@ class ExtraSourceOptions:
     extra_encoder: str = option(
         SEPARATE, "who encodes extra sources: separate: an encoder for each, sentence by sentence; shared: the "
         "encoder of the sentences (context sentences are not encoded a second time)",
-        names=Choices((SEPARATE, SHARED)), old="further_encoder",
+        names=Choices((SEPARATE, SHARED)),
     )  # fmt: skip
-    extra_encoder_layers: int = option(
-        0, "layers of separate encoders; 0: as many as the encoder has", minimum=0, old="further_encoder_layers"
-    )
+    extra_encoder_layers: int = option(0, "layers of separate encoders; 0: as many as the encoder has", minimum=0)
     share_extra_embeddings: bool = option(
         False, "extra sources take the source's embeddings; a text then needs the source's dictionary",
-        old="share_further_embeddings",
     )  # fmt: skip
     extra_feature_dims: List[int] = option(
-        list, "widths of the sources that are features (default: as the data has them)", old="further_feature_dims"
+        list, "widths of the sources that are features (default: as the data has them)"
     )
     # What the model was trained with, restored at generation.
-    extra_sources: Optional[str] = field(default=II("task.extra_sources"), metadata={"old": "further_sources"})
+    extra_sources: Optional[str] = II("task.extra_sources")
 
 
 def extra_specs(cfg: ExtraSourceOptions) -> List[SourceSpec]:

@@ -8,11 +8,11 @@ from typing import Any, Dict, Iterable, Optional, Tuple, Type
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
-from docnmt_fairseq.options import Choices, allowed_names, help_of, same_declaration, with_old_names
+from docnmt_fairseq.options import Choices, allowed_names, help_of, same_declaration
 
 
 def flat_options(name: str, module: str, parts: Iterable[type]) -> Type[FairseqDataclass]:
-    """A dataclass with every option of the parts, once each, and their former names.
+    """A dataclass with every option of the parts, once each.
 
     Args:
         name: of the dataclass.
@@ -30,7 +30,7 @@ def flat_options(name: str, module: str, parts: Iterable[type]) -> Type[FairseqD
                 raise ValueError(f"{known[own.name][0].__qualname__} and {part.__qualname__} both declare {own.name}")
     made = make_dataclass(name, [_flat(own) for _, own in known.values()], bases=(FairseqDataclass,))
     made.__module__ = module
-    return with_old_names(made)
+    return made
 
 
 def _flat(own: "Field[Any]") -> Tuple[str, Any, Any]:

@@ -118,7 +118,7 @@ def models() -> Dict[str, Model]:
         "concatenation": _concatenation(2, 1),
         "concatenation-2to2": _concatenation(2, 2),
         "concatenation-4to1": _concatenation(4, 1),
-        "sentence-attention": _mechanism("sentence", lambda updates: ["--sentence-positions", "learned"]),
+        "sentence-attention": _mechanism("sentence-encodings", lambda updates: ["--sentence-positions", "learned"]),
         "conditional": _mechanism("conditional", _narrowing),
         "conditional-target": replace(
             _mechanism("conditional", lambda updates: [*_narrowing(updates), *_LOOKING_BACK]), from_scratch=_EQUATION

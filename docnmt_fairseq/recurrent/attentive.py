@@ -109,10 +109,6 @@ class DecoderCells:
         """The names, sorted."""
         return sorted([*RECURRENT_CELLS.names(), *CONDITIONAL])
 
-    def current_name(self, name: str) -> str:
-        """The name itself."""
-        return name
-
     def __contains__(self, name: object) -> bool:
         return name in self.names()
 

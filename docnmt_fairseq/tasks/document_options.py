@@ -6,11 +6,10 @@ from typing import Optional
 from fairseq.dataclass import ChoiceEnum
 
 from docnmt_fairseq.data.extra_source_specs import FORMS
-from docnmt_fairseq.options import option, with_old_names
+from docnmt_fairseq.options import option
 from docnmt_fairseq.tasks.documents import DocumentsConfig
 
 
-@with_old_names
 @dataclass
 class DocumentTranslationConfig(DocumentsConfig):
     """Options of the task; an unset view of documents is the one that the model was trained with."""
@@ -44,5 +43,4 @@ class DocumentTranslationConfig(DocumentsConfig):
         None,
         f"what a sentence has beside itself, with commas between: {FORMS}; N sentences of its document (default: 1), a "
         "text in the data-bin, matrices beside it; none (default: as trained, else none)",
-        old="further_sources",
     )

@@ -33,8 +33,7 @@ from docnmt_fairseq.data.split import Split
 from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.models.batches import all_take_layouts, batch_for_model, takes_layout
-from docnmt_fairseq.models.extra_sources_config import ExtraSourceOptions
-from docnmt_fairseq.options import problems_of, take_old_names
+from docnmt_fairseq.options import problems_of
 from docnmt_fairseq.search.rounds import Hypotheses, translate_in_rounds, with_target_context
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult
 from docnmt_fairseq.tasks.document_options import DocumentTranslationConfig
@@ -60,7 +59,6 @@ class DocumentTranslationTask(DocumentsTask):
     }
 
     def __init__(self, cfg: DocumentTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary):
-        take_old_names(cfg, DocumentTranslationConfig)
         super().__init__(cfg, src_dict, tgt_dict)
         self.similar = SimilarContext(Path(self.data_bin()), self.languages, src_dict.symbols, self.language_tokens[0])
         paragraph_symbol = self.paragraph_symbols()[0]
@@ -103,7 +101,6 @@ class DocumentTranslationTask(DocumentsTask):
         """The model; one from a checkpoint brings its view of documents along."""
         if from_checkpoint:
             with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
-                take_old_names(cfg, ExtraSourceOptions)
                 trained_view = {name: getattr(cfg, name, None) for name in self.view_defaults}
                 for name in (name for name, value in trained_view.items() if value is None):
                     setattr(cfg, name, None)  # a checkpoint that is older than the option has nothing

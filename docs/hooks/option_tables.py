@@ -49,8 +49,7 @@ def all_options(path: str) -> str:
 def own_options(path: str) -> str:
     """The table of the options that a dataclass declares itself."""
     cls = found_at(path)
-    # A class that was given fields for former names stands before the one that was written, under the same name.
-    bases = [base for base in cls.__mro__ if is_dataclass(base) and base.__qualname__ != cls.__qualname__]
+    bases = [base for base in cls.__mro__[1:] if is_dataclass(base)]
     inherited = {known.name for base in bases for known in fields(base)}
     return option_table([(known, []) for known in documented(cls) if known.name not in inherited])
 
@@ -68,8 +67,7 @@ def options_of_registry(path: str) -> str:
 def documented(cls: type) -> List["Field[Any]"]:
     """The fields of a dataclass that are options: they say what they mean."""
     assert is_dataclass(cls), cls
-    helped = [known for known in fields(cls) if known.metadata.get("help")]
-    return [known for known in helped if not known.metadata["help"].startswith("former name of ")]
+    return [known for known in fields(cls) if known.metadata.get("help")]
 
 
 def option_table(options: List[Tuple["Field[Any]", List[str]]]) -> str:
@@ -78,9 +76,7 @@ def option_table(options: List[Tuple["Field[Any]", List[str]]]) -> str:
     rows = []
     with_owners = any(owners for _, owners in options)
     for known, owners in options:
-        former = known.metadata.get("old")
-        meaning = str(known.metadata["help"]) + (f" (formerly `{flag_of(former)}`)" if former else "")
-        row = [f"`{flag_of(known.name)}`", values_of(known), default_text(known), meaning]
+        row = [f"`{flag_of(known.name)}`", values_of(known), default_text(known), str(known.metadata["help"])]
         rows.append([*row, ", ".join(f"`{owner}`" for owner in owners)] if with_owners else row)
     return table([*header, "of"] if with_owners else header, rows)
 

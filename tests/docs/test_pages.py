@@ -154,10 +154,7 @@ def test_a_table_says_type_default_names_and_owners():
     (top_t,) = (row for row in table if row.startswith("| `--context-top-t` |"))
     assert top_t.split(" | ")[1:3] == ["integer", "`4`"] and top_t.endswith("| `conditional`, `tree` |")
     (selection,) = (row for row in table if row.startswith("| `--context-selection` |"))
-    assert (
-        "`previous`, `next`, `random`, `random-each-epoch`, `similar`" in selection
-        and "(formerly `--memory-selection`)" in selection
-    )
+    assert "`previous`, `next`, `random`, `random-each-epoch`, `similar`" in selection
 
 
 @pytest.mark.slow

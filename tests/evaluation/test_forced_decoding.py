@@ -19,8 +19,8 @@ CONCATENATED = {"task": "concatenated_translation", "arch": "transformer_iwslt_d
 MODELS = {
     "none": (["--context-attention", "none"], {}),
     "conditional": (["--context-attention", "conditional", "--sentence-positions", "learned", *CONTEXT], {}),
-    "decoder": (["--decoder-context-attention", "sentence", *CONTEXT], {}),
-    "target": (["--target-context-attention", "han", "--memory-contexts", "2", *CONTEXT], {}),
+    "decoder": (["--decoder-context-attention", "sentence-encodings", *CONTEXT], {}),
+    "target": (["--target-context-attention", "han", "--context-sentences", "2", *CONTEXT], {}),
     "cut": (["--target-context-attention", "han", "--max-document-sentences", "2", *CONTEXT], {}),
     "hidden": (["--target-context-attention", "han", "--context", "none", *CONTEXT], {}),
     "2-to-1": (["--concatenate-source", "2"], CONCATENATED),

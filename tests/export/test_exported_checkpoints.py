@@ -14,7 +14,7 @@ from docnmt_fairseq.layers.rounding import rounded, weights_to_round
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.precision import precision_of
 from docnmt_fairseq.translate.translator import DocumentTranslator
-from tests.support import frozen, toy
+from tests.support import toy
 
 LINES = [["a b c", "d", "e e a", "<p>", "b"], ["c d"], ["a", "b", "c", "d", "e", "a b c d e a b"]]
 SELECTING = ["--context-attention", "conditional", "--context-top-t", "2", "--context-init", "xavier"]
@@ -220,23 +220,3 @@ def test_the_command(trained, prepared, tmp_path, capsys):
     assert "not a checkpoint" in capsys.readouterr().err
     assert cli.main(["export", "--path", str(trained()), "--data", str(tmp_path), "--output", str(tmp_path / "x")]) == 2
     assert "--data" in capsys.readouterr().err and not (tmp_path / "x").exists()
-
-
-FAMILIES = [
-    pytest.param(name, marks=[] if name in ("sources-flat", "memory-parallel") else [pytest.mark.slow])
-    for name in frozen.families("0.1.0")
-]
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_checkpoints_of_former_versions_are_exported(tmp_path, family):
-    path = frozen.FOLDER / "0.1.0" / family / "checkpoint.pt"
-    export(str(path), tmp_path / "model.pt", precision="float32", data=frozen.DATA_BIN)
-    before, after = (frozen.observed(one, family) for one in (path, tmp_path / "model.pt"))
-    assert before == after
-    export(str(path), tmp_path / "int8.pt", precision="int8", data=frozen.DATA_BIN)
-    ensemble = load_ensemble(tmp_path / "int8.pt", data=frozen.DATA_BIN)
-    rounding = weights_to_round(ensemble.model)
-    for name, value in parameters(path, frozen.DATA_BIN).items():
-        expected = rounded(value, "int8") if name in rounding else value
-        assert torch.equal(ensemble.model.state_dict()[name], expected), name

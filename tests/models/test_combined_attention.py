@@ -102,7 +102,7 @@ def test_a_document_does_not_depend_on_its_batch(data_bin, variant):
 
 @pytest.mark.parametrize("variant", ["flat-sentinel", "parallel-luong"])
 def test_recomputed_activations_give_the_same_gradients(data_bin, variant):
-    options = [*VARIANTS[variant], "--decoder-context-attention", "sentence"]
+    options = [*VARIANTS[variant], "--decoder-context-attention", "sentence-encodings"]
     toy.assert_same_gradients_when_recomputed(lambda *more: build(data_bin, *options, *more))
 
 

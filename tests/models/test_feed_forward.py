@@ -13,7 +13,7 @@ VARIANTS = {
     "each side its own": ["--encoder-feed-forward", "ca-nn", "--decoder-feed-forward", "ca-res"],
 }
 NORM = ["--encoder-normalize-before", "--decoder-normalize-before"]
-CONDITIONAL = ["--context-attention", "conditional", "--decoder-context-attention", "sentence"]
+CONDITIONAL = ["--context-attention", "conditional", "--decoder-context-attention", "sentence-encodings"]
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 

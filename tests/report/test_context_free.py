@@ -77,7 +77,7 @@ def test_recurrent_models_tell_chi_of_every_word(data_bin, more):
 
 
 def test_words_without_context_are_left_out(data_bin):
-    _, inspection, (layer,) = found(data_bin, "--context-attention", "ca-att", "--memory-selection", "next")
+    _, inspection, (layer,) = found(data_bin, "--context-attention", "ca-att", "--context-selection", "next")
     sentences = [sentence.source for sentence in inspection.sentences]
     assert layer.title == "encoder layer 2: context attention 1" and layer.side == "source"
     assert sorted(layer.chi) == list(range(sum(map(len, sentences[:-1]))))

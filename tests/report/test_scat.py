@@ -120,7 +120,7 @@ def test_a_model_that_keeps_all_agrees_always(data_bin, prefix):
 
 
 def test_attention_to_all_sentences_selects_none(data_bin, prefix):
-    of = trained(data_bin, "--context-attention", "sentence")
+    of = trained(data_bin, "--context-attention", "sentence-encodings")
     (figures,) = measure(of, read_scat(prefix, "src", "t"), TOKENS).figures.values()
     assert set(figures) == {ON_SENTENCES}
     (bare,) = (measure(trained(data_bin), read_scat(prefix, "src", "t"), TOKENS).figures,)

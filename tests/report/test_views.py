@@ -76,7 +76,7 @@ def test_sentences_and_relevance_are_those_of_the_document(data_bin):
 
 def test_a_document_in_pieces_is_put_together_again(data_bin):
     cut = ("--max-document-sentences", "2", "--context-overlap", "1")
-    inspection, (view,) = inspected(trained(data_bin, "--context-attention", "sentence", *cut))
+    inspection, (view,) = inspected(trained(data_bin, "--context-attention", "sentence-encodings", *cut))
     assert len(inspection.pieces) == 3
     (entries,) = view.sentences.values()
     seen = {word: {key for head in heads for key, _ in head} for word, heads in entries.items()}
@@ -136,7 +136,7 @@ def test_the_page_needs_nothing_else_and_holds_every_word(data_bin):
 
 def test_a_mechanism_that_reports_nothing_is_named(data_bin, monkeypatch):
     monkeypatch.setattr(sentence_attention, "observer", lambda module: None)
-    inspection, views = inspected(trained(data_bin, "--context-attention", "sentence"))
+    inspection, views = inspected(trained(data_bin, "--context-attention", "sentence-encodings"))
     html = Page("t", {}, inspection, views).to_html()
     assert "Nothing to show of encoder layer 2: sentence-encodings:" in html
     Elements(html)

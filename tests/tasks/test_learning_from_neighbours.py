@@ -60,11 +60,11 @@ def of_target(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["memory", "context-aware", "han"])
 def test_what_the_previous_source_sentence_decides(of_source, tmp_path, name):
-    assert accuracy(*of_source, tmp_path, "--context-attention", name, "--memory-contexts", "1") > 0.9
+    assert accuracy(*of_source, tmp_path, "--context-attention", name, "--context-sentences", "1") > 0.9
 
 
 def test_what_the_previous_translation_decides(of_target, tmp_path):
-    assert accuracy(*of_target, tmp_path, "--target-context-attention", "han", "--memory-contexts", "1") > 0.9
+    assert accuracy(*of_target, tmp_path, "--target-context-attention", "han", "--context-sentences", "1") > 0.9
 
 
 def test_a_sentence_alone_cannot_know(of_source, of_target, tmp_path):

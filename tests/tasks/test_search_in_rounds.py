@@ -19,7 +19,7 @@ IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
 FIRST = {0, 6, 8}  # of their documents
 SEARCH = ["--beam", "3", "--max-len-b", "10"]
 VARIANTS = {
-    "target": ["--target-context-attention", "han", "--memory-contexts", "2"],
+    "target": ["--target-context-attention", "han", "--context-sentences", "2"],
     "both": ["--target-context-attention", "han", "--context-attention", "han"],
     "everywhere": [
         "--target-context-attention", "han", "--context-attention", "memory",

@@ -19,7 +19,7 @@ def train(data_bin, folder, *options):
 @pytest.fixture(scope="module", params=GATED)
 def checkpoint(request, data_bin, tmp_path_factory):
     """Returns a model that looks at two other sentences of the document, chosen at random."""
-    options = ["--context-attention", request.param, "--memory-contexts", "2", "--memory-selection", "random"]
+    options = ["--context-attention", request.param, "--context-sentences", "2", "--context-selection", "random"]
     return train(data_bin, tmp_path_factory.mktemp(request.param), *options)
 
 
@@ -69,11 +69,11 @@ def test_a_documents_first_sentence_has_no_previous_one(data_bin, tmp_path):
     [
         ["--memory-rnn", "lstm", "--memory-scope", "batch"],
         ["--memory-rnn", "ca-cnn", "--em-steps", "1"],
-        ["--memory-contexts", "3", "--memory-combination", "parallel", "--memory-scope", "document"],
-        ["--memory-contexts", "3", "--memory-without-rnn"],
+        ["--context-sentences", "3", "--memory-combination", "parallel", "--memory-scope", "document"],
+        ["--context-sentences", "3", "--memory-without-rnn"],
         ["--memory-without-attention", "--context-layers", "0,1"],
         ["--memory-without-rnn", "--memory-without-attention", "--encoder-normalize-before"],
-        ["--memory-selection", "next", "--checkpoint-activations"],
+        ["--context-selection", "next", "--checkpoint-activations"],
         ["--freeze-sentence-model"],
         ["--attention-dropout", "0.1", "--activation-dropout", "0.1", "--dropout", "0.1", "--context-dropout", "0.5"],
     ],

@@ -19,7 +19,7 @@ from tests.support.documents import write_lines
 
 IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
 SEARCH = ["--beam", "2", "--max-len-b", "10"]
-SIMILAR = ["--memory-selection", "similar", "--memory-contexts", "2", "--context-init", "xavier"]
+SIMILAR = ["--context-selection", "similar", "--context-sentences", "2", "--context-init", "xavier"]
 LINES = ["a b c", "d", "e e a", "<p>", "b", "", "c d", "", "a", "b", "c", "d", "e", "a b c d e a b", ""]
 
 
@@ -79,7 +79,7 @@ def test_translations_depend_neither_on_the_batch_nor_on_later_lines(own_bin, tm
 def test_other_context_than_the_previous_sentences_is_seen(own_bin, checkpoint):
     similar = toy.generate(own_bin, checkpoint, *SEARCH).hypotheses
     without = toy.generate(own_bin, checkpoint, *SEARCH, "--context", "none").hypotheses
-    overrides = ["--model-overrides", "{'memory_selection': 'previous'}"]
+    overrides = ["--model-overrides", "{'context_selection': 'previous'}"]
     previous = toy.generate(own_bin, checkpoint, *SEARCH, *overrides).hypotheses
     table = np.load(similar_file(own_bin / "test.src-tgt.src"))
     for number in IDS:
@@ -150,7 +150,7 @@ def test_what_is_missing_or_does_not_fit_is_said_with_the_command(own_bin, data_
     folder = shutil.copytree(own_bin, tmp_path / "bin")
     file = similar_file(folder / "test.src-tgt.src")
     with pytest.raises(InputError, match=r"the model has 5 similar .*similar.npy is for 4; .*--sentences 10"):
-        loading(folder, "--memory-contexts", "5")
+        loading(folder, "--context-sentences", "5")
     np.save(file, np.load(file)[1:])
     with pytest.raises(InputError, match=r"holds int16 \[14, 4\], expected a row for each of 15 lines"):
         loading(folder)

@@ -49,8 +49,8 @@ MODELS = {
     "no context": [],
     **{name: ["--context-attention", name] for name in CONTEXT_MECHANISMS.names()},
     "selected": SELECTED,
-    "in the decoder": ["--decoder-context-attention", "sentence"],
-    "rounds": ["--target-context-attention", "han", "--memory-contexts", "2", "--context-attention", "han"],
+    "in the decoder": ["--decoder-context-attention", "sentence-encodings"],
+    "rounds": ["--target-context-attention", "han", "--context-sentences", "2", "--context-attention", "han"],
 }
 
 

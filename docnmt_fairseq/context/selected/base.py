@@ -17,13 +17,13 @@ class SelectedOptions(NoOptions):
 
     context_sentences: int = option(
         0, "sentences that a sentence has as context in memory, han (source or target), context-aware and ca-att; 0: "
-        "3 for han, else 1", minimum=0, old="memory_contexts",
+        "3 for han, else 1", minimum=0,
     )  # fmt: skip
     context_selection: str = option(
         "previous", "which sentences these are: the previous, the next, others of the document at random, always the "
         "same for one --seed or drawn anew each epoch, the earlier ones that are most similar by their vectors (docnmt "
         "embed neighbours), or some of the training set at random, in training anew every epoch (ablation)",
-        names=CONTEXT_SELECTIONS, old="memory_selection",
+        names=CONTEXT_SELECTIONS,
     )  # fmt: skip
 
 

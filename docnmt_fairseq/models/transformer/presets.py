@@ -73,14 +73,13 @@ def _register(mechanism: str, size: str) -> None:
         if mechanism == "none":
             _default(args, context_attention=mechanism)
             return
-        name = CONTEXT_MECHANISMS.current_name(mechanism)
-        _default(args, context_attention=name, **CONTEXT_MECHANISMS[name].preset(vars(args)))
+        _default(args, context_attention=mechanism, **CONTEXT_MECHANISMS[mechanism].preset(vars(args)))
 
     register_model_architecture("document_transformer", f"document_transformer{infix}_{size}")(preset)
     if size == "base" and infix:  # without a size: base
         register_model_architecture("document_transformer", f"document_transformer{infix}")(preset)
 
 
-for _mechanism in ("none", *CONTEXT_MECHANISMS.names(), *CONTEXT_MECHANISMS.old_names()):
+for _mechanism in ("none", *CONTEXT_MECHANISMS.names()):
     for _size in (*SIZES, PRETRAINED):
         _register(_mechanism, _size)
