@@ -100,7 +100,7 @@ docnmt prepare --source-lang src --target-lang tgt --subwords none --workers 2 -
     --train "$OUT/corpus/train" --valid "$OUT/corpus/valid" --test "$OUT/corpus/test"
 start_training sentence --arch document_transformer_tiny
 start_training conditional --arch document_transformer_conditional_tiny --context-layers 1,2 --context-top-t "$TOP_T" \
-    --context-narrow-from "$NARROW_FROM" --context-narrow-when 0.9 --context-init xavier \
+    --context-top-t-anneal-start "$NARROW_FROM" --context-top-t-anneal-threshold 0.9 --context-init xavier \
     --sentence-positions learned --paragraph-positions learned
 await_trainings sentence conditional
 translate sentence

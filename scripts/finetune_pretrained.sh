@@ -109,7 +109,7 @@ about = json.load(open(sys.argv[1], encoding="utf-8"))["imported"]
 print(*("--max-%s-positions %d" % pair for pair in zip(("source", "target"), about["positions"])))' "$OUT/model/manifest.json")
 read -r -a more <<< "${TRAIN_OPTIONS:-}"
 if [ "$MECHANISM" = conditional ]; then # first all sentences, by which the selection is taught, then the best four
-    more=(--context-top-t 4 --context-narrow-from $((UPDATES * 7 / 10)) --context-narrow-when 0.9 "${more[@]}")
+    more=(--context-top-t 4 --context-top-t-anneal-start $((UPDATES * 7 / 10)) --context-top-t-anneal-threshold 0.9 "${more[@]}")
 fi
 say "Training it with context: $MECHANISM, $UPDATES updates; the log is $OUT/document/train.log"
 made_with "$OUT/document/settings.txt" "$settings"

@@ -97,7 +97,12 @@ def training_of(cell: Cell, budget: Budget, variant: Variant) -> Training:
     if cell.regime != "schedule":
         return Training(cell.name, "long", cell.seed, budget.long, arch, few, begins_as=short)
     duration = budget.narrow_to - budget.narrow_from
-    schedule = ["--context-narrow-from", str(budget.narrow_from), "--context-narrow-updates", str(duration)]
+    schedule = [
+        "--context-top-t-anneal-start",
+        str(budget.narrow_from),
+        "--context-top-t-anneal-updates",
+        str(duration),
+    ]
     # The state of the schedule is a function of the update: until narrowing begins, t plays no part.
     shared = Training(
         f"{prefix}-then-long-all",

@@ -120,7 +120,7 @@ TAUGHT = {
     "in a window, temperature 1": [*WINDOW, "--selection-loss-temperature", "1"],
     "in a window, and after it": ["--selection-loss-phase", "always"],
     "in a window, gradient into states": WINDOW,  # selection_into_states.py
-    "in a window, until mass is 0.95": [*WINDOW, "--context-narrow-when", "0.95"],
+    "in a window, until mass is 0.95": [*WINDOW, "--context-top-t-anneal-threshold", "0.95"],
 }
 PROGRAMS = {"in a window, gradient into states": [sys.executable, "-m", "benchmarks.experiments.selection_into_states"]}
 FROM_START, LIGHTER, IN_WINDOW, NOT = list(TAUGHT)[:4]
@@ -198,11 +198,19 @@ def window_of(cell: Cell) -> str:
 def trained(runner: Runner, cell: Cell) -> str:
     """Returns the folder's name of a cell's model; trains what is missing."""
     seed, arch = ["--seed", str(cell.seed)], "document_transformer_{}_tiny"
-    flat, schedule = ["--arch", arch.format("conditional")], ["--context-narrow-from", str(JUMP)]
+    flat, schedule = ["--arch", arch.format("conditional")], ["--context-top-t-anneal-start", str(JUMP)]
     # No document has as few sentences as the largest t: until then t plays no part, and all cells share one training.
     dense = [*flat, *schedule, "--context-top-t", "8", *seed]
     if cell.from_start:
-        own = [*flat, "--context-top-t", "8", "--context-narrow-from", str(10 * SHORT), *TAUGHT[cell.taught], *seed]
+        own = [
+            *flat,
+            "--context-top-t",
+            "8",
+            "--context-top-t-anneal-start",
+            str(10 * SHORT),
+            *TAUGHT[cell.taught],
+            *seed,
+        ]
         short = train(runner, f"s{cell.seed}-short-{cell.way}", "short", SHORT, None, *own)
         start = ("begins as", short)
         taught = train(runner, stages(cell)[0], "long", JUMP, start, *dense, *TAUGHT[cell.taught])

@@ -63,7 +63,7 @@ def options_of(name: str) -> List[str]:
         return SYSTEMS[name]
     model = recipe(name)
     own = model.options(0)
-    at_once = ["--context-narrow-when", "0"] if "--context-top-t" in own else []
+    at_once = ["--context-top-t-anneal-threshold", "0"] if "--context-top-t" in own else []
     return ["--task", model.task, "--arch", model.arch, *own, *at_once]
 
 

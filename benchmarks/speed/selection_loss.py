@@ -16,7 +16,7 @@ from benchmarks.lib.machine import begin, command, machine, publish, table, thre
 from benchmarks.lib.systems import System
 from benchmarks.speed.training_speed import add_round_options, one_round
 
-DENSE = ["--context-top-t", "4", "--context-narrow-from", "1000000"]
+DENSE = ["--context-top-t", "4", "--context-top-t-anneal-start", "1000000"]
 VARIANTS = {
     "all sentences": [*DENSE, "--selection-loss", "0"],
     "all sentences, the selection taught": [*DENSE, "--selection-loss", "1"],

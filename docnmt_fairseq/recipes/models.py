@@ -53,7 +53,7 @@ class Model:
 
 def _narrowing(updates: int) -> List[str]:
     """The options of hard selection: all sentences for three quarters of the updates, then four."""
-    schedule = ["--context-narrow-from", str(updates * 3 // 4), "--context-narrow-when", "0.9"]
+    schedule = ["--context-top-t-anneal-start", str(updates * 3 // 4), "--context-top-t-anneal-threshold", "0.9"]
     return ["--context-top-t", "4", *schedule, "--sentence-positions", "learned"]
 
 

@@ -6,7 +6,7 @@ from fairseq.logging import metrics
 from torch import nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.conditional.schedule import KeepSchedule
+from docnmt_fairseq.context.conditional.schedule import TopTSchedule
 from docnmt_fairseq.context.conditional.selection_loss import SELECTED_MASS
 from docnmt_fairseq.tasks.auxiliary_losses import auxiliary_means
 
@@ -19,17 +19,17 @@ class SelectionSchedules:
     """
 
     def __init__(self, model: nn.Module):
-        self.schedules = [part for part in model.modules() if isinstance(part, KeepSchedule)]
-        self.known = [schedule.kept() for schedule in self.schedules]
+        self.schedules = [part for part in model.modules() if isinstance(part, TopTSchedule)]
+        self.known = [schedule.current_top_t() for schedule in self.schedules]
 
     def moved(self) -> bool:
         """Whether another number of sentences is kept than when this was made."""
-        return [schedule.kept() for schedule in self.schedules] != self.known
+        return [schedule.current_top_t() for schedule in self.schedules] != self.known
 
     def log(self, layout: DocumentLayout) -> None:
         """Logs how many sentences a token keeps, on average over a batch's documents."""
         if self.schedules:
-            kept = self.schedules[0].kept().of(layout.sentences.lengths)
+            kept = self.schedules[0].current_top_t().of(layout.sentences.lengths)
             metrics.log_scalar("kept_sentences", float(kept.mean()), weight=len(kept), priority=500, round=2)
 
     def saw(self, logging_outputs: List[Dict[str, Any]]) -> None:

@@ -48,8 +48,15 @@ def test_cells_share_what_they_have_in_common():
     assert chains["schedule", 1][1] == chains["schedule", 4][1] and chains["schedule", 4][1].updates == 2
     assert all(chain[0].updates == 8 and chain[-1].updates == 12 for chain in chains.values())
     last = chains["schedule", 4][0].options
-    assert last[-6:] == ["--context-top-t", "4", "--context-narrow-from", "2", "--context-narrow-updates", "3"]
-    assert "--context-narrow-from" not in chains["at once", 4][0].options
+    assert last[-6:] == [
+        "--context-top-t",
+        "4",
+        "--context-top-t-anneal-start",
+        "2",
+        "--context-top-t-anneal-updates",
+        "3",
+    ]
+    assert "--context-top-t-anneal-start" not in chains["at once", 4][0].options
     assert chains["from start", 4][-1].options[-2:] == ["--context-top-t", "4"]
 
 

@@ -74,12 +74,12 @@ def test_every_parameter_is_the_mean(data_bin, three, tmp_path):
 
 
 def test_as_many_sentences_are_kept_as_by_the_newest(data_bin, tmp_path):
-    narrowing = ["--context-top-t", "1", "--context-narrow-from", "3", "--max-update", "4"]
+    narrowing = ["--context-top-t", "1", "--context-top-t-anneal-start", "3", "--max-update", "4"]
     toy.train(data_bin, tmp_path / "training", *narrowing, *KEPT, *CONDITIONAL)
     average(last_checkpoints(tmp_path / "training", 2), tmp_path / "mean.pt")
     paths = [*last_checkpoints(tmp_path / "training", 2), tmp_path / "mean.pt"]
     states = [read_checkpoint(path)["model"] for path in paths]
-    assert [float(state["encoder.layers.1.context.schedule.narrowed"]) for state in states] == [0, 1, 1]
+    assert [float(state["encoder.layers.1.context.schedule.progress"]) for state in states] == [0, 1, 1]
 
 
 def test_one_checkpoint_stays_what_it_is(three, tmp_path):

@@ -57,7 +57,7 @@ def test_translations_are_those_of_the_checkpoint_in_that_precision(trained, pre
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_file_holds_rounded_weights_and_no_training(trained, prepared, tmp_path, precision):
-    narrowing = ["--context-narrow-updates", "24"]  # how much of it is done is no float32
+    narrowing = ["--context-top-t-anneal-updates", "24"]  # how much of it is done is no float32
     path, exported = trained(*SELECTING, *narrowing), tmp_path / "model.pt"
     export(str(path), exported, precision=precision, data=prepared)
     held = torch.load(exported, weights_only=compat.SAFE_LOADER)

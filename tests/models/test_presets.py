@@ -67,7 +67,7 @@ def test_the_command_line_has_the_last_word():
     assert (args.attention_dim, args.encoder_hidden_size, args.decoder_cell) == (7, 256, "lstm")
 
 
-TAUGHT = {"selection_loss": 1.0, "context_match_init": True}
+TAUGHT = {"selection_loss": 1.0, "context_tie_qk_init": True}
 BY_KEYS = {"tree_order": "keys", "tree_merge": "average", "tree_beam": 16}
 NOT_BY_KEYS = dict.fromkeys(BY_KEYS)  # as they are by default
 

@@ -50,7 +50,11 @@ def test_fairseq_takes_the_options_of_every_model(data_bin, name, smoke):
     assert args.seed == 3 and args.max_update == 100 and args.lr == [0.003 if smoke else 0.0007]
     assert args.encoder_embed_dim == (512 if not smoke else 32 if "rnn" in name else 64)
     if name in ("conditional", "tree"):
-        assert (args.context_narrow_from, args.context_narrow_when, args.selection_loss) == (75, 0.9, 1.0)
+        assert (args.context_top_t_anneal_start, args.context_top_t_anneal_threshold, args.selection_loss) == (
+            75,
+            0.9,
+            1.0,
+        )
 
 
 @pytest.mark.parametrize(

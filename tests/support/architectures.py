@@ -99,7 +99,7 @@ def architectures() -> Dict[str, Architecture]:
     conditional = ["--context-attention", "conditional", *SELECTING]
     found["conditional, torch"] = _transformer(*conditional, "--context-kernel", "torch")
     found["conditional, top p"] = _transformer(*conditional, "--context-top-p", "0.6", "--context-always-keep-own")
-    found["conditional, dense"] = _transformer(*conditional, "--context-narrow-from", "100")
+    found["conditional, dense"] = _transformer(*conditional, "--context-top-t-anneal-start", "100")
     found["tree by keys"] = _transformer("--context-attention", "tree", *SELECTING, *BY_KEYS)
     memory = ["--context-attention", "memory", "--context-sentences", "2"]
     for name in CONTEXT_ENCODERS:

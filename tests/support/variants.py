@@ -24,7 +24,7 @@ for _name in TARGET_MECHANISMS.names():
 for _name in ATTENTION_COMBINATIONS.names():
     VARIANTS[f"{_name} sources"] = [*SOURCES, "--attention-combination", _name]
 VARIANTS["selection loss"] = ["--context-attention", "conditional", "--context-top-t", "2", "--selection-loss", "1"]
-VARIANTS["selection loss before narrowing"] = [*VARIANTS["selection loss"], "--context-narrow-from", "9"]
+VARIANTS["selection loss before narrowing"] = [*VARIANTS["selection loss"], "--context-top-t-anneal-start", "9"]
 VARIANTS["selection loss"] += ["--selection-loss-phase", "always"]
 VARIANTS["pieces"] = ["--context-attention", "conditional", *OVERLAP]
 VARIANTS["shared encoder"] = [*SOURCES, "--attention-combination", "flat", "--extra-encoder", "shared", *OVERLAP]

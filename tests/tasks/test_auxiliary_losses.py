@@ -11,7 +11,7 @@ from docnmt_fairseq.tasks.auxiliary_losses import auxiliary_means, with_auxiliar
 from tests.support import toy
 
 CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "2", "--context-init", "xavier"]
-DENSE = [*CONDITIONAL, "--context-narrow-from", "100"]
+DENSE = [*CONDITIONAL, "--context-top-t-anneal-start", "100"]
 
 
 class Part(nn.Module):
@@ -101,12 +101,12 @@ def kept(messages):
 def test_narrowing_begins_when_the_mass_is_found_and_goes_on_after_a_restart(data_bin, tmp_path, caplog):
     """The first update from the third on whose mean is high enough: there at once, of a threshold of nothing."""
     caplog.set_level("INFO")
-    waiting = [*CONDITIONAL, "--log-interval", "1", "--context-narrow-from", "3", "--selection-loss", "1"]
+    waiting = [*CONDITIONAL, "--log-interval", "1", "--context-top-t-anneal-start", "3", "--selection-loss", "1"]
 
     def train(name, updates, when):
         caplog.clear()
         checkpoint = toy.train(
-            data_bin, tmp_path / name, *waiting, "--max-update", str(updates), "--context-narrow-when", when
+            data_bin, tmp_path / name, *waiting, "--max-update", str(updates), "--context-top-t-anneal-threshold", when
         )
         return toy.state(checkpoint), kept(caplog.messages)
 
@@ -114,7 +114,7 @@ def test_narrowing_begins_when_the_mass_is_found_and_goes_on_after_a_restart(dat
     assert len(numbers) == 5 and min(numbers) > 2
     whole, numbers = train("whole", 5, "0.01")
     assert min(numbers[:3]) > 2 >= max(numbers[3:])
-    began = [value for name, value in whole.items() if name.endswith("schedule.began")]
+    began = [value for name, value in whole.items() if name.endswith("schedule.start_update")]
     assert began and all(int(value) == 3 for value in began)
     train("parts", 4, "0.01")
     parts, _ = train("parts", 5, "0.01")

@@ -114,7 +114,7 @@ def test_validation_reports_bleu_and_the_schedule_is_logged(data_bin, tmp_path, 
     caplog.set_level("INFO")
     trained = toy.train(
         data_bin, tmp_path, *CONDITIONAL, "--max-update", "12", "--eval-bleu", "--log-interval", "1",
-        "--context-narrow-from", "1", "--context-narrow-updates", "2", "--valid-subset", "train",
+        "--context-top-t-anneal-start", "1", "--context-top-t-anneal-updates", "2", "--valid-subset", "train",
         "--eval-bleu-args", '{"max_len_b": 10, "min_len": 5}',
     )  # fmt: skip
     assert "kept_sentences" in caplog.text
@@ -249,13 +249,21 @@ def test_an_ensemble_with_and_without_context_is_refused(data_bin, checkpoint, t
 
 
 def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
-    options = [*CONDITIONAL, "--dropout", "0.1", "--context-narrow-from", "2", "--context-narrow-updates", "10"]
+    options = [
+        *CONDITIONAL,
+        "--dropout",
+        "0.1",
+        "--context-top-t-anneal-start",
+        "2",
+        "--context-top-t-anneal-updates",
+        "10",
+    ]
     options += ["--context-dropout", "0.3", "--save-interval-updates", "5"]
     whole = toy.train(data_bin, tmp_path / "whole", *options, "--max-update", "10")
     toy.train(data_bin, tmp_path / "parts", *options, "--max-update", "5")
     parts = toy.train(data_bin, tmp_path / "parts", *options, "--max-update", "10")
     state = toy.assert_same_state(whole, parts)
-    assert float(state["encoder.layers.1.context.schedule.narrowed"]) == pytest.approx(0.7)  # of update 9, the last
+    assert float(state["encoder.layers.1.context.schedule.progress"]) == pytest.approx(0.7)  # of update 9, the last
 
 
 def test_the_view_of_documents_is_restored_at_generation(data_bin, tmp_path, caplog):

@@ -15,7 +15,7 @@ from tests.support.architectures import ARCHITECTURES
 NARROW = [
     "--context-top-t",
     "2",
-    "--context-narrow-from",
+    "--context-top-t-anneal-start",
     "3",
     "--selection-loss",
     "1",

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("starts_soon")
 
 # The selection's loss is a sum over tokens, and what all processes find decides when narrowing begins.
 TAUGHT = ["--selection-loss", "0.5", "--selection-loss-phase", "always", "--context-init", "xavier"]
-TAUGHT += ["--context-narrow-from", "2", "--context-narrow-when", "0.5"]
+TAUGHT += ["--context-top-t-anneal-start", "2", "--context-top-t-anneal-threshold", "0.5"]
 
 
 def train_in_two_processes(data_bin, folder, backend, options):

@@ -13,7 +13,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, LayerConfig
 from docnmt_fairseq.context.conditional.divergence import Selectable
 from docnmt_fairseq.context.conditional.kernels import KERNELS, SelectionKernel, kernel_for
-from docnmt_fairseq.context.conditional.schedule import KeepSchedule
+from docnmt_fairseq.context.conditional.schedule import TopTSchedule
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, keep_own, keep_top_p
 from docnmt_fairseq.context.conditional.selection_loss import SelectionLoss, SelectionLossOptions
 from docnmt_fairseq.layers.auxiliary_losses import collector
@@ -135,18 +135,22 @@ class SelectionOptions(SelectionLossOptions, SentenceEncoderOptions):
         4, "sentences that every head and token keeps at the end of the schedule; 0: all", minimum=0
     )
     context_top_t_start: int = option(0, "sentences kept before narrowing begins; 0: all of the document", minimum=0)
-    context_narrow_from: int = option(0, "update at which the number of kept sentences begins to fall", minimum=0)
-    context_narrow_updates: int = option(0, "updates from the start value to --context-top-t; 0: at once", minimum=0)
+    context_top_t_anneal_start: int = option(
+        0, "update at which the number of kept sentences begins to fall", minimum=0
+    )
+    context_top_t_anneal_updates: int = option(
+        0, "updates from the start value to --context-top-t; 0: at once", minimum=0
+    )
     context_top_p: float = option(
         1.0, "of the selected sentences only the fewest that have this share of softmax(R/τ) over them, τ that of the "
         "selection's loss; 1: all", minimum=0, maximum=1,
     )  # fmt: skip
-    context_narrow_when: float = option(
+    context_top_t_anneal_threshold: float = option(
         0.0, "narrowing begins only when the sentences that would be selected have this share of the attention that so "
         "many sentences can have at most; 0: whatever they have", minimum=0, maximum=1,
     )  # fmt: skip
     context_always_keep_own: bool = option(False, "keep a token's own sentence besides the selected ones")
-    context_match_init: bool = option(
+    context_tie_qk_init: bool = option(
         False, "keys of tokens begin as their queries: a token attends to what is like it before it learns anything; "
         "else both begin at random. Presets that select have it",
     )  # fmt: skip
@@ -175,18 +179,18 @@ class SelectingAttention(ContextMechanism):
         self.top_p = options.context_top_p
         self.always_keep_own = options.context_always_keep_own
         self.kernel = options.context_kernel
-        self.schedule = KeepSchedule(
+        self.schedule = TopTSchedule(
             options.context_top_t,
             options.context_top_t_start,
-            options.context_narrow_from,
-            options.context_narrow_updates,
-            options.context_narrow_when,
+            options.context_top_t_anneal_start,
+            options.context_top_t_anneal_updates,
+            options.context_top_t_anneal_threshold,
         )
         self.selection_loss = SelectionLoss(options, self.schedule)
         self.sentence_encoder = SENTENCE_ENCODERS[options.sentence_encoder](d, d // layer.head_dim)
         self.q_proj = projection(d, width, gain=2**-0.5)  # W^{Qx}
         self.k_proj = projection(d, width, gain=2**-0.5)  # W^{Kx}
-        if options.context_match_init:
+        if options.context_tie_qk_init:
             self.k_proj.weight.data.copy_(self.q_proj.weight)
         self.v_proj = projection(d, width, gain=2**-0.5)  # W^{Vx}
         self.sentence_q_proj = projection(d, width, gain=2**-0.5)  # W^{Qs}
@@ -203,22 +207,27 @@ class SelectingAttention(ContextMechanism):
     @classmethod
     def remarks(cls, options: SelectionOptions) -> Iterator[str]:
         """See :class:`ContextMechanism`."""
-        waits = options.context_narrow_from or options.context_narrow_when
+        waits = options.context_top_t_anneal_start or options.context_top_t_anneal_threshold
         if options.context_top_t == 0:
-            without = ("context_top_p", "context_always_keep_own", "context_narrow_when", "context_narrow_from")
+            without = (
+                "context_top_p",
+                "context_always_keep_own",
+                "context_top_t_anneal_threshold",
+                "context_top_t_anneal_start",
+            )
             for given in changed(options, type(options), without):
                 yield f"{given} has no effect: --context-top-t 0 keeps all sentences"
         if options.context_top_t and options.selection_loss and options.selection_loss_phase != "always" and not waits:
             yield (
                 f"--selection-loss {options.selection_loss:g}: never acts, as --context-top-t {options.context_top_t} "
                 "holds from the first update on, with which hard selection seldom learns where to look; give "
-                "--context-narrow-from UPDATE, three quarters of the training, say"
+                "--context-top-t-anneal-start UPDATE, three quarters of the training, say"
             )
 
     @classmethod
     def preset(cls, given: Mapping[str, Any]) -> Dict[str, Any]:
         """See :class:`ContextMechanism`."""
-        return {"selection_loss": 1.0, "context_match_init": True}
+        return {"selection_loss": 1.0, "context_tie_qk_init": True}
 
     def sentence_keys(
         self, encodings: Tensor, q_s: Tensor, key: SelectionKey, layout: DocumentLayout
@@ -237,7 +246,7 @@ class SelectingAttention(ContextMechanism):
         """See :class:`ContextMechanism`."""
         token_projections = (self.q_proj, self.k_proj, self.v_proj, self.sentence_q_proj)
         q, k, v, q_s = (proj(x).unflatten(-1, (self.heads, -1)) for proj in token_projections)
-        key, dropout = self.schedule.kept(), self.dropout if self.training else 0.0
+        key, dropout = self.schedule.current_top_t(), self.dropout if self.training else 0.0
         k_s, choose = self.sentence_keys(self.sentence_encoder(x, layout.tokens), q_s, key, layout)
         if self.top_p < 1:
             choose = self.choose_top_p(q_s, k_s, key, layout, choose)
@@ -278,8 +287,8 @@ class SelectingAttention(ContextMechanism):
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """See :class:`ContextMechanism`."""
-        key = self.schedule.kept()
-        if key.narrowed in (0.0, 1.0):  # in between t is another one at every update
+        key = self.schedule.current_top_t()
+        if key.progress in (0.0, 1.0):  # in between t is another one at every update
             yield key
             kernel = kernel_for(self.kernel, self.out_proj.weight)
             yield from kernel.plans(key, self.always_keep_own, self.walk(key))

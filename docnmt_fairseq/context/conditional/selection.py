@@ -71,12 +71,12 @@ class KeptSentences(SelectionKey):
     Attributes:
         top_t: t at the end, 0: all sentences, always.
         top_t_start: t at the beginning, 0: all sentences of the document.
-        narrowed: the share of the way between that is gone.
+        progress: share of the annealing that is done, 0 to 1.
     """
 
     top_t: int
     top_t_start: int = 0
-    narrowed: float = 1.0
+    progress: float = 1.0
 
     def of(self, sentences: np.ndarray) -> np.ndarray:
         """t of documents with so many sentences, [D] from [D]: between 1 and their number."""
@@ -84,7 +84,7 @@ class KeptSentences(SelectionKey):
             return sentences
         start = np.minimum(self.top_t_start, sentences) if self.top_t_start else sentences
         end = np.minimum(self.top_t, start)
-        return np.ceil(start - (start - end) * self.narrowed - 1e-6).astype(np.int64).clip(min=1)
+        return np.ceil(start - (start - end) * self.progress - 1e-6).astype(np.int64).clip(min=1)
 
     def make(self, layout: DocumentLayout) -> SelectionPlan:
         """See :class:`PlanKey`."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.conditional.divergence import Selectable, selection_divergence
-from docnmt_fairseq.context.conditional.schedule import KeepSchedule
+from docnmt_fairseq.context.conditional.schedule import TopTSchedule
 from docnmt_fairseq.context.conditional.selection import KeptSentences, Selection, SelectionKey
 from docnmt_fairseq.layers.auxiliary_losses import AuxiliaryLoss, HandIn
 from docnmt_fairseq.options import Choices, option
@@ -50,7 +50,7 @@ class SelectionLoss:
 
     names = ("selection_loss", SELECTED_MASS)
 
-    def __init__(self, options: SelectionLossOptions, schedule: KeepSchedule):
+    def __init__(self, options: SelectionLossOptions, schedule: TopTSchedule):
         self.weight = options.selection_loss
         self.phase = options.selection_loss_phase
         self.updates = options.selection_loss_updates
@@ -60,12 +60,12 @@ class SelectionLoss:
     def acts(self, training: bool) -> bool:
         """Whether it is wanted at this point of the schedule; validation always logs it."""
         schedule = self.schedule
-        if schedule.top_t == 0 or (self.weight == 0 and schedule.narrow_when == 0):
+        if schedule.top_t == 0 or (self.weight == 0 and schedule.anneal_threshold == 0):
             return False
         if not training or self.phase == "always":
             return True
-        in_phase = self.phase == "dense" or schedule.update >= schedule.narrow_from - self.updates
-        return schedule.before_narrowing() and in_phase
+        in_phase = self.phase == "dense" or schedule.update >= schedule.anneal_start - self.updates
+        return schedule.before_annealing() and in_phase
 
     @property
     def key_of_tokens(self) -> SelectionKey:

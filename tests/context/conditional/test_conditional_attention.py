@@ -75,6 +75,6 @@ def test_autocast_may_give_a_wider_type_where_documents_differ(monkeypatch):
 @pytest.mark.parametrize("name", ["conditional", "tree"])
 def test_keys_of_tokens_begin_as_queries_where_that_is_asked_for(name):
     for asked in (False, True):
-        built = build_mechanism(name, embed_dim=6, heads=HEADS, head_dim=D_K, context_match_init=asked)
+        built = build_mechanism(name, embed_dim=6, heads=HEADS, head_dim=D_K, context_tie_qk_init=asked)
         assert torch.equal(built.k_proj.weight, built.q_proj.weight) == asked
         assert built.k_proj.weight is not built.q_proj.weight

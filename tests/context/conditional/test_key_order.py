@@ -55,7 +55,7 @@ def test_halves_are_those_of_the_two_clusters():
 @settings(max_examples=15)
 @given(layouts(max_sentences=9, max_words=3), st.integers(1, 6), st.booleans(), st.booleans())
 def test_a_beam_over_everything_is_flat_selection_forward_and_gradient(layout, t, own, narrowing):
-    tree, flat = pair(context_top_t=t, context_always_keep_own=own, tree_beam=16, context_narrow_updates=2)
+    tree, flat = pair(context_top_t=t, context_always_keep_own=own, tree_beam=16, context_top_t_anneal_updates=2)
     for mechanism in (tree, flat):
         mechanism.schedule.set_num_updates(1 if narrowing else 2)  # half-way every document keeps another number
     x = torch.randn(layout.tokens.total, 6, dtype=torch.double)
@@ -70,7 +70,7 @@ def test_a_beam_over_everything_is_flat_selection_forward_and_gradient(layout, t
 
 
 def test_while_all_sentences_are_kept_it_is_flat_selection():
-    tree, flat = pair(context_top_t=2, context_narrow_from=10)
+    tree, flat = pair(context_top_t=2, context_top_t_anneal_start=10)
     layout = make_layout([2, 3, 1, 2, 2, 1, 4], [5, 2])
     x = torch.randn(layout.tokens.total, 6, dtype=torch.double)
     torch.testing.assert_close(tree(x, layout), flat(x, layout))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from docnmt_fairseq.context.conditional.schedule import STATE, KeepSchedule
+from docnmt_fairseq.context.conditional.schedule import STATE, TopTSchedule
 from tests.support import toy
 
 N = np.array([1, 3, 16])
@@ -14,42 +14,42 @@ N = np.array([1, 3, 16])
     ("update", "expected"), [(0, [1, 3, 16]), (10, [1, 3, 16]), (15, [1, 3, 9]), (20, [1, 2, 2]), (99, [1, 2, 2])]
 )
 def test_narrows_linearly_from_all_to_t(update, expected):
-    schedule = KeepSchedule(top_t=2, narrow_from=10, narrow_updates=10)
+    schedule = TopTSchedule(top_t=2, anneal_start=10, anneal_updates=10)
     schedule.set_num_updates(update)
-    assert schedule.kept().of(N).tolist() == expected
+    assert schedule.current_top_t().of(N).tolist() == expected
 
 
 def test_starts_at_a_number_if_given():
-    schedule = KeepSchedule(top_t=2, top_t_start=6, narrow_from=10, narrow_updates=4)
+    schedule = TopTSchedule(top_t=2, top_t_start=6, anneal_start=10, anneal_updates=4)
     schedule.set_num_updates(0)
-    assert schedule.kept().of(N).tolist() == [1, 3, 6]
+    assert schedule.current_top_t().of(N).tolist() == [1, 3, 6]
     schedule.set_num_updates(12)
-    assert schedule.kept().of(N).tolist() == [1, 3, 4]
+    assert schedule.current_top_t().of(N).tolist() == [1, 3, 4]
 
 
 def test_a_rounding_error_keeps_no_sentence_more():
-    schedule = KeepSchedule(top_t=2, narrow_updates=10)
+    schedule = TopTSchedule(top_t=2, anneal_updates=10)
     schedule.set_num_updates(7)
     assert 92 - (92 - 2) * 0.7 > 29  # in binary digits
-    assert schedule.kept().of(np.array([92])).tolist() == [29]
+    assert schedule.current_top_t().of(np.array([92])).tolist() == [29]
 
 
 def test_without_options_t_holds_from_the_start():
-    assert KeepSchedule(top_t=4).kept().of(N).tolist() == [1, 3, 4]
-    assert KeepSchedule(top_t=0).kept().of(N).tolist() == [1, 3, 16]
+    assert TopTSchedule(top_t=4).current_top_t().of(N).tolist() == [1, 3, 4]
+    assert TopTSchedule(top_t=0).current_top_t().of(N).tolist() == [1, 3, 16]
 
 
 def test_the_state_travels_with_the_checkpoint():
-    trained = KeepSchedule(top_t=2, narrow_from=10, narrow_updates=10)
+    trained = TopTSchedule(top_t=2, anneal_start=10, anneal_updates=10)
     trained.set_num_updates(15)
-    loaded = KeepSchedule(top_t=2, narrow_from=10, narrow_updates=10)
-    assert loaded.kept().of(N).tolist() == [1, 3, 16]
+    loaded = TopTSchedule(top_t=2, anneal_start=10, anneal_updates=10)
+    assert loaded.current_top_t().of(N).tolist() == [1, 3, 16]
     loaded.load_state_dict(trained.state_dict())
-    assert loaded.kept().of(N).tolist() == trained.kept().of(N).tolist() == [1, 3, 9]
+    assert loaded.current_top_t().of(N).tolist() == trained.current_top_t().of(N).tolist() == [1, 3, 9]
 
 
 def waiting(**options):
-    return KeepSchedule(top_t=2, narrow_from=3, narrow_when=0.95, **options)
+    return TopTSchedule(top_t=2, anneal_start=3, anneal_threshold=0.95, **options)
 
 
 def train(schedule, masses, first=0):
@@ -57,7 +57,7 @@ def train(schedule, masses, first=0):
     narrowed = []
     for update, mass in enumerate(masses, first):
         schedule.set_num_updates(update)
-        if not schedule.before_narrowing():
+        if not schedule.before_annealing():
             narrowed.append(update)
         schedule.update_selected_mass(mass)
     return narrowed
@@ -81,13 +81,13 @@ def test_a_training_that_goes_on_narrows_at_the_same_update(dtype):
 
 
 def test_once_begun_it_goes_on_whatever_the_mass_and_narrows_as_told():
-    schedule = waiting(narrow_updates=4)
+    schedule = waiting(anneal_updates=4)
     train(schedule, [1.0] * 4 + [0.1] * 2)
-    assert schedule.kept().narrowed == 0.5
-    loaded = waiting(narrow_updates=4)
+    assert schedule.current_top_t().progress == 0.5
+    loaded = waiting(anneal_updates=4)
     loaded.load_state_dict(schedule.state_dict())
     loaded.set_num_updates(7)
-    assert loaded.kept().narrowed == 1.0
+    assert loaded.current_top_t().progress == 1.0
 
 
 def test_a_half_precision_model_finds_the_same_moment():
@@ -102,33 +102,33 @@ def test_another_training_that_begins_with_its_weights_waits_anew():
     begun = waiting()
     begun.load_state_dict(schedule.state_dict())
     begun.set_num_updates(0)
-    assert begun.before_narrowing() and int(begun.began) == -1 and float(begun.selected_mass) == 0
+    assert begun.before_annealing() and int(begun.start_update) == -1 and float(begun.selected_mass) == 0
     assert train(begun, [0.5] * 5) == []
 
 
 def test_checkpoints_from_before_have_no_such_state():
     schedule = waiting()
-    schedule.load_state_dict({"narrowed": schedule.narrowed})
-    assert int(schedule.began) == -1
+    schedule.load_state_dict({"progress": schedule.progress})
+    assert int(schedule.start_update) == -1
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("updates", [10, 1000])
 def test_t_of_a_checkpoint_is_that_of_the_model_whatever_its_type(dtype, updates):
     """In the middle of narrowing: 200 − 190 · 0.7 in float32 is above 67."""
-    model, loaded = (KeepSchedule(10, top_t_start=200, narrow_updates=updates).to(dtype) for _ in range(2))
+    model, loaded = (TopTSchedule(10, top_t_start=200, anneal_updates=updates).to(dtype) for _ in range(2))
     for update in range(0, updates, max(1, updates // 77)):
         model.set_num_updates(update)
         loaded.load_state_dict(model.state_dict())
-        assert loaded.kept().of(N * 20).tolist() == model.kept().of(N * 20).tolist()
+        assert loaded.current_top_t().of(N * 20).tolist() == model.current_top_t().of(N * 20).tolist()
 
 
 @pytest.mark.parametrize(
     ("update", "told"),
     [(9, "had not begun"), (15, "was 50% done"), (20, None)],
 )
-def test_a_checkpoint_of_before_narrowing_says_so_where_it_translates(data_bin, caplog, update, told):
-    options = ["--context-narrow-from", "10", "--context-narrow-updates", "10", "--context-layers", "0,1"]
+def test_a_checkpoint_of_before_annealing_says_so_where_it_translates(data_bin, caplog, update, told):
+    options = ["--context-top-t-anneal-start", "10", "--context-top-t-anneal-updates", "10", "--context-layers", "0,1"]
     cfg, _, model = toy.build(data_bin, "--context-attention", "conditional", "--context-top-t", "1", *options)
     model.set_num_updates(update)
     logging.disable(logging.NOTSET)
@@ -141,4 +141,4 @@ def test_a_checkpoint_of_before_narrowing_says_so_where_it_translates(data_bin, 
 
 def test_all_that_it_keeps_in_checkpoints_is_known_as_its_state():
     """So that it is in no average of checkpoints."""
-    assert set(KeepSchedule(top_t=4).state_dict()) == set(STATE)
+    assert set(TopTSchedule(top_t=4).state_dict()) == set(STATE)

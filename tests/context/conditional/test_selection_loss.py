@@ -129,7 +129,7 @@ def handed_in(built, update, layout=None, x=None):
 @pytest.mark.parametrize("kind", [ConditionalAttention, TreeAttention])
 @pytest.mark.parametrize("update", [5, 20])
 def test_gradients_reach_the_selection_and_its_encodings_only(kind, update):
-    built = mechanism(kind, context_narrow_from=10, selection_loss_phase="always")
+    built = mechanism(kind, context_top_t_anneal_start=10, selection_loss_phase="always")
     layout = layout_of([[2, 3, 1, 2, 2], [1, 4]])
     x = torch.randn(layout.tokens.total, 6, dtype=torch.double, requires_grad=True)
     loss = handed_in(built, update, layout, x).weighted()
@@ -153,21 +153,21 @@ def test_gradients_reach_the_selection_and_its_encodings_only(kind, update):
     ],
 )
 def test_acts_in_its_phase(phase, expected):
-    built = mechanism(context_narrow_from=10, selection_loss_updates=3, **phase)
+    built = mechanism(context_top_t_anneal_start=10, selection_loss_updates=3, **phase)
     assert {update: bool(handed_in(built, update).losses) for update in expected} == expected
 
 
 @pytest.mark.parametrize(("update", "training"), [(9, True), (10, True), (10, False)])
 def test_validation_has_it_in_every_phase_and_its_names_are_told_beforehand(update, training):
-    built = mechanism(context_narrow_from=10).train(training)
+    built = mechanism(context_top_t_anneal_start=10).train(training)
     handed = {loss.name for loss in handed_in(built, update).losses}
     assert bool(handed) == (update == 9 or not training)
     assert set(built.hands_in()) == handed
 
 
 def test_without_weight_nothing_is_computed_unless_narrowing_waits_for_the_mass():
-    assert not handed_in(mechanism(context_narrow_from=10, selection_loss=0.0), 9).losses
-    waiting = mechanism(context_narrow_from=10, selection_loss=0.0, context_narrow_when=0.9)
+    assert not handed_in(mechanism(context_top_t_anneal_start=10, selection_loss=0.0), 9).losses
+    waiting = mechanism(context_top_t_anneal_start=10, selection_loss=0.0, context_top_t_anneal_threshold=0.9)
     collected = handed_in(waiting, 9)
     assert collected.weighted() is None
     assert set(collected.sums()) == {"selection_loss", "selected_mass"}
@@ -177,13 +177,13 @@ def test_the_temperature_is_that_of_the_option():
     layout = layout_of([[2, 3, 1, 2, 2], [1, 4]])
     x = torch.randn(layout.tokens.total, 6, dtype=torch.double)
     given = [{}, {"selection_loss_temperature": 0.5}, {"selection_loss_temperature": 2.0}]
-    default, own, other = (mechanism(context_narrow_from=10, **temperature) for temperature in given)
+    default, own, other = (mechanism(context_top_t_anneal_start=10, **temperature) for temperature in given)
     losses = [float(handed_in(built, 9, layout, x).weighted()) for built in (default, own, other)]
     assert losses[0] == losses[1] != losses[2]
 
 
 def test_nobody_collects_nothing_is_computed(monkeypatch):
-    built = mechanism(context_narrow_from=10)
+    built = mechanism(context_top_t_anneal_start=10)
     monkeypatch.setattr(built.selection_loss, "hand_in", None)
     built.schedule.set_num_updates(9)
     layout = layout_of([[2, 3, 1, 2, 2]])
@@ -193,7 +193,7 @@ def test_nobody_collects_nothing_is_computed(monkeypatch):
 @pytest.mark.parametrize("start", [0, 4])
 def test_is_the_same_whatever_the_batches(start):
     """Sums over tokens: two documents together give what they give one by one, also if one of them selects already."""
-    built = mechanism(context_narrow_from=10, context_top_t_start=start)
+    built = mechanism(context_top_t_anneal_start=10, context_top_t_start=start)
     together = layout_of([[2, 3, 1, 2, 2], [1, 4, 2]])
     x = torch.randn(together.tokens.total, 6, dtype=torch.double)
     of_both = handed_in(built, 9, together, x)
@@ -208,7 +208,7 @@ def test_is_the_same_whatever_the_batches(start):
 
 
 def test_recomputed_activations_give_the_same_loss_and_gradients_once():
-    built, layout = mechanism(context_narrow_from=10), layout_of([[2, 3, 1, 2, 2]])
+    built, layout = mechanism(context_top_t_anneal_start=10), layout_of([[2, 3, 1, 2, 2]])
     built.schedule.set_num_updates(9)
     x = torch.randn(layout.tokens.total, 6, dtype=torch.double, requires_grad=True)
     results = []
@@ -226,12 +226,12 @@ def test_recomputed_activations_give_the_same_loss_and_gradients_once():
         ({"context_top_t": 4, "selection_loss": 1.0}, True),
         ({"context_top_t": 4, "selection_loss": 0.0}, False),
         ({"context_top_t": 0, "selection_loss": 1.0}, False),
-        ({"context_top_t": 4, "selection_loss": 1.0, "context_narrow_from": 10}, False),
-        ({"context_top_t": 4, "selection_loss": 1.0, "context_narrow_when": 0.9}, False),
+        ({"context_top_t": 4, "selection_loss": 1.0, "context_top_t_anneal_start": 10}, False),
+        ({"context_top_t": 4, "selection_loss": 1.0, "context_top_t_anneal_threshold": 0.9}, False),
         ({"context_top_t": 4, "selection_loss": 1.0, "selection_loss_phase": "always"}, False),
     ],
 )
 def test_a_loss_that_never_acts_is_said(given, warned):
     for kind in (ConditionalAttention, TreeAttention):
         said = list(kind.remarks(kind.Options(**given)))
-        assert bool(said) == warned and all("--context-narrow-from" in one for one in said)
+        assert bool(said) == warned and all("--context-top-t-anneal-start" in one for one in said)

@@ -73,7 +73,7 @@ def test_attention_goes_to_them_alone_forward_and_gradient(kind, kernel):
     q, k, v, q_s = (
         proj(x).unflatten(-1, (2, -1)) for proj in (built.q_proj, built.k_proj, built.v_proj, built.sentence_q_proj)
     )
-    k_s, _ = built.sentence_keys(built.sentence_encoder(x, layout.tokens), q_s, built.schedule.kept(), layout)
+    k_s, _ = built.sentence_keys(built.sentence_encoder(x, layout.tokens), q_s, built.schedule.current_top_t(), layout)
     of_sentences = torch.einsum("nhd,rhd->nrh", q_s, k_s).masked_fill(~kept, -math.inf) / 3**0.5
     scores = torch.einsum("nhd,whd->nwh", q, k) / 3**0.5 + of_sentences.index_select(1, layout.token_sentence)
     by_hand = built.out_proj(torch.einsum("nwh,whd->nhd", scores.softmax(1), v).flatten(1))
