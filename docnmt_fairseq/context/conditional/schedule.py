@@ -18,8 +18,8 @@ STATE = ("progress", "start_update", "selected_mass")  # the schedule's buffers
 class TopTSchedule(nn.Module):
     """t(update): ``top_t_start`` until narrowing begins, then linearly down to ``top_t`` in ``anneal_updates``.
 
-    Narrowing begins at update ``anneal_start`` or, with ``anneal_threshold``, at the first one from there on at which the
-    sentences that would be selected have that share of the attention that so many can have at most. The state is in
+    Annealing begins at update ``anneal_start`` or, with ``anneal_threshold``, at the first later update at which
+    the sentences that would be selected reach that share of the largest possible attention mass. The state is in
     buffers: checkpoints hold it, resuming continues, generation uses what was reached.
 
     Args:
