@@ -14,7 +14,7 @@ from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.samples import Batch, Sample, batches_of, longest_sentences
 from docnmt_fairseq.models.batches import batch_for_model
-from docnmt_fairseq.models.sources import Sources
+from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.search.rounds import project, show_previous, with_target_context
 from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationTask
 
@@ -151,7 +151,7 @@ class ForcedDecoder:
             rows = torch.tensor([row for row, _ in of_part], device=self.device)
             tokens = [torch.tensor(tokens, device=self.device) for _, tokens in of_part]
             of_rows = model.encoder.reorder_encoder_out(encoded, rows)
-            memories.update(zip(of_part, project(model.decoder, tokens, Sources.of(of_rows))))
+            memories.update(zip(of_part, project(model.decoder, tokens, EncoderOutputs.of(of_rows))))
         return [[memories[sentence] for sentence in of_job] for of_job in looked_at]
 
 

@@ -28,9 +28,9 @@ from docnmt_fairseq.batch.layout import DecodedTokens, DocumentLayout, PlanKey
 from docnmt_fairseq.batch.sources import OfSentence
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.models.encoder_outputs import EncoderOut, EncoderOutputs
 from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, with_extra_lengths
 from docnmt_fairseq.models.extra_sources_config import extra_specs
-from docnmt_fairseq.models.sources import EncoderOut, Sources
 from docnmt_fairseq.models.token_embeddings import token_embedding
 from docnmt_fairseq.multisource.source_states import SourceStates
 from docnmt_fairseq.options import default_of
@@ -180,7 +180,7 @@ class DocumentEncoder:
 
     def encode(
         self, src_tokens: Tensor, layout: DocumentLayout, extra_sources: Sequence[Optional[ExtraSourceBatch]] = ()
-    ) -> Sources:
+    ) -> EncoderOutputs:
         """What a decoder may look at.
 
         Args:
@@ -194,7 +194,7 @@ class DocumentEncoder:
         by_source = [SourceStates(layout.keep_decoded(states), OfSentence())]
         if self.extra_sources is not None:
             by_source += self.extra_sources.encode(tokens, layout, states, extra_sources, cast(MainEncoder, self))
-        return Sources(states, layout, by_source)
+        return EncoderOutputs(states, layout, by_source)
 
 
 @dataclass

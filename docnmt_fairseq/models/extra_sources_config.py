@@ -6,7 +6,7 @@ from typing import Iterator, List, Optional, Tuple
 from omegaconf import II
 
 from docnmt_fairseq.data.extra_source_specs import SourceSpec, parse_specs
-from docnmt_fairseq.models.sources import SENTINEL
+from docnmt_fairseq.models.encoder_outputs import SENTINEL
 from docnmt_fairseq.options import Choices, option
 
 SEPARATE, SHARED = "separate", "shared"

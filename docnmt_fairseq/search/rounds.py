@@ -12,7 +12,7 @@ from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from docnmt_fairseq.models.sources import SOURCES, EncoderOut, PreviousTargets, Sources
+from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOut, EncoderOutputs, PreviousTargets
 
 # What is kept of the translations of a document, the last ones only: of each sentence [m_t, w] a model.
 History = List[List[Tensor]]
@@ -93,14 +93,15 @@ class TranslationHistory:
     ) -> None:
         """Keeps the next sentence of each document, [m_t] tokens each, from the encoders' outputs for them."""
         of_models = [
-            project(decoder, sentences, Sources.of(encoder_outs[encoder])) for encoder, decoder in self.decoders.items()
+            project(decoder, sentences, EncoderOutputs.of(encoder_outs[encoder]))
+            for encoder, decoder in self.decoders.items()
         ]
         for document, sentence in zip(documents.tolist(), zip(*of_models)):
             history = [*self.histories.get(document, []), list(sentence)]
             self.histories[document] = history[-max(self.contexts) :]
 
 
-def project(decoder: FairseqDecoder, sentences: List[Tensor], sources: Sources) -> List[Tensor]:
+def project(decoder: FairseqDecoder, sentences: List[Tensor], sources: EncoderOutputs) -> List[Tensor]:
     """What later sentences look at of target sentences, [m_t, w] each."""
     eos = sentences[0].new_tensor([decoder.dictionary.eos()])
     inputs = [torch.cat([eos, tokens[:-1]]) for tokens in sentences]
@@ -112,4 +113,6 @@ def project(decoder: FairseqDecoder, sentences: List[Tensor], sources: Sources) 
 
 def show_previous(encoder_out: EncoderOut, previous: List[List[Tensor]]) -> None:
     """Puts the previous target sentences [m_t, w] of each sentence into an encoder's output."""
-    encoder_out[SOURCES] = [replace(Sources.of(encoder_out), previous=PreviousTargets.of_sentences(previous))]
+    encoder_out[ENCODER_OUTPUTS] = [
+        replace(EncoderOutputs.of(encoder_out), previous=PreviousTargets.of_sentences(previous))
+    ]

@@ -14,7 +14,7 @@ from docnmt_fairseq.layers.lora import weight_of
 from docnmt_fairseq.layers.packed_linear import pack_linears
 from docnmt_fairseq.layers.rounding import FLOAT32
 from docnmt_fairseq.models.batches import right_padded_with_layout
-from docnmt_fairseq.models.sources import PreviousTargets, Sources
+from docnmt_fairseq.models.encoder_outputs import EncoderOutputs, PreviousTargets
 from docnmt_fairseq.models.transformer.attention import SourceAttention, TargetSelfAttention
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
 from docnmt_fairseq.search.rounds import project
@@ -33,7 +33,7 @@ class EncodedSources:
         histories: by document, what is kept of its last translations, [m_t, w] each.
     """
 
-    sources: Sources
+    sources: EncoderOutputs
     histories: Dict[int, List[Tensor]] = field(default_factory=dict)
 
 
@@ -53,7 +53,7 @@ class PreparedSentences:
 
 
 class SlotView:
-    """What the hypotheses of the sentences in slots look at; see ``TargetView``, x are [S, beam, d].
+    """What the hypotheses of the sentences in slots look at; see ``DecoderInput``, x are [S, beam, d].
 
     Args:
         steps: the search.
@@ -63,18 +63,18 @@ class SlotView:
         self.steps = steps
 
     def self_attention(self, attention: TargetSelfAttention, x: Tensor) -> Tensor:
-        """See ``TargetView``."""
+        """See ``DecoderInput``."""
         cache = self.steps.cache
         q, k, v = self.steps.projections[attention](x).unflatten(-1, (3, attention.heads, -1)).unbind(2)
         k, v = cache.write(attention, (k.transpose(1, 2), v.transpose(1, 2)))
         return attention.out_proj(attend_hypotheses(q, k, v, cache.seen))
 
     def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
-        """See ``TargetView``; no weights."""
+        """See ``DecoderInput``; no weights."""
         return attention.of_hypotheses(x, [part.seen() for part in self.steps.parts[attention]])
 
     def context(self, mechanism: DecoderContextMechanism, x: Tensor) -> Tensor:
-        """See ``TargetView``."""
+        """See ``DecoderInput``."""
         projected, mask = self.steps.documents.of(mechanism)
         return mechanism.attend_masked(x.flatten(0, 1), projected, mask.repeat_interleave(x.size(1), 0)).view_as(x)
 

@@ -32,7 +32,7 @@ from docnmt_fairseq.data.split import Split
 from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.marks import PARAGRAPH, is_mark, paragraph_symbol
 from docnmt_fairseq.models.base import DocumentModel
-from docnmt_fairseq.models.full_sums import sum_in_full
+from docnmt_fairseq.models.fp32_accumulation import accumulate_in_fp32
 from docnmt_fairseq.options import option
 from docnmt_fairseq.stopping import REQUEST
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, with_auxiliary_losses
@@ -142,7 +142,7 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
         if isinstance(model, DocumentModel) and not from_checkpoint:
             for remark in model.training_remarks(cfg):
                 logger.warning(remark)
-        sum_in_full(model)
+        accumulate_in_fp32(model)
         return model
 
     def paragraph_symbols(self) -> Tuple[Optional[int], Optional[int]]:

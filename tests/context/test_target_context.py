@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from docnmt_fairseq.batch.plans import OfTargets
 from docnmt_fairseq.context.base import TARGET_MECHANISMS
-from docnmt_fairseq.models.sources import PreviousTargets
+from docnmt_fairseq.models.encoder_outputs import PreviousTargets
 from tests.support.comparison import PRECISIONS
 from tests.support.documents import layouts, make_layout
 from tests.support.mechanisms import build_mechanism

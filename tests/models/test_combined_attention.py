@@ -7,7 +7,7 @@ import torch
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.recording import SourceShares, record
-from docnmt_fairseq.models.sources import Sources
+from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.models.transformer.attention import CombinedAttention
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
@@ -36,7 +36,7 @@ def build(data_bin, *options, extra="previous:1,next:2"):
 
 def projected_of(encoder_out, attention):
     """Returns what was projected once for an attention; it must have been."""
-    return Sources.of(encoder_out).per_sentence(attention, lambda: pytest.fail("computed again"))
+    return EncoderOutputs.of(encoder_out).per_sentence(attention, lambda: pytest.fail("computed again"))
 
 
 def attentions(model):

@@ -6,9 +6,9 @@ import torch
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.recording import record
+from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.models.rnn.decoder import RecurrentDecoder
 from docnmt_fairseq.models.rnn.model import DocumentRNN
-from docnmt_fairseq.models.sources import Sources
 from docnmt_fairseq.multisource.source_states import SourceStates
 from docnmt_fairseq.recipes.models import model
 from tests.support import toy
@@ -109,7 +109,7 @@ def test_hypotheses_change_places_and_sentences_vanish(data_bin, variant):
     order = torch.tensor([5, 4, 2, 2])  # of rows; the first sentence is done
     decoder.reorder_incremental_state_scripting(incremental, order)
     left = encoder.reorder_encoder_out(first, order)
-    assert Sources.of(left).left == 2
+    assert EncoderOutputs.of(left).left == 2
     tokens = tokens.flatten(0, 1)[order]
     found, _ = decoder(tokens, encoder_out=left, incremental_state=incremental)
     for row, sentence in enumerate([4, 4, 2, 2]):

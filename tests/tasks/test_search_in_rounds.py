@@ -9,7 +9,7 @@ import torch
 from fairseq.dataclass.configs import GenerationConfig
 
 from benchmarks.lib.preprocess import fairseq_preprocess
-from docnmt_fairseq.models.sources import SOURCES, Sources
+from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOutputs
 from docnmt_fairseq.search.rounds import translate_in_rounds
 from tests.support import toy
 from tests.support.architectures import begun
@@ -130,7 +130,7 @@ def test_what_was_written_before_matters(built):
         def search(batch, prefix_tokens):
             for output in batch["net_input"]["encoded"].values():
                 if forgetful:
-                    output[SOURCES] = [replace(Sources.of(output), previous=None)]
+                    output[ENCODER_OUTPUTS] = [replace(EncoderOutputs.of(output), previous=None)]
             return generator.generate([model], batch)
 
         hypotheses = translate_in_rounds(search, [model], sample)

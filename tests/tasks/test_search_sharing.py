@@ -5,7 +5,7 @@ import torch
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models.transformer import TransformerEncoderBase
 
-from docnmt_fairseq.models.sources import Sources
+from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from tests.support import toy
 
 
@@ -19,7 +19,7 @@ def encoded(data_bin):
 
 def expanded(output):
     """Returns ``encoder_out`` and mask with a column for every hypothesis, as fairseq has them."""
-    rows = Sources.of(output).row_sentence
+    rows = EncoderOutputs.of(output).row_sentence
     return output["encoder_out"][0].index_select(1, rows), output["encoder_padding_mask"][0].index_select(0, rows)
 
 

@@ -11,7 +11,7 @@ from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.samples import batches_of
-from docnmt_fairseq.models.sources import Sources
+from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.report.documents import dataset_of_lines, load_split
 from docnmt_fairseq.report.inspection import inspect
 from docnmt_fairseq.translate.translator import DocumentTranslator
@@ -134,7 +134,7 @@ def test_text_in_memory_is_refused_or_taken(extra_bin, all_sources, of_document)
     loaded = load_ensemble(of_document, data=extra_bin)
     (batch,) = batches_of(loaded, lines, [0, 1], 100)
     with torch.no_grad():
-        sources = Sources.of(loaded.models[0].encoder(**batch.sample["net_input"]))
+        sources = EncoderOutputs.of(loaded.models[0].encoder(**batch.sample["net_input"]))
     _, padding = sources.by_source[1].padded(sources.layout)
     assert padding.tolist() == [[True] * 3, [False] * 3]
     with pytest.raises(InputError, match=NEEDED):

@@ -16,8 +16,8 @@ from docnmt_fairseq.batch.steps import StepOrder, StepsOfTargets
 from docnmt_fairseq.layers.initialisation import projection
 from docnmt_fairseq.layers.modules import ModulesOf
 from docnmt_fairseq.layers.recording import SourceShares, joined, observer
+from docnmt_fairseq.models.encoder_outputs import EncoderOut, EncoderOutputs
 from docnmt_fairseq.models.rnn.config import DocumentRNNOptions, combination_config
-from docnmt_fairseq.models.sources import EncoderOut, Sources
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from docnmt_fairseq.multisource.source_states import lookup, padded_sources
 from docnmt_fairseq.recurrent.attentive import attentive_cell, plain_cell
@@ -128,7 +128,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         """The tokens y_{i−1}, [..., d_y]."""
         return self.dropout(self.embed_tokens(tokens))
 
-    def begin(self, sources: Sources) -> Tuple[Tensor, List[Tensor]]:
+    def begin(self, sources: EncoderOutputs) -> Tuple[Tensor, List[Tensor]]:
         """s_0 = tanh(W h̄ + b) [S, w] of all layers, and what is attended to of every source, [M_k, w_k]."""
         main = sources.by_source[0]
         of_sentence = summary(main.states[:, : self.source_dim], sources.layout.decoded_tokens, self.initial_from)
@@ -189,7 +189,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         return s, c, shares
 
     def decode_packed(
-        self, prev_output_tokens: Tensor, sources: Sources, features_only: bool = False
+        self, prev_output_tokens: Tensor, sources: EncoderOutputs, features_only: bool = False
     ) -> Tuple[Tensor, Dict[str, Any]]:
         """Packed logits (or features) [target tokens, ...] under teacher forcing, and extras.
 
@@ -234,7 +234,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             features_only: leave out the output projection.
             unused: of other decoders.
         """
-        sources = Sources.of(encoder_out)
+        sources = EncoderOutputs.of(encoder_out)
 
         def make() -> List[Tensor]:
             initial, projected = self.begin(sources)

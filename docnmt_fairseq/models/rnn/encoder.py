@@ -13,9 +13,9 @@ from docnmt_fairseq.ca_layers.embedding import ChiEmbedding
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput
 from docnmt_fairseq.models.base import DocumentEncoder
 from docnmt_fairseq.models.batches import right_padded_with_layout
+from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOut, EncoderOutputs
 from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, SourceEncoder, source_encoder
 from docnmt_fairseq.models.rnn.config import DocumentRNNOptions
-from docnmt_fairseq.models.sources import SOURCES, EncoderOut, Sources
 from docnmt_fairseq.recurrent.layers import BidirectionalLayers
 
 
@@ -93,7 +93,7 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
 
     def encode(
         self, src_tokens: Tensor, layout: DocumentLayout, extra_sources: Sequence[Optional[ExtraSourceBatch]] = ()
-    ) -> Sources:
+    ) -> EncoderOutputs:
         """See :class:`DocumentEncoder`; sentences that are context only are not read where nothing asks for them."""
         if self.extra_sources is None and layout.decoded is not None:
             layout = layout.without_context()
@@ -107,7 +107,7 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
         extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
         **unused: Any,
     ) -> EncoderOut:
-        """What a search needs of the decoded rows: their :class:`Sources`.
+        """What a search needs of the decoded rows: their :class:`EncoderOutputs`.
 
         Args:
             src_tokens: [S, m], padded on either side; without a layout every sentence stands alone.
@@ -117,11 +117,11 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
             unused: of other models.
         """
         src_tokens, layout = right_padded_with_layout(src_tokens, layout, self.padding_idx, self.plans)
-        return {SOURCES: [self.encode(src_tokens, layout, extra_sources)]}
+        return {ENCODER_OUTPUTS: [self.encode(src_tokens, layout, extra_sources)]}
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
         """The output for the rows ``new_order`` [B]; the hypotheses of a sentence share what is of it."""
-        return {SOURCES: [Sources.of(encoder_out).reordered(new_order)[0]]}
+        return {ENCODER_OUTPUTS: [EncoderOutputs.of(encoder_out).reordered(new_order)[0]]}
 
     def max_positions(self) -> int:
         """The longest sentence that the encoder takes, in tokens."""

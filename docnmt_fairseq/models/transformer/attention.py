@@ -12,7 +12,7 @@ from docnmt_fairseq.batch.plans import TargetsToSource
 from docnmt_fairseq.layers.hypothesis_attention import attend_hypotheses
 from docnmt_fairseq.layers.multi_head import MultiHeadAttention
 from docnmt_fairseq.layers.recording import SourceShares, observer
-from docnmt_fairseq.models.sources import Sources
+from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.models.transformer.config import (
     DocumentTransformerOptions,
     combination_config,
@@ -95,11 +95,11 @@ class SourceAttention(nn.Module):
         """The plans that :meth:`of_packed_targets` will ask a layout for."""
         raise NotImplementedError
 
-    def of_packed_targets(self, x: Tensor, sources: Sources) -> Tensor:
+    def of_packed_targets(self, x: Tensor, sources: EncoderOutputs) -> Tensor:
         """What packed target tokens x [N_t, d] find, [N_t, d]."""
         raise NotImplementedError
 
-    def of_sources(self, sources: Sources) -> List[Tensor]:
+    def of_sources(self, sources: EncoderOutputs) -> List[Tensor]:
         """What hypotheses look at, computed once a sentence: [S, ..., n, w] each, of n states of every sentence.
 
         Zeros may follow these n: what they would hold is not seen.
@@ -124,11 +124,11 @@ class SingleSourceAttention(FairseqAttention, SourceAttention):
         """See :class:`SourceAttention`."""
         yield TargetsToSource()
 
-    def of_packed_targets(self, x: Tensor, sources: Sources) -> Tensor:
+    def of_packed_targets(self, x: Tensor, sources: EncoderOutputs) -> Tensor:
         """See :class:`SourceAttention`."""
         return self.attend(x, sources.by_source[0].states, sources.layout.plan(TargetsToSource()))
 
-    def of_sources(self, sources: Sources) -> List[Tensor]:
+    def of_sources(self, sources: EncoderOutputs) -> List[Tensor]:
         """See :class:`SourceAttention`: keys and values [S, H, n, d/H], and which there are, [S, 1, n, 1]."""
         states, padding = sources.padded()
         sides = (self.heads_first(proj(states)).contiguous() for proj in (self.k_proj, self.v_proj))
@@ -165,13 +165,13 @@ class CombinedAttention(SourceAttention):
         """See :class:`SourceAttention`."""
         yield self.key
 
-    def of_packed_targets(self, x: Tensor, sources: Sources) -> Tensor:
+    def of_packed_targets(self, x: Tensor, sources: EncoderOutputs) -> Tensor:
         """See :class:`SourceAttention`."""
         projected = self.combination.project_sources(sources.all_states(self.names))
         plan = sources.layout.plan(self.key)
         return self.show(*plan.combine(self.combination, x, projected, x if self.asks_evidence else None))
 
-    def of_sources(self, sources: Sources) -> List[Tensor]:
+    def of_sources(self, sources: EncoderOutputs) -> List[Tensor]:
         """See :class:`SourceAttention`: what is attended to of every source, [S, n, w], then which there is."""
         projected = sources.per_batch(self, lambda: self.combination.project_sources(sources.all_states(self.names)))
         padded, paddings = padded_sources(sources.by_source, projected, sources.layout, sources.taken)

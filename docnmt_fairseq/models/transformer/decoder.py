@@ -15,7 +15,7 @@ from docnmt_fairseq.batch.plans import TargetsToSentences, WithinTargets
 from docnmt_fairseq.context.base import DecoderContextMechanism
 from docnmt_fairseq.layers.auxiliary_losses import recomputed
 from docnmt_fairseq.layers.positions import FAIRSEQ, sinusoid
-from docnmt_fairseq.models.sources import EncoderOut, Sources
+from docnmt_fairseq.models.encoder_outputs import EncoderOut, EncoderOutputs
 from docnmt_fairseq.models.transformer.attention import IncrementalState, SourceAttention, TargetSelfAttention
 from docnmt_fairseq.models.transformer.config import (
     EOS,
@@ -26,9 +26,9 @@ from docnmt_fairseq.models.transformer.config import (
     decoder_context_mechanism,
     layer_config,
 )
+from docnmt_fairseq.models.transformer.decoder_input import DecoderInput, PackedDecoderInput, PaddedDecoderInput
 from docnmt_fairseq.models.transformer.feed_forward import feed_forward
 from docnmt_fairseq.models.transformer.target_context import TargetContext
-from docnmt_fairseq.models.transformer.target_view import PackedTargets, PaddedTargets, TargetView
 
 
 class DocumentDecoderLayer(nn.Module):
@@ -60,7 +60,7 @@ class DocumentDecoderLayer(nn.Module):
         if context is not None:
             self.context_layer_norm = nn.LayerNorm(layer.embed_dim)
 
-    def forward(self, x: Tensor, targets: TargetView, weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
+    def forward(self, x: Tensor, targets: DecoderInput, weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
         """States of the shape of x, and the weights of source tokens where they are wanted and had.
 
         Args:
@@ -172,7 +172,7 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         return self.dropout_module(x)
 
     def decode_packed(
-        self, prev_output_tokens: Tensor, sources: Sources, features_only: bool = False
+        self, prev_output_tokens: Tensor, sources: EncoderOutputs, features_only: bool = False
     ) -> Tuple[Tensor, Dict[str, Any]]:
         """Packed logits (or features) [target tokens, ...] under teacher forcing, and extras.
 
@@ -185,7 +185,7 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         targets = layout.target_tokens
         if self.embed_positions is not None:
             positions = targets.pack(self.embed_positions(prev_output_tokens))
-        x, view = self.embed(targets.pack(prev_output_tokens), positions), PackedTargets(sources)  # [N_t, d]
+        x, view = self.embed(targets.pack(prev_output_tokens), positions), PackedDecoderInput(sources)  # [N_t, d]
         recompute = self.training and self.document_cfg.checkpoint_activations
         for layer in self.layers:
             x = recomputed(layer, x, view)[0] if recompute else layer(x, view)[0]
@@ -208,7 +208,7 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
 
         What stands before the sentences in their documents' translations is among the encoder's output.
         """
-        sources = Sources.of(encoder_out)
+        sources = EncoderOutputs.of(encoder_out)
         features, extra = self.features_by_themselves(
             prev_output_tokens, sources, incremental_state, alignment_layer, alignment_heads
         )
@@ -219,7 +219,7 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
     def features_by_themselves(
         self,
         prev_output_tokens: Tensor,
-        sources: Sources,
+        sources: EncoderOutputs,
         incremental_state: Optional[IncrementalState] = None,
         alignment_layer: Optional[int] = None,
         alignment_heads: Optional[int] = None,
@@ -231,13 +231,13 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
             positions = None if positions is None else positions[:, -1:]
-        x, view = self.embed(prev_output_tokens, positions), PaddedTargets(sources, incremental_state)  # [B, m, d]
+        x, view = self.embed(prev_output_tokens, positions), PaddedDecoderInput(sources, incremental_state)  # [B, m, d]
         x, weights = self.through_layers(x, view, self.num_layers - 1 if alignment_layer is None else alignment_layer)
         attention = None if weights is None else weights[:alignment_heads].float().mean(0).to(x)  # [B, m, n]
         return x, {"attn": [attention], "inner_states": []}
 
     def through_layers(
-        self, x: Tensor, view: TargetView, wanted: Optional[int] = None
+        self, x: Tensor, view: DecoderInput, wanted: Optional[int] = None
     ) -> Tuple[Tensor, Optional[Tensor]]:
         """The last states of target tokens, of the shape of x, and the weights of a layer's attention, if it has them.
 
@@ -252,7 +252,7 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
             attention = attention if weights is None else weights
         return (x if self.layer_norm is None else self.layer_norm(x)), attention
 
-    def project_targets(self, prev_output_tokens: Tensor, sources: Sources) -> Tensor:
+    def project_targets(self, prev_output_tokens: Tensor, sources: EncoderOutputs) -> Tensor:
         """What later sentences look at, [S', m_t, w], of right-padded target sentences [S', m_t]."""
         assert self.target_context is not None
         features, _ = self.features_by_themselves(prev_output_tokens, sources)

@@ -21,8 +21,8 @@ from docnmt_fairseq.layers.multi_head import SentenceSelfAttention
 from docnmt_fairseq.layers.positions import StructuralPositions
 from docnmt_fairseq.models.base import DocumentEncoder, plans_of
 from docnmt_fairseq.models.batches import right_padded_with_layout
+from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOut, EncoderOutputs
 from docnmt_fairseq.models.extra_sources import ExtraSources, SourceEncoder, source_encoder
-from docnmt_fairseq.models.sources import SOURCES, EncoderOut, Sources
 from docnmt_fairseq.models.transformer.config import (
     DocumentTransformerOptions,
     context_layers,
@@ -193,7 +193,7 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
         extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
     ) -> EncoderOut:
         """fairseq's encoder output of the decoded rows: ``encoder_out`` [m, S, d], padding mask [S, m], …; and, for
-        the decoder, :class:`Sources`.
+        the decoder, :class:`EncoderOutputs`.
 
         Args:
             src_tokens: [S, m], padded on either side; without a layout every sentence stands alone.
@@ -213,18 +213,18 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
             "fc_results": [],
             "src_tokens": [],
             "src_lengths": [rows.lengths_tensor.to(torch.int32).unsqueeze(1)],
-            SOURCES: [sources],
+            ENCODER_OUTPUTS: [sources],
         }
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
         """The output for the rows ``new_order`` [B].
 
         Hypotheses of one sentence share its columns of ``encoder_out`` and of the mask: which sentence they are of is
-        in the :class:`Sources`, and nothing moves unless a sentence finishes.
+        in the :class:`EncoderOutputs`, and nothing moves unless a sentence finishes.
         """
-        sources, kept, moved = Sources.of(encoder_out).reordered(new_order)
+        sources, kept, moved = EncoderOutputs.of(encoder_out).reordered(new_order)
         output = super().reorder_encoder_out(encoder_out, kept) if moved else dict(encoder_out)
-        return {**output, SOURCES: [sources]}
+        return {**output, ENCODER_OUTPUTS: [sources]}
 
     def max_positions(self) -> int:
         """The longest sentence that the encoder takes, in tokens."""

@@ -6,7 +6,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.plans import OfTargets
 from docnmt_fairseq.context.base import TargetContextMechanism
 from docnmt_fairseq.layers.gate import ContextGate
-from docnmt_fairseq.models.sources import PreviousTargets
+from docnmt_fairseq.models.encoder_outputs import PreviousTargets
 from docnmt_fairseq.models.transformer.config import (
     DocumentTransformerOptions,
     starts_at_identity,

@@ -7,11 +7,11 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.plans import TargetsToSentences, WithinTargets
 from docnmt_fairseq.context.base import DecoderContextMechanism
-from docnmt_fairseq.models.sources import Sources
+from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.models.transformer.attention import IncrementalState, SourceAttention, TargetSelfAttention
 
 
-class TargetView(Protocol):
+class DecoderInput(Protocol):
     """What a decoder layer asks of the target tokens x that it computes."""
 
     def self_attention(self, attention: TargetSelfAttention, x: Tensor) -> Tensor:
@@ -25,39 +25,39 @@ class TargetView(Protocol):
 
 
 @dataclass(frozen=True)
-class PackedTargets:
+class PackedDecoderInput:
     """Teacher forcing: all target tokens of a batch, [N_t, d] without padding."""
 
-    sources: Sources
+    sources: EncoderOutputs
 
     def self_attention(self, attention: TargetSelfAttention, x: Tensor) -> Tensor:
-        """See :class:`TargetView`."""
+        """See :class:`DecoderInput`."""
         return attention.attend(x, x, self.sources.layout.plan(WithinTargets()))
 
     def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
-        """See :class:`TargetView`; no weights."""
+        """See :class:`DecoderInput`; no weights."""
         return attention.of_packed_targets(x, self.sources), None
 
     def context(self, mechanism: DecoderContextMechanism, x: Tensor) -> Tensor:
-        """See :class:`TargetView`."""
+        """See :class:`DecoderInput`."""
         layout = self.sources.layout
         projected = mechanism.project(self.sources.states, layout)
         return mechanism.attend(x, projected, layout.plan(TargetsToSentences()))
 
 
 @dataclass(frozen=True)
-class PaddedTargets:
+class PaddedDecoderInput:
     """A search: rows [B, m, d], as many of each sentence that is left; step by step with what the search keeps."""
 
-    sources: Sources
+    sources: EncoderOutputs
     incremental_state: Optional[IncrementalState] = None
 
     def self_attention(self, attention: TargetSelfAttention, x: Tensor) -> Tensor:
-        """See :class:`TargetView`."""
+        """See :class:`DecoderInput`."""
         return attention.of_rows(x, self.incremental_state)
 
     def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
-        """See :class:`TargetView`; weights are [H, B, m, n]."""
+        """See :class:`DecoderInput`; weights are [H, B, m, n]."""
         of_sentences = x.reshape(self.sources.left, -1, x.size(-1))  # [S', b · m, d]
         parts = self.sources.per_sentence(attention, lambda: attention.of_sources(self.sources))
         y, shares = attention.of_hypotheses(of_sentences, parts, weights)
@@ -66,7 +66,7 @@ class PaddedTargets:
         return y.view_as(x), shares
 
     def context(self, mechanism: DecoderContextMechanism, x: Tensor) -> Tensor:
-        """See :class:`TargetView`."""
+        """See :class:`DecoderInput`."""
         sources, layout = self.sources, self.sources.layout
         projected = sources.per_batch(mechanism, lambda: mechanism.project(sources.states, layout))
         mask = sources.row_document()[:, None] == layout.sentences.item_row  # [B, R]

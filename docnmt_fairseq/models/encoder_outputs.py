@@ -1,4 +1,4 @@
-"""What a decoder may look at of a batch: :class:`Sources`, made by an encoder."""
+"""What a decoder may look at of a batch: :class:`EncoderOutputs`, made by an encoder."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
@@ -12,8 +12,8 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.multisource.source_states import SourceStates
 
-EncoderOut = Dict[str, List[Any]]  # fairseq's; ours holds a Sources under this name
-SOURCES = "sources"
+EncoderOut = Dict[str, List[Any]]  # fairseq's; ours holds a EncoderOutputs under this name
+ENCODER_OUTPUTS = "encoder_outputs"
 SENTINEL = "sentinel"  # the name of what attention is given that goes to no source
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class PreviousTargets:
 
 
 @dataclass(frozen=True)
-class Sources:
+class EncoderOutputs:
     """The states of all sources, packed, and in a search the sentences and hypotheses that are left.
 
     What a part of the decoder computes of the sources alone it computes once (:meth:`per_sentence`, :meth:`per_batch`),
@@ -84,9 +84,9 @@ class Sources:
     _left: Dict[nn.Module, List[Tensor]] = field(default_factory=dict)  # of the sentences that are left
 
     @classmethod
-    def of(cls, encoder_out: EncoderOut) -> "Sources":
+    def of(cls, encoder_out: EncoderOut) -> "EncoderOutputs":
         """Those of an encoder's output."""
-        return encoder_out[SOURCES][0]
+        return encoder_out[ENCODER_OUTPUTS][0]
 
     @property
     def left(self) -> int:
@@ -95,7 +95,7 @@ class Sources:
             return len(self.sentences)
         return self.layout.decoded_tokens.rows if self.taken is None else len(self.taken)
 
-    def taking(self, sentences: np.ndarray) -> "Sources":
+    def taking(self, sentences: np.ndarray) -> "EncoderOutputs":
         """The sources of some of the batch's decoded sentences [S], by their numbers."""
         return replace(self, taken=sentences, sentences=None, row_sentence=None, previous=None, _once={}, _left={})
 
@@ -144,7 +144,7 @@ class Sources:
             documents = documents if index is None else documents.index_select(0, index)
         return documents
 
-    def reordered(self, new_order: Tensor) -> Tuple["Sources", Tensor, bool]:
+    def reordered(self, new_order: Tensor) -> Tuple["EncoderOutputs", Tensor, bool]:
         """The sources for the rows ``new_order`` [B], which of the sentences are left, and whether some are not.
 
         Every sentence has as many rows; in an order where they have not, every row is a sentence of its own.

@@ -7,7 +7,7 @@ from torch import nn
 
 from docnmt_fairseq.layers.positions import LearnedPositions
 from docnmt_fairseq.layers.summation import Embedding, LayerNorm
-from docnmt_fairseq.models.full_sums import LearnedTable, sum_in_full
+from docnmt_fairseq.models.fp32_accumulation import LearnedTable, accumulate_in_fp32
 
 TOKENS, WIDTH = 4096, 4
 
@@ -37,6 +37,6 @@ def test_models_are_made_of_these():
         nn.Embedding(4, WIDTH), nn.LayerNorm(WIDTH), fairseqs, LearnedPositions(4, WIDTH, "x"), nn.Linear(2, 2)
     )
     before = model.state_dict()
-    sum_in_full(model)
+    accumulate_in_fp32(model)
     assert [type(module) for module in model] == [Embedding, LayerNorm, LearnedTable, LearnedPositions, nn.Linear]
     assert before.keys() == model.state_dict().keys()

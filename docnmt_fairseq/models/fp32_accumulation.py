@@ -27,7 +27,7 @@ FULL: Dict[Type[nn.Module], Type[nn.Module]] = {
 }
 
 
-def sum_in_full(model: nn.Module) -> None:
+def accumulate_in_fp32(model: nn.Module) -> None:
     """Makes these modules of a model those that add up in float32 also where PyTorch's would not."""
     for module in model.modules():
         module.__class__ = FULL.get(type(module), type(module))
