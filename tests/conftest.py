@@ -10,14 +10,14 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from docnmt_fairseq.batch import grouping
+from docnmt_fairseq.batch import ragged
 from tests.support.documents import DOCUMENTS, write_data_bin
 from tests.support.imported import Imported
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile("repeatable")
-PRODUCTION_PRICE = grouping.LEAST_PRICE
-grouping.LEAST_PRICE = 4.0  # the tests' small batches fall into several groups, too, as real ones do
+PRODUCTION_PRICE = ragged.MIN_GROUP_COST
+ragged.MIN_GROUP_COST = 4.0  # the tests' small batches fall into several groups, too, as real ones do
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 
@@ -90,7 +90,7 @@ def starts_soon(monkeypatch, ready_python):
 @pytest.fixture
 def production_price(monkeypatch):
     """Lets batches fall into groups as they do outside the tests."""
-    monkeypatch.setattr(grouping, "LEAST_PRICE", PRODUCTION_PRICE)
+    monkeypatch.setattr(ragged, "MIN_GROUP_COST", PRODUCTION_PRICE)
     return PRODUCTION_PRICE
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from benchmarks.lib.machine import RESULTS, command, machine, table, write
 from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer
 from docnmt_fairseq.ca_layers.residual import ContextAwareResidual, ResidualBlock
-from docnmt_fairseq.layers.recording import ContextFreeIndicator, record
+from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 
 STEPS, RATE, WIDTH = 1000, 0.1, 5
 OPTIMISERS = {"Adagrad": torch.optim.Adagrad, "Adam": torch.optim.Adam}
@@ -181,7 +181,7 @@ def pictures_of(
     name: str, model: nn.Module, x: Tensor, limits: Tuple[float, float]
 ) -> List[Tuple[str, Tensor, Tuple[float, float]]]:
     """Returns the height over a grid, and χ of every layer that has one."""
-    with record(ContextFreeIndicator) as recording:
+    with capture(ContextFreeIndicator) as recording:
         heights = model(x)
     side = round(len(x) ** 0.5)
     found = [(name, heights.view(side, side), limits)]

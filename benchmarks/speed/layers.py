@@ -13,14 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from docnmt_fairseq.batch.attention_plans import ToSentences, WithinSentences
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.batch.plans import ToSentences, WithinSentences
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig
 from docnmt_fairseq.context.conditional.attention import conditional_attention
 from docnmt_fairseq.context.conditional.selection import KeptSentences
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch, path_sums
-from docnmt_fairseq.layers.multi_head import SentenceSelfAttention
-from docnmt_fairseq.layers.ragged_attention import ragged_attention
+from docnmt_fairseq.layers.attention import SentenceSelfAttention, ragged_attention
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS
 
 TOP_T = 4

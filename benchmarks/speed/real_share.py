@@ -9,8 +9,8 @@ import torch
 from tqdm import tqdm
 
 from benchmarks.lib.systems import System, first_linear
+from docnmt_fairseq.batch.attention_plans import TargetsToSource, WithinSentences, WithinTargets
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.batch.plans import TargetsToSource, WithinSentences, WithinTargets
 from docnmt_fairseq.context.conditional import kernels
 from docnmt_fairseq.context.conditional.kernels.pytorch import grouped_attention, masked_documents
 from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import PyTorchKernel

@@ -1,1 +1,1 @@
-"""A batch: rows of different lengths, which of them look at which, and the documents that they make. Pure PyTorch."""
+"""Batches of documents: packed rows, document structure, attention plans, transfer to the device. Pure PyTorch."""

@@ -1,24 +1,35 @@
-"""Rows of different lengths, packed one after another."""
+"""Packed rows of different lengths, and groups of rows of similar length that are padded together."""
 
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 import numpy as np
 import torch
 from torch import Tensor
+
+# Cost of one more group, in pairs of a query and a key: a share of the batch's pairs, so that a batch has 15 to 40
+# groups whatever its size.
+GROUP_COST_SHARE = 1 / 128
+MIN_GROUP_COST = 512.0
+# A GPU computes more pairs than this while the CPU launches the operations of one group. It also bounds the padding.
+MIN_GROUP_COST_GPU = 2.0**18
+
+_on_gpu: "ContextVar[bool]" = ContextVar("_on_gpu", default=False)
 
 
 @dataclass(frozen=True, init=False, eq=False)
 class Ragged:
     """Rows of different lengths stored one after another: tokens in sentences, sentences in documents, ...
 
-    Sizes are numpy arrays, so that no shape ever has to be read back from a GPU.
+    Sizes are numpy arrays, so no shape is ever read back from a GPU.
 
     Attributes:
         lengths: [rows] items in each row, all at least 1.
-        offsets: [rows + 1] first item of each row, and their total.
-        rows, total, longest: the number of rows and of items, and the length of the longest row.
-        item_row, item_column: [total] the row of every item, and its place in it.
+        offsets: [rows + 1] first item of each row, then the total.
+        rows, total, longest: number of rows, number of items, length of the longest row.
+        item_row, item_column: [total] row of every item, and its position in the row.
         lengths_tensor: [rows] the lengths.
     """
 
@@ -32,14 +43,11 @@ class Ragged:
     lengths_tensor: Tensor
 
     def __init__(self, lengths: np.ndarray, device: torch.device = torch.device("cpu")):
-        """Lays out the rows.
+        """Creates the rows; ``ValueError`` for an empty row.
 
         Args:
-            lengths: see above.
-            device: of the index tensors.
-
-        Raises:
-            ValueError: an empty row.
+            lengths: [rows].
+            device: device of the index tensors.
         """
         lengths = np.asarray(lengths, dtype=np.int64)
         if lengths.size and lengths.min() < 1:
@@ -61,29 +69,29 @@ class Ragged:
 
     @property
     def device(self) -> torch.device:
-        """The device of the index tensors."""
+        """Device of the index tensors."""
         return self.item_row.device
 
     def index(self, array: np.ndarray) -> Tensor:
-        """An array as a tensor where the others are."""
+        """Returns an array as a tensor on the device of the others."""
         return index_tensor(array, self.device)
 
     def pack(self, padded: Tensor) -> Tensor:
-        """Packed [total, ...] from right-padded [rows, width, ...]."""
+        """Returns packed [total, ...] from right-padded [rows, width, ...]."""
         return padded.flatten(0, 1).index_select(0, self.item_row * padded.size(1) + self.item_column)
 
     def pad(self, packed: Tensor, value: float = 0.0, width: Optional[int] = None) -> Tensor:
-        """Right-padded [rows, width or longest, ...] from [total, ...]."""
+        """Returns right-padded [rows, width or longest, ...] from [total, ...]."""
         width = width or self.longest
         padded = packed.new_full((self.rows * width, *packed.shape[1:]), value)
         return padded.index_copy(0, self.item_row * width + self.item_column, packed).unflatten(0, (self.rows, width))
 
     def padding_mask(self) -> Tensor:
-        """Which places of right-padded rows are padding, [rows, longest], True there."""
+        """Returns the padding mask of right-padded rows, [rows, longest], True at padding."""
         return torch.arange(self.longest, device=self.device) >= self.lengths_tensor[:, None]
 
     def sum(self, packed: Tensor) -> Tensor:
-        """The sum of every row's items, [rows, ...] from [total, ...]; added up in float32 at least."""
+        """Returns the sum of every row's items, [rows, ...] from [total, ...]; accumulates in float32 at least."""
         return self._sum(packed).to(packed.dtype)
 
     def _sum(self, packed: Tensor) -> Tensor:
@@ -91,41 +99,96 @@ class Ragged:
         return packed.new_zeros(self.rows, *packed.shape[1:]).index_add(0, self.item_row, packed)
 
     def mean(self, packed: Tensor) -> Tensor:
-        """The mean of every row's items, [rows, d] from [total, d]; added up in float32 at least."""
+        """Returns the mean of every row's items, [rows, d] from [total, d]; accumulates in float32 at least."""
         sums = self._sum(packed)
         return (sums / self.lengths_tensor[:, None].to(sums.dtype)).to(packed.dtype)
 
     def softmax(self, scores: Tensor) -> Tensor:
-        """The softmax over every row's items, [total, k] from [total, k], in float32 at least."""
+        """Returns the softmax over every row's items, [total, k] from [total, k], in float32 at least."""
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         index = self.item_row[:, None].expand_as(scores)
-        least = scores.new_full((self.rows, scores.size(1)), -torch.inf)
-        highest = least.scatter_reduce(0, index, scores.detach(), "amax")
+        lowest = scores.new_full((self.rows, scores.size(1)), -torch.inf)
+        highest = lowest.scatter_reduce(0, index, scores.detach(), "amax")
         weights = (scores - highest.index_select(0, self.item_row)).exp()
         return weights / self.sum(weights).index_select(0, self.item_row)
 
     def items_of(self, rows: np.ndarray) -> np.ndarray:
-        """The item numbers of the given rows, one row after another, [their items in all]."""
+        """Returns the item numbers of the given rows, one row after another."""
         lengths = self.lengths[rows]
         before = np.cumsum(lengths) - lengths
         return np.repeat(self.offsets[rows] - before, lengths) + np.arange(int(lengths.sum()))
 
     def block(self, rows: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-        """The item numbers [b, width] of the given rows padded together, and the padding [b, width], True there.
+        """Returns item numbers [b, width] of the given rows padded together, and the padding mask [b, width].
 
-        Padding repeats a row's last item: a real one, so that gathering is safe; whoever attends must mask it.
+        Padding repeats the last item of a row, so that gathering is safe; attention must mask it.
         """
         lengths = self.lengths[rows][:, None]
         column = np.arange(int(lengths.max()))
         return self.offsets[rows][:, None] + np.minimum(column, lengths - 1), column >= lengths
 
 
-def set_fields(one: object, **values: object) -> None:
-    """Sets the fields of a frozen dataclass that has a constructor of its own; that alone calls it."""
+def set_fields(instance: object, **values: object) -> None:
+    """Sets the fields of a frozen dataclass; only for use in its own constructor."""
     for name, value in values.items():
-        object.__setattr__(one, name, value)
+        object.__setattr__(instance, name, value)
 
 
 def index_tensor(array: np.ndarray, device: torch.device = torch.device("cpu")) -> Tensor:
-    """An array as a tensor on a device."""
+    """Returns an array as a tensor on a device."""
     return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+
+@contextmanager
+def computed_on(device: torch.device) -> Iterator[None]:
+    """Context in which groups are chosen for computation on ``device``; nested contexts for the CPU change nothing."""
+    before = _on_gpu.set(_on_gpu.get() or device.type != "cpu")
+    try:
+        yield
+    finally:
+        _on_gpu.reset(before)
+
+
+def cheapest_groups(lengths: np.ndarray, area: np.ndarray, group_cost: float) -> List[np.ndarray]:
+    """Returns the indices of ``lengths`` in groups, shortest first, that minimise padded area plus cost per group.
+
+    A group of b rows costs b · area[longest row] + group_cost. Exact dynamic programming over distinct lengths.
+
+    Args:
+        lengths: [rows].
+        area: [longest + 1] cost of a row padded to a length; non-decreasing.
+        group_cost: cost of a group, in the same unit.
+    """
+    order = np.argsort(lengths, kind="stable")
+    distinct, first = np.unique(lengths[order], return_index=True)
+    before = np.append(first, len(order))  # rows shorter than each distinct length, then all
+    lowest, start_of = np.zeros(len(before)), np.zeros(len(before), dtype=np.int64)
+    for end, widest in enumerate(distinct, start=1):
+        costs = lowest[:end] + (before[end] - before[:end]) * area[widest]
+        start_of[end] = costs.argmin()
+        lowest[end] = costs[start_of[end]] + group_cost
+    groups, end = [], len(distinct)
+    while end:
+        groups.append(order[before[start_of[end]] : before[end]])
+        end = start_of[end]
+    return groups[::-1]
+
+
+def attention_groups(queries: np.ndarray, keys: Optional[np.ndarray] = None) -> List[np.ndarray]:
+    """Returns rows in groups that attend together: similar numbers of queries and, within those, of keys.
+
+    Args:
+        queries: [rows] queries of each row.
+        keys: [rows] keys of each row; None: as many as queries.
+    """
+    pairs = float((queries * (queries if keys is None else keys)).sum())
+    group_cost = max(MIN_GROUP_COST_GPU if _on_gpu.get() else MIN_GROUP_COST, pairs * GROUP_COST_SHARE)
+    width = np.arange(int(queries.max(initial=0)) + 1, dtype=np.float64)
+    if keys is None:
+        return cheapest_groups(queries, width**2, group_cost)
+    keys_per_query = keys.sum() / max(1, queries.sum())
+    groups = []
+    for group in cheapest_groups(queries, width**2 * keys_per_query, group_cost):
+        area = np.arange(int(keys[group].max()) + 1) * float(queries[group].max())
+        groups += [group[places] for places in cheapest_groups(keys[group], area, group_cost)]
+    return groups

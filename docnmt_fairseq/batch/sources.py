@@ -1,4 +1,4 @@
-"""Which states of each source a decoded sentence sees: the sentence itself, its neighbours, lines of other texts."""
+"""Source states that each decoded sentence attends to: its own, those of context sentences, and of extra sources."""
 
 from dataclasses import dataclass, field
 from typing import Any, Optional, Tuple, TypeVar
@@ -6,8 +6,8 @@ from typing import Any, Optional, Tuple, TypeVar
 import numpy as np
 from torch import Tensor
 
+from docnmt_fairseq.batch.context_sentences import ContextSentences
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.neighbours import Neighbours
 from docnmt_fairseq.batch.ragged import Ragged
 
 P = TypeVar("P")
@@ -15,23 +15,23 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class SourceRows:
-    """The states of one source that each decoded sentence sees.
+    """States of one source for each decoded sentence.
 
-    A sentence may see no state at all (the first one of a document has no previous sentences), and several sentences
-    may see the same states (those of a sentence that is the context of both).
+    A sentence may have no states (the first one of a document has no previous sentences), and sentences may share
+    states (those of a common context sentence).
 
     Attributes:
-        lengths: [S] how many states each decoded sentence sees, 0: none.
-        items: [their sum] the numbers of these states, those of sentence 0 first; None: all states in order.
+        lengths: [S] number of states of each decoded sentence, perhaps 0.
+        items: [their sum] indices of these states, those of sentence 0 first; None: all states in order.
     """
 
     lengths: np.ndarray
     items: Optional[np.ndarray] = None
 
     def block(self, rows: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-        """The states [b, n] of some sentences padded together, n at least 1, and the padding [b, n], True there.
+        """Returns the states [b, n] of some sentences padded together, n at least 1, and the padding mask [b, n].
 
-        What stands at padding is the number of some state, or 0; it must be masked by whoever attends.
+        At padding the index is that of some state, or 0; attention must mask it.
         """
         lengths = self.lengths[rows]
         column = np.arange(max(1, int(lengths.max(initial=0))))
@@ -48,7 +48,7 @@ SourceKey = PlanKey[SourceRows]
 
 @dataclass(frozen=True)
 class TargetsAndSources(PlanKey[P]):
-    """What plans of target tokens and all their sources have in common; ``sources`` says which states these are."""
+    """Base class of plans between target tokens and all their ``sources``."""
 
     sources: Tuple[SourceKey, ...]
     of_targets = True
@@ -61,7 +61,7 @@ class TargetsAndSources(PlanKey[P]):
 
 @dataclass(frozen=True)
 class OfSentence(SourceKey):
-    """The main source: a decoded sentence sees its own tokens."""
+    """The main source: a decoded sentence attends to its own tokens."""
 
     def make(self, layout: DocumentLayout) -> SourceRows:
         """See :class:`PlanKey`."""
@@ -70,10 +70,10 @@ class OfSentence(SourceKey):
 
 @dataclass(frozen=True)
 class OfExtraSource(SourceKey):
-    """A source beside the document: a decoded sentence sees what its line holds.
+    """An extra source: a decoded sentence attends to the corresponding line.
 
     Attributes:
-        number: which of the layout's ``extra_lengths``.
+        number: index in the layout's ``extra_lengths``.
     """
 
     number: int
@@ -85,24 +85,24 @@ class OfExtraSource(SourceKey):
 
 
 @dataclass(frozen=True)
-class OfNeighbours(SourceKey):
-    """A decoded sentence sees its context sentences, as they are encoded with all others."""
+class OfContextSentences(SourceKey):
+    """A decoded sentence attends to its context sentences, as encoded with the document."""
 
-    neighbours: Neighbours
+    context: ContextSentences
 
     def make(self, layout: DocumentLayout) -> SourceRows:
         """See :class:`PlanKey`."""
-        sentences, lengths = _context_of_decoded(layout, self.neighbours)
+        sentences, lengths = _context_of_decoded(layout, self.context)
         return SourceRows(lengths, layout.tokens.items_of(sentences))
 
 
 @dataclass(frozen=True)
-class EncodedApart:
-    """Sentences that are encoded once more, each by itself.
+class SeparateSentences:
+    """Sentences that are encoded once more, without context.
 
     Attributes:
-        tokens: [M] which tokens of the batch theirs are.
-        layout: of the sentences, each a document of its own.
+        tokens: [M] indices of their tokens in the batch.
+        layout: layout of the sentences, each a document of its own.
     """
 
     tokens: Tensor
@@ -110,35 +110,35 @@ class EncodedApart:
 
 
 @dataclass(frozen=True)
-class NeighboursApart(PlanKey[Optional[EncodedApart]]):
-    """The sentences that are some decoded sentence's context, to be encoded apart; None where there are none.
+class SeparateContext(PlanKey[Optional[SeparateSentences]]):
+    """Context sentences of decoded sentences, to be encoded separately; None without any.
 
     Attributes:
-        neighbours: which sentences a sentence has as context.
-        inner: the plans that whoever encodes them will ask their layout for.
+        context: the context sentences.
+        inner: plans made for their layout in advance.
     """
 
-    neighbours: Neighbours
+    context: ContextSentences
     inner: Tuple[PlanKey[Any], ...] = field(default=(), compare=False)
 
-    def make(self, layout: DocumentLayout) -> Optional[EncodedApart]:
+    def make(self, layout: DocumentLayout) -> Optional[SeparateSentences]:
         """See :class:`PlanKey`."""
-        needed = np.unique(_context_of_decoded(layout, self.neighbours)[0])
+        needed = np.unique(_context_of_decoded(layout, self.context)[0])
         if not len(needed):
             return None
         alone = DocumentLayout.of_single_sentences(layout.tokens.lengths[needed], device=layout.device)
-        return EncodedApart(layout.index(layout.tokens.items_of(needed)), alone.with_plans(self.inner))
+        return SeparateSentences(layout.index(layout.tokens.items_of(needed)), alone.with_plans(self.inner))
 
 
 @dataclass(frozen=True)
-class OfNeighboursApart(SourceKey):
-    """A decoded sentence sees its context sentences, encoded as :class:`NeighboursApart` says."""
+class OfSeparateContext(SourceKey):
+    """A decoded sentence attends to its context sentences, encoded as in :class:`SeparateContext`."""
 
-    neighbours: Neighbours
+    context: ContextSentences
 
     def make(self, layout: DocumentLayout) -> SourceRows:
         """See :class:`PlanKey`."""
-        sentences, lengths = _context_of_decoded(layout, self.neighbours)
+        sentences, lengths = _context_of_decoded(layout, self.context)
         needed, number = np.unique(sentences, return_inverse=True)
         if not len(needed):
             return SourceRows(lengths, np.zeros(0, dtype=np.int64))
@@ -146,12 +146,12 @@ class OfNeighboursApart(SourceKey):
 
 
 @dataclass(frozen=True)
-class ExtraSourceApart(PlanKey[Optional[DocumentLayout]]):
-    """The layout of one extra text, each line a document of its own; None where all are empty.
+class SeparateExtraSource(PlanKey[Optional[DocumentLayout]]):
+    """Layout of one extra text, each line a document of its own; None if all are empty.
 
     Attributes:
-        number: which of the layout's ``extra_lengths``.
-        inner: the plans that whoever encodes them will ask that layout for.
+        number: index in the layout's ``extra_lengths``.
+        inner: plans made for that layout in advance.
     """
 
     number: int
@@ -168,10 +168,10 @@ class ExtraSourceApart(PlanKey[Optional[DocumentLayout]]):
 
 @dataclass(frozen=True)
 class PaddedRows:
-    """The states of one source that each decoded sentence sees, padded together.
+    """States of one source for each decoded sentence, padded.
 
     Attributes:
-        index: [S, n] the states' numbers.
+        index: [S, n] indices of the states.
         padding: [S, n] True at padding.
     """
 
@@ -181,7 +181,7 @@ class PaddedRows:
 
 @dataclass(frozen=True)
 class Padded(PlanKey[PaddedRows]):
-    """The states of a source for a search; ``source`` says which."""
+    """The states of ``source`` for a search."""
 
     source: SourceKey
 
@@ -196,9 +196,9 @@ class Padded(PlanKey[PaddedRows]):
         return PaddedRows(*map(layout.index, rows.block(np.arange(len(rows.lengths)))))
 
 
-def _context_of_decoded(layout: DocumentLayout, neighbours: Neighbours) -> Tuple[np.ndarray, np.ndarray]:
-    """The context sentences of all decoded rows, one row after another, and how many tokens each row's have, [S]."""
-    contexts = layout.plan(neighbours)
+def _context_of_decoded(layout: DocumentLayout, context: ContextSentences) -> Tuple[np.ndarray, np.ndarray]:
+    """Returns the context sentences of all decoded rows, in order, and the number of their tokens per row, [S]."""
+    contexts = layout.plan(context)
     rows = np.arange(layout.tokens.rows) if layout.decoded is None else layout.decoded
     counts = contexts.counts[rows]
     first, before = np.repeat(contexts.first[rows], counts), np.repeat(np.cumsum(counts) - counts, counts)

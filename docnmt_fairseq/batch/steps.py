@@ -1,4 +1,4 @@
-"""In which order a recurrent cell takes packed rows: :class:`StepOrder`."""
+"""Order in which a recurrent cell processes packed rows: :class:`StepOrder`."""
 
 from dataclasses import dataclass
 from typing import List, Optional
@@ -13,17 +13,17 @@ from docnmt_fairseq.batch.ragged import Ragged, set_fields
 
 @dataclass(frozen=True, init=False, eq=False)
 class StepOrder:
-    """Rows taken step by step: the first items of all rows, then the second ones, …, the longest row first.
+    """Rows step by step: the first items of all rows, then the second ones, …, the longest row first.
 
-    So the rows that go on are always the first ones, and there is no padding.
+    The rows that continue are always the first ones, so there is no padding.
 
     Attributes:
-        rows: [R] row numbers in their order here.
-        sizes: [T] how many rows have a step t.
-        items: [N] the item at every place, those of step 0 first.
-        places: [N] the place of every item, those of rows left out have none.
+        rows: [R] row numbers in this order.
+        sizes: [T] number of rows that have a step t.
+        items: [N] item at every position, those of step 0 first.
+        places: [N] position of every item; undefined for items of rows left out.
         row_index: [R] the row numbers as a tensor.
-        before: [N − R] the place one step before each, of all places from step 1 on.
+        before: [N − R] for each position from step 1 on, the position of the same row's previous step.
     """
 
     rows: np.ndarray
@@ -38,8 +38,8 @@ class StepOrder:
 
         Args:
             rows: the items.
-            among: [R] row numbers, the rows to take; None: all.
-            reverse: whether each row is taken from its last item to its first.
+            among: [R] numbers of the rows to process; None: all.
+            reverse: process each row from its last item to its first.
         """
         among = np.arange(rows.rows) if among is None else among
         order = among[np.argsort(-rows.lengths[among], kind="stable")]
@@ -66,13 +66,13 @@ class StepOrder:
 
     @property
     def batch_sizes(self) -> Tensor:
-        """The sizes as PyTorch's ``PackedSequence`` has them, [T] on the CPU."""
+        """The sizes in the format of PyTorch's ``PackedSequence``, [T] on the CPU."""
         return torch.tensor(self.sizes, dtype=torch.int64)
 
 
 @dataclass(frozen=True)
 class StepsOfTokens(PlanKey[StepOrder]):
-    """The tokens of each sentence one after another, or from the last to the first."""
+    """Steps over the tokens of each sentence, forwards or in reverse."""
 
     reverse: bool = False
 
@@ -83,7 +83,7 @@ class StepsOfTokens(PlanKey[StepOrder]):
 
 @dataclass(frozen=True)
 class StepsOfTargets(PlanKey[StepOrder]):
-    """The target tokens of each sentence one after another."""
+    """Steps over the target tokens of each sentence."""
 
     of_targets = True
 

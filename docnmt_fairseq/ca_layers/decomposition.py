@@ -9,7 +9,7 @@ from typing import Callable, Iterator, Optional, TypeVar, Union
 import torch
 from torch import Tensor, nn
 
-from docnmt_fairseq.layers.recording import ContextFreeIndicator, observer
+from docnmt_fairseq.layers.capture import ContextFreeIndicator, observer
 
 S = TypeVar("S", bound=Union[nn.Linear, nn.Conv1d, nn.Conv2d])
 

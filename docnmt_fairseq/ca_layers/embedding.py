@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.ca_layers.decomposition import ChiGated, compose
-from docnmt_fairseq.layers.precision import computing_type
-from docnmt_fairseq.layers.summation import Embedding
+from docnmt_fairseq.layers.precision import Embedding, computing_type
 
 
 class ContextAwareEmbedding(Embedding, ChiGated):

@@ -25,7 +25,7 @@ from typing import Any, Collection, Dict, Generic, Iterator, List, Mapping, Opti
 
 from torch import Tensor, nn
 
-from docnmt_fairseq.batch.attention_plan import AttentionPlan
+from docnmt_fairseq.batch.attention_plans import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.layers.config import LayerConfig
 from docnmt_fairseq.registry import Registry

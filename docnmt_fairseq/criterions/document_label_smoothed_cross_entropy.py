@@ -20,7 +20,7 @@ from docnmt_fairseq.ca_layers.decomposition import ReportsChi
 from docnmt_fairseq.criterions.label_smoothing import label_smoothed_nll
 from docnmt_fairseq.criterions.teacher_forcing import forced_bleu_sums, log_sums, parse_ranks, top_k_sums
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.recording import ContextFreeIndicator, Recording, record
+from docnmt_fairseq.layers.capture import Capture, ContextFreeIndicator, capture
 from docnmt_fairseq.options import option
 
 FIRST, LATER = "first", "later"  # sentences of their documents
@@ -93,7 +93,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
                 "--criterion document_label_smoothed_cross_entropy: goes by logits, of which a model with "
                 "--adaptive-softmax-cutoff has none; use adaptive_loss with --ddp-backend legacy_ddp"
             )
-        with nullcontext() if model.training else record(ContextFreeIndicator) as recording:
+        with nullcontext() if model.training else capture(ContextFreeIndicator) as recording:
             loss, sample_size, log = super().forward(model, sample, reduce)
         log.update(self._forced)
         log.update(self._nll_by_place)
@@ -206,7 +206,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
                 metrics.log_scalar(f"chi_{layer}", total(f"{layer}{CHI_SUM}") / inputs, inputs, round=4)
 
 
-def chi_by_layer(model: BaseFairseqModel, recording: Recording) -> Dict[str, Tensor]:
+def chi_by_layer(model: BaseFairseqModel, recording: Capture) -> Dict[str, Tensor]:
     """Sum and number of the recorded χ of every χ-gated layer, zeros of one that nothing came to.
 
     The same keys for every batch of a model, each on the same device, as processes need that add up what they log.

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from docnmt_fairseq.layers.chunks import numbers_at_a_time
-from docnmt_fairseq.layers.precision import computing_type
+from docnmt_fairseq.layers.precision import chunk_elements, computing_type
 
 CHUNK = 2**18  # logits that are worked on at a time on a CPU: they stay in its cache
 
@@ -67,5 +66,5 @@ def _weights(logits: Tensor, smoothing: float) -> Tuple[float, float]:
 
 
 def _chunks(logits: Tensor, *others: Tensor) -> Iterator[Tuple[Tensor, ...]]:
-    rows = max(1, numbers_at_a_time(logits.device, CHUNK) // logits.size(1))
+    rows = max(1, chunk_elements(logits.device, CHUNK) // logits.size(1))
     return zip(*(tensor.split(rows) for tensor in (logits, *others)))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import List, Optional
 
-from docnmt_fairseq.batch.neighbours import CONTEXT_SELECTIONS
+from docnmt_fairseq.batch.context_sentences import CONTEXT_SELECTIONS
 from docnmt_fairseq.errors import InputError
 
 NONE = "none"

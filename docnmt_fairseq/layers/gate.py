@@ -5,8 +5,8 @@ from typing import Optional
 import torch
 from torch import Tensor, nn
 
+from docnmt_fairseq.layers.capture import ContextShare, observer
 from docnmt_fairseq.layers.initialisation import projection
-from docnmt_fairseq.layers.recording import ContextShare, observer
 
 
 class ContextGate(nn.Module):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.layers.summation import Embedding, rows_of
+from docnmt_fairseq.layers.precision import Embedding, gather_rows
 from docnmt_fairseq.marks import LEVELS
 
 logger = logging.getLogger(__name__)
@@ -191,7 +191,7 @@ class StructuralPositions(nn.Module):
             embedding = getattr(self, level)
             if embedding is not None:
                 of_sentences = embedding(*places(layout, level))
-                total = total + rows_of(of_sentences, layout.token_sentence)
+                total = total + gather_rows(of_sentences, layout.token_sentence)
         return total
 
 

@@ -1,30 +1,114 @@
-"""What kernels compute in: float32 at least, also where states are of a half type or autocast is on."""
+"""Precision: float32 for what half types would get wrong, and the size of intermediate results.
+
+PyTorch accumulates sums over tokens in the type of their terms. In bfloat16 a sum of equal terms stops growing at 256:
+on a CPU, the gradient of an embedding that 4,096 tokens share comes out a tenth of its value, and that of the bias of a
+layer norm a fifth. :func:`gather_rows`, :class:`Embedding` and :class:`LayerNorm` accumulate in float32. (PyTorch does
+so itself in matrix products, and in sums and means over a dimension.)
+"""
 
 from contextlib import nullcontext
-from typing import ContextManager
+from typing import ContextManager, Optional, Protocol, Tuple
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+MAX_ELEMENTS = 2**26  # on devices where launching an operation costs more than many elements
+
+
+def chunk_elements(device: torch.device, on_cpu: int) -> int:
+    """Returns the maximum number of elements of an intermediate result: on a CPU, what its cache holds.
+
+    Args:
+        device: device that computes.
+        on_cpu: number of elements on a CPU, as measured.
+    """
+    return on_cpu if device.type == "cpu" else MAX_ELEMENTS
 
 
 def computing_type(dtype: torch.dtype) -> torch.dtype:
-    """The type of relevance, logits and softmax for states of a type."""
+    """Returns the type of relevance, logits and softmax for states of a type: float32 at least."""
     return torch.promote_types(dtype, torch.float32)
 
 
 def without_autocast(x: Tensor) -> torch.autocast:
-    """A context in which products on x's device keep the type of their factors."""
+    """Context in which products on x's device keep the type of their factors."""
     return torch.autocast(x.device.type, enabled=False)
 
 
 def attention_type(x: Tensor) -> torch.dtype:
-    """The type in which PyTorch's attention is to compute states like x.
+    """Returns the type in which PyTorch's attention computes states like x.
 
-    On a CPU float32: there its backward pass takes four times as long in bfloat16, for sums less precise.
+    float32 on a CPU, where the backward pass in bfloat16 takes four times as long and is less precise.
     """
     return computing_type(x.dtype) if x.device.type == "cpu" else x.dtype
 
 
 def attention_precision(x: Tensor) -> ContextManager[None]:
-    """A context in which PyTorch's attention keeps :func:`attention_type`."""
+    """Context in which PyTorch's attention keeps :func:`attention_type`."""
     return without_autocast(x) if x.device.type == "cpu" else nullcontext()
+
+
+class _RowsContext(Protocol):
+    """Autograd context of :class:`_GatherRows`."""
+
+    shape: torch.Size
+    padding: Optional[int]
+    saved_tensors: Tuple[Tensor]
+
+    def save_for_backward(self, index: Tensor) -> None: ...
+
+
+class _GatherRows(torch.autograd.Function):
+    """Rows of a half type; the gradient of a row gathered several times is accumulated in float32."""
+
+    @staticmethod
+    def forward(ctx: _RowsContext, x: Tensor, index: Tensor, padding: Optional[int]) -> Tensor:
+        ctx.shape, ctx.padding = x.shape, padding
+        ctx.save_for_backward(index)
+        return x.index_select(0, index)
+
+    @staticmethod
+    def backward(ctx: _RowsContext, grad: Tensor) -> Tuple[Tensor, None, None]:
+        (index,) = ctx.saved_tensors
+        grad_rows = grad.new_zeros(ctx.shape, dtype=computing_type(grad.dtype))
+        grad_rows.index_add_(0, index, grad.to(grad_rows.dtype))
+        if ctx.padding is not None:
+            grad_rows[ctx.padding] = 0
+        return grad_rows.to(grad.dtype), None, None
+
+
+def gather_rows(x: Tensor, index: Tensor) -> Tensor:
+    """Returns rows [k, ...] of x [n, ...] by their numbers [k], which may repeat."""
+    return _GatherRows.apply(x, index, None) if _is_half(x) else x.index_select(0, index)
+
+
+class Embedding(nn.Embedding):
+    """PyTorch's embedding, with gradients accumulated in float32 on a CPU, as a GPU does."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Returns [..., d] of numbers [...]."""
+        if not is_half_on_cpu(self.weight):
+            return super().forward(input)
+        rows: Tensor = _GatherRows.apply(self.weight, input.flatten(), self.padding_idx)
+        return rows.unflatten(0, input.shape)
+
+
+class LayerNorm(nn.LayerNorm):
+    """PyTorch's layer norm, in float32 for half types on a CPU; a GPU accumulates its gradients in float32 anyway."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Returns a tensor of the input's shape."""
+        if not is_half_on_cpu(input):
+            return super().forward(input)
+        weight, bias = (None if part is None else part.float() for part in (self.weight, self.bias))
+        return F.layer_norm(input.float(), self.normalized_shape, weight, bias, self.eps).to(input.dtype)
+
+
+def _is_half(x: Tensor) -> bool:
+    return x.is_floating_point() and x.dtype != computing_type(x.dtype)
+
+
+def is_half_on_cpu(x: Tensor) -> bool:
+    """Returns whether x is of a half type on a CPU, where PyTorch may accumulate in that type."""
+    return x.device.type == "cpu" and _is_half(x)

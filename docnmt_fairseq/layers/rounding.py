@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.exported import of_int8_rows
-from docnmt_fairseq.layers.summation import Embedding
+from docnmt_fairseq.layers.precision import Embedding
 
 FLOAT32, BF16, INT8 = PRECISIONS = ("float32", "bf16", "int8")
 LARGEST = 127  # integers are symmetric, so that zero is one of them

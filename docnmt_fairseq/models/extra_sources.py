@@ -5,14 +5,14 @@ from typing import Any, Callable, Iterable, Iterator, List, Optional, Protocol, 
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
+from docnmt_fairseq.batch.context_sentences import ContextSentences
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.neighbours import Neighbours
 from docnmt_fairseq.batch.sources import (
-    ExtraSourceApart,
-    NeighboursApart,
+    OfContextSentences,
     OfExtraSource,
-    OfNeighbours,
-    OfNeighboursApart,
+    OfSeparateContext,
+    SeparateContext,
+    SeparateExtraSource,
     SourceKey,
 )
 from docnmt_fairseq.context.selected.base import zero_of
@@ -151,11 +151,11 @@ class ExtraSources(nn.Module):
         self.specs = [given.spec for given in inputs]
         encoders = {str(number): make(given) for number, given in enumerate(inputs)}
         self.encoders = nn.ModuleDict({number: encoder for number, encoder in encoders.items() if encoder is not None})
-        self.neighbours = [Neighbours(spec.contexts, spec.kind, seed) for spec in self.specs]  # only where they are
+        self.contexts = [ContextSentences(spec.contexts, spec.kind, seed) for spec in self.specs]
         self.rows: List[SourceKey] = []
         for number, spec in enumerate(self.specs):
-            of_document = OfNeighboursApart if str(number) in self.encoders else OfNeighbours
-            self.rows.append(of_document(self.neighbours[number]) if spec.of_document else OfExtraSource(number))
+            of_document = OfSeparateContext if str(number) in self.encoders else OfContextSentences
+            self.rows.append(of_document(self.contexts[number]) if spec.of_document else OfExtraSource(number))
 
     @property
     def similar_contexts(self) -> int:
@@ -178,9 +178,9 @@ class ExtraSources(nn.Module):
             encoder = self.encoder_of(number)
             inner = () if encoder is None else tuple(encoder.plans(main))
             if spec.of_document and encoder is not None:
-                yield NeighboursApart(self.neighbours[number], inner)
+                yield SeparateContext(self.contexts[number], inner)
             elif spec.kind == "text":
-                yield ExtraSourceApart(number, inner)
+                yield SeparateExtraSource(number, inner)
             yield self.rows[number]
 
     def encode(
@@ -214,13 +214,13 @@ class ExtraSources(nn.Module):
                 continue
             given: Optional[Tuple[Tensor, Optional[DocumentLayout]]]
             if spec.of_document:
-                apart = layout.plan(NeighboursApart(self.neighbours[number]))
+                apart = layout.plan(SeparateContext(self.contexts[number]))
                 given = None if apart is None else (tokens.index_select(0, apart.tokens), apart.layout)
             else:
                 source = extra_sources[number] if extra_sources else None
                 if source is None:
                     raise InputError(f"the model needs {spec} for every sentence, but this batch comes without")
-                of_text = layout.plan(ExtraSourceApart(number)) if spec.kind == "text" else None
+                of_text = layout.plan(SeparateExtraSource(number)) if spec.kind == "text" else None
                 given = (source.to(states.device).values, of_text) if len(source.values) else None
             if given is None:  # of which no sentence of the batch has anything
                 of_source = states.new_zeros(1, states.size(1)) + zero_of(encoder)

@@ -6,7 +6,7 @@ from fairseq.modules.learned_positional_embedding import LearnedPositionalEmbedd
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from docnmt_fairseq.layers.summation import Embedding, LayerNorm, is_half_on_cpu
+from docnmt_fairseq.layers.precision import Embedding, LayerNorm, is_half_on_cpu
 
 
 class LearnedTable(LearnedPositionalEmbedding):

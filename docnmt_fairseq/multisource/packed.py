@@ -7,13 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.batch.attention_plan import AttentionPlan, Slots
-from docnmt_fairseq.batch.grouping import attention_groups
+from docnmt_fairseq.batch.attention_plans import AttentionPlan, Slots
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.ragged import Ragged, attention_groups
 from docnmt_fairseq.batch.sources import PaddedRows, SourceRows, TargetsAndSources
-from docnmt_fairseq.layers.recording import joined
-from docnmt_fairseq.layers.summation import rows_of
+from docnmt_fairseq.layers.capture import joined
+from docnmt_fairseq.layers.precision import gather_rows
 from docnmt_fairseq.multisource.base import AttentionCombination
 from docnmt_fairseq.multisource.source_states import lookup
 
@@ -74,10 +73,10 @@ class CombinationPlan:
             projected: [M_k, w_k] of its ``project_sources`` over the packed states of each source.
             evidence: [N_t, d_e] with a sentinel.
         """
-        queries = self.queries.split(rows_of(x, self.queries.index))
+        queries = self.queries.split(gather_rows(x, self.queries.index))
         evidences: List[Optional[Tensor]] = [None] * len(queries)
         if evidence is not None:
-            evidences = [*self.queries.split(rows_of(evidence, self.queries.index))]
+            evidences = [*self.queries.split(gather_rows(evidence, self.queries.index))]
         groups = zip(queries, self.gather(projected), evidences)
         with joined(lambda chi: chi.index_select(0, self.queries.slots)):
             results = [combination(of_group, *seen, evidence) for of_group, seen, evidence in groups]

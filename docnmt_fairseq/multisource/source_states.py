@@ -8,7 +8,7 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.sources import Padded, PaddedRows, SourceKey
-from docnmt_fairseq.layers.summation import rows_of
+from docnmt_fairseq.layers.precision import gather_rows
 
 
 @dataclass(frozen=True)
@@ -64,4 +64,4 @@ def padded_sources(
 def lookup(states: Tensor, index: Tensor) -> Tensor:
     """States [..., w] by their numbers; of no states zeros."""
     states = states if len(states) else states.new_zeros(1, *states.shape[1:])
-    return rows_of(states, index.flatten()).unflatten(0, index.shape)
+    return gather_rows(states, index.flatten()).unflatten(0, index.shape)

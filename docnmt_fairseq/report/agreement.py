@@ -13,7 +13,7 @@ from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
 from docnmt_fairseq.corpus.joining import WORD_BEGINS
 from docnmt_fairseq.corpus.text_codec import TextCodec
-from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, Evidence, Relevance, Weights, record
+from docnmt_fairseq.layers.capture import SENTENCES, TOKENS, Evidence, Relevance, Weights, capture
 from docnmt_fairseq.report.charts import bar_chart
 from docnmt_fairseq.report.documents import dataset_of_lines
 from docnmt_fairseq.report.elements import table
@@ -88,7 +88,7 @@ def measure(ensemble: Ensemble, scat: Scat, codec: TextCodec) -> Agreement:
             continue
         batch: Dict[str, Any] = dataset.collater([dataset[0]])
         inputs = batch["net_input"]
-        with record() as recording, torch.no_grad():
+        with capture() as recording, torch.no_grad():
             encoder(inputs["src_tokens"], layout=inputs["layout"])
         places, own = _places(example, tokens, len(codec.begin(0)), inputs["layout"])
         agreement.cases += len(places.pronouns) * len(places.highlighted)

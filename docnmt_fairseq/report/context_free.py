@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from docnmt_fairseq.ca_layers.decomposition import ReportsChi
-from docnmt_fairseq.layers.recording import ContextFreeIndicator
+from docnmt_fairseq.layers.capture import ContextFreeIndicator
 from docnmt_fairseq.layers.sentence_encoders import SentenceEncoder
 from docnmt_fairseq.report.elements import display_text, table
 from docnmt_fairseq.report.inspection import Inspection, Side

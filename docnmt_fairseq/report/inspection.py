@@ -15,7 +15,7 @@ from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.context.selected.base import drawn_contexts
 from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.recording import Recording, record
+from docnmt_fairseq.layers.capture import Capture, capture
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Piece:
     """A piece of the document as it went through the model. All of it, unless the document is long."""
 
     layout: DocumentLayout
-    recording: Recording
+    recording: Capture
     source: Side
     target: Side
 
@@ -140,7 +140,7 @@ def _run(
     first: int,
     sentences: Dict[int, Sentence],
     translate: Callable[[Dict[str, Any]], List[Tensor]],
-) -> Tuple[DocumentLayout, Recording, np.ndarray]:
+) -> Tuple[DocumentLayout, Capture, np.ndarray]:
     """Computes a piece: its layout, what was recorded, and which sentences of the document its rows are, [R].
 
     Args:
@@ -170,7 +170,7 @@ def _run(
     previous = [torch.cat([tokens.new_tensor([target.eos()]), tokens[:-1]]) for tokens in translations]
     padded = layout.targets.pad(torch.cat(previous), target.pad())
     inputs = batch["net_input"]
-    with record() as recording, torch.no_grad():
+    with capture() as recording, torch.no_grad():
         ensemble.model(**{**inputs, "prev_output_tokens": padded, "layout": layout})
     return layout, recording, rows
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.plots import plot_source_weights
-from docnmt_fairseq.layers.recording import SourceShares
+from docnmt_fairseq.layers.capture import SourceShares
 from docnmt_fairseq.report.elements import as_script, display_text
 from docnmt_fairseq.report.inspection import Inspection
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
 from docnmt_fairseq.context.conditional.tree import SentenceTrees, TreesOfBatch
-from docnmt_fairseq.layers.recording import SENTENCES, ContextShare, Evidence, NodeRelevance, Relevance, Weights
+from docnmt_fairseq.layers.capture import SENTENCES, ContextShare, Evidence, NodeRelevance, Relevance, Weights
 from docnmt_fairseq.report.inspection import Inspection, Piece, Side
 
 LEAST_WEIGHT = 0.005  # smaller weights are left out

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.layers.distinct import distinct
-from docnmt_fairseq.layers.log_sums import log_sum_exp
+from docnmt_fairseq.layers.search_kernels import log_sum_exp
+from docnmt_fairseq.layers.tie_break import distinct_integers
 from docnmt_fairseq.search.beams import NONE, Candidates, Demands
 from docnmt_fairseq.search.options import SearchOptions
 
@@ -81,7 +81,7 @@ def largest(x: Tensor, count: int) -> Tuple[Tensor, Tensor]:
         equal = (values[:, 1:] == values[:, :-1]) & (values[:, 1:] > -torch.inf)
         if not equal.any():
             return values[:, :count], places[:, :count]
-    return _largest(x, count, distinct)
+    return _largest(x, count, distinct_integers)
 
 
 def _largest(x: Tensor, count: int, by: Callable[[Tensor, Tensor], Tensor]) -> Tuple[Tensor, Tensor]:

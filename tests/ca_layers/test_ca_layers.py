@@ -10,7 +10,7 @@ from docnmt_fairseq.ca_layers.embedding import ContextAwareEmbedding
 from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer
 from docnmt_fairseq.ca_layers.residual import ContextAwareResidual, ResidualBlock
 from docnmt_fairseq.ca_layers.residual_convolution import ConvolutionalResidual
-from docnmt_fairseq.layers.recording import ContextFreeIndicator, ContextShare, record
+from docnmt_fairseq.layers.capture import ContextFreeIndicator, ContextShare, capture
 from tests.reference import context_aware_layers as reference
 from tests.support.comparison import PRECISIONS, assert_same
 from tests.support.documents import layouts
@@ -49,7 +49,7 @@ def test_a_layer_begins_with_the_same_chi_for_all_inputs():
     ids=["ca-cnn", "ca-res"],
 )
 def test_convolutions_begin_with_the_same_chi_for_all_patches(layer):
-    with record(ContextFreeIndicator) as recording:
+    with capture(ContextFreeIndicator) as recording:
         layer(torch.randn(2, 4, 5, 6))
     assert recording.entries
     for _, evidence in recording.entries:
@@ -144,13 +144,13 @@ def test_chi_is_recorded_one_number_an_input():
     layer = stir(ContextAwareLayer(nn.Linear(4, 3), 4, 3))
     convolution = stir(ContextAwareConvolution(4, 3, (3,)))
     c = inputs(5, 4)
-    with record(ContextFreeIndicator) as recording:
+    with capture(ContextFreeIndicator) as recording:
         layer(c)
         convolution.of_tokens(c, Ragged([2, 3]))
     (of_layer,), (of_tokens,) = recording.of(layer), recording.of(convolution)
     torch.testing.assert_close(of_layer.chi, torch.sigmoid(layer.score(c)).squeeze(1))
     assert of_tokens.chi.shape == (5,) and not of_layer.chi.requires_grad
-    with record(ContextShare) as recording:
+    with capture(ContextShare) as recording:
         layer(c)
     assert not recording.entries
 

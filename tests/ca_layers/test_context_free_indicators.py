@@ -9,7 +9,7 @@ from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.batch.steps import StepOrder
 from docnmt_fairseq.ca_layers.decomposition import ReportsChi
 from docnmt_fairseq.context.selected.ca_att import CAAttention
-from docnmt_fairseq.layers.recording import ContextFreeIndicator, record
+from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.recurrent.ca_rnn import ContextAwareRNN
 from tests.support.documents import layouts, make_layout
@@ -45,7 +45,7 @@ def test_chi_of_a_word_is_the_mean_over_the_states_that_it_sees(name, attention)
     combination = stirred(ATTENTION_COMBINATIONS[name](config))
     x = torch.randn(TARGETS.total, WIDTH).double()
     states = [torch.randn(int(n.sum()), width).double() for n, width in zip(LENGTHS, config.source_dims)]
-    with record(ContextFreeIndicator) as recording:
+    with capture(ContextFreeIndicator) as recording:
         combine_packed(combination, x, TARGETS, [Seen(*source) for source in zip(states, LENGTHS)])
     flat = name == "flat"
     readers = [combination.state_sum] if flat else [attention.state_sum for attention in combination.attentions]
@@ -69,7 +69,7 @@ def test_chi_of_a_word_is_the_mean_over_the_states_that_it_sees(name, attention)
 def test_words_with_context_have_a_chi_and_others_none(layout):
     mechanism = stirred(build_mechanism(CAAttention, embed_dim=WIDTH, heads=2, head_dim=2))
     x = torch.randn(layout.tokens.total, WIDTH).double()
-    with record(ContextFreeIndicator) as recording:
+    with capture(ContextFreeIndicator) as recording:
         mechanism(x, layout)
     reader, has_context = mechanism.attention.attentions[0].state_sum, mechanism.select(layout).has_context
     if not has_context.any():
@@ -81,7 +81,7 @@ def test_words_with_context_have_a_chi_and_others_none(layout):
     for document, sentences in enumerate(layout.sentences.lengths):  # as if it were alone
         first = int(layout.sentences.offsets[document])
         tokens = slice(int(whole.tokens.offsets[first]), int(whole.tokens.offsets[first + sentences]))
-        with record(ContextFreeIndicator) as alone:
+        with capture(ContextFreeIndicator) as alone:
             mechanism(x[tokens], make_layout(layout.tokens.lengths[first : first + sentences], [sentences]))
         if alone.entries:
             torch.testing.assert_close(chi_of(alone, reader), chi[tokens], equal_nan=True)
@@ -91,13 +91,13 @@ def test_words_with_context_have_a_chi_and_others_none(layout):
 def test_chi_of_ca_rnn_is_its_forget_gate(reverse):
     cell, tokens = stirred(ContextAwareRNN(3, WIDTH)), Ragged([2, 5, 1, 3])
     x = torch.randn(tokens.total, 3).double()
-    with record(ContextFreeIndicator) as whole:
+    with capture(ContextFreeIndicator) as whole:
         cell.sequence(x, StepOrder(tokens, reverse=reverse))
     expected = []
     for row in rows(x, tokens.lengths):
         state, gates = cell.initial(1, x), []
         for item in row.flip(0) if reverse else row:
-            with record(ContextFreeIndicator) as step:
+            with capture(ContextFreeIndicator) as step:
                 state = cell.step(item[None], state)
             gates.append(chi_of(step, cell))
         expected.append(torch.cat(gates[::-1] if reverse else gates))

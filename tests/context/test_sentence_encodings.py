@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.batch.plans import TargetsToSentences, ToSentences
+from docnmt_fairseq.batch.attention_plans import TargetsToSentences, ToSentences
 from docnmt_fairseq.context.sentence_encodings import SentenceEncodingAttention
 from tests.reference import attention as reference
 from tests.support.documents import layouts, make_layout

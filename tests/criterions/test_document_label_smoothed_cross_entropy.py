@@ -11,7 +11,7 @@ from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import (
     chi_by_layer,
 )
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.recording import ContextFreeIndicator, Recording, record
+from docnmt_fairseq.layers.capture import Capture, ContextFreeIndicator, capture
 from tests.support import toy
 
 NAME = "document_label_smoothed_cross_entropy"
@@ -159,7 +159,7 @@ def test_mean_chi_of_every_layer_is_logged_in_validation(data_bin, options):
     model, criterion, whole = built(data_bin, *options)
     for parameter in model.parameters():
         parameter.data.normal_(0, 0.5, generator=torch.Generator().manual_seed(len(parameter)))
-    with record(ContextFreeIndicator) as recording:
+    with capture(ContextFreeIndicator) as recording:
         model(**whole["net_input"])
     layers = {name: recording.of(layer) for name, layer in model.named_modules() if isinstance(layer, ReportsChi)}
     expected = {
@@ -177,7 +177,7 @@ def test_mean_chi_of_every_layer_is_logged_in_validation(data_bin, options):
 
 def test_the_chi_of_a_batch_that_has_none_is_logged_from_the_device_of_the_model(data_bin):
     model, _, _ = built(data_bin, *CHI["context"])  # a batch of single sentences brings no context
-    sums = chi_by_layer(model.to("meta"), Recording())
+    sums = chi_by_layer(model.to("meta"), Capture())
     assert {total.device.type for name, total in sums.items() if name.endswith(CHI_SUM)} == {"meta"}
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from benchmarks.lib.preprocess import fairseq_preprocess
-from docnmt_fairseq.batch.plans import WithinSentences
+from docnmt_fairseq.batch.attention_plans import WithinSentences
 from docnmt_fairseq.data.context_dropout import ContextDropout, Hidden
 from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of

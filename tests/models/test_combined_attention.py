@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.recording import SourceShares, record
+from docnmt_fairseq.layers.capture import SourceShares, capture
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.models.transformer.attention import CombinedAttention
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
@@ -157,7 +157,7 @@ def test_without_an_option_one_source_has_fairseqs_attention_and_several_are_com
 def test_how_target_words_divide_their_attention_is_recorded(data_bin):
     _, task, model = build(data_bin, *VARIANTS["hierarchical-sentinel"])
     sample = toy.batch_of(task)
-    with record() as recording:
+    with capture() as recording:
         logits(model, sample)
     layout = sample["net_input"]["layout"]
     first_sentences = torch.from_numpy(layout.sentences.offsets[:-1])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from docnmt_fairseq.batch.plans import TargetsToSentences
+from docnmt_fairseq.batch.attention_plans import TargetsToSentences
 from docnmt_fairseq.context.base import DECODER_MECHANISMS, ContextMechanism
 from docnmt_fairseq.errors import InputError
 from tests.support import toy

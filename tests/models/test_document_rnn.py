@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.recording import record
+from docnmt_fairseq.layers.capture import capture
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.models.rnn.decoder import RecurrentDecoder
 from docnmt_fairseq.models.rnn.model import DocumentRNN
@@ -145,7 +145,7 @@ def test_the_decoder_attends_to_several_sources(data_bin, cell, options):
 
     model.encoder.encode = with_features
     sample = toy.batch_of(task)
-    with record() as recording:
+    with capture() as recording:
         full, _ = model(**sample["net_input"])
     encoder_out = model.encoder.forward_torchscript(sample["net_input"])
     stepwise, _ = model.decoder(sample["net_input"]["prev_output_tokens"], encoder_out=encoder_out)

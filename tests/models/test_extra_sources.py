@@ -7,8 +7,8 @@ import pytest
 import torch
 from fairseq.nan_detector import NanDetector
 
+from docnmt_fairseq.batch.context_sentences import ContextSentences
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.batch.neighbours import Neighbours
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
@@ -68,7 +68,7 @@ def test_states_are_those_of_each_sentence_by_itself(extra_bin, options, cut):
     decoded = np.arange(layout.tokens.rows) if layout.decoded is None else layout.decoded
     assert len(sources) == 5 and ("--max-document-sentences" in cut) == (layout.decoded is not None)
     for number, spec in enumerate(task.extra_sources[:3]):
-        contexts = layout.plan(Neighbours(spec.contexts, spec.kind, 1))
+        contexts = layout.plan(ContextSentences(spec.contexts, spec.kind, 1))
         of_row = np.split(contexts.sentences, np.cumsum(contexts.counts)[:-1])
         assert 0 < sum(len(of_row[row]) == 0 for row in decoded) < len(decoded)
         for row, found in zip(decoded, rows[number]):
@@ -234,7 +234,7 @@ def test_recurrent_encoders_read_extra_sources_too(extra_bin, options, cut):
     for row, found in zip(decoded, rows[0]):
         torch.testing.assert_close(found, read(None, tokens[row]))
     for number, spec in enumerate(task.extra_sources[:3]):
-        contexts = layout.plan(Neighbours(spec.contexts, spec.kind, 1))
+        contexts = layout.plan(ContextSentences(spec.contexts, spec.kind, 1))
         of_row = np.split(contexts.sentences, np.cumsum(contexts.counts)[:-1])
         for row, found in zip(decoded, rows[1 + number]):
             assert len(found) == sum(len(tokens[sentence]) for sentence in of_row[row])

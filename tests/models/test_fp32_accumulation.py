@@ -6,7 +6,7 @@ from fairseq.modules.learned_positional_embedding import LearnedPositionalEmbedd
 from torch import nn
 
 from docnmt_fairseq.layers.positions import LearnedPositions
-from docnmt_fairseq.layers.summation import Embedding, LayerNorm
+from docnmt_fairseq.layers.precision import Embedding, LayerNorm
 from docnmt_fairseq.models.fp32_accumulation import LearnedTable, accumulate_in_fp32
 
 TOKENS, WIDTH = 4096, 4

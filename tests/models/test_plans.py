@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from docnmt_fairseq.batch import device
+from docnmt_fairseq.batch import transfer
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.conditional import attention
 from docnmt_fairseq.layers.auxiliary_losses import collect
@@ -41,9 +41,9 @@ def test_the_collater_makes_every_plan_of_a_training_step(step, monkeypatch):
 def test_a_layout_with_its_plans_moves_in_one_copy(step, monkeypatch):
     _, batch = step
     layout, copies = batch["net_input"]["layout"].gathered(), []
-    copied = device._copied
-    monkeypatch.setattr(device, "_copied", lambda *given: copies.append(given) or copied(*given))
-    monkeypatch.setattr(device, "_laid_out", None)  # a worker has done that
+    copied = transfer._copied
+    monkeypatch.setattr(transfer, "_copied", lambda *given: copies.append(given) or copied(*given))
+    monkeypatch.setattr(transfer, "_packed", None)
     moved = layout.to(torch.device("meta"))
     assert len(copies) == 1 and layout.device.type == "cpu"
     found = tensors_of(moved)
@@ -55,7 +55,7 @@ def test_a_layout_with_its_plans_moves_in_one_copy(step, monkeypatch):
 
 def tensors_of(structure):
     found = {}
-    device._collect(structure, found, set())
+    transfer._collect(structure, found, set())
     return list(found.values())
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from docnmt_fairseq.batch.neighbours import Neighbours
+from docnmt_fairseq.batch.context_sentences import ContextSentences
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
 from tests.support import toy
 from tests.support.decoding import stir
@@ -75,7 +75,7 @@ def seen_by(layout, specs):
     decoded = range(layout.tokens.rows) if layout.decoded is None else layout.decoded
     rows = [{int(row)} for row in decoded]
     for spec in (spec for spec in specs if spec.of_document):
-        contexts = layout.plan(Neighbours(spec.contexts, spec.kind, SEED))
+        contexts = layout.plan(ContextSentences(spec.contexts, spec.kind, SEED))
         of_row = np.split(contexts.sentences, np.cumsum(contexts.counts)[:-1])
         for seen, row in zip(rows, decoded):
             seen |= set(of_row[row].tolist())

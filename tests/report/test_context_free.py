@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.checkpoints import Ensemble
-from docnmt_fairseq.layers.recording import ContextFreeIndicator, record
+from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 from docnmt_fairseq.report.context_free import indicators_of, section
 from docnmt_fairseq.report.documents import dataset_of_lines
 from docnmt_fairseq.report.inspection import inspect
@@ -88,7 +88,7 @@ def test_the_table_holds_means_of_word_types_the_most_context_free_first(data_bi
     model, inspection, layers = found(data_bin, "--encoder-feed-forward", "ca-nn")
     (piece,) = inspection.pieces
     tokens = [token for sentence in inspection.sentences for token in sentence.source]
-    with record(ContextFreeIndicator) as recording:
+    with capture(ContextFreeIndicator) as recording:
         numbers = torch.tensor([model.encoder.dictionary.index(token) for token in tokens])
         model.encoder.encode(piece.layout.tokens.pad(numbers, 1), piece.layout)
     chi = [evidence.chi for _, evidence in recording.entries]

@@ -8,7 +8,7 @@ import torch
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.recording import Weights, record
+from docnmt_fairseq.layers.capture import Weights, capture
 from docnmt_fairseq.report.agreement import ON_SENTENCES, ON_WORDS, SELECTED, _tokens, measure, section
 from docnmt_fairseq.report.documents import dataset_of_lines
 from docnmt_fairseq.report.scat import read_scat
@@ -96,7 +96,7 @@ def test_agreement_is_what_the_mechanism_does(data_bin, prefix, begin, codec):
         lines = [" ".join([*begin, *words]) for words in example.sentences]
         dataset = dataset_of_lines(of, lines, "t")
         inputs = dataset.collater([dataset[0]])["net_input"]
-        with record() as recording, torch.no_grad():
+        with capture() as recording, torch.no_grad():
             of.model.encoder(inputs["src_tokens"], layout=inputs["layout"])
         (weights,) = (e.weights for _, e in recording.entries if isinstance(e, Weights))
         first = int(inputs["layout"].tokens.lengths[0])

@@ -10,7 +10,7 @@ from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.context import sentence_encodings as sentence_attention
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.recording import Relevance
+from docnmt_fairseq.layers.capture import Relevance
 from docnmt_fairseq.report.documents import dataset_of_lines, load_split
 from docnmt_fairseq.report.elements import as_script, buttons
 from docnmt_fairseq.report.inspection import inspect

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.distinct import distinct
+from docnmt_fairseq.layers.tie_break import distinct_integers
 from docnmt_fairseq.search.candidates import NextTokens, best, drawn, largest
 from docnmt_fairseq.search.options import SearchOptions
 
@@ -32,13 +32,13 @@ def test_of_equal_numbers_the_first_are_found_first(vocabulary, kinds):
     expected = x.sort(descending=True, stable=True)
     assert torch.equal(values, expected.values[:, :4]) and torch.equal(places, expected.indices[:, :4])
     # as where numbers are reckoned with at once
-    keys = distinct(x, torch.arange(vocabulary).expand_as(x))
+    keys = distinct_integers(x, torch.arange(vocabulary).expand_as(x))
     assert torch.equal(keys.sort(descending=True).indices, expected.indices)
 
 
 def test_integers_are_in_the_order_of_numbers():
     x = torch.tensor([[-np.inf, -3e38, -1.5, -1e-45, -0.0, 0.0, 1e-45, 1.5, 3e38, np.inf]])
-    keys = distinct(x, torch.tensor([[2**32 - 1, 0, 5, 4, 1, 0, 3, 2, 2**32 - 1, 7]]))
+    keys = distinct_integers(x, torch.tensor([[2**32 - 1, 0, 5, 4, 1, 0, 3, 2, 2**32 - 1, 7]]))
     assert (keys.diff() > 0).all()
 
 

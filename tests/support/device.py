@@ -8,19 +8,19 @@ from fairseq import utils
 
 from benchmarks.lib import counted_device
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
-from docnmt_fairseq.layers.attention_backends import packed
+from docnmt_fairseq.layers import attention
 from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
 
 NEEDED = pytest.mark.skipif(not counted_device.HAVE, reason="this PyTorch knows no devices written in Python")
 
 
 @contextlib.contextmanager
-def device(packed_attention=False, types=packed.TYPES):
+def device(packed_attention=False, types=attention.FLASH_TYPES):
     """The device; ``packed_attention``: it has the kernel for packed rows, for these types."""
     with counted_device.counted_device() as found, pytest.MonkeyPatch.context() as patch:
         if packed_attention:
-            patch.setattr(packed, "has_kernel", lambda device: device.type == counted_device.NAME)
-            patch.setattr(packed, "TYPES", types)
+            patch.setattr(attention, "has_flash_kernel", lambda device: device.type == counted_device.NAME)
+            patch.setattr(attention, "FLASH_TYPES", types)
         yield found
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from docnmt_fairseq.batch.attention_plan import AttentionPlan
+from docnmt_fairseq.batch.attention_plans import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, LayerConfig
 from docnmt_fairseq.context.conditional.divergence import Selectable
@@ -16,12 +16,12 @@ from docnmt_fairseq.context.conditional.kernels import KERNELS, SelectionKernel,
 from docnmt_fairseq.context.conditional.schedule import TopTSchedule
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, keep_own, keep_top_p
 from docnmt_fairseq.context.conditional.selection_loss import SelectionLoss, SelectionLossOptions
+from docnmt_fairseq.layers.attention import ragged_attention
 from docnmt_fairseq.layers.auxiliary_losses import collector
+from docnmt_fairseq.layers.capture import TOKENS, Observe, Relevance, Weights, observer
 from docnmt_fairseq.layers.initialisation import projection
-from docnmt_fairseq.layers.ragged_attention import ragged_attention
-from docnmt_fairseq.layers.recording import TOKENS, Observe, Relevance, Weights, observer
+from docnmt_fairseq.layers.precision import gather_rows
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
-from docnmt_fairseq.layers.summation import rows_of
 from docnmt_fairseq.options import changed, option
 
 Choose = Callable[[SelectionKernel], Tensor]  # to the chosen rows [M, H, t]
@@ -44,7 +44,7 @@ def attend_to_all(
     """
     d = q.size(-1)
     queries = torch.cat([q, q_s], dim=-1)
-    keys = torch.cat([k, rows_of(k_s, layout.token_sentence)], dim=-1)
+    keys = torch.cat([k, gather_rows(k_s, layout.token_sentence)], dim=-1)
     values = F.pad(v, (0, d))  # the CPU's fast kernel wants values as wide as keys
     return ragged_attention(queries, keys, values, plan, dropout, scale=1 / math.sqrt(d))[..., :d]
 

@@ -6,8 +6,9 @@ from torch import Tensor
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.conditional.kernels import SelectionKernel
 from docnmt_fairseq.context.conditional.key_order import Subtrees, mean_keys, order_of_keys, sentences_at
-from docnmt_fairseq.context.conditional.selection import SelectionKey, Widened, keep_top_t
+from docnmt_fairseq.context.conditional.selection import SelectionKey, Widened
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch
+from docnmt_fairseq.layers.tie_break import stable_top_k
 
 
 def widened(selection: SelectionKey, beam: int) -> SelectionKey:
@@ -29,7 +30,7 @@ def best_of(
         kernel: that scores them.
     """
     plan = layout.plan(selection)
-    place = keep_top_t(kernel.score(q, k, plan.items, found), plan.most)[1]
+    place = stable_top_k(kernel.score(q, k, plan.items, found), plan.most)[1]
     return found.gather(2, place).masked_fill(torch.arange(plan.most, device=q.device) >= plan.limit, -1)
 
 

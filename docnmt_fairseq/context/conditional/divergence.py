@@ -22,11 +22,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from docnmt_fairseq.batch.attention_plan import AttentionBlock, AttentionPlan
+from docnmt_fairseq.batch.attention_plans import AttentionBlock, AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey
-from docnmt_fairseq.layers.chunks import numbers_at_a_time
-from docnmt_fairseq.layers.precision import computing_type, without_autocast
+from docnmt_fairseq.layers.precision import chunk_elements, computing_type, without_autocast
 
 CHUNK = 2**19  # scores of tokens for tokens held at a time on a CPU
 
@@ -188,7 +187,7 @@ class _Block:
     def chunks(self) -> Iterator[Tuple[Tensor, Tensor]]:
         """Numbers [b, c] of some tokens of every document, and which are real, [b, 1, c, 1]."""
         rows, width = self.block.query.shape
-        size = max(1, numbers_at_a_time(self.q.device, CHUNK) // (rows * self.q.size(1) * width))
+        size = max(1, chunk_elements(self.q.device, CHUNK) // (rows * self.q.size(1) * width))
         for some, real in zip(self.block.query.split(size, dim=1), self.real.split(size, dim=1)):
             yield some, real[:, None, :, None]
 

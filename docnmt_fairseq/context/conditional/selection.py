@@ -1,17 +1,14 @@
 """Which sentences a token keeps: KeepTopT ([T] eq. 4), for every head and token by itself."""
 
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
+from typing import List, Optional
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.batch.attention_plan import AttentionPlan
+from docnmt_fairseq.batch.attention_plans import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.layers.distinct import distinct
-
-SORTED = 256  # up to so many scores, a device other than a CPU sorts them all
 
 
 @dataclass(frozen=True)
@@ -150,37 +147,6 @@ class Selection:
     items: Tensor
     sentence: Tensor
     scores: Tensor
-
-
-def keep_top_t(relevance: Tensor, t: int) -> Tuple[Tensor, Tensor]:
-    """The min(t, n) largest of the last dimension, and where they are, largest first.
-
-    Ties are resolved towards the lowest index, so that results are deterministic.
-
-    Args:
-        relevance: [..., n].
-        t: at least 1.
-    """
-    n = relevance.size(-1)
-    if relevance.device.type != "cpu":
-        return _keep_without_looking(relevance, min(t, n))
-    if t >= n:
-        return torch.sort(relevance, dim=-1, descending=True, stable=True)
-    values, index = torch.topk(relevance, t + 1, dim=-1)
-    # topk leaves open which of equals it takes; that matters only where equals straddle the cut.
-    if (values[..., t - 1] == values[..., t]).any():
-        values, index = torch.sort(relevance, dim=-1, descending=True, stable=True)
-    return values[..., :t], index[..., :t]
-
-
-def _keep_without_looking(relevance: Tensor, t: int) -> Tuple[Tensor, Tensor]:
-    """The same on a GPU, of which to ask whether equals straddle the cut would be to wait for it."""
-    n = relevance.size(-1)
-    if n <= SORTED or relevance.dtype not in (torch.float32, torch.float16, torch.bfloat16):
-        values, index = torch.sort(relevance, dim=-1, descending=True, stable=True)
-        return values[..., :t], index[..., :t]
-    index = distinct(relevance.float(), torch.arange(n, device=relevance.device)).topk(t, dim=-1).indices
-    return relevance.gather(-1, index), index
 
 
 @torch.no_grad()

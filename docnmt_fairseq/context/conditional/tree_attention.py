@@ -15,7 +15,7 @@ from docnmt_fairseq.context.conditional.kernels import SelectionKernel
 from docnmt_fairseq.context.conditional.key_order import Subtrees
 from docnmt_fairseq.context.conditional.selection import SelectionKey
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch, construct, path_sums
-from docnmt_fairseq.layers.recording import NodeRelevance, observer
+from docnmt_fairseq.layers.capture import NodeRelevance, observer
 from docnmt_fairseq.layers.sentence_encoders import TREE_MERGES
 from docnmt_fairseq.options import Choices, option
 

@@ -11,8 +11,7 @@ from torch.nn import functional as F
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.conditional.selection import Choosing, SelectionKey
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch
-from docnmt_fairseq.layers.chunks import numbers_at_a_time
-from docnmt_fairseq.layers.precision import computing_type, without_autocast
+from docnmt_fairseq.layers.precision import chunk_elements, computing_type, without_autocast
 
 DENSE_NODES = 256  # up to so many nodes of a height, scoring all of them costs less than gathering the children's keys
 CHUNK = 2**21  # floating-point numbers of keys or scores that a step of the walk may hold on a CPU
@@ -31,7 +30,7 @@ def choose_in_tree(q: Tensor, keys: Tensor, layout: DocumentLayout, selection: S
     with without_autocast(q):
         for block, walked in zip(plan.blocks, walks):
             walk = TreeWalk(keys, walked)
-            tokens = block.query.split(max(1, numbers_at_a_time(q.device, CHUNK) // walk.numbers_a_token), dim=1)
+            tokens = block.query.split(max(1, chunk_elements(q.device, CHUNK) // walk.numbers_a_token), dim=1)
             found = torch.cat([walk(q[index].transpose(1, 2)) for index in tokens], dim=2)  # [b, H, w, ≤ most]
             chosen.append(F.pad(found, (0, most - found.size(-1)), value=-1).transpose(1, 2))
     return plan.gather(chosen)

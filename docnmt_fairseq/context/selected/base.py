@@ -5,8 +5,8 @@ from typing import Any, Iterator, Optional
 
 from torch import Tensor, nn
 
+from docnmt_fairseq.batch.context_sentences import CONTEXT_SELECTIONS, ContextRows, ContextSentences
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.neighbours import CONTEXT_SELECTIONS, ContextSentences, Neighbours
 from docnmt_fairseq.context.base import ContextMechanism, LayerConfig, NoOptions
 from docnmt_fairseq.options import option
 
@@ -35,7 +35,7 @@ class SelectedContext(ContextMechanism):
 
     Attributes:
         contexts: how many context sentences a sentence has at most.
-        neighbours: which sentences these are.
+        context_sentences: which sentences these are.
     """
 
     Options = SelectedOptions
@@ -45,25 +45,25 @@ class SelectedContext(ContextMechanism):
     def __init__(self, layer: LayerConfig, options: SelectedOptions):
         super().__init__()
         self.contexts = options.context_sentences or self.default_contexts
-        self.neighbours = Neighbours(self.contexts, options.context_selection, layer.seed)
+        self.context_sentences = ContextSentences(self.contexts, options.context_selection, layer.seed)
 
     @property
     def similar_contexts(self) -> int:
         """How many similar sentences of each the batch must know, see :func:`similar_contexts`."""
-        return self.contexts if self.neighbours.selection == "similar" else 0
+        return self.contexts if self.context_sentences.selection == "similar" else 0
 
     @property
     def drawn_contexts(self) -> int:
         """How many sentences of the training set the batch must bring along for each, see :func:`drawn_contexts`."""
-        return self.contexts if self.neighbours.selection == "training-set" else 0
+        return self.contexts if self.context_sentences.selection == "training-set" else 0
 
-    def select(self, layout: DocumentLayout) -> ContextSentences:
+    def select(self, layout: DocumentLayout) -> ContextRows:
         """The context of every row."""
-        return layout.plan(self.neighbours)
+        return layout.plan(self.context_sentences)
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """See :class:`ContextMechanism`."""
-        yield self.neighbours
+        yield self.context_sentences
 
     def has_context(self, layout: DocumentLayout) -> Optional[Tensor]:
         """See :class:`ContextMechanism`."""

@@ -6,14 +6,14 @@ from typing import Any, Collection, Iterator, Tuple
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.batch.attention_plan import AttentionPlan
+from docnmt_fairseq.batch.attention_plans import AttentionPlan
+from docnmt_fairseq.batch.context_sentences import ToContextTokens
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.neighbours import ToNeighbourTokens
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ENCODER, DecoderContextMechanism, LayerConfig
 from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOptions
-from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, joined, scatter, weights_observer
+from docnmt_fairseq.layers.capture import SENTENCES, TOKENS, joined, scatter, weights_observer
+from docnmt_fairseq.layers.precision import gather_rows
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
-from docnmt_fairseq.layers.summation import rows_of
 from docnmt_fairseq.multisource.base import CombinationConfig
 from docnmt_fairseq.multisource.packed import CombinationPlan
 from docnmt_fairseq.multisource.separate import Parallel
@@ -52,9 +52,9 @@ class CAAttention(SelectedContext, DecoderContextMechanism):
         """See :class:`ContextMechanism`."""
         if not len(self.select(layout).sentences):
             return self.nothing(x)
-        gathered = layout.plan(ToNeighbourTokens(self.neighbours))
-        q = rows_of(x, gathered.queries)
-        projected = rows_of(self.attention.project_sources([x])[0], gathered.keys)
+        gathered = layout.plan(ToContextTokens(self.context_sentences))
+        q = gather_rows(x, gathered.queries)
+        projected = gather_rows(self.attention.project_sources([x])[0], gathered.keys)
         observe = weights_observer(self, "attention", TOKENS)
         if observe is not None:
             observe(self.weights(q, projected, gathered.plan, gathered.gather, (len(x), len(x))))
@@ -65,7 +65,7 @@ class CAAttention(SelectedContext, DecoderContextMechanism):
         """See :class:`ContextMechanism`."""
         if not self.of_targets:
             yield from super().plans()
-            yield ToNeighbourTokens(self.neighbours)
+            yield ToContextTokens(self.context_sentences)
 
     @classmethod
     def unread(cls, side: str) -> Collection[str]:

@@ -5,14 +5,14 @@ from typing import Any, Iterator
 import torch
 from torch import Tensor
 
+from docnmt_fairseq.batch.context_sentences import ToEachContextSentence
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.neighbours import ToEachNeighbour
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig, TargetContextMechanism
 from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOptions
+from docnmt_fairseq.layers.attention import MultiHeadAttention
+from docnmt_fairseq.layers.capture import SENTENCES, TOKENS, weights_observer
 from docnmt_fairseq.layers.feed_forward import FeedForwardSubLayer
-from docnmt_fairseq.layers.hypothesis_attention import attend_hypotheses
-from docnmt_fairseq.layers.multi_head import MultiHeadAttention
-from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, weights_observer
+from docnmt_fairseq.layers.search_kernels import attend_hypotheses
 
 
 @CONTEXT_MECHANISMS.register("han")
@@ -37,7 +37,7 @@ class HierarchicalAttention(SelectedContext, TargetContextMechanism):
         """See :class:`ContextMechanism`."""
         if not len(self.select(layout).sentences):
             return self.nothing(x)
-        plan = layout.plan(ToEachNeighbour(self.neighbours))
+        plan = layout.plan(ToEachContextSentence(self.context_sentences))
         observe = weights_observer(self, "attention inside each sentence", TOKENS)
         # [M, d], s^j of every token and sentence
         s = self.word_attention.attend(x, x, plan.each.plan, plan.each.gather, observe)
@@ -55,7 +55,7 @@ class HierarchicalAttention(SelectedContext, TargetContextMechanism):
     def plans(self) -> Iterator[PlanKey[Any]]:
         """See :class:`ContextMechanism`."""
         yield from super().plans()
-        yield ToEachNeighbour(self.neighbours)
+        yield ToEachContextSentence(self.context_sentences)
 
     def project_targets(self, states: Tensor) -> Tensor:
         """Keys and values of the word-level attention, [..., 2 · d]; see :class:`TargetContextMechanism`."""

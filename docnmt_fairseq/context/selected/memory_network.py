@@ -14,11 +14,10 @@ from docnmt_fairseq.ca_layers.convolution import ContextAwareConvolution
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig
 from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOptions
 from docnmt_fairseq.context.selected.memory_plan import MemoryKey, MemoryPlan
+from docnmt_fairseq.layers.attention import MultiHeadAttention
+from docnmt_fairseq.layers.capture import SENTENCES, TOKENS, Observe, Weights, observer, scatter
 from docnmt_fairseq.layers.feed_forward import FeedForwardSubLayer
-from docnmt_fairseq.layers.multi_head import MultiHeadAttention
-from docnmt_fairseq.layers.precision import computing_type, without_autocast
-from docnmt_fairseq.layers.recording import SENTENCES, TOKENS, Observe, Weights, observer, scatter
-from docnmt_fairseq.layers.summation import rows_of
+from docnmt_fairseq.layers.precision import computing_type, gather_rows, without_autocast
 from docnmt_fairseq.multisource.source_states import lookup
 from docnmt_fairseq.options import Choices, changed, option
 
@@ -168,7 +167,7 @@ class MemoryNetwork(SelectedContext):
         self.asks_attention = options.memory_query == "attention"
         self.rnn = None if options.memory_without_rnn else context_encoder(options.memory_rnn, d)
         reads = isinstance(self.rnn, nn.RNNBase)
-        self.key = MemoryKey(self.neighbours, joined, options.memory_scope, attends, reads)
+        self.key = MemoryKey(self.context_sentences, joined, options.memory_scope, attends, reads)
         self.context_attention = MultiHeadAttention(d, layer.heads, layer.dropout) if attends else None
         self.break_symbol = nn.Parameter(torch.randn(1, d)) if joined else None  # '####' of eq. 18
         self.feed_forward = FeedForwardSubLayer(layer)
@@ -182,11 +181,11 @@ class MemoryNetwork(SelectedContext):
         if self.break_symbol is not None:
             states = torch.cat([states, self.break_symbol.to(states.dtype)])
         if plan.items is not None:
-            states = rows_of(states, plan.items)  # [items of the sequences, d]
+            states = gather_rows(states, plan.items)  # [items of the sequences, d]
         states = self.encode(states, plan)
         if self.context_attention is None:
-            a = plan.sets.mean(rows_of(plan.sequences.mean(states), plan.set_members))
-            a = torch.cat([rows_of(a, plan.set_of_query), x[:0]])  # x, not looked at, takes part: see zero_of
+            a = plan.sets.mean(gather_rows(plan.sequences.mean(states), plan.set_members))
+            a = torch.cat([gather_rows(a, plan.set_of_query), x[:0]])  # x, not looked at, takes part: see zero_of
         else:
             if plan.within_sequences is None:
                 raise ValueError("the memory's items are to attend to one another, but its plan says not which")

@@ -7,12 +7,10 @@ from typing import List, Optional, Tuple
 import numpy as np
 from torch import Tensor
 
-from docnmt_fairseq.batch.attention_plan import AttentionPlan, Slots
-from docnmt_fairseq.batch.grouping import attention_groups
+from docnmt_fairseq.batch.attention_plans import AttentionPlan, Slots, WithinSentences
+from docnmt_fairseq.batch.context_sentences import ContextRows, ContextSentences
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.neighbours import ContextSentences, Neighbours
-from docnmt_fairseq.batch.plans import WithinSentences
-from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.ragged import Ragged, attention_groups
 from docnmt_fairseq.batch.steps import StepOrder
 
 
@@ -73,7 +71,7 @@ class MemoryKey(PlanKey[MemoryPlan]):
     """The memory of every token of a batch.
 
     Attributes:
-        neighbours: the context sentences.
+        context: the context sentences.
         joined: whether a sentence's context sentences are one sequence, with breaks in between; else each is one.
         scope: of ``MEMORY_SCOPES``: a token addresses the sequences of its own sentence, or those of all sentences of
             its document, or of the batch.
@@ -81,7 +79,7 @@ class MemoryKey(PlanKey[MemoryPlan]):
         reads: whether an RNN reads the sequences.
     """
 
-    neighbours: Neighbours
+    context: ContextSentences
     joined: bool
     scope: str
     attends: bool = True
@@ -89,7 +87,7 @@ class MemoryKey(PlanKey[MemoryPlan]):
 
     def make(self, layout: DocumentLayout) -> MemoryPlan:
         """See :class:`PlanKey`."""
-        contexts = layout.plan(self.neighbours)
+        contexts = layout.plan(self.context)
         items, sequences = None, layout.tokens
         of_row = np.split(contexts.sentences, contexts.first[1:])
         if self.joined:
@@ -141,7 +139,7 @@ def _block(sets: Ragged, set_members: np.ndarray, sequences: Ragged, group: np.n
     return AddressBlock(*(sets.index(array) for array in (members, absent, tokens, column >= length)))
 
 
-def _join(tokens: Ragged, contexts: ContextSentences) -> Tuple[np.ndarray, Ragged]:
+def _join(tokens: Ragged, contexts: ContextRows) -> Tuple[np.ndarray, Ragged]:
     """Items and rows of c = {c_1, break, c_2, break, …, c_m}, a row for each that has context ([M] eq. 18)."""
     lengths = tokens.lengths[contexts.sentences] + 1  # each with a break behind it
     ends = np.cumsum(lengths) - 1

@@ -4,13 +4,13 @@ from typing import Any, Iterator
 
 from torch import Tensor, nn
 
+from docnmt_fairseq.batch.context_sentences import ToContextTokens
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.neighbours import ToNeighbourTokens
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig
 from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOptions
+from docnmt_fairseq.layers.attention import MultiHeadAttention, SentenceSelfAttention
+from docnmt_fairseq.layers.capture import TOKENS, weights_observer
 from docnmt_fairseq.layers.feed_forward import FeedForwardSubLayer
-from docnmt_fairseq.layers.multi_head import MultiHeadAttention, SentenceSelfAttention
-from docnmt_fairseq.layers.recording import TOKENS, weights_observer
 
 
 class ContextLayer(SentenceSelfAttention):
@@ -48,7 +48,7 @@ class ContextAwareAttention(SelectedContext):
         """See :class:`ContextMechanism`."""
         if not len(self.select(layout).sentences):
             return self.nothing(x)
-        gathered = layout.plan(ToNeighbourTokens(self.neighbours))
+        gathered = layout.plan(ToContextTokens(self.context_sentences))
         observe = weights_observer(self, "attention", TOKENS)
         attended = self.attention.attend(x, self.context_layer(x, layout), gathered.plan, gathered.gather, observe)
         return gathered.scatter(attended, len(x))
@@ -56,4 +56,4 @@ class ContextAwareAttention(SelectedContext):
     def plans(self) -> Iterator[PlanKey[Any]]:
         """See :class:`ContextMechanism`."""
         yield from super().plans()
-        yield ToNeighbourTokens(self.neighbours)
+        yield ToContextTokens(self.context_sentences)

@@ -9,13 +9,13 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
-from docnmt_fairseq.batch.grouping import cheapest_groups
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.ragged import cheapest_groups
 from docnmt_fairseq.batch.sources import OfSentence, PaddedRows, SourceKey, TargetsAndSources
 from docnmt_fairseq.batch.steps import StepOrder, StepsOfTargets
+from docnmt_fairseq.layers.capture import SourceShares, joined, observer
 from docnmt_fairseq.layers.initialisation import projection
 from docnmt_fairseq.layers.modules import ModulesOf
-from docnmt_fairseq.layers.recording import SourceShares, joined, observer
 from docnmt_fairseq.models.encoder_outputs import EncoderOut, EncoderOutputs
 from docnmt_fairseq.models.rnn.config import DocumentRNNOptions, combination_config
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS

@@ -7,11 +7,11 @@ import torch.nn.functional as F
 from fairseq.incremental_decoding_utils import FairseqIncrementalState
 from torch import Tensor, nn
 
+from docnmt_fairseq.batch.attention_plans import TargetsToSource
 from docnmt_fairseq.batch.layout import PlanKey
-from docnmt_fairseq.batch.plans import TargetsToSource
-from docnmt_fairseq.layers.hypothesis_attention import attend_hypotheses
-from docnmt_fairseq.layers.multi_head import MultiHeadAttention
-from docnmt_fairseq.layers.recording import SourceShares, observer
+from docnmt_fairseq.layers.attention import MultiHeadAttention
+from docnmt_fairseq.layers.capture import SourceShares, observer
+from docnmt_fairseq.layers.search_kernels import attend_hypotheses
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.models.transformer.config import (
     DocumentTransformerOptions,

@@ -10,8 +10,8 @@ from fairseq.modules import LayerNorm
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
+from docnmt_fairseq.batch.attention_plans import TargetsToSentences, WithinTargets
 from docnmt_fairseq.batch.layout import PlanKey
-from docnmt_fairseq.batch.plans import TargetsToSentences, WithinTargets
 from docnmt_fairseq.context.base import DecoderContextMechanism
 from docnmt_fairseq.layers.auxiliary_losses import recomputed
 from docnmt_fairseq.layers.positions import FAIRSEQ, sinusoid

@@ -4,8 +4,8 @@ from typing import Any, Callable, Iterable, Iterator, Optional
 
 from torch import Tensor, nn
 
+from docnmt_fairseq.batch.attention_plans import WithinSentences
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.plans import WithinSentences
 from docnmt_fairseq.layers.auxiliary_losses import recomputed
 from docnmt_fairseq.layers.positions import StructuralPositions
 from docnmt_fairseq.models.extra_sources import MainEncoder, SourceEncoder

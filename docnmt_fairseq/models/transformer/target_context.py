@@ -2,8 +2,8 @@
 
 from torch import Tensor, nn
 
+from docnmt_fairseq.batch.attention_plans import OfTargets
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.batch.plans import OfTargets
 from docnmt_fairseq.context.base import TargetContextMechanism
 from docnmt_fairseq.layers.gate import ContextGate
 from docnmt_fairseq.models.encoder_outputs import PreviousTargets

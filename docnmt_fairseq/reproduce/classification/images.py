@@ -16,7 +16,7 @@ from docnmt_fairseq.ca_layers.residual import ResidualBlock
 from docnmt_fairseq.ca_layers.residual_convolution import ConvolutionalResidual
 from docnmt_fairseq.corpus.files import DAMAGED
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.recording import ContextFreeIndicator, record
+from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 from docnmt_fairseq.reproduce.classification.training import Batch
 
 CIFAR_SHAPE = (3, 32, 32)
@@ -163,7 +163,7 @@ def write_sigma(model: ImageClassifier, images: Tensor, path: Path) -> None:
         images: [B, depth, height, width] between 0 and 1.
         path: ``.png``.
     """
-    with record(ContextFreeIndicator) as recording:
+    with capture(ContextFreeIndicator) as recording:
         model(images)
     shown = next(evidence for _, evidence in recording.entries if isinstance(evidence, ContextFreeIndicator))
     chi = shown.chi.view(len(images), *images.shape[2:])

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.context.conditional.attention import conditional_attention
-from docnmt_fairseq.context.conditional.selection import keep_top_t
+from docnmt_fairseq.layers.tie_break import stable_top_k
 from tests.reference import attention as reference
 from tests.support.comparison import assert_same
 from tests.support.documents import make_layout
@@ -47,9 +47,9 @@ def test_up_to_fifty_sentences(n, extra):
 
 def test_ties_keep_the_lowest_sentences():
     relevance = torch.tensor([[1.0, 2.0, 2.0, 2.0], [0.0, 0.0, 0.0, 0.0], [5.0, 1.0, 1.0, 7.0]])
-    _, index = keep_top_t(relevance, 2)
+    _, index = stable_top_k(relevance, 2)
     assert [sorted(row) for row in index.tolist()] == [[1, 2], [0, 1], [0, 3]]
-    _, index = keep_top_t(relevance, 3)
+    _, index = stable_top_k(relevance, 3)
     assert [sorted(row) for row in index.tolist()] == [[1, 2, 3], [0, 1, 2], [0, 1, 3]]
 
 

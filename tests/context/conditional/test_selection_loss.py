@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from docnmt_fairseq.context.conditional import divergence
 from docnmt_fairseq.context.conditional.attention import ConditionalAttention
 from docnmt_fairseq.context.conditional.divergence import Selectable, selection_divergence
-from docnmt_fairseq.context.conditional.selection import KeptSentences, Selection, keep_top_t
+from docnmt_fairseq.context.conditional.selection import KeptSentences, Selection
 from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
 from docnmt_fairseq.layers.auxiliary_losses import collect, recomputed
+from docnmt_fairseq.layers.tie_break import stable_top_k
 from tests.reference import divergence as reference
 from tests.support.documents import layouts, make_layout
 from tests.support.mechanisms import build_mechanism
@@ -37,7 +38,7 @@ def chosen(q_s, k_s, layout, plan, t):
     for place, i in enumerate(plan.items.tolist()):
         first, last = layout.sentences.offsets[layout.token_document[i] :][:2]
         scores = torch.einsum("hd,rhd->hr", q_s[i], k_s[first:last])
-        rows = keep_top_t(scores, t)[1] + first
+        rows = stable_top_k(scores, t)[1] + first
         sentence[place] = rows
         sets[i] = [set(of_head) for of_head in rows.tolist()]
     return sentence, sets

@@ -9,7 +9,7 @@ from docnmt_fairseq.context.conditional.attention import ConditionalAttention
 from docnmt_fairseq.context.conditional.kernels import KERNELS
 from docnmt_fairseq.context.conditional.selection import keep_top_p
 from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
-from docnmt_fairseq.layers.recording import Relevance, record
+from docnmt_fairseq.layers.capture import Relevance, capture
 from tests.support.documents import make_layout
 from tests.support.mechanisms import build_mechanism
 
@@ -44,7 +44,7 @@ def test_the_temperature_is_that_of_the_selections_loss(temperature, number):
         selection_loss_temperature=temperature,
     )  # fmt: skip
     layout = make_layout([2, 3, 1, 2, 2, 1], [6])
-    with record() as recording:
+    with capture() as recording:
         built(10 * torch.randn(layout.tokens.total, 6), layout)
     (relevance,) = (evidence for evidence in recording.of(built) if isinstance(evidence, Relevance))
     assert ((relevance.scores > -math.inf).sum(1) == number).all()
@@ -61,7 +61,7 @@ def test_attention_goes_to_them_alone_forward_and_gradient(kind, kernel):
     ).double()
     layout = make_layout([2, 3, 1, 2, 2, 1, 4], [5, 2])
     x = (3 * torch.randn(layout.tokens.total, 6, dtype=torch.double)).requires_grad_()
-    with record() as recording:
+    with capture() as recording:
         out = built(x, layout)
     (relevance,) = (evidence for evidence in recording.of(built) if isinstance(evidence, Relevance))
     kept = relevance.scores > -math.inf  # [N, R, H]

@@ -6,9 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.batch.plans import TargetsToSentences
+from docnmt_fairseq.batch.attention_plans import TargetsToSentences
 from docnmt_fairseq.context.selected.ca_att import CAAttention
-from docnmt_fairseq.layers.recording import Weights, record
+from docnmt_fairseq.layers.capture import Weights, capture
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
 from tests.reference.attention import sentences_of, words_of
 from tests.reference.combination import nothing, source_attention
@@ -69,7 +69,7 @@ def test_words_of_the_decoder_by_the_equation(dtype, tolerance, layout, data):
 def test_recorded_weights_are_how_much_words_depend_on_their_context():
     layout, mechanism = make_layout([2, 3, 1, 2], [3, 1]), build(context_sentences=2)
     x, score = states(8, WIDTH), mechanism.attention.attentions[0].score
-    with record() as recording:
+    with capture() as recording:
         mechanism(x, layout)
     (evidence,) = (e for e in recording.of(mechanism) if isinstance(e, Weights))
     for token, seen in ((3, [0, 1]), (5, [0, 1, 2, 3, 4]), (0, []), (7, [])):

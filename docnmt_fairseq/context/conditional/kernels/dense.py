@@ -8,8 +8,9 @@ from torch.nn import functional as F
 
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.conditional.kernels.base import KERNELS, SelectionKernel
-from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, keep_top_t
+from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey
 from docnmt_fairseq.layers.precision import computing_type, without_autocast
+from docnmt_fairseq.layers.tie_break import stable_top_k
 
 
 @KERNELS.register("dense")
@@ -28,7 +29,7 @@ class DenseKernel(SelectionKernel):
         with without_autocast(q):
             relevance = _products(q.index_select(0, plan.items), k)  # [M, H, R]
         relevance = relevance.masked_fill(document[:, None, None] != layout.sentences.item_row, -torch.inf)
-        _, sentence = keep_top_t(relevance, plan.most)
+        _, sentence = stable_top_k(relevance, plan.most)
         return sentence.masked_fill(torch.arange(sentence.size(-1), device=q.device) >= plan.limit, -1)
 
     def score(self, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from docnmt_fairseq.batch.attention_plan import AttentionBlock
+from docnmt_fairseq.batch.attention_plans import AttentionBlock
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.conditional.selection import Choosing, SelectionKey, keep_top_t
-from docnmt_fairseq.layers.chunks import numbers_at_a_time
-from docnmt_fairseq.layers.precision import computing_type, without_autocast
+from docnmt_fairseq.context.conditional.selection import Choosing, SelectionKey
+from docnmt_fairseq.layers.precision import chunk_elements, computing_type, without_autocast
+from docnmt_fairseq.layers.tie_break import stable_top_k
 
 CHUNK = 2**18  # relevance scores held at a time on a CPU
 PASSES = 2**10  # up to t·n of these, t passes for the maximum are faster than sorting on a CPU
@@ -38,7 +38,7 @@ def largest(relevance: Tensor, t: int) -> Tensor:
         t: at most n.
     """
     if t * relevance.size(-1) > PASSES or relevance.device.type != "cpu":
-        return keep_top_t(relevance, t)[1]
+        return stable_top_k(relevance, t)[1]
     places = relevance.new_empty(*relevance.shape[:-1], t, dtype=torch.long)
     for rank in range(t):
         highest = relevance.max(-1, keepdim=True).indices  # the first of equals
@@ -53,7 +53,7 @@ def _places(q: Tensor, k: Tensor, block: AttentionBlock, most: int) -> Tensor:
     dtype, t = computing_type(q.dtype), min(most, n)
     keys = k.index_select(0, block.key.flatten()).to(dtype).unflatten(0, block.key.shape).permute(0, 2, 3, 1)
     places = torch.empty(*block.query.shape, heads, t, dtype=torch.long, device=q.device)
-    for some in _chunks(block.query.shape, max(1, numbers_at_a_time(q.device, CHUNK) // (heads * n))):
+    for some in _chunks(block.query.shape, max(1, chunk_elements(q.device, CHUNK) // (heads * n))):
         index = block.query[some]
         queries = q.index_select(0, index.flatten()).to(dtype).unflatten(0, index.shape).transpose(1, 2)
         relevance = queries @ keys[some[0]]  # [b, H, w, n] of the chunk

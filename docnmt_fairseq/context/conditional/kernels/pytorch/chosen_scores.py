@@ -8,8 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from docnmt_fairseq.layers.chunks import numbers_at_a_time
-from docnmt_fairseq.layers.precision import computing_type, without_autocast
+from docnmt_fairseq.layers.precision import chunk_elements, computing_type, without_autocast
 
 CHUNK = 2**18  # numbers of gathered keys held at a time on a CPU
 
@@ -23,7 +22,7 @@ class ChosenScores(torch.autograd.Function):
         ctx.save_for_backward(q, k, items, sentence)
         t, d = sentence.size(-1), q.size(-1)
         queries, keys, row = _rows(q, k, items, sentence)
-        step = max(1, numbers_at_a_time(q.device, CHUNK) // (t * d))
+        step = max(1, chunk_elements(q.device, CHUNK) // (t * d))
         with without_autocast(q):
             parts = [
                 torch.bmm(keys.index_select(0, places.flatten()).view(-1, t, d), query.unsqueeze(-1))

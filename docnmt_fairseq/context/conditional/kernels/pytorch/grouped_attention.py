@@ -16,8 +16,7 @@ from torch.autograd.function import once_differentiable
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.conditional.kernels.pytorch import pair_attention
 from docnmt_fairseq.context.conditional.kernels.pytorch.pair_blocks import SentenceBuckets, block_pairs
-from docnmt_fairseq.layers.chunks import numbers_at_a_time
-from docnmt_fairseq.layers.precision import computing_type, without_autocast
+from docnmt_fairseq.layers.precision import chunk_elements, computing_type, without_autocast
 
 CHUNK = 2**20  # numbers of the pairs' results held at a time on a CPU: heads are taken accordingly
 
@@ -134,7 +133,7 @@ class AttendGrouped(torch.autograd.Function):
 def _head_chunks(q: Tensor, sentence: Tensor) -> Iterator[slice]:
     """Slices of heads whose pairs' results may be held at a time."""
     of_head = sentence.size(0) * sentence.size(2) * q.size(2)
-    step = max(1, numbers_at_a_time(q.device, CHUNK) // of_head)
+    step = max(1, chunk_elements(q.device, CHUNK) // of_head)
     for first in range(0, q.size(1), step):
         yield slice(first, first + step)
 

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from docnmt_fairseq.batch.attention_plan import AttentionPlan
+from docnmt_fairseq.batch.attention_plans import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.layers.attention import ragged_attention
 from docnmt_fairseq.layers.precision import computing_type, without_autocast
-from docnmt_fairseq.layers.ragged_attention import ragged_attention
 
 HIDDEN = -1e30  # weighs nothing after softmax; −∞ times the zeros of e_w would not be a number
 ALIGNMENT = 8  # widths that kernels compute with fastest are multiples of it

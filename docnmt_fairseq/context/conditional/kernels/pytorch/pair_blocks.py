@@ -7,8 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.batch.grouping import cheapest_groups
-from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.ragged import Ragged, cheapest_groups
 
 BLOCK = 32  # queries that attend together: a sentence attracts about m·t of them
 BUCKET_PRICE = 2**14  # pairs of a query and a key, of one head, that cost as much as one more bucket of sentences

@@ -1,3 +1,5 @@
+"""Selections of context sentences against loops over the document."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -6,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.batch.neighbours import Neighbours
+from docnmt_fairseq.batch.context_sentences import ContextSentences
 from docnmt_fairseq.context.selected.base import zero_of
 from docnmt_fairseq.errors import InputError
 from tests.reference import memory as reference
@@ -15,13 +17,13 @@ from tests.support.documents import layouts, make_layout
 
 def chosen(layout, contexts, selection, seed=1):
     """Returns the context sentences of every row."""
-    found = layout.plan(Neighbours(contexts, selection, seed))
+    found = layout.plan(ContextSentences(contexts, selection, seed))
     return [part.tolist() for part in np.split(found.sentences, found.first[1:])]
 
 
 @settings(max_examples=30)
 @given(layouts(), st.integers(1, 6))
-def test_previous_and_next_sentences_of_the_document(layout, contexts):
+def test_previous_and_next_sentences(layout, contexts):
     rows = range(layout.tokens.rows)
     assert chosen(layout, contexts, "previous") == [reference.previous(layout, row, contexts) for row in rows]
     assert chosen(layout, contexts, "next") == [reference.following(layout, row, contexts) for row in rows]
@@ -29,7 +31,7 @@ def test_previous_and_next_sentences_of_the_document(layout, contexts):
 
 @settings(max_examples=30)
 @given(layouts(), st.integers(1, 6))
-def test_random_sentences_are_others_of_the_document_in_order(layout, contexts):
+def test_random_sentences_are_other_sentences_of_the_document(layout, contexts):
     for row, sentences in enumerate(chosen(layout, contexts, "random")):
         others = set(reference.document_of(layout, row)) - {row}
         assert set(sentences) <= others and sentences == sorted(set(sentences))
@@ -38,22 +40,22 @@ def test_random_sentences_are_others_of_the_document_in_order(layout, contexts):
 
 @settings(max_examples=30)
 @given(layouts(max_documents=4), st.integers(1, 6))
-def test_a_random_choice_does_not_depend_on_the_batch(layout, contexts):
-    of_batch = chosen(layout, contexts, "random")
+def test_random_choice_does_not_depend_on_the_batch(layout, contexts):
+    in_batch = chosen(layout, contexts, "random")
     for start, lengths in zip(
         layout.sentences.offsets, np.split(layout.tokens.lengths, layout.sentences.offsets[1:-1])
     ):
         alone = chosen(make_layout(lengths, [len(lengths)]), contexts, "random")
-        assert [[int(start) + s for s in sentences] for sentences in alone] == of_batch[start : start + len(lengths)]
+        assert [[int(start) + s for s in sentences] for sentences in alone] == in_batch[start : start + len(lengths)]
 
 
-def test_a_random_choice_depends_on_the_seed_and_on_the_document():
+def test_random_choice_depends_on_seed_and_document():
     one, other = make_layout([3] * 20, [20]), make_layout([3] * 19 + [4], [20])
     assert chosen(one, 1, "random") == chosen(make_layout([3] * 20, [20]), 1, "random")
     assert chosen(one, 1, "random", seed=2) != chosen(one, 1, "random", seed=1) != chosen(other, 1, "random", seed=1)
 
 
-def test_a_choice_may_be_drawn_anew_each_epoch():
+def test_random_choice_per_epoch():
     def at(epoch, selection="random-each-epoch"):
         layout = replace(make_layout([3] * 20, [12, 8]), epoch=epoch)
         found = chosen(layout, 2, selection)
@@ -65,7 +67,7 @@ def test_a_choice_may_be_drawn_anew_each_epoch():
     assert at(1, "random") == at(2, "random")
 
 
-def test_every_other_sentence_can_be_chosen():
+def test_random_choice_covers_the_document():
     seen = {
         (row, s)
         for seed in range(100)
@@ -77,7 +79,7 @@ def test_every_other_sentence_can_be_chosen():
 
 @st.composite
 def with_similar(draw, columns=4):
-    """Batches with any table of similar sentences, those that would lie before the document included."""
+    """Batches with any table of similar sentences, including distances beyond the start of the document."""
     layout = draw(layouts())
     places = layout.tokens.rows * columns
     back = np.array(draw(st.lists(st.integers(0, 6), min_size=places, max_size=places))).reshape(-1, columns)
@@ -87,28 +89,28 @@ def with_similar(draw, columns=4):
 
 @settings(max_examples=60)
 @given(with_similar(), st.integers(1, 4))
-def test_the_most_similar_of_the_document_in_its_order(layout, contexts):
+def test_similar_sentences_are_of_the_document_and_in_order(layout, contexts):
     for row, sentences in enumerate(chosen(layout, contexts, "similar")):
         document = reference.document_of(layout, row)
         available = [row - back for back in layout.similar[row].tolist() if back and row - back in document]
         assert sentences == sorted(available[:contexts])
 
 
-def test_similar_sentences_must_be_known():
-    with pytest.raises(InputError, match="these documents come without"):
-        make_layout([2, 3], [2]).plan(Neighbours(1, "similar"))
+def test_missing_similar_sentences_are_refused():
+    with pytest.raises(InputError, match="similar"):
+        make_layout([2, 3], [2]).plan(ContextSentences(1, "similar"))
     layout = make_layout([2, 3], [2], similar=np.zeros((2, 1), dtype=np.int16))
-    with pytest.raises(InputError, match="2 similar sentences as context, but only 1"):
-        layout.plan(Neighbours(2, "similar"))
+    with pytest.raises(InputError, match="similar"):
+        layout.plan(ContextSentences(2, "similar"))
 
 
-def test_a_layout_keeps_its_similar_sentences_on_its_way():
+def test_layout_keeps_similar_sentences():
     layout = make_layout([2, 3], [2], similar=np.array([[0], [1]], dtype=np.int16), target_lengths=np.array([1, 2]))
     moved = layout.with_targets(np.array([4, 4])).to("meta")
     assert moved.similar is layout.similar and layout.without_context().similar is None
 
 
-def test_what_was_drawn_for_a_sentence_may_stand_anywhere():
+def test_training_sentences_may_be_any_rows():
     layout = make_layout([2, 3, 1, 4], [2, 1, 1], drawn=np.array([[3, 2], [2, 3], [-1, -1], [2, -1]]))
     assert chosen(layout, 2, "training-set") == [[3, 2], [2, 3], [], [2]]
     assert chosen(layout, 1, "training-set") == [[3], [2], [], [2]]
@@ -116,13 +118,13 @@ def test_what_was_drawn_for_a_sentence_may_stand_anywhere():
 
 
 @pytest.mark.parametrize("selection", ["previous", "next", "random", "similar", "training-set"])
-def test_a_document_of_one_sentence_has_no_context(selection):
+def test_document_of_one_sentence_has_no_context(selection):
     layout = make_layout([2, 3], [1, 1])
     assert chosen(layout, 2, selection) == [[], []]
-    assert not layout.plan(Neighbours(2, selection)).has_context.any()
+    assert not layout.plan(ContextSentences(2, selection)).has_context.any()
 
 
-def test_what_is_not_needed_has_gradients_of_zero_whatever_its_size():
+def test_unused_parameters_have_zero_gradients():
     module = torch.nn.Linear(3, 2, dtype=torch.float16)
     module.weight.data.fill_(6e4)  # their sum is infinite
     zero = zero_of(module)

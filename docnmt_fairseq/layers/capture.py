@@ -1,7 +1,7 @@
-"""What mechanisms computed on the way, for whoever wants to look: :func:`record`; nothing is kept otherwise.
+"""Capture of intermediate results such as attention weights: :func:`capture`. Nothing is kept outside of it.
 
-A mechanism asks :func:`observer` once a call; it is None unless somebody records. Weights that fast kernels never
-hold are then computed from the same queries and keys, as dense tensors: record one document at a time.
+A module asks :func:`observer` once per call, which returns None unless a capture is active. Weights that fast kernels
+never hold are then computed from the same queries and keys as dense tensors: capture one document at a time.
 """
 
 import math
@@ -13,19 +13,19 @@ from typing import Callable, Dict, Iterator, List, Optional, Tuple, Union
 import torch
 from torch import Tensor, nn
 
-from docnmt_fairseq.batch.attention_plan import AttentionPlan
+from docnmt_fairseq.batch.attention_plans import AttentionPlan
 
 SENTENCES, TOKENS = "sentences", "tokens"
 
 
 @dataclass(frozen=True)
 class Weights:
-    """How tokens divide their attention, zero where they do not look.
+    """Attention weights of tokens, zero where they do not attend.
 
     Attributes:
-        name: which attention of a mechanism with several.
-        over: what it goes to, ``SENTENCES`` (rows of the batch) or ``TOKENS`` (packed states).
-        weights: [M, K, H] of M tokens, K of what it goes to.
+        name: name of the attention within its module.
+        over: what it attends to: ``SENTENCES`` (rows of the batch) or ``TOKENS`` (packed states).
+        weights: [M, K, H] of M tokens over K sentences or tokens.
     """
 
     name: str
@@ -35,17 +35,17 @@ class Weights:
 
 @dataclass(frozen=True)
 class Relevance:
-    """R of the sentences that tokens keep ([T] eq. 3-4), −∞ elsewhere: [N, R, H]."""
+    """Relevance R of the sentences that tokens keep ([T] eq. 3-4), −∞ elsewhere: [N, R, H]."""
 
     scores: Tensor
 
 
 @dataclass(frozen=True)
 class NodeRelevance:
-    """By what a walk down sentence trees goes: q·k/√d_k of all nodes, [N, nodes, H], in ``conditional.tree``'s format.
+    """Scores that a walk of sentence trees compares: q·k/√d_k of all nodes in the format of ``conditional.tree``.
 
     Attributes:
-        scores: of all nodes, also of those that the walk never came to.
+        scores: [N, nodes, H], also of nodes that the walk does not reach.
         cumulative: whether they are sums over the path from the root.
     """
 
@@ -55,17 +55,17 @@ class NodeRelevance:
 
 @dataclass(frozen=True)
 class ContextShare:
-    """What a gate lets through of the context: s (1 − g), [N, d]; NaN for tokens that have no context."""
+    """Share of the context that a gate lets through: s (1 − g), [N, d]; NaN for tokens without context."""
 
     share: Tensor
 
 
 @dataclass(frozen=True)
 class SourceShares:
-    """How target tokens divide their attention over several sources.
+    """Distribution of target tokens' attention over several sources.
 
     Attributes:
-        names: of the sources, the main one first, perhaps a sentinel last.
+        names: the sources, the main one first, perhaps a sentinel last.
         shares: [..., K] see :meth:`AttentionCombination.forward`.
     """
 
@@ -75,9 +75,9 @@ class SourceShares:
 
 @dataclass(frozen=True)
 class ContextFreeIndicator:
-    """χ of a context-aware layer ([Z] eq. 12), [N]: 1 where what it gives a token is v, 0 where it is w′.
+    """χ of a context-aware layer ([Z] eq. 12), [N]: 1 where the output is v, 0 where it is w′.
 
-    Of a sum over many (CA-ATT, eq. 23) the mean over what a token sees; NaN where that is nothing.
+    For a sum (CA-ATT, eq. 23) the mean over the states that a token attends to; NaN without any.
     """
 
     chi: Tensor
@@ -88,43 +88,48 @@ Observe = Callable[[Evidence], None]
 
 
 @dataclass
-class Recording:
-    """What was recorded, in the order of the computation; only evidence of the kind ``only``, if one is given."""
+class Capture:
+    """Captured results in the order of the computation.
+
+    Attributes:
+        only: the kind of evidence that is captured; None: every kind.
+        entries: modules and their evidence.
+    """
 
     only: Optional[type] = None
     entries: List[Tuple[nn.Module, Evidence]] = field(default_factory=list)
 
     def of(self, module: nn.Module) -> List[Evidence]:
-        """The evidence of that module."""
+        """Returns the evidence of a module."""
         return [evidence for owner, evidence in self.entries if owner is module]
 
 
-_current: ContextVar[Optional[Recording]] = ContextVar("recording", default=None)
+_current: ContextVar[Optional[Capture]] = ContextVar("capture", default=None)
 
 
 @contextmanager
-def record(only: Optional[type] = None) -> Iterator[Recording]:
-    """The recording of everything that is computed inside the block, or only of one kind of evidence."""
-    recording = Recording(only)
-    token = _current.set(recording)
+def capture(only: Optional[type] = None) -> Iterator[Capture]:
+    """Captures everything that is computed inside the block, or only one kind of evidence."""
+    captured = Capture(only)
+    token = _current.set(captured)
     try:
-        yield recording
+        yield captured
     finally:
         _current.reset(token)
 
 
 @contextmanager
 def joined(arrange: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """Makes one :class:`ContextFreeIndicator` a module of all that it reports inside the block, group by group.
+    """Joins the :class:`ContextFreeIndicator` values that a module reports for several groups inside the block.
 
     Args:
-        arrange: from χ of all groups, one after another, to χ of the packed tokens.
+        arrange: maps χ of all groups, concatenated, to χ of the packed tokens.
     """
     outer = _current.get()
     if outer is None:
         yield
         return
-    with record(outer.only) as inner:
+    with capture(outer.only) as inner:
         yield
     pieces: Dict[nn.Module, List[Tensor]] = {}
     for module, evidence in inner.entries:
@@ -137,26 +142,26 @@ def joined(arrange: Callable[[Tensor], Tensor]) -> Iterator[None]:
 
 
 def observer(module: nn.Module, kind: Optional[type] = None) -> Optional[Observe]:
-    """The function that takes the evidence of ``module``; None if nobody records it.
+    """Returns the function that stores evidence of ``module``; None if no capture wants it.
 
     Args:
-        module: whose evidence it is.
-        kind: of the evidence; None: one that only whoever records everything sees.
+        module: the module that reports.
+        kind: kind of the evidence; None: a kind that only captures of everything include.
     """
-    recording = _current.get()
-    if recording is None or recording.only not in (None, kind):
+    captured = _current.get()
+    if captured is None or captured.only not in (None, kind):
         return None
-    return lambda evidence: recording.entries.append((module, evidence))
+    return lambda evidence: captured.entries.append((module, evidence))
 
 
 def weights_observer(module: nn.Module, name: str, over: str) -> Optional[Callable[[Tensor], None]]:
-    """The function that takes attention weights of ``module`` as :class:`Weights`; None if nobody records."""
+    """Returns the function that stores attention weights of ``module`` as :class:`Weights`; None without a capture."""
     observe = observer(module)
     return None if observe is None else lambda weights: observe(Weights(name, over, weights))
 
 
 def scatter(weights: Tensor, query: Tensor, key: Tensor, into: Tensor) -> None:
-    """Adds weights [b, m, k, H] of tokens ``query`` [b, m] to ``key`` [b, k] to ``into`` [M, K, H]."""
+    """Adds weights [b, m, k, H] of tokens ``query`` [b, m] over ``key`` [b, k] to ``into`` [M, K, H]."""
     query, key = torch.broadcast_tensors(query[:, :, None], key[:, None, :])
     into.index_put_((query, key), weights.detach(), accumulate=True)
 
@@ -168,16 +173,16 @@ def weights_of_plan(
     gather: Optional[Tuple[Tensor, Tensor]] = None,
     states: Optional[Tuple[int, int]] = None,
 ) -> Tensor:
-    """softmax(q kᵀ/√d_k) of every row of a plan, [M, K, H]: what ``ragged_attention`` weighs values by.
+    """Returns softmax(q kᵀ/√d_k) of every row of a plan, [M, K, H]: the weights of ``ragged_attention``.
 
     Args:
         q: [N_q, H, d_k] packed queries.
         k: [N_k, H, d_k] packed keys.
-        plan: which queries see which keys; not a causal one.
-        gather: the states that they are, see ``MultiHeadAttention.attend``; weights of one state add up.
-        states: M and K, if ``gather`` is given.
+        plan: which queries attend to which keys; not causal.
+        gather: indices of their states, see ``MultiHeadAttention.attend``; weights of one state are added.
+        states: M and K, with ``gather``.
     """
-    of_q, of_k = gather or (torch.arange(len(q), device=q.device), torch.arange(len(k), device=k.device))
+    query_states, key_states = gather or (torch.arange(len(q), device=q.device), torch.arange(len(k), device=k.device))
     into = q.new_zeros(*(states or (len(q), len(k))), q.size(1))
     for block, padding in zip(plan.blocks, plan.queries.paddings):
         scores = torch.einsum("bmhd,bkhd->bmkh", q[block.query], k[block.key]) / math.sqrt(q.size(-1))
@@ -186,5 +191,5 @@ def weights_of_plan(
         weights = scores.softmax(2)
         if padding is not None:
             weights = weights.masked_fill(padding[:, :, None, None], 0)
-        scatter(weights, of_q[block.query], of_k[block.key], into)
+        scatter(weights, query_states[block.query], key_states[block.key], into)
     return into

@@ -1,4 +1,4 @@
-"""The tensors of a structure in one buffer: alike in value, type and sharing, and in one piece wherever they go."""
+"""Structures of tensors gathered in one buffer keep values, types and sharing, and are moved in one copy."""
 
 from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
@@ -6,14 +6,14 @@ from multiprocessing.reduction import ForkingPickler
 import numpy as np
 import torch
 
-from docnmt_fairseq.batch import device
-from docnmt_fairseq.batch.plans import ToSentences, WithinSentences
+from docnmt_fairseq.batch import transfer
+from docnmt_fairseq.batch.attention_plans import ToSentences, WithinSentences
 from tests.support.documents import make_layout
 
 
 @dataclass(frozen=True)
 class Part:
-    """Something of a plan."""
+    """Part of a plan."""
 
     index: torch.Tensor
     name: str = "part"
@@ -22,7 +22,7 @@ class Part:
 def structure():
     shared = torch.arange(5)
     twice = Part(torch.arange(4))
-    one = torch.arange(3)[1:2].expand(1)[:, None].as_strided((1, 1), (0, 0))  # as NumPy gives it
+    one = torch.arange(3)[1:2].expand(1)[:, None].as_strided((1, 1), (0, 0))  # a stride as NumPy sets it
     return {
         "bytes": torch.tensor([True, False, True]),
         "parts": [Part(shared), Part(torch.arange(3, dtype=torch.int32)), Part(shared, "again")],
@@ -35,7 +35,7 @@ def structure():
 
 def tensors_of(value):
     found = {}
-    device._collect(value, found, set())
+    transfer._collect(value, found, set())
     return list(found.values())
 
 
@@ -43,9 +43,9 @@ def assert_in_one_buffer(value):
     assert len({tensor.untyped_storage().data_ptr() for tensor in tensors_of(value)}) == 1
 
 
-def test_gathered_tensors_are_what_they_were():
+def test_gathered_tensors_keep_values_types_and_sharing():
     before = structure()
-    after = device.gathered(before)
+    after = transfer.gathered(before)
     assert_in_one_buffer(after)
     for one, other in zip(tensors_of(before), tensors_of(after)):
         assert one.dtype == other.dtype and torch.equal(one, other)
@@ -54,25 +54,25 @@ def test_gathered_tensors_are_what_they_were():
     assert after["array"] is before["array"] and after["none"][0] is None
 
 
-def test_each_begins_where_programs_for_gpus_are_compiled_for():
-    for tensor in tensors_of(device.gathered(structure())):
-        assert tensor.storage_offset() * tensor.element_size() % device.ALIGNMENT == 0
+def test_gathered_tensors_are_aligned():
+    for tensor in tensors_of(transfer.gathered(structure())):
+        assert tensor.storage_offset() * tensor.element_size() % transfer.ALIGNMENT == 0
 
 
-def test_what_is_gathered_is_copied_as_it_is(monkeypatch):
-    gathered = device.gathered(structure())
-    monkeypatch.setattr(device, "_laid_out", None)  # nothing is laid out again
-    moved = device.to_device(gathered, torch.device("meta"))
+def test_gathered_structure_is_moved_without_gathering_again(monkeypatch):
+    gathered = transfer.gathered(structure())
+    monkeypatch.setattr(transfer, "_packed", None)
+    moved = transfer.to_device(gathered, torch.device("meta"))
     assert [x.shape for x in tensors_of(moved)] == [x.shape for x in tensors_of(gathered)]
 
 
-def test_what_is_not_gathered_moves_too():
-    moved = device.to_device(structure(), torch.device("meta"))
+def test_structure_that_is_not_gathered_is_moved():
+    moved = transfer.to_device(structure(), torch.device("meta"))
     assert {tensor.device.type for tensor in tensors_of(moved)} == {"meta"}
-    assert device.to_device({"none": None}, torch.device("meta")) == {"none": None}
+    assert transfer.to_device({"none": None}, torch.device("meta")) == {"none": None}
 
 
-def test_a_worker_hands_over_one_piece_of_memory():
+def test_pickled_layout_is_one_buffer():
     layout = make_layout([3, 1, 4], [2, 1]).with_plans([WithinSentences(), ToSentences()]).gathered()
     received = ForkingPickler.loads(ForkingPickler.dumps(layout))
     assert_in_one_buffer(received)
@@ -80,9 +80,9 @@ def test_a_worker_hands_over_one_piece_of_memory():
         assert torch.equal(one, other)
 
 
-def test_a_plan_that_nobody_foresaw_moves_in_one_copy(monkeypatch):
-    copies, copied = [], device._copied
-    monkeypatch.setattr(device, "_copied", lambda *given: copies.append(given) or copied(*given))
+def test_plan_made_on_demand_is_moved_in_one_copy(monkeypatch):
+    copies, copied = [], transfer._copied
+    monkeypatch.setattr(transfer, "_copied", lambda *given: copies.append(given) or copied(*given))
     layout = make_layout([3, 1, 4], [2, 1]).to(torch.device("meta"))
     plan = layout.plan(WithinSentences())
     assert len(copies) == 2 and {tensor.device.type for tensor in tensors_of(plan)} == {"meta"}

@@ -1,7 +1,7 @@
-"""Which sentences a sentence has as context: of its document the previous, the next, some at random, or similar ones.
+"""Selection of context sentences: previous, next, random or similar ones of the document, or training sentences.
 
-([M] sec. 4.3, table 4; Voita et al. 2018, Miculicich et al. 2018: the previous ones. Similar by sentence vectors, which
-[Z] sec. 4.1 uses to find texts.) Or some of the training set, which have no bearing on it ([M] sec. 6.2).
+[M] sec. 4.3, table 4; Voita et al. 2018 and Miculicich et al. 2018 use the previous ones. Similarity is that of
+sentence vectors ([Z] sec. 4.1). Sentences of the training set, which are unrelated, are an ablation ([M] sec. 6.2).
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import List, Optional, Tuple
 import numpy as np
 from torch import Tensor
 
-from docnmt_fairseq.batch.attention_plan import AttentionPlan
+from docnmt_fairseq.batch.attention_plans import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.errors import InputError
@@ -20,13 +20,13 @@ CONTEXT_SELECTIONS = Choices(("previous", "next", "random", "random-each-epoch",
 
 
 @dataclass(frozen=True)
-class ContextSentences:
-    """The context of every sentence, in the document's order.
+class ContextRows:
+    """Context sentences of every sentence, in document order.
 
     Attributes:
-        counts: [R] how many context sentences each row has; 0 where there is none, as at a document's start.
+        counts: [R] number of context sentences of each row; 0 without any, as at the start of a document.
         sentences: [P] their rows, those of row 0 first.
-        has_context: [N] which tokens have context.
+        has_context: [N] True for tokens with context.
     """
 
     counts: np.ndarray
@@ -35,60 +35,60 @@ class ContextSentences:
 
     @property
     def rows(self) -> np.ndarray:
-        """The rows that have context, ascending."""
+        """Rows that have context, ascending."""
         return np.flatnonzero(self.counts)
 
     @property
     def first(self) -> np.ndarray:
-        """Where each row's context begins in ``sentences``, [R]."""
+        """Index in ``sentences`` of each row's first context sentence, [R]."""
         return np.cumsum(self.counts) - self.counts
 
     @property
     def row_of_sentence(self) -> np.ndarray:
-        """The row whose context each of ``sentences`` is, [P]."""
+        """Row that each of ``sentences`` is context of, [P]."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
 
 @dataclass(frozen=True)
-class Neighbours(PlanKey[ContextSentences]):
-    """The context of every row.
+class ContextSentences(PlanKey[ContextRows]):
+    """Context sentences of every row.
 
     Attributes:
-        contexts: N, how many sentences at most, those nearest for ``previous`` and ``next``.
-        selection: of ``CONTEXT_SELECTIONS``; ``random`` draws from the document's other sentences, from the seed and
-            the lengths of the document's sentences alone: the same choice in whatever batch, in training and after;
-            ``random-each-epoch`` draws anew in every epoch of the training, and after it as if there were one more;
-            ``similar`` takes the most similar of the earlier sentences that are in the batch; ``training-set`` those
-            that the batch brings along for each, as documents of their own.
-        seed: of the random choice.
+        contexts: N, the maximum number of sentences; for ``previous`` and ``next`` the nearest ones.
+        selection: one of ``CONTEXT_SELECTIONS``. ``random`` draws other sentences of the document; the draw depends on
+            the seed and the sentence lengths of the document only, so it is the same in every batch, in training and
+            inference. ``random-each-epoch`` draws again in every epoch of training. ``similar`` takes the most similar
+            previous sentences in the batch. ``training-set`` takes sentences that the batch contains for this purpose,
+            each a document of its own.
+        seed: seed of the random choice.
     """
 
     contexts: int
     selection: str = "previous"
     seed: int = 1
 
-    def make(self, layout: DocumentLayout) -> ContextSentences:
-        """See :class:`PlanKey`; :class:`InputError` where the batch does not say which sentences are similar."""
+    def make(self, layout: DocumentLayout) -> ContextRows:
+        """See :class:`PlanKey`; ``InputError`` if the batch has no similar sentences but needs them."""
         if self.selection in ("random", "random-each-epoch"):
             seed = [self.seed] if self.selection == "random" else [self.seed, layout.epoch]
-            counts, found = _at_random(layout.sentences, layout.tokens.lengths, self.contexts, seed)
+            counts, found = _random(layout.sentences, layout.tokens.lengths, self.contexts, seed)
         elif self.selection == "similar":
             counts, found = _most_similar(layout.sentences, layout.similar, self.contexts)
         elif self.selection == "training-set":
             counts, found = _drawn(layout.drawn, layout.tokens.rows, self.contexts)
         else:
             counts, found = _nearest(layout.sentences, self.contexts, following=self.selection == "next")
-        return ContextSentences(counts, found, layout.index(np.repeat(counts > 0, layout.tokens.lengths)))
+        return ContextRows(counts, found, layout.index(np.repeat(counts > 0, layout.tokens.lengths)))
 
 
 @dataclass(frozen=True)
 class GatheredPlan:
-    """An attention plan between states that are looked up first.
+    """Attention plan between states that are gathered first.
 
     Attributes:
-        queries: [queries of the plan] numbers of the states that they are.
-        keys: [keys of the plan] the same of the keys.
-        plan: which queries see which keys.
+        queries: [queries of the plan] indices of their states.
+        keys: [keys of the plan] indices of their states.
+        plan: which queries attend to which keys.
     """
 
     queries: Tensor
@@ -97,25 +97,29 @@ class GatheredPlan:
 
     @classmethod
     def make(cls, tokens: Ragged, rows: np.ndarray, keys: np.ndarray, key_lengths: np.ndarray) -> "GatheredPlan":
-        """The plan in which the tokens of ``rows[i]`` see the next ``key_lengths[i]`` of the tokens ``keys``."""
+        """Returns the plan in which tokens of ``rows[i]`` attend to the next ``key_lengths[i]`` of ``keys``."""
         plan = AttentionPlan(Ragged(tokens.lengths[rows], tokens.device), Ragged(key_lengths, tokens.device))
         return cls(tokens.index(tokens.items_of(rows)), tokens.index(keys), plan)
 
     @property
     def gather(self) -> Tuple[Tensor, Tensor]:
-        """The numbers of the states, of queries and of keys."""
+        """Indices of the states of queries and keys."""
         return self.queries, self.keys
 
     def scatter(self, results: Tensor, states: int) -> Tensor:
-        """Each query's result at its state, [states, ...], and zero elsewhere; no state is two queries."""
+        """Returns each query's result at its state, [states, ...], and zero elsewhere; no state is queried twice."""
         return results.new_zeros(states, *results.shape[1:]).index_copy(0, self.queries, results)
 
 
 @dataclass(frozen=True)
-class ToNeighbourTokens(PlanKey[GatheredPlan]):
-    """Tokens attend to all tokens of their context sentences together; ``of`` says which these are."""
+class ToContextTokens(PlanKey[GatheredPlan]):
+    """Tokens attend to all tokens of their context sentences jointly.
 
-    of: Neighbours
+    Attributes:
+        of: the context sentences.
+    """
+
+    of: ContextSentences
 
     def make(self, layout: DocumentLayout) -> GatheredPlan:
         """See :class:`PlanKey`."""
@@ -128,13 +132,13 @@ class ToNeighbourTokens(PlanKey[GatheredPlan]):
 
 @dataclass(frozen=True)
 class TwoLevelPlan:
-    """How tokens attend to each of their context sentences, and then to what that gave.
+    """Attention of tokens to each of their context sentences, and then to the results.
 
     Attributes:
-        each: to the tokens of each context sentence by itself. The queries, M in all, are the tokens of row 0 for its
-            first context sentence, for its second, …, of row 1, ….
-        sentence: [M] the sentence that each of these queries looks into.
-        over: to what ``each`` gave them, one result a sentence.
+        each: attention to the tokens of one context sentence. The queries, M in all, are the tokens of row 0 for its
+            first context sentence, for its second, …, then those of row 1, ….
+        sentence: [M] context sentence of each query.
+        over: attention to the results of ``each``, one per context sentence.
     """
 
     each: GatheredPlan
@@ -143,10 +147,14 @@ class TwoLevelPlan:
 
 
 @dataclass(frozen=True)
-class ToEachNeighbour(PlanKey[TwoLevelPlan]):
-    """Tokens attend to each of their context sentences; ``of`` says which these are."""
+class ToEachContextSentence(PlanKey[TwoLevelPlan]):
+    """Tokens attend to each of their context sentences separately.
 
-    of: Neighbours
+    Attributes:
+        of: the context sentences.
+    """
+
+    of: ContextSentences
 
     def make(self, layout: DocumentLayout) -> TwoLevelPlan:
         """See :class:`PlanKey`."""
@@ -155,14 +163,16 @@ class ToEachNeighbour(PlanKey[TwoLevelPlan]):
         each = GatheredPlan.make(tokens, rows, tokens.items_of(sentences), tokens.lengths[sentences])
         counts = np.repeat(contexts.counts, tokens.lengths)
         queries, keys = np.flatnonzero(counts), np.argsort(tokens.items_of(rows), kind="stable")
-        each_alone = Ragged(np.ones_like(queries), layout.device)
-        plan = AttentionPlan(each_alone, Ragged(counts[queries], layout.device))
+        plan = AttentionPlan(Ragged(np.ones_like(queries), layout.device), Ragged(counts[queries], layout.device))
         over = GatheredPlan(layout.index(queries), layout.index(keys), plan)
         return TwoLevelPlan(each, layout.index(np.repeat(sentences, tokens.lengths[rows])), over)
 
 
+# Each selection returns counts [R] and sentences [P], see :class:`ContextRows`.
+
+
 def _nearest(documents: Ragged, contexts: int, following: bool) -> Tuple[np.ndarray, np.ndarray]:
-    """Counts [R] and sentences [P]: the nearest before, or following, each row."""
+    """The nearest sentences before (or after) each row."""
     row = np.arange(documents.total)
     document = np.repeat(np.arange(documents.rows), documents.lengths)
     place = row - documents.offsets[document]
@@ -173,41 +183,39 @@ def _nearest(documents: Ragged, contexts: int, following: bool) -> Tuple[np.ndar
     return counts, np.repeat(first - before, counts) + np.arange(int(counts.sum()))
 
 
-def _at_random(
+def _random(
     documents: Ragged, token_lengths: np.ndarray, contexts: int, seed: List[int]
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """Counts [R] and sentences [P]: others of the same document, without repetition, in its order."""
+    """Other sentences of the same document without repetition, in document order."""
     counts, chosen = [], [np.zeros(0, dtype=np.int64)]
     for start, length in zip(documents.offsets, documents.lengths):
         count = min(contexts, int(length) - 1)
         counts.append(np.full(length, count))
-        # The lengths tell documents apart, wherever they stand: no number of theirs depends on the batch.
+        # Seeded with the lengths: the draw identifies the document and does not depend on the batch.
         draw = np.random.default_rng([*seed, *token_lengths[start : start + length]]).random((length, length))
         np.fill_diagonal(draw, np.inf)
         chosen.append((start + np.sort(np.argsort(draw, axis=1)[:, :count], axis=1)).ravel())
     return np.concatenate(counts), np.concatenate(chosen)
 
 
-def _most_similar(documents: Ragged, back: Optional[np.ndarray], contexts: int) -> Tuple[np.ndarray, np.ndarray]:
-    """Counts [R] and sentences [P]: those that stand ``back`` [R, K], without what is before the document."""
+def _most_similar(documents: Ragged, distance: Optional[np.ndarray], contexts: int) -> Tuple[np.ndarray, np.ndarray]:
+    """The sentences ``distance`` [R, K] rows before each row, unless they are in another document."""
     row = np.arange(documents.total)
     place = row - np.repeat(documents.offsets[:-1], documents.lengths)
-    if back is None:
+    if distance is None:
         if place.any():
-            raise InputError("the model's context is similar sentences, but these documents come without")
-        back = np.zeros((len(row), contexts), dtype=np.int16)
-    if back.shape[1] < contexts:
-        raise InputError(
-            f"the model has {contexts} similar sentences as context, but only {back.shape[1]} of each are known"
-        )
-    there = (back > 0) & (back <= place[:, None])
-    there &= np.cumsum(there, axis=1) <= contexts
-    sentences = np.sort(np.where(there, row[:, None] - back, documents.total), axis=1)
-    return there.sum(axis=1), sentences[sentences < documents.total]
+            raise InputError("the model needs similar sentences, but the data has none; run docnmt embed neighbours")
+        distance = np.zeros((len(row), contexts), dtype=np.int16)
+    if distance.shape[1] < contexts:
+        raise InputError(f"the model needs {contexts} similar sentences, but the data has {distance.shape[1]} for each")
+    valid = (distance > 0) & (distance <= place[:, None])
+    valid &= np.cumsum(valid, axis=1) <= contexts
+    sentences = np.sort(np.where(valid, row[:, None] - distance, documents.total), axis=1)
+    return valid.sum(axis=1), sentences[sentences < documents.total]
 
 
 def _drawn(drawn: Optional[np.ndarray], rows: int, contexts: int) -> Tuple[np.ndarray, np.ndarray]:
-    """Counts [R] and sentences [P]: the first of those that were drawn for each; without any there is no context."""
+    """The first of the training sentences drawn for each row; no context without any."""
     if drawn is None:
         return np.zeros(rows, dtype=np.int64), np.zeros(0, dtype=np.int64)
     found = drawn[:, :contexts]

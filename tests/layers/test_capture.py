@@ -1,4 +1,4 @@
-"""What mechanisms report is what they compute with; nobody listens, nothing is kept."""
+"""Captured evidence is what mechanisms compute with; without a capture nothing is kept."""
 
 import math
 
@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.context.conditional.kernels import kernel_for
 from docnmt_fairseq.context.conditional.tree import SentenceTrees
-from docnmt_fairseq.layers.gate import ContextGate
-from docnmt_fairseq.layers.recording import (
+from docnmt_fairseq.layers.capture import (
     SENTENCES,
     TOKENS,
     ContextShare,
     NodeRelevance,
     Relevance,
     Weights,
+    capture,
     observer,
-    record,
 )
+from docnmt_fairseq.layers.gate import ContextGate
 from tests.reference.attention import keep_top_t, sentences_of, words_of
 from tests.support.comparison import run
 from tests.support.documents import layouts, make_layout
@@ -39,10 +39,10 @@ def random_states(layout):
     return torch.randn(layout.tokens.total, WIDTH, dtype=torch.double, generator=torch.Generator().manual_seed(0))
 
 
-def recorded(mechanism, x, layout):
-    with record() as recording:
+def evidence_of(mechanism, x, layout):
+    with capture() as captured:
         run(mechanism, x, layout)
-    return recording.of(mechanism)
+    return captured.of(mechanism)
 
 
 def one(evidence, kind, over=None):
@@ -56,9 +56,9 @@ every_mechanism = pytest.mark.parametrize("name", CONTEXT_MECHANISMS.names())
 @every_mechanism
 @settings(max_examples=20)
 @given(layouts(max_documents=3))
-def test_every_mechanism_reports_where_words_look(name, layout):
+def test_weights_of_every_mechanism(name, layout):
     mechanism, x = build(name), random_states(layout)
-    evidence = recorded(mechanism, x, layout)
+    evidence = evidence_of(mechanism, x, layout)
     has_context = mechanism.has_context(layout)
     has_context = torch.ones(len(x), dtype=torch.bool) if has_context is None else has_context
     weights = [e for e in evidence if isinstance(e, Weights)]
@@ -77,22 +77,22 @@ def test_every_mechanism_reports_where_words_look(name, layout):
 
 
 @every_mechanism
-def test_recording_changes_nothing(name):
+def test_capture_changes_no_output(name):
     layout, mechanism = make_layout([2, 3, 1, 2], [4]), build(name)
     x = random_states(layout)
     silent = run(mechanism, x, layout)
-    with record():
+    with capture():
         assert torch.equal(run(mechanism, x, layout), silent)
     assert observer(mechanism) is None
 
 
 @pytest.mark.parametrize("name", ["conditional", "tree"])
-def test_relevance_is_the_kernels(name, monkeypatch):
+def test_relevance_is_that_of_the_kernel(name, monkeypatch):
     layout, mechanism, seen = make_layout([2, 3, 1, 2, 2, 4], [5, 1]), build(name), []
     kernel = type(kernel_for("auto", torch.zeros(1, dtype=torch.double)))
     attend = kernel.attend
     monkeypatch.setattr(kernel, "attend", lambda *args: seen.append(args[5]) or attend(*args))
-    relevance = one(recorded(mechanism, random_states(layout), layout), Relevance).scores
+    relevance = one(evidence_of(mechanism, random_states(layout), layout), Relevance).scores
     (selection,) = seen
     for item, sentences, scores in zip(selection.items, selection.sentence, selection.scores):
         for head in range(2):
@@ -105,9 +105,9 @@ def test_relevance_is_the_kernels(name, monkeypatch):
 
 @settings(max_examples=20)
 @given(layouts())
-def test_conditional_attention_by_its_equations(layout):
+def test_conditional_attention_equals_its_equations(layout):
     mechanism, x = build("conditional"), random_states(layout)
-    evidence = recorded(mechanism, x, layout)
+    evidence = evidence_of(mechanism, x, layout)
     relevance, weights = one(evidence, Relevance).scores, one(evidence, Weights).weights
     encodings, d_k = mechanism.sentence_encoder(x, layout.tokens), WIDTH // 2
     for i in range(len(x)):
@@ -131,19 +131,19 @@ def test_conditional_attention_by_its_equations(layout):
                 assert float(relevance[i, row, head]) == pytest.approx(wanted, abs=1e-9)
 
 
-def test_weights_of_sentence_attention_make_its_output():
+def test_weights_of_sentence_attention_reproduce_its_output():
     layout, mechanism = make_layout([2, 3, 1, 2, 2], [3, 2]), build("sentence-encodings")
     x = random_states(layout)
-    weights = one(recorded(mechanism, x, layout), Weights, SENTENCES).weights
+    weights = one(evidence_of(mechanism, x, layout), Weights, SENTENCES).weights
     values = mechanism.v_proj(mechanism.sentence_encoder(x, layout.tokens)).unflatten(-1, (2, -1))
     made = mechanism.out_proj(torch.einsum("nrh,rhd->nhd", weights, values).flatten(1))
     torch.testing.assert_close(made, mechanism(x, layout), atol=1e-12, rtol=1e-12)
 
 
-def test_the_tree_reports_all_nodes_and_leaves_sum_up_their_path():
+def test_tree_relevance_is_the_sum_over_the_path():
     layout = make_layout([2, 3, 1, 2, 2], [5])
     x, trees = random_states(layout), SentenceTrees(layout.sentences)
-    evidence = recorded(build("tree"), x, layout)
+    evidence = evidence_of(build("tree"), x, layout)
     nodes, relevance = one(evidence, NodeRelevance), one(evidence, Relevance).scores
     assert nodes.scores.shape == (len(x), sum(trees.sizes), 2) and not nodes.cumulative
     for row in range(5):
@@ -154,13 +154,13 @@ def test_the_tree_reports_all_nodes_and_leaves_sum_up_their_path():
 
 
 @pytest.mark.parametrize("contexts, combination", [(1, "concatenate"), (3, "parallel"), (2, "concatenate")])
-def test_memory_weights_make_its_output(contexts, combination):
+def test_memory_weights_reproduce_its_output(contexts, combination):
     layout = make_layout([2, 3, 1, 2, 2], [3, 2])
     mechanism = build("memory", context_sentences=contexts, memory_combination=combination)
     x, seen = random_states(layout), []
     mechanism.feed_forward.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
     mechanism.context_attention.out_proj.register_forward_hook(lambda module, args, output: seen.append(output))
-    evidence = recorded(mechanism, x, layout)
+    evidence = evidence_of(mechanism, x, layout)
     c, a = seen
     weights, plan = one(evidence, Weights, TOKENS).weights.squeeze(-1), mechanism.plan(layout)
     if plan.items is None:  # sequences are the sentences: c' of the batch's tokens, each once
@@ -170,28 +170,28 @@ def test_memory_weights_make_its_output(contexts, combination):
         masses = weights[:, : len(x)].new_zeros(len(x), 5).index_add(1, layout.token_sentence, weights[:, : len(x)])
         torch.testing.assert_close(masses, beta.squeeze(-1))
     else:
-        assert (weights[plan.has_context, -1] > 0).any()  # something goes to the breaks
+        assert (weights[plan.has_context, -1] > 0).any()  # breaks get attention, too
         torch.testing.assert_close(weights.sum(1), plan.has_context.double())
 
 
-def test_sentences_of_hierarchical_attention_are_its_context():
+def test_hierarchical_attention_covers_its_context_sentences():
     layout, mechanism = make_layout([2, 3, 1, 2, 2], [5]), build("han")
-    evidence = recorded(mechanism, random_states(layout), layout)
+    evidence = evidence_of(mechanism, random_states(layout), layout)
     contexts = mechanism.select(layout)
-    for rows in (one(evidence, Weights, SENTENCES).weights,):
-        for token, row in enumerate(layout.token_sentence.tolist()):
-            first, count = contexts.first[row], contexts.counts[row]
-            seen = (rows[token, :, 0] > 0).nonzero().flatten().tolist()
-            assert seen == sorted(contexts.sentences[first : first + count].tolist())
+    weights = one(evidence, Weights, SENTENCES).weights
+    for token, row in enumerate(layout.token_sentence.tolist()):
+        first, count = contexts.first[row], contexts.counts[row]
+        seen = (weights[token, :, 0] > 0).nonzero().flatten().tolist()
+        assert seen == sorted(contexts.sentences[first : first + count].tolist())
 
 
-def test_a_gate_reports_what_it_lets_through():
+def test_context_share_of_a_gate():
     torch.manual_seed(0)
     gate = ContextGate(WIDTH).double()
     source, context = torch.randn(2, 3, WIDTH, dtype=torch.double)
-    with record() as recording:
+    with capture() as captured:
         mixed = gate(source, context, torch.tensor([True, False, True]))
-    (share,) = (e.share for e in recording.of(gate) if isinstance(e, ContextShare))
+    (share,) = (e.share for e in captured.of(gate) if isinstance(e, ContextShare))
     assert share[1].isnan().all()
     torch.testing.assert_close(mixed[[0, 2]], (source + share * (context - source))[[0, 2]])
     assert np.isclose(mixed[1].detach(), source[1]).all()

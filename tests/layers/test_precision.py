@@ -1,18 +1,18 @@
-"""What 4,096 tokens share gets the gradient of all of them, also in half types on a CPU."""
+"""Gradients shared by 4,096 tokens are accumulated in float32, also for half types on a CPU."""
 
 import pytest
 import torch
 from torch import nn
 
 from docnmt_fairseq.layers.positions import LearnedPositions
-from docnmt_fairseq.layers.summation import Embedding, LayerNorm, rows_of
+from docnmt_fairseq.layers.precision import Embedding, LayerNorm, gather_rows
 
 TOKENS, WIDTH = 4096, 8
 halves = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 
 
 def gradients(module, dtype, inputs):
-    """Returns the gradients of a module's parameters where every output's is 0.01, in float32."""
+    """Returns the gradients of a module's parameters for an output gradient of 0.01, in float32."""
     module = module.to(dtype)
     module.zero_grad()
     output = module(inputs if inputs.dtype == torch.long else inputs.to(dtype))
@@ -23,7 +23,7 @@ def gradients(module, dtype, inputs):
 
 @halves
 @pytest.mark.parametrize("make", [lambda: Embedding(4, WIDTH, padding_idx=1), lambda: LearnedPositions(4, WIDTH, "x")])
-def test_embeddings(make, dtype):
+def test_gradient_of_embeddings(make, dtype):
     tokens = torch.arange(TOKENS).reshape(4, -1) % 3
     (found,), (expected,) = (gradients(make(), kind, tokens) for kind in (dtype, torch.float32))
     torch.testing.assert_close(found, expected, rtol=0.01, atol=0)
@@ -31,7 +31,7 @@ def test_embeddings(make, dtype):
 
 
 @halves
-def test_layer_norms(dtype):
+def test_gradient_of_layer_norms(dtype):
     x = torch.randn(TOKENS, WIDTH, generator=torch.Generator().manual_seed(1)).to(dtype)
     found, expected = (gradients(LayerNorm(WIDTH), kind, x) for kind in (dtype, torch.float32))
     for one, other in zip(found, expected):
@@ -41,13 +41,13 @@ def test_layer_norms(dtype):
 
 
 @halves
-def test_rows(dtype):
+def test_gradient_of_gathered_rows(dtype):
     x = torch.zeros(2, WIDTH, dtype=dtype, requires_grad=True)
-    rows_of(x, torch.arange(TOKENS) % 2).backward(torch.full((TOKENS, WIDTH), 0.01, dtype=dtype))
+    gather_rows(x, torch.arange(TOKENS) % 2).backward(torch.full((TOKENS, WIDTH), 0.01, dtype=dtype))
     torch.testing.assert_close(x.grad.float(), torch.full((2, WIDTH), 20.48), rtol=0.01, atol=0)
 
 
-def test_in_float32_nothing_changes():
+def test_float32_equals_pytorch():
     tokens = torch.arange(TOKENS) % 3
     ours, theirs = Embedding(4, WIDTH, padding_idx=1), nn.Embedding(4, WIDTH, padding_idx=1)
     theirs.load_state_dict(ours.state_dict())
