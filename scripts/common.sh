@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# What the scripts share: the project's folder, the virtual environment, messages. To be sourced.
+# Shared by the scripts: the project's folder, the virtual environment, messages. To be sourced.
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export PYTHONWARNINGS=${PYTHONWARNINGS:-ignore}
+PIP_VERSION=26.3
 
 say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
@@ -16,14 +17,14 @@ find_python() {
             return
         fi
     done
-    die "no Python 3.11 or 3.12 with venv found; name one with PYTHON=/path/to/python bash $0"
+    die "no Python 3.11 or 3.12 with venv found; set PYTHON=/path/to/python"
 }
 
-# What .venv is made of: when it changes, set_up runs again.
-set_up_facts() { cat "$ROOT/constraints.txt" "$ROOT/pyproject.toml" "$ROOT/setup.py"; }
+# Files that determine .venv: when one changes, set_up runs again.
+set_up_facts() { cat "$ROOT/requirements.lock" "$ROOT/pyproject.toml" "$ROOT/setup.py"; }
 
-# Creates .venv with the versions of constraints.txt; does nothing when they are there already, or where
-# DOCNMT_INSTALLED says that python3 and the commands on the PATH have all that is needed.
+# Creates .venv with the versions of requirements.lock; does nothing when it is up to date, or when DOCNMT_INSTALLED
+# says that python3 and the commands on the PATH have everything.
 set_up() {
     [ -z "${DOCNMT_INSTALLED:-}" ] || return 0
     local venv=$ROOT/.venv stamp python
@@ -33,39 +34,59 @@ set_up() {
         return
     fi
     python=$(find_python)
-    say "Setting up $venv with $("$python" --version): once, about 8 minutes on 2 cores, most of them for building fairseq"
+    say "Setting up $venv with $("$python" --version): once, about 4 minutes on 2 cores"
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
     export PATH=$venv/bin:$PATH
-    local install=(python -m pip install --disable-pip-version-check --progress-bar on -c "$ROOT/constraints.txt")
-    say "1/3 PyTorch and what fairseq is built with"
+    local pip=(python -m pip --disable-pip-version-check) lock=$ROOT/requirements.lock
+    # By itself and first, so that everything else is installed by the same pip, whatever the system's is.
+    "${pip[@]}" install -q "pip==$PIP_VERSION"
+    local install=("${pip[@]}" install --progress-bar on -c "$lock")
+    say "1/4 PyTorch"
     install_torch "${install[@]}"
-    "${install[@]}" -q setuptools wheel cython numpy
-    say "2/3 fairseq (built from source: some minutes without output) and the other libraries"
-    # Without build isolation fairseq is built against the PyTorch that is there, not against a second, newer one.
-    "${install[@]}" -q --no-build-isolation -e "${ROOT}[dev]"
-    say "3/3 Checking"
-    docnmt doctor
+    say "2/4 fairseq (built from source)"
+    "${install[@]}" -q setuptools cython numpy
+    install_fairseq "${pip[@]}"
+    say "3/4 The other libraries"
+    "${pip[@]}" install -q --progress-bar on --no-deps --no-build-isolation -r "$lock"
+    "${pip[@]}" install -q --no-deps --no-build-isolation -e "$ROOT"
+    say "4/4 Checking"
+    docnmt doctor || die "core dependencies do not work; see BROKEN above"
     set_up_facts > "$stamp"
 }
 
-# Runs a command that ends with the script, also where that is killed: a shell leaves what it waits for at work.
+# Builds fairseq with the extensions that translation uses (see lib/fairseq_build), once for each Python and lock of
+# torch and fairseq; the wheel is kept in the cache folder, not in pip's, where other projects would find it.
+install_fairseq() { # PIP-COMMAND...
+    local requirement folder
+    requirement=$(grep '^fairseq-fixed==' "$ROOT/requirements.lock")
+    folder=${XDG_CACHE_HOME:-$HOME/.cache}/docnmt_fairseq/wheels/${requirement/==/-}-$(python -c \
+        'import sys, numpy, torch; print("py{}.{}-numpy{}-torch{}".format(*sys.version_info[:2], numpy.__version__, torch.__version__))')
+    if ! compgen -G "$folder/*.whl" > /dev/null; then
+        PYTHONPATH=$ROOT/scripts/lib/fairseq_build "$@" wheel -q --no-cache-dir --no-deps --no-build-isolation \
+            --no-binary fairseq-fixed --wheel-dir "$folder.part" "$requirement"
+        rm -rf "$folder" && mv "$folder.part" "$folder"
+    fi
+    "$@" install -q --no-deps --force-reinstall "$folder"/*.whl
+}
+
+# Runs a command that is terminated with the script, even if the script is killed.
 attended() { # COMMAND...
     local status=0
     "$@" &
-    # shellcheck disable=SC2064  # the process of now
+    # shellcheck disable=SC2064  # expands now
     trap "kill $! 2> /dev/null || true" EXIT
     wait "$!" || status=$?
     trap - EXIT
     return "$status"
 }
 
-# Ends where results were made with something else.
+# Fails if results were made with other settings.
 not_made_otherwise() { # FILE SETTINGS
     [ ! -f "$1" ] || [ "$(cat "$1")" = "$2" ] ||
-        die "$1: made with $(cat "$1"), now it is $2; remove that folder, or give another"
+        die "$1: made with $(cat "$1"), now it is $2; remove that folder or choose another"
 }
 
-# Keeps beside results what they are made with; ends where they were made with something else.
+# Stores the settings next to results; fails if they were made with other settings.
 made_with() { # FILE SETTINGS
     not_made_otherwise "$@"
     if [ ! -f "$1" ]; then
@@ -76,18 +97,18 @@ made_with() { # FILE SETTINGS
 
 has_gpu() { [ -e /dev/nvidiactl ] || nvidia-smi -L > /dev/null 2>&1; }
 
-# The CPU build where there is no GPU: on Linux the default build brings several GB of CUDA libraries along.
-# DOCNMT_TORCH_INDEX names another index to take PyTorch from, whatever the machine.
+# Installs the CPU build on Linux without a GPU: the default build brings several GB of CUDA libraries.
+# DOCNMT_TORCH_INDEX names another index to take PyTorch from.
 install_torch() { # PIP-INSTALL-COMMAND...
     local version index=()
-    version=$(sed -n 's/^torch==//p' "$ROOT/constraints.txt")
+    version=$(sed -n 's/^torch==//p' "$ROOT/requirements.lock")
     python -c "import torch; assert torch.__version__.split('+')[0] == '$version'" 2>/dev/null && return
     if [ -n "${DOCNMT_TORCH_INDEX:-}" ]; then
         index=(--index-url "$DOCNMT_TORCH_INDEX")
     elif [ "$(uname -s)" = Linux ] && ! has_gpu; then
         "$@" "torch==$version+cpu" 2>/dev/null && return
-        say "No GPU here, and no CPU build of PyTorch $version in pip's index: taking the default one, with several GB" \
-            "of CUDA libraries. To spare them, interrupt and set DOCNMT_TORCH_INDEX to PyTorch's index of CPU builds"
+        say "No GPU found, and no CPU build of PyTorch $version in pip's index: installing the default build with several" \
+            "GB of CUDA libraries. To avoid that, interrupt and set DOCNMT_TORCH_INDEX to PyTorch's index of CPU builds"
     fi
     "$@" "${index[@]}" "torch==$version"
 }

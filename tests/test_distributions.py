@@ -94,7 +94,7 @@ def test_both_hold_every_file_of_the_package(distributions):
     with tarfile.open(archive) as opened:
         in_archive = {name.partition("/")[2] for name in opened.getnames()}
     assert not files - in_archive
-    assert {"pyproject.toml", "setup.py", "constraints.txt", "tests/conftest.py", "scripts/test.sh"} <= in_archive
+    assert {"pyproject.toml", "setup.py", "requirements.lock", "tests/conftest.py", "scripts/test.sh"} <= in_archive
     assert not [file for file in in_archive if file.endswith(".so")]
     assert not [file for file in in_wheel if not file.startswith(("docnmt_fairseq/", "docnmt_fairseq-"))]
     kernels = {NATIVE + library_name(variant) for variant in variants()}

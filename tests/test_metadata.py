@@ -1,12 +1,14 @@
-"""What is said about the project in several places is the same."""
+"""Metadata, lock file, hooks and citation agree with each other."""
 
-import re
+import importlib.metadata
 import sys
 from pathlib import Path
 
 import pytest
+import tomllib
 import yaml
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import docnmt_fairseq
 
@@ -24,24 +26,39 @@ def test_type_checkers_read_the_types_of_the_package():
     assert (ROOT / "docnmt_fairseq" / "py.typed").is_file()  # and so in the wheel, see test_distributions
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="needs tomllib")
-def test_every_requirement_has_a_tested_version_that_meets_it():
-    import tomllib
+def locked():
+    """Returns the requirements of the lock file that apply to this Python and platform, by normalised name."""
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    found = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    return {canonicalize_name(one.name): one for one in found if one.marker is None or one.marker.evaluate()}
 
+
+def test_lock_satisfies_every_requirement():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    # comet needs older versions of what the constraints pin; fairseq 0.12.2 is for Python 3.10
-    untested = {"unbabel-comet", "fairseq", project["name"]}
-    pinned = dict(
-        re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
-    )
-    pinned = {name.lower(): version for name, version in pinned.items()}
-    for text in [*project["dependencies"], *(text for extra in extras.values() for text in extra)]:
+    development = {extra for text in project["optional-dependencies"]["dev"] for extra in Requirement(text).extras}
+    extras = [project["optional-dependencies"][extra] for extra in ("dev", *development)]
+    pinned = locked()
+    for text in [*project["dependencies"], *(text for extra in extras for text in extra)]:
         requirement = Requirement(text)
-        name = requirement.name.lower()
-        if name not in untested:
-            assert name in pinned, f"constraints.txt lacks {name}"
-            assert requirement.specifier.contains(pinned[name]), f"constraints.txt: {name}=={pinned[name]}, not {text}"
+        name = canonicalize_name(requirement.name)
+        if name != canonicalize_name(project["name"]) and (requirement.marker is None or requirement.marker.evaluate()):
+            (pin,) = pinned[name].specifier
+            assert requirement.specifier.contains(pin.version), f"requirements.lock: {pinned[name]}, not {text}"
+
+
+@pytest.mark.skipif(not (Path(sys.prefix) / ".set-up").is_file(), reason="not the environment of the scripts")
+def test_lock_is_complete():
+    """Everything that the scripts installed has the locked version."""
+    installed = {
+        canonicalize_name(found.name): found.version.split("+")[0] for found in importlib.metadata.distributions()
+    }
+    unlocked = {"pip", "docnmt-fairseq", "torchaudio"}
+    libraries = {name for name in installed if name not in unlocked and not name.startswith(("nvidia-", "cuda-"))}
+    pinned = locked()
+    assert libraries <= pinned.keys()
+    assert {name: installed[name] for name in libraries} == {
+        name: next(iter(pinned[name].specifier)).version for name in libraries
+    }
 
 
 def test_hooks_run_what_the_tests_run():

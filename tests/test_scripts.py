@@ -25,7 +25,7 @@ install_torch pip install
 
 
 def version():
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
     (pinned,) = (line for line in lines if line.startswith("torch=="))
     return pinned
 
@@ -52,7 +52,7 @@ def test_a_changed_project_is_set_up_anew():
     """What is compared with the stamp of the last set-up holds the versions, the metadata and the build."""
     command = ["bash", "-c", 'source "$1/scripts/common.sh"; set_up_facts', "bash", str(ROOT)]
     facts = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    files = ("constraints.txt", "pyproject.toml", "setup.py")
+    files = ("requirements.lock", "pyproject.toml", "setup.py")
     assert facts == "".join((ROOT / file).read_text(encoding="utf-8") for file in files)
 
 

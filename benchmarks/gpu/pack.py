@@ -39,8 +39,8 @@ class Pack(Stage):
 
 
 def pinned(name: str) -> str:
-    """A requirement with the version of constraints.txt, by itself where that has none."""
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    """A requirement with the version of requirements.lock, by itself where that has none."""
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
     return next((line for line in lines if line.split("==")[0] == name), name)
 
 

@@ -98,14 +98,9 @@ def translator_of(args: argparse.Namespace, search: SearchOptions, **view: Optio
     Raises:
         InputError: files that are not there, or do not belong together.
     """
-    import torch
-
-    from docnmt_fairseq.cli._arithmetic import PRECISIONS, warn_if_slow
     from docnmt_fairseq.translate.translator import DocumentTranslator
     from docnmt_fairseq.translate.view import DocumentView
 
-    if args.precision in PRECISIONS and (args.cpu or not torch.cuda.is_available()):
-        warn_if_slow(args.precision)
     return DocumentTranslator.from_checkpoint(
         *args.path.split(":"),
         data=args.data,

@@ -1,9 +1,9 @@
-"""Linear maps for inference on CPUs: weights laid out once as matrix products read them, perhaps in fewer bits.
+"""Linear layers for inference on CPUs: weights packed once in the layout of matrix products, in float32, bf16 or int8.
 
-Packed float32 weights make products up to twice as fast, bfloat16 again twice where the processor has it; with int8 the
-weights have a scale for each output, and what they are multiplied with one for each row, found anew for each product.
-(With one for all rows the largest decides how precise the others are: twice the error.) What is in between stays in
-float32.
+Packed float32 weights make products up to twice as fast, and bfloat16 doubles that on processors with bfloat16 products;
+on others the weights are rounded to bfloat16 and multiplied in float32. int8 weights have one scale per output, their
+inputs one scale per row, computed for each product: with a common scale the largest row would decide the precision of
+all others. Everything between the products stays in float32.
 """
 
 import warnings
@@ -13,87 +13,86 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.layers.rounding import BF16, FLOAT32, INT8, int8_rows
+from docnmt_fairseq.native import cpu
 
 
 def available(precision: str) -> bool:
-    """Whether this PyTorch has products of packed weights of that precision."""
-    if precision == INT8:
-        return hasattr(torch, "_make_per_channel_quantized_tensor") and any(
-            engine in torch.backends.quantized.supported_engines for engine in ("onednn", "fbgemm")
-        )
-    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    """Returns whether models can be computed with packed weights of a precision on this CPU."""
+    return cpu.capabilities().int8_engine is not None if precision == INT8 else cpu.capabilities().packed_float32
 
 
 class PackedLinear(nn.Linear):
-    """PyTorch's, for inference on a CPU; in training, or of other types and devices, just that.
+    """Linear layer for inference in float32 on a CPU; with gradients, other types or devices it is ``nn.Linear``.
 
     Attributes:
-        packed: the weight [out, in] in the layout of its kind of product; None: not packed.
-        precision: of the product.
-        version: of the weight that is packed.
+        packed: weight [out, in] in the layout of its precision; None: not packed.
+        packed_bias: bias [out] in the type of the product.
+        precision: one of ``rounding.PRECISIONS``.
+        version: version counter of the packed weight; a changed weight is not taken from the packed copy.
     """
 
     packed: Optional[Any] = None
+    packed_bias: Optional[Tensor] = None
     precision = FLOAT32
     version = -1
-    packed_bias: Optional[Tensor] = None
 
     def pack(self, precision: str = FLOAT32) -> None:
-        """Lays the weight out; once it changes, what is packed serves no more."""
+        """Packs the weight, until it changes."""
         weight = self.weight.detach().contiguous()
         self.precision, self.version = precision, self.weight._version
         self.packed_bias = None if self.bias is None else self.bias.detach()
         if precision == INT8:
-            self.packed = packed_int8(weight)
+            self.packed = _packed_int8(weight)
             return
-        computing = torch.bfloat16 if precision == BF16 else torch.float32
+        if precision == BF16:
+            weight = weight.bfloat16()
+        computing = _computing_type(precision)
         self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.to(computing))
         self.packed_bias = None if self.packed_bias is None else self.packed_bias.to(computing)
 
     def forward(self, input: Tensor) -> Tensor:
-        """[..., out] of [..., in]."""
+        """Maps [..., in] to [..., out]."""
         packed = self.packed
         stale = packed is None or self.version != self.weight._version
         if stale or torch.is_grad_enabled() or input.dtype != torch.float32:
             return super().forward(input)
         product: Tensor
         if self.precision == INT8:
-            rows = input.abs().amax(-1, keepdim=True).clamp_(min=1e-12)  # PyTorch's own scale is then one for all rows
-            product = torch.ops.quantized.linear_dynamic(input / rows, packed, not has_dot_products())
+            scales = input.abs().amax(-1, keepdim=True).clamp_(min=1e-12)  # PyTorch's own scale then fits all rows
+            reduce_range = not cpu.capabilities().int8_dot_products
+            product = torch.ops.quantized.linear_dynamic(input / scales, packed, reduce_range)
             if self.packed_bias is None:
-                return product.mul_(rows)
-            return torch.addcmul(self.packed_bias, product, rows, out=product)
-        computing = torch.bfloat16 if self.precision == BF16 else torch.float32
+                return product.mul_(scales)
+            return torch.addcmul(self.packed_bias, product, scales, out=product)
+        computing = _computing_type(self.precision)
         product = torch.ops.mkldnn._linear_pointwise(input.to(computing), packed, self.packed_bias, "none", [], "")
         return product.float()
 
 
-def packed_int8(weight: Tensor) -> Any:
-    """A weight [out, in] in int8, one scale for each output, as PyTorch's dynamic products take it."""
+def _computing_type(precision: str) -> torch.dtype:
+    return torch.bfloat16 if precision == BF16 and cpu.capabilities().bf16 else torch.float32
+
+
+def _packed_int8(weight: Tensor) -> Any:
+    """Weight [out, in] in int8 with one scale per output, as PyTorch's dynamic products take it."""
     integers, scales = int8_rows(weight)
     zeros = torch.zeros(len(weight), dtype=torch.long)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PyTorch's plans for such tensors, which only carry the weight to its layout
+        warnings.simplefilter("ignore")  # such tensors are deprecated; here they only carry the weight to its layout
         quantised = torch._make_per_channel_quantized_tensor(integers, scales.double(), zeros, 0)
     engine = torch.backends.quantized.engine
-    wanted = "onednn" if "onednn" in torch.backends.quantized.supported_engines else "fbgemm"
     try:
-        torch.backends.quantized.engine = wanted if has_dot_products() else "fbgemm"
+        torch.backends.quantized.engine = cpu.capabilities().int8_engine
         return torch.ops.quantized.linear_prepack(quantised, None)
     finally:
         torch.backends.quantized.engine = engine
 
 
-def has_dot_products() -> bool:
-    """Whether the processor adds up products of int8 without overflow (VNNI); else seven bits are used of eight."""
-    return bool(torch.cpu._is_vnni_supported())
-
-
 def pack_linears(model: nn.Module, precision: str = FLOAT32) -> None:
-    """Packs all linear maps of a model that is trained no more, where that is possible; it keeps its parameters.
+    """Packs all linear layers of a model for inference where that is possible; the parameters stay.
 
     Args:
-        model: of float32; on other devices than a CPU nothing is done.
+        model: in float32; layers on other devices than a CPU are left alone.
         precision: one of ``rounding.PRECISIONS``.
     """
     if not available(precision):

@@ -8,8 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Optional
 
-import torch
-
+from docnmt_fairseq.native import cpu
 from docnmt_fairseq.native.build import (
     HERE,
     BuildError,
@@ -21,13 +20,11 @@ from docnmt_fairseq.native.build import (
 )
 
 logger = logging.getLogger(__name__)
-# By PyTorch's own detection, which ATEN_CPU_CAPABILITY can lower.
-BY_CAPABILITY = {"AVX512": "avx512", "AVX2": "avx2"}
 
 
 def variant() -> str:
-    """The best variant that this processor can run."""
-    best = BY_CAPABILITY.get(torch.backends.cpu.get_cpu_capability(), "baseline")
+    """Returns the best variant that this processor can run."""
+    best = cpu.capabilities().instruction_set
     return best if best in variants() else "baseline"
 
 

@@ -1,5 +1,6 @@
 """What models that translate are computed in."""
 
+import logging
 from typing import Optional
 
 import torch
@@ -7,7 +8,10 @@ import torch
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.packed_linear import available
-from docnmt_fairseq.layers.rounding import FLOAT32, INT8, PRECISIONS
+from docnmt_fairseq.layers.rounding import BF16, FLOAT32, INT8, PRECISIONS
+from docnmt_fairseq.native import cpu
+
+logger = logging.getLogger(__name__)
 
 # What models can be computed in: on GPUs the type of all states, on CPUs that of matrix products.
 ON_GPU = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -36,5 +40,7 @@ def precision_of(ensemble: Ensemble, given: Optional[str], cuda: bool) -> str:
             "the checkpoint that it was made from"
         )
     if not cuda and precision != FLOAT32 and not available(precision):
-        raise InputError(f"--precision {precision}: this PyTorch has no such products on CPUs; use float32")
+        raise InputError(f"--precision {precision}: not supported by this PyTorch build on a CPU; use float32")
+    if not cuda and precision == BF16 and not cpu.capabilities().bf16:
+        logger.warning("--precision bf16: no bfloat16 products on this CPU; rounded weights are multiplied in float32")
     return precision

@@ -147,7 +147,7 @@ def test_what_was_prepared_is_taken_and_models_share_the_start(tmp_path, monkeyp
 
 def test_wheels_have_the_pinned_versions(tmp_path):
     first, second = pack.commands(tmp_path)
-    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
     assert {word for word in first if "==" in word and not word.startswith("--")} <= {*pins}
     assert "--python-version" in first and pack.SOURCES[0] in second
 
