@@ -40,15 +40,16 @@ set_up() {
     local pip=(python -m pip --disable-pip-version-check) lock=$ROOT/requirements.lock
     # By itself and first, so that everything else is installed by the same pip, whatever the system's is.
     "${pip[@]}" install -q "pip==$PIP_VERSION"
-    local install=("${pip[@]}" install --progress-bar on -c "$lock")
+    # Bytecode is compiled at first import instead: most modules are never imported.
+    local install=("${pip[@]}" install --no-compile --progress-bar on)
     say "1/4 PyTorch"
-    install_torch "${install[@]}"
+    install_torch "${install[@]}" -c "$lock"
     say "2/4 fairseq (built from source)"
-    "${install[@]}" -q setuptools cython numpy
+    "${install[@]}" -q -c "$lock" setuptools cython numpy
     install_fairseq "${pip[@]}"
     say "3/4 The other libraries"
-    "${pip[@]}" install -q --progress-bar on --no-deps --no-build-isolation -r "$lock"
-    "${pip[@]}" install -q --no-deps --no-build-isolation -e "$ROOT"
+    "${install[@]}" -q --no-deps --no-build-isolation -r "$lock"
+    "${install[@]}" -q --no-deps --no-build-isolation -e "$ROOT"
     say "4/4 Checking"
     docnmt doctor || die "core dependencies do not work; see BROKEN above"
     set_up_facts > "$stamp"
@@ -66,7 +67,7 @@ install_fairseq() { # PIP-COMMAND...
             --no-binary fairseq-fixed --wheel-dir "$folder.part" "$requirement"
         rm -rf "$folder" && mv "$folder.part" "$folder"
     fi
-    "$@" install -q --no-deps --force-reinstall "$folder"/*.whl
+    "$@" install -q --no-compile --no-deps --force-reinstall "$folder"/*.whl
 }
 
 # Runs a command that is terminated with the script, even if the script is killed.
