@@ -1,9 +1,9 @@
 """Linear layers for inference on CPUs: weights packed once in the layout of matrix products, in float32, bf16 or int8.
 
-Packed float32 weights make products up to twice as fast; bfloat16 doubles that on processors with bfloat16 products, and
-on others rounds the weights to bfloat16 and multiplies in float32. int8 weights have one scale per output, their
-inputs one scale per row, computed for each product: with a common scale the largest row would decide the precision of
-all others. Everything between the products stays in float32.
+Packed float32 weights make products up to twice as fast. Processors with bfloat16 products double that in bf16; on the
+others, weights are rounded and multiplied in float32. int8 weights have one scale per output, their inputs one scale
+per row, computed for each product: with a common scale the largest row would decide the precision of all others.
+Everything between the products stays in float32.
 """
 
 import warnings
