@@ -106,6 +106,6 @@ await_trainings sentence conditional
 translate sentence
 translate conditional
 say "Scoring"
-docnmt score-synth --corpus "$OUT/corpus" --split test --output "$OUT/report" \
-    --system sentence="$OUT/sentence/generate.log" --system conditional="$OUT/conditional/generate.log" \
+docnmt score --synth "$OUT/corpus" --output "$OUT/report" \
+    --log sentence="$OUT/sentence/generate.log" --log conditional="$OUT/conditional/generate.log" \
     --assert-minimum conditional=0.99 --assert-ceiling sentence

@@ -101,7 +101,7 @@ contrast() { # NAME CHECKPOINT
 
 translate sentence "$OUT/model/checkpoint.pt"
 contrast sentence "$OUT/model/checkpoint.pt"
-docnmt score --reference "$DATA/test.$TARGET" --system sentence="$OUT/sentence/test.txt" --on-empty score
+docnmt score --reference "$DATA/test.$TARGET" --system sentence="$OUT/sentence/test.txt"
 
 # Learned positions have a number, which the training has to be told.
 read -r -a positions < <(python -c 'import json, sys
@@ -129,7 +129,7 @@ translate document "$OUT/document/checkpoint_best.pt"
 contrast document "$OUT/document/checkpoint_best.pt"
 say "Scores before and after"
 docnmt score --reference "$DATA/test.$TARGET" --system sentence="$OUT/sentence/test.txt" \
-    --system document="$OUT/document/test.txt" --on-empty score --output "$OUT/scores.txt"
+    --system document="$OUT/document/test.txt" --output "$OUT/scores.txt"
 cat "$OUT/scores.txt"
 for name in sentence document; do
     [ ! -f "$OUT/$name/contrast.txt" ] || { say "Contrastive items: $name"; cat "$OUT/$name/contrast.txt"; }

@@ -13,9 +13,8 @@ from typing import Dict, Iterator, List, Optional, Tuple
 
 from benchmarks.experiments import manuals_report as report
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine
-from docnmt_fairseq.evaluation.register import RULES
-from docnmt_fairseq.evaluation.register.base import RegisterRule
-from docnmt_fairseq.evaluation.register.labels import labels_of
+from docnmt_fairseq.evaluation.metrics.register import labels_of
+from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
 from docnmt_fairseq.evaluation.texts import References, Stream, read_references, read_text, segments
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 
@@ -76,7 +75,7 @@ def distances_back(references: References, rule: RegisterRule) -> Iterator[Optio
         last = None
         for place, sentence in enumerate(document):
             yield None if last is None else place - last
-            last = place if rule.register_of(sentence, sure_only=True) else last
+            last = place if rule.register_of(sentence, unambiguous_only=True) else last
 
 
 def test_set_of(work: Path, split: str, name: str, raw: Path, rule: RegisterRule) -> TestSet:

@@ -7,7 +7,7 @@ from benchmarks.lib.curves import validation_curve
 from benchmarks.lib.machine import table
 from benchmarks.lib.recipe_figures import BASELINE
 from docnmt_fairseq.evaluation.plots import COLOURS
-from docnmt_fairseq.evaluation.register.base import RegisterRule
+from docnmt_fairseq.evaluation.register_rules import RegisterRule
 from docnmt_fairseq.recipes.result_files import ResultFiles, read_json
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from benchmarks.lib.machine import RESULTS, ROOT, table
 from benchmarks.lib.progress import steps_told
 from benchmarks.lib.recipe_figures import BASELINE
 from benchmarks.lib.store import Store
-from docnmt_fairseq.evaluation.register import RULES
-from docnmt_fairseq.evaluation.register.labels import labels_of
+from docnmt_fairseq.evaluation.metrics.register import labels_of
+from docnmt_fairseq.evaluation.register_rules import RULES
 from docnmt_fairseq.evaluation.texts import read_references, read_text
 from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config

@@ -22,8 +22,7 @@ from benchmarks.experiments.manuals_small_budget import NAME, UPDATES, dataset_o
 from benchmarks.lib.machine import RESULTS, ROOT, call, machine, table, write
 from benchmarks.lib.progress import steps_told
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.evaluation.register import RULES
-from docnmt_fairseq.evaluation.register.base import RegisterRule
+from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
 from docnmt_fairseq.evaluation.texts import References, read_references, read_text
 from docnmt_fairseq.recipes.dataset import DatasetConfig, SplitConfig
 from docnmt_fairseq.recipes.machines import Machine
@@ -67,7 +66,7 @@ def projects_of(raw: Path, split: str) -> Dict[Tuple[str, ...], str]:
 
 def register_of_document(sentences: Iterable[str], rule: RegisterRule) -> Optional[str]:
     """Returns the register that most sentences show which show one for sure, None if none does."""
-    shown = Counter(filter(None, (rule.register_of(sentence, sure_only=True) for sentence in sentences)))
+    shown = Counter(filter(None, (rule.register_of(sentence, unambiguous_only=True) for sentence in sentences)))
     return shown.most_common(1)[0][0] if shown else None
 
 

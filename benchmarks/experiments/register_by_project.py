@@ -16,8 +16,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence
 from benchmarks.experiments.manuals import RECIPE, Name, TestSet, folder_of, models_of, test_set_of
 from benchmarks.experiments.manuals_small_budget import add_trained_models, folder_of_seed
 from benchmarks.lib.machine import RESULTS, call, machine, table, write
-from docnmt_fairseq.evaluation.register import RULES
-from docnmt_fairseq.evaluation.register.base import RegisterRule
+from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
 from docnmt_fairseq.evaluation.texts import segments
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 

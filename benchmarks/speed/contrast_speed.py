@@ -20,8 +20,8 @@ from benchmarks.lib.machine import clock, command, machine, table, threads, writ
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.evaluation.contrast import synth
-from docnmt_fairseq.evaluation.contrast.items import Item
-from docnmt_fairseq.evaluation.contrast.judging import TIE, requests_of
+from docnmt_fairseq.evaluation.contrast.items import ContrastItem
+from docnmt_fairseq.evaluation.contrast.scoring import TIE, build_requests
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
 
 LEAST = 5.0
@@ -53,12 +53,12 @@ class Questions:
         codec: from text to tokens.
     """
 
-    def __init__(self, items: List[Item], chosen: List[int], decoder: ForcedDecoder, codec: TextCodec):
+    def __init__(self, items: List[ContrastItem], chosen: List[int], decoder: ForcedDecoder, codec: TextCodec):
         self.decoder, self.chosen = decoder, chosen
-        source, requests = requests_of(items, decoder, codec)
+        source, requests = build_requests(items, decoder, codec)
         self.batched = [(source, [one for of_item in requests for (one,) in of_item])]
         self.firsts = [0, *accumulate(map(len, requests))]  # of each item's candidates
-        own = [requests_of([items[number]], decoder, codec) for number in chosen]
+        own = [build_requests([items[number]], decoder, codec) for number in chosen]
         self.by_item = [(text, [one for (one,) in of_item]) for text, (of_item,) in own]
         self.by_candidate = [(text, [one]) for text, requests in self.by_item for one in requests]
 

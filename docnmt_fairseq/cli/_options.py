@@ -4,9 +4,10 @@ import argparse
 import json
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Protocol, Tuple, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Protocol, Tuple, get_args
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.tables import STYLES, Part, render
 from docnmt_fairseq.options import allowed_names, default_of, flag_of, help_of
 from docnmt_fairseq.registry import Registry
 from docnmt_fairseq.translate.view import DocumentView
@@ -15,18 +16,17 @@ if TYPE_CHECKING:
     from docnmt_fairseq.checkpoints import Ensemble
     from docnmt_fairseq.corpus.text_codec import TextCodec
 
-FORMATS = ("text", "markdown", "json")
 MAX_TOKENS = 4096
 
 
 class Report(Protocol):
-    """A report that can be written."""
+    """Report of a command."""
 
     def to_json(self) -> Any:
-        """Everything as plain dictionaries and lists."""
+        """All figures as plain dictionaries and lists."""
 
-
-R = TypeVar("R", bound=Report)
+    def parts(self) -> Iterable[Part]:
+        """Parts for :func:`docnmt_fairseq.evaluation.tables.render`."""
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) -> None:
@@ -125,18 +125,16 @@ def _declared(registry: Registry[Any]) -> Dict[str, Tuple[Field[Any], List[str]]
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the format and the file of the report."""
-    parser.add_argument("--format", choices=FORMATS, default="text", help="of the report (default: text)")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="where to write it (default: standard output)")
+    parser.add_argument("--format", choices=(*STYLES, "json"), default="text", help="report format (default: text)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="report file (default: standard output)")
 
 
-def write_report(
-    args: argparse.Namespace, report: R, as_text: Callable[[R], str], as_markdown: Callable[[R], str]
-) -> None:
-    """Prints the report, or writes it and prints where."""
+def write_report(args: argparse.Namespace, report: Report) -> None:
+    """Prints the report, or writes it to ``--output`` and prints the name of the file."""
     if args.format == "json":
         text = json.dumps(report.to_json(), ensure_ascii=False, indent=1)
     else:
-        text = as_markdown(report) if args.format == "markdown" else as_text(report)
+        text = render(report.parts(), args.format)
     if args.output is None:
         print(text)
         return
@@ -145,7 +143,7 @@ def write_report(
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a report; what is no UTF-8 in names of files is shown by its bytes."""
+    """Writes a report; bytes of file names that are not UTF-8 are escaped."""
     from docnmt_fairseq.corpus.files import atomic_files
 
     with atomic_files(path) as (stream,):

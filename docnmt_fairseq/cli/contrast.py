@@ -1,31 +1,21 @@
-"""Asks a model about a contrastive test set: is the true translation more likely than the false ones, in its document?
+"""Measures the accuracy of a model on a contrastive test set: is the correct translation the most probable one?
 
-Any model of this package or of fairseq's own: what it sees of a document is what it saw in training. Scores are
-log-probabilities of the whole sentence, given the true source and target sentences around it. A tie and a score that is
-no number are wrong answers, and are counted. CTXPRO is answered by translating.
+Candidates are scored by forced decoding with the true source and target sentences around them; every model of this
+package and of fairseq can be used, with the context that it had in training. Ties and NaN count as incorrect. CTXPRO is
+answered by translating.
 """
 
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Tuple
 
-from docnmt_fairseq.cli._options import (
-    MAX_TOKENS,
-    add_model_arguments,
-    add_output_arguments,
-    given,
-    load_models,
-    write_report,
-)
+from docnmt_fairseq.cli._options import add_model_arguments, add_output_arguments, load_models, write_report
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.options import flag_of
-from docnmt_fairseq.translate.view import DocumentView
 
 if TYPE_CHECKING:
-    from docnmt_fairseq.evaluation.contrast.items import Item
+    from docnmt_fairseq.evaluation.contrast.items import ContrastItem
 
 HELP = "accuracy on contrastive test sets: ContraPro, Voita, Bawden, CTXPRO, artificial"
-SEARCH = ("beam", "lenpen", "max_len_a", "max_len_b")  # fairseq's options of translating
 SETS = ("synth", "contrapro", "voita", "bawden", "ctxpro")
 
 
@@ -39,49 +29,64 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=Path,
         metavar="FILE",
-        help="synth: SPLIT.phenomena.tsv beside its texts; else the set's JSON (voita: also SPLIT.contrastive.json)",
+        help="synth: SPLIT.phenomena.tsv next to its texts; otherwise the JSON file of the set (voita: also "
+        "SPLIT.contrastive.json)",
     )
-    items.add_argument("--documents", type=Path, metavar="DIR", help="contrapro: documents of OpenSubtitles")
-    items.add_argument("--context-sentences", type=int, metavar="N", help="of --documents, 0: all before (default: 10)")
+    context = items.add_mutually_exclusive_group()
+    context.add_argument("--documents", type=Path, metavar="DIR", help="contrapro: OpenSubtitles documents")
+    context.add_argument(
+        "--context-files", metavar="PREFIX", help="contrapro: PREFIX.LANGUAGE, context in plain text files"
+    )
     items.add_argument(
-        "--context-files", metavar="PREFIX", help="contrapro: PREFIX.LANGUAGE, the plain form of context"
+        "--context-sentences",
+        type=int,
+        default=10,
+        metavar="N",
+        help="contrapro: previous sentences from --documents, 0: all (default: 10)",
     )
-    items.add_argument("--inputs", type=Path, metavar="FILE", help="ctxpro: sentences joined by <eos>, a line an item")
+    items.add_argument(
+        "--inputs", type=Path, metavar="FILE", help="ctxpro: context and sentence joined by <eos>, one line per item"
+    )
     items.add_argument(
         "--translations",
         type=Path,
         metavar="FILE",
-        help="ctxpro: judge these, a line an item, instead of a model's: the part after the last <eos>; without <eos>, "
-        "where --inputs give context, the last sentence",
+        help="ctxpro: judge these instead of a model's, one line per item: the part after the last <eos>, or for "
+        "items with context in --inputs the last sentence",
     )
-
     scoring = parser.add_argument_group("scoring")
     scoring.add_argument("--normalise", action="store_true", help="divide scores by the number of target tokens")
-    scoring.add_argument("--beam", type=int, metavar="N", help="of translating (default: 5)")
-    scoring.add_argument("--lenpen", type=float, metavar="X", help="of translating (default: 1)")
-    scoring.add_argument("--max-len-a", type=float, metavar="A", help="of translating (default: 0)")
-    scoring.add_argument("--max-len-b", type=int, metavar="B", help="of translating (default: 200)")
-    scoring.add_argument("--samples", type=int, default=1000, metavar="N", help="of the bootstrap (default: 1,000)")
-    scoring.add_argument("--seed", type=int, default=1, metavar="N", help="of the bootstrap (default: 1)")
+    scoring.add_argument("--beam", type=int, default=5, metavar="N", help="ctxpro: beam size (default: 5)")
+    scoring.add_argument("--lenpen", type=float, default=1, metavar="X", help="ctxpro: length penalty (default: 1)")
+    scoring.add_argument(
+        "--max-len-a", type=float, default=0, metavar="A", help="ctxpro: length limit per source token (default: 0)"
+    )
+    scoring.add_argument("--max-len-b", type=int, default=200, metavar="B", help="... plus this number (default: 200)")
+    scoring.add_argument(
+        "--bootstrap-samples", type=int, default=1000, metavar="N", help="resamples of intervals (default: 1,000)"
+    )
+    scoring.add_argument("--seed", type=int, default=1, metavar="N", help="random seed of intervals (default: 1)")
     add_output_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Prints or writes the report."""
     from docnmt_fairseq.corpus.files import read_lines
-    from docnmt_fairseq.evaluation.bootstrap import check_bootstrap
     from docnmt_fairseq.evaluation.contrast import ctxpro
-    from docnmt_fairseq.evaluation.contrast.generating import judge_translations, translate
-    from docnmt_fairseq.evaluation.contrast.judging import answer
-    from docnmt_fairseq.evaluation.contrast.report import as_markdown, as_text, build_report
+    from docnmt_fairseq.evaluation.contrast.report import build_report
+    from docnmt_fairseq.evaluation.contrast.scoring import answer
     from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
+    from docnmt_fairseq.evaluation.significance import check_bootstrap
 
-    _check_options(args)
-    check_bootstrap(args.samples, args.seed)  # before the work, not after it
+    check_bootstrap(args.bootstrap_samples, args.seed)
+    if args.translations is not None and args.set != "ctxpro":
+        raise InputError("--translations: only for --set ctxpro")
+    if args.translations is None and (args.path is None or args.data is None):
+        raise InputError("--path: give a model with --path and --data")
     about = {"set": args.set, "file": str(args.items)}
     if args.translations is not None:
         items = ctxpro.read(args.items, args.inputs)
-        answers = judge_translations(items, list(read_lines(args.translations)), of_context_too=True)
+        answers = ctxpro.judge_translations(items, list(read_lines(args.translations)), with_context=True)
         about["translations"] = str(args.translations)
     else:
         ensemble, codec = load_models(args)
@@ -89,47 +94,21 @@ def run(args: argparse.Namespace) -> None:
         if args.set == "ctxpro":
             from fairseq.dataclass.configs import GenerationConfig
 
-            told = {name: getattr(args, name) for name in SEARCH if getattr(args, name) is not None}
-            search = GenerationConfig(**told)
+            options = ("beam", "lenpen", "max_len_a", "max_len_b")
+            search = GenerationConfig(**{name: getattr(args, name) for name in options})
             items = ctxpro.read(args.items, args.inputs)
-            answers = judge_translations(items, translate(items, ensemble, codec, search, args.max_tokens))
+            translations = ctxpro.translate(items, ensemble, codec, search, args.max_tokens)
+            answers = ctxpro.judge_translations(items, translations)
         else:
-            questions = _read(args, ensemble.languages)
-            answers = answer(questions, ForcedDecoder(ensemble, args.max_tokens), codec, args.normalise)
-            about["scores"] = "log-probability" + (" a token" if args.normalise else "")
-    report = build_report(answers, about, args.samples, args.seed)
-    write_report(args, report, as_text, as_markdown)
+            decoder = ForcedDecoder(ensemble, args.max_tokens)
+            answers = answer(_read_items(args, ensemble.languages), decoder, codec, args.normalise)
+            about["scores"] = "log-probability" + (" per token" if args.normalise else "")
+    write_report(args, build_report(answers, about, args.bootstrap_samples, args.seed))
 
 
-def _read(args: argparse.Namespace, languages: Tuple[str, str]) -> "List[Item]":
+def _read_items(args: argparse.Namespace, languages: Tuple[str, str]) -> "List[ContrastItem]":
     from docnmt_fairseq.evaluation.contrast import bawden, contrapro, synth, voita
 
     if args.set == "contrapro":
-        sentences = 10 if args.context_sentences is None else args.context_sentences
-        return contrapro.read(args.items, languages, args.documents, args.context_files, sentences)
+        return contrapro.read(args.items, languages, args.documents, args.context_files, args.context_sentences)
     return {"synth": synth, "voita": voita, "bawden": bawden}[args.set].read(args.items)
-
-
-def _check_options(args: argparse.Namespace) -> None:
-    """Refuses options that the set has no use for, rather than leave them without effect."""
-    of_set = {"documents": "contrapro", "context_sentences": "contrapro", "context_files": "contrapro"}
-    of_set.update(dict.fromkeys(("inputs", "translations", *SEARCH), "ctxpro"))
-    for name, needed in of_set.items():
-        if getattr(args, name) is not None and args.set != needed:
-            raise InputError(f"{flag_of(name)}: only for --set {needed}")
-    if args.normalise and args.set == "ctxpro":
-        raise InputError("--normalise: there are no scores to divide with --set ctxpro")
-    if args.documents is not None and args.context_files is not None:
-        raise InputError("--documents and --context-files: give one of them")
-    if args.context_sentences is not None and args.documents is None:
-        raise InputError("--context-sentences: needs --documents")
-    if args.translations is not None:
-        useless = [name for name in ("path", "data", *SEARCH) if getattr(args, name) is not None]
-        useless += [name for name in ("tokenized", "cpu") if getattr(args, name)]
-        useless += [*(["max_tokens"] if args.max_tokens != MAX_TOKENS else []), *given(args, DocumentView)]
-        if useless:
-            raise InputError(f"{flag_of(useless[0])}: no model is asked where --translations are given; leave one out")
-    elif args.path is None or args.data is None:
-        raise InputError("give a model with --path and its --data")
-    if args.beam is not None and args.beam < 1:
-        raise InputError(f"--beam {args.beam}: at least 1")

@@ -1,40 +1,38 @@
-"""Scores translations of a test set: BLEU, chrF, TER and COMET, over sentences and over whole documents.
+"""Scores translations of a test set with BLEU, chrF, TER, COMET and document-level metrics.
 
-BLEU, chrF and TER are sacreBLEU's. Others ask for what needs a document: register, pronouns, terms, repeated words
-translated alike. Every figure has its signature. Over documents ("d-BLEU", ...) all sentences of a
-document are one segment; a document is what the references' empty lines say, however long. The first system is the
-baseline of tests, whose p-values are not corrected for the number of comparisons.
+BLEU, chrF and TER are computed by sacreBLEU over sentences and over whole documents ("d-BLEU", ...), where a document
+is one segment; empty lines in the references separate documents. The first system is the baseline of significance
+tests; p-values are not corrected for multiple comparisons. --examples shows sentences that systems translate differently.
+--synth scores an artificial corpus: BLEU, chrF and the accuracy on context-dependent words.
 """
 
 import argparse
-from dataclasses import fields
-from typing import Dict
+import json
+from pathlib import Path
+from typing import Callable, Dict, Optional, Tuple
 
 from docnmt_fairseq.cli import split_pairs
-from docnmt_fairseq.cli._options import add_options_of, add_output_arguments, write_report
-from docnmt_fairseq.cli._systems import TEXTS, add_text_arguments, read_systems
+from docnmt_fairseq.cli._options import add_options_of, add_output_arguments, write_report, write_text
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.examples import ORDERS, Examples, find_examples
 from docnmt_fairseq.evaluation.metrics import METRICS, MetricOptions
+from docnmt_fairseq.evaluation.metrics.sacrebleu_metrics import SentenceBleu
 from docnmt_fairseq.evaluation.score_report import DEFAULT_METRICS, ScoreOptions, build_report
 from docnmt_fairseq.evaluation.significance import SEED, TESTS
-from docnmt_fairseq.evaluation.texts import LEVELS, read_references
-from docnmt_fairseq.options import default_of, flag_of, options_of
+from docnmt_fairseq.evaluation.tables import render
+from docnmt_fairseq.evaluation.texts import LEVELS, ON_EMPTY, References, Stream, read_log, read_references, read_text
+from docnmt_fairseq.options import options_of
 
-HELP = "BLEU, chrF, TER, COMET over sentences and documents; register, terms, ...; significance"
-QUIET = ("sacrebleu", "eflomal")  # a line for each test of each system, or each alignment
+HELP = "BLEU, chrF, TER, COMET over sentences and documents; register, terms, ...; significance, examples"
+QUIET = ("sacrebleu", "eflomal")
+EXAMPLE_METRICS = ("chrf", "bleu", "ter")  # sentence-level scores of sacreBLEU
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the test set, the systems, the metrics, the tests and the output."""
-    add_text_arguments(parser.add_argument_group("texts", TEXTS))
-    _add_metrics(parser.add_argument_group("metrics"))
-    add_options_of(parser.add_argument_group("options of metrics"), METRICS)
-    _add_tests(parser.add_argument_group("significance of differences from the first system"))
-    add_output_arguments(parser)
-
-
-def _add_metrics(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
+    """Adds the test set, the systems, the metrics, the tests, the examples and the output."""
+    _add_texts(parser)
+    metrics = parser.add_argument_group("metrics")
+    metrics.add_argument(
         "--metrics",
         nargs="+",
         choices=METRICS.names(),
@@ -42,7 +40,38 @@ def _add_metrics(group: argparse._ArgumentGroup) -> None:
         help=f"default: {' '.join(DEFAULT_METRICS)}; "
         + "; ".join(f"{name}: {METRICS[name].help}" for name in METRICS.names()),
     )
-    group.add_argument("--level", choices=(*LEVELS, "both"), default="both", help="segments (default: both)")
+    metrics.add_argument("--level", choices=(*LEVELS, "both"), default="both", help="segments (default: both)")
+    add_options_of(parser.add_argument_group("options of metrics"), METRICS)
+    _add_tests(parser.add_argument_group("significance of differences to the first system"))
+    _add_examples(parser.add_argument_group("examples"))
+    _add_synth(parser.add_argument_group("artificial corpus"))
+    add_output_arguments(parser)
+
+
+def _add_texts(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("texts", "delimited text: one sentence per line, an empty line ends a document")
+    group.add_argument(
+        "--reference", nargs="+", type=Path, metavar="FILE", help="references with boundaries on the same lines"
+    )
+    for option, text in (
+        ("--system", "name and translation of a system, with the boundaries of the reference; may be repeated"),
+        ("--log", "the same for the output of fairseq-generate; sample ids are line numbers of the reference, from 0"),
+    ):
+        group.add_argument(
+            option, dest="systems", default=[], action="append", type=_named(option), metavar="NAME=FILE", help=text
+        )
+    group.add_argument("--source", type=Path, metavar="FILE", help="source, for metrics that read it and for examples")
+    group.add_argument(
+        "--on-empty",
+        choices=ON_EMPTY,
+        default=ON_EMPTY[0],
+        help="an empty line of a --system in place of a sentence is scored as an empty translation (default), or an "
+        "error",
+    )
+
+
+def _named(option: str) -> Callable[[str], Tuple[str, str]]:
+    return lambda pair: (option, pair)
 
 
 def _add_tests(group: argparse._ArgumentGroup) -> None:
@@ -53,56 +82,150 @@ def _add_tests(group: argparse._ArgumentGroup) -> None:
         default=[],
         help="; ".join(f"{name}: {TESTS[name].help}" for name in TESTS.names()),
     )
-    defaults = ", ".join(f"{name} {TESTS[name].samples:,}" for name in TESTS.names())
+    defaults = ", ".join(f"{name} {TESTS[name].samples:,}" for name in TESTS.names() if name != "signs")
     group.add_argument(
-        "--samples", type=int, metavar="N", help=f"resamples, or trials of randomisation (default: {defaults})"
+        "--bootstrap-samples", type=int, metavar="N", help=f"resamples, or randomisation trials (default: {defaults})"
     )
-    group.add_argument("--seed", type=int, metavar="N", help=f"of the tests (default: {SEED})")
+    group.add_argument(
+        "--seed", type=int, default=SEED, metavar="N", help=f"random seed of the tests (default: {SEED})"
+    )
+
+
+def _add_examples(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--examples", type=int, metavar="N", help="show up to N sentences that systems translate differently"
+    )
+    group.add_argument(
+        "--example-order",
+        choices=ORDERS,
+        default=ORDERS[0],
+        help="document order (default), or the largest gain or loss of the last system over the first one",
+    )
+    group.add_argument(
+        "--example-metric",
+        choices=EXAMPLE_METRICS,
+        default=EXAMPLE_METRICS[0],
+        help=f"sentence-level metric of gains and losses (default: {EXAMPLE_METRICS[0]})",
+    )
+    group.add_argument(
+        "--example-lines",
+        type=int,
+        nargs="+",
+        default=[],
+        metavar="LINE",
+        help="show these lines of the reference, from 1, identical or not",
+    )
+    group.add_argument(
+        "--example-context", type=int, default=3, metavar="N", help="previous sentences of each (default: 3)"
+    )
+
+
+def _add_synth(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--synth",
+        type=Path,
+        metavar="DIR",
+        help="output of docnmt synth instead of --reference; systems are given with --log; --output is a folder for "
+        "results.json and accuracy_by_distance.png",
+    )
+    group.add_argument(
+        "--synth-split", default="test", choices=("valid", "test"), help="translated split (default: test)"
+    )
+    group.add_argument(
+        "--assert-minimum",
+        default=[],
+        action="append",
+        metavar="NAME=SHARE",
+        help="fail if the accuracy of the system (0 to 1) is lower on any kind",
+    )
+    group.add_argument(
+        "--assert-ceiling",
+        default=[],
+        action="append",
+        metavar="NAME",
+        help="fail if the system exceeds the upper bound of systems without context on any kind",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
     """Prints or writes the report."""
-    from docnmt_fairseq.evaluation.score_tables import as_markdown, as_text
-
-    if not args.systems:
-        raise InputError("nothing to score: give --system NAME=FILE or --log NAME=FILE")
-    names = split_pairs(args.systems)
-    if args.test and len(names) < 2:
-        raise InputError("--test compares systems: give at least two")
-    _check_drawing(args)
+    if (args.reference is None) == (args.synth is None):
+        raise InputError("--reference: give references, or a corpus with --synth")
+    systems = {name: Path(file) for name, file in split_pairs(args.systems).items()}
+    if not systems:
+        raise InputError("--system: give translations with --system NAME=FILE or --log NAME=FILE")
+    if args.synth is not None:
+        _score_synth(args, systems)
+        return
+    wants_examples = args.examples is not None or args.example_lines
+    if (args.test or wants_examples) and len(systems) < 2:
+        raise InputError(f"--{'test' if args.test else 'examples'}: needs at least two systems")
     options = ScoreOptions(
-        metrics=_chosen_metrics(args),
+        metrics=_selected_metrics(args),
         levels=LEVELS if args.level == "both" else (args.level,),
         tests=tuple(dict.fromkeys(args.test)),
-        samples=args.samples,
-        seed=SEED if args.seed is None else args.seed,
+        samples=args.bootstrap_samples,
+        seed=args.seed,
     )
     references = read_references(args.reference, args.source)
-    report = build_report(references, read_systems(args, references), options)
-    write_report(args, report, as_text, as_markdown)
+    streams = {
+        name: read_log(path, references) if option == "--log" else read_text(path, references, args.on_empty)
+        for (option, _), (name, path) in zip(args.systems, systems.items())
+    }
+    examples = _examples(args, references, streams) if wants_examples else None
+    write_report(args, build_report(references, streams, options, examples))
 
 
-def _check_drawing(args: argparse.Namespace) -> None:
-    """Refuses how to draw where nothing is drawn, rather than leave it without effect."""
-    if any(TESTS[name].draws for name in args.test):
-        return
-    for name in ("samples", "seed"):
-        if getattr(args, name) is not None:
-            tests = ", ".join(test for test in TESTS.names() if TESTS[test].draws)
-            raise InputError(
-                f"--{name} {getattr(args, name)}: is of tests that draw; add --test {tests}, or leave it out"
-            )
+def _selected_metrics(args: argparse.Namespace) -> Dict[str, MetricOptions]:
+    """Metrics of ``--metrics`` and those selected by an option of their own, with their options."""
+    enabled = [name for name in METRICS.names() if getattr(args, METRICS[name].enabled_by or "", None) is not None]
+    return {name: options_of(args, METRICS[name].Options) for name in dict.fromkeys([*args.metrics, *enabled])}
 
 
-def _chosen_metrics(args: argparse.Namespace) -> Dict[str, MetricOptions]:
-    """The metrics of ``--metrics`` and those that an option of their own asks for, with what each is told."""
-    given = {name: options_of(args, METRICS[name].Options) for name in METRICS.names()}
-    asked = [name for name in given if getattr(args, METRICS[name].asked_by or "", None) is not None]
-    chosen = {name: given[name] for name in dict.fromkeys([*args.metrics, *asked])}
-    served = {known.name for options in chosen.values() for known in fields(options)}
-    for name, options in given.items():
-        for known in fields(options):
-            if known.name not in served and getattr(options, known.name) != default_of(known):
-                kinds = f"{'metric' if len(chosen) == 1 else 'metrics'} {', '.join(chosen)}"
-                raise InputError(f"{flag_of(known.name)}: is no option of {kinds}; add {name} to --metrics")
-    return chosen
+def _examples(args: argparse.Namespace, references: References, systems: Dict[str, Stream]) -> Examples:
+    kind = SentenceBleu if args.example_metric == "bleu" else METRICS[args.example_metric]
+    metric = kind(references, kind.Options())
+    limit: Optional[int] = args.examples
+    for option, value in (("examples", limit), ("example-context", args.example_context)):
+        if value is not None and value < 0:
+            raise InputError(f"--{option} {value}: must not be negative")
+    return find_examples(
+        references, systems, metric, limit, args.example_order, args.example_lines, args.example_context
+    )
+
+
+def _score_synth(args: argparse.Namespace, logs: Dict[str, Path]) -> None:
+    """Prints the tables and writes results and plot, then checks the assertions."""
+    from docnmt_fairseq.evaluation.plots import plot_accuracy_by_distance
+    from docnmt_fairseq.evaluation.synth_report import build_report as build_synth_report
+
+    if any(option != "--log" for option, _ in args.systems):
+        raise InputError("--system: --synth needs the output of fairseq-generate; give --log NAME=FILE")
+    minimums = _minimums(args)
+    for name in [*minimums, *args.assert_ceiling]:
+        if name not in logs:
+            raise InputError(f"--assert-...: unknown system '{name}'; systems are {', '.join(logs)}")
+    report = build_synth_report(args.synth, args.synth_split, logs)
+    print(render(report.parts()))
+    if args.output is not None:
+        args.output.mkdir(parents=True, exist_ok=True)
+        results, plot = args.output / "results.json", args.output / "accuracy_by_distance.png"
+        write_text(results, json.dumps(report.to_json(), ensure_ascii=False, indent=1) + "\n")
+        ceilings = {kind: figures["accuracy"] for kind, figures in report.ceiling["kinds"].items()}
+        plot_accuracy_by_distance({name: one.accuracy for name, one in report.systems.items()}, plot, ceilings)
+        print("", results, plot, sep="\n")
+    for name, minimum in minimums.items():
+        report.check_minimum(name, minimum)
+    for name in args.assert_ceiling:
+        report.check_ceiling(name)
+
+
+def _minimums(args: argparse.Namespace) -> Dict[str, float]:
+    pairs = split_pairs(("--assert-minimum", pair) for pair in args.assert_minimum)
+    try:
+        minimums = {name: float(text) for name, text in pairs.items()}
+    except ValueError as error:
+        raise InputError(f"--assert-minimum: {error}") from None
+    if not all(0 <= share <= 1 for share in minimums.values()):
+        raise InputError(f"--assert-minimum {' '.join(args.assert_minimum)}: shares must be from 0 to 1")
+    return minimums

@@ -1,4 +1,4 @@
-"""How likely given target sentences are, token by token, where they stand in their documents."""
+"""Forced decoding: log-probabilities of given target sentences in their documents."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -12,26 +12,26 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.samples import Batch, Sample, batches_of, longest_sentences
+from docnmt_fairseq.evaluation.text_batches import Batch, Sample, batches_of, longest_sentences
 from docnmt_fairseq.models.batches import batch_for_model
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.search.rounds import project, show_previous, with_target_context
 from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationTask
 
 Tokens = Tuple[int, ...]
-Job = Tuple[int, "Request"]  # a row of the batch and what is asked about it
+Job = Tuple[int, "ScoringRequest"]  # row of the batch and request
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Request:
-    """A target sentence in its place.
+class ScoringRequest:
+    """Target sentence to be scored.
 
     Attributes:
-        line: its source sentence in the delimited text, from 0.
-        target: its tokens, end of sentence included.
-        before: of the target sentences that stand before it in its document, the last ones, in order; a model with
-            target-side context sees as many as it does in training, at most :attr:`ForcedDecoder.target_sentences`.
+        line: line number of its source sentence in the delimited text, from 0.
+        target: tokens, with end of sentence.
+        before: previous target sentences of the document, in order, at least the last
+            :attr:`ForcedDecoder.target_sentences`; a model with target-side context sees as many as in training.
     """
 
     line: int
@@ -40,16 +40,16 @@ class Request:
 
 
 class ForcedDecoder:
-    """Scores target sentences with any models: documents are encoded once, whatever is asked about them.
+    """Scores target sentences with any model; each document is encoded once for all its requests.
 
     Args:
-        ensemble: its models' probabilities are averaged.
+        ensemble: models, whose probabilities are averaged.
         max_tokens: source tokens of a batch of documents, and target tokens of a batch of candidates.
     """
 
     def __init__(self, ensemble: Ensemble, max_tokens: int = 4096):
         if max_tokens < 1:
-            raise InputError(f"--max-tokens {max_tokens}: at least 1")
+            raise InputError(f"--max-tokens {max_tokens}: must be at least 1")
         self.ensemble, self.max_tokens = ensemble, max_tokens
         self.eos, self.pad = ensemble.task.target_dictionary.eos(), ensemble.task.target_dictionary.pad()
         self.device = next(ensemble.models[0].parameters()).device
@@ -63,28 +63,28 @@ class ForcedDecoder:
         contexts = [model.decoder.target_context.mechanism.contexts for model in looking_back]
         self.target_sentences = max([window - 1, *contexts])
 
-    def score(self, text: List[Tensor], requests: Sequence[Request]) -> List[np.ndarray]:
-        """The log-probability of every target token, [m_t] float64 a request.
-
-        Equal requests get the very same numbers.
+    def score(self, text: List[Tensor], requests: Sequence[ScoringRequest]) -> List[np.ndarray]:
+        """Log-probabilities of the target tokens, [m_t] float64 per request; identical for equal requests.
 
         Args:
-            text: source tokens of delimited text, marks included, each line with its end of sentence.
+            text: source tokens of delimited text with boundaries, each line with end of sentence.
             requests: in any order.
 
         Raises:
-            InputError: a sentence is longer than the models take.
+            InputError: a sentence exceeds the length limit of the models.
         """
-        of_line: Dict[int, List[Request]] = defaultdict(list)
+        of_line: Dict[int, List[ScoringRequest]] = defaultdict(list)
         for request in dict.fromkeys(requests):
             of_line[request.line].append(request)
-        found: Dict[Request, np.ndarray] = {}
+        found: Dict[ScoringRequest, np.ndarray] = {}
         with torch.no_grad():
             for batch in batches_of(self.ensemble, text, list(of_line), self.max_tokens):
                 found.update(self._score_batch(batch, of_line))
         return [found[request] for request in requests]
 
-    def _score_batch(self, batch: Batch, of_line: Dict[int, List[Request]]) -> Iterator[Tuple[Request, np.ndarray]]:
+    def _score_batch(
+        self, batch: Batch, of_line: Dict[int, List[ScoringRequest]]
+    ) -> Iterator[Tuple[ScoringRequest, np.ndarray]]:
         jobs = [(row, request) for row, line in enumerate(batch.lines) for request in of_line.get(line, [])]
         jobs.sort(key=lambda job: len(self._prefix(job[1], batch.visible_targets[job[0]])) + len(job[1].target))
         encoded = [self._encode(model, batch.sample) for model in self.ensemble.models]
@@ -114,17 +114,17 @@ class ForcedDecoder:
         return model.encoder(**net_input)
 
     def _log_probabilities(self, model: BaseFairseqModel, targets: List[Tensor], encoder_out: Dict[str, Any]) -> Tensor:
-        """[rows, longest target] of what each target's tokens are given those before."""
+        """Log-probability of each target token, [rows, longest target]."""
         padded = nn.utils.rnn.pad_sequence(targets, batch_first=True, padding_value=self.pad).to(self.device)
-        # Nothing looks ahead, so what stands behind an end does not matter; without padding there is nothing to mask.
-        begun = torch.cat([padded.new_full((len(padded), 1), self.eos), padded[:, :-1]], dim=1)
-        begun[begun.eq(self.pad)] = self.eos
-        output = model.decoder(begun, encoder_out=encoder_out)
+        # Attention is causal, so tokens after the end have no effect; replacing padding avoids a mask.
+        inputs = torch.cat([padded.new_full((len(padded), 1), self.eos), padded[:, :-1]], dim=1)
+        inputs[inputs.eq(self.pad)] = self.eos
+        output = model.decoder(inputs, encoder_out=encoder_out)
         of_tokens = model.get_normalized_probs(output, log_probs=True, sample={"target": padded})
         return of_tokens.gather(2, padded.unsqueeze(2)).squeeze(2)
 
-    def _prefix(self, request: Request, visible_targets: int) -> List[int]:
-        """The target sentences before, as a model that writes several reads them, breaks between."""
+    def _prefix(self, request: ScoringRequest, visible_targets: int) -> List[int]:
+        """Previous target sentences joined by breaks, for a concatenation model."""
         if self.break_symbol is None or not visible_targets:
             return []
         shown = list(request.before[-visible_targets:])
@@ -135,16 +135,16 @@ class ForcedDecoder:
     def _previous(
         self, model: BaseFairseqModel, encoded: Dict[str, Any], jobs: List[Job], batch: Batch
     ) -> List[List[Tensor]]:
-        """What the model looks at of target sentences before, by job; empty of a model that does not look back."""
+        """Projected previous target sentences of each job; empty for models without target-side context."""
         if not with_target_context([model]):
             return []
         contexts = model.decoder.target_context.mechanism.contexts
-        looked_at: List[List[Tuple[int, Tokens]]] = []  # the row of each sentence, and its tokens
+        visible: List[List[Tuple[int, Tokens]]] = []  # row and tokens of each sentence
         for row, request in jobs:
             shown = min(batch.visible_targets[row], contexts, len(request.before))
             before = request.before[len(request.before) - shown :]
-            looked_at.append([(row - shown + place, tokens) for place, tokens in enumerate(before)])
-        sentences = sorted({sentence for of_job in looked_at for sentence in of_job}, key=lambda one: len(one[1]))
+            visible.append([(row - shown + place, tokens) for place, tokens in enumerate(before)])
+        sentences = sorted({sentence for of_job in visible for sentence in of_job}, key=lambda one: len(one[1]))
         memories: Dict[Tuple[int, Tokens], Tensor] = {}
         for part in _packed([len(tokens) for _, tokens in sentences], self.max_tokens):
             of_part = [sentences[number] for number in part]
@@ -152,14 +152,14 @@ class ForcedDecoder:
             tokens = [torch.tensor(tokens, device=self.device) for _, tokens in of_part]
             of_rows = model.encoder.reorder_encoder_out(encoded, rows)
             memories.update(zip(of_part, project(model.decoder, tokens, EncoderOutputs.of(of_rows))))
-        return [[memories[sentence] for sentence in of_job] for of_job in looked_at]
+        return [[memories[sentence] for sentence in of_job] for of_job in visible]
 
 
-def _packed(sizes: Sequence[int], most: int) -> Iterator[List[int]]:
-    """Yields the numbers of ascending ``sizes`` in groups that, padded, have ``most`` tokens, or one member."""
+def _packed(sizes: Sequence[int], limit: int) -> Iterator[List[int]]:
+    """Yields indices of ascending ``sizes`` in groups of at most ``limit`` tokens with padding, or of one member."""
     part: List[int] = []
     for number, size in enumerate(sizes):
-        if part and (len(part) + 1) * max(size, sizes[part[-1]]) > most:
+        if part and (len(part) + 1) * max(size, sizes[part[-1]]) > limit:
             yield part
             part = []
         part.append(number)
@@ -167,11 +167,11 @@ def _packed(sizes: Sequence[int], most: int) -> Iterator[List[int]]:
         yield part
 
 
-def previous_of(sentences: Sequence[T], most: int) -> Tuple[T, ...]:
-    """The last sentences, ``most`` of them at most."""
-    return tuple(sentences[max(0, len(sentences) - most) :])
+def last_of(sentences: Sequence[T], limit: int) -> Tuple[T, ...]:
+    """Returns the last ``limit`` sentences."""
+    return tuple(sentences[max(0, len(sentences) - limit) :])
 
 
 def as_tokens(lines: Iterable[Tensor]) -> List[Tokens]:
-    """Token tensors as tuples."""
+    """Converts token tensors to tuples."""
     return [tuple(tokens.tolist()) for tokens in lines]

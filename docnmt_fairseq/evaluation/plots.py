@@ -1,13 +1,13 @@
-"""Pictures of results."""
+"""Plots of results as PNG."""
 
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
-from docnmt_fairseq.evaluation.phenomena import PhenomenaAccuracy
+from docnmt_fairseq.evaluation.synth_report import PhenomenaAccuracy
 
-# Okabe and Ito's colours, told apart by colour-blind readers; markers tell them apart in grey.
+# Okabe and Ito's palette for colour-blind readers; markers distinguish systems in greyscale.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX"
 
@@ -15,14 +15,14 @@ MARKERS = "osD^vPX"
 def plot_accuracy_by_distance(
     systems: Mapping[str, PhenomenaAccuracy], path: Path, ceilings: Optional[Mapping[str, float]] = None
 ) -> None:
-    """Writes a PNG of accuracy against distance: one panel a kind, one line a system, bars for 95 % intervals.
+    """Plots accuracy against distance: one panel per kind, one line per system, error bars for 95 % intervals.
 
     Args:
-        systems: the accuracy of each (at least one) system, by the name to show.
-        path: the file to write.
-        ceilings: by kind, the best accuracy without context; drawn as a dashed line.
+        systems: accuracy by name of the system, at least one.
+        path: PNG file.
+        ceilings: best accuracy without context by kind, drawn as a dashed line.
     """
-    # Not pyplot: its global state chooses a window system, which a server lacks.
+    # Not pyplot, whose global state selects a window system.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator, PercentFormatter
@@ -36,32 +36,32 @@ def plot_accuracy_by_distance(
         entries.update(_draw_panel(panel, kind, systems))
         if ceilings and kind in ceilings:
             line = panel.axhline(ceilings[kind], color="#555555", linestyle="--", linewidth=1.2)
-            entries["best without context"] = line
-        panel.set(title=kind, xlabel="sentences back to the deciding one", ylim=(0, 1.03))
+            entries["ceiling without context"] = line
+        panel.set(title=kind, xlabel="distance to the antecedent (sentences)", ylim=(0, 1.03))
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.yaxis.set_major_formatter(PercentFormatter(1.0))
         panel.grid(alpha=0.25)
         panel.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("words translated right")
-    # Names are the user's: matplotlib takes $ for formulas, and _ at the beginning for "not in the legend".
+    panels[0].set_ylabel("accuracy")
+    # matplotlib interprets $ in names as a formula, and a leading _ as "not in the legend".
     numbered = map(str, range(len(entries)))
     legend = figure.legend(entries.values(), numbered, loc="outside lower center", ncols=min(4, len(entries)))
     for text, name in zip(legend.get_texts(), entries):
         text.set(text=name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), parse_math=False)
-    figure.suptitle("Words that only context decides: accuracy by distance, with 95 % intervals")
+    figure.suptitle("Context-dependent words: accuracy by distance, with 95 % intervals")
     figure.savefig(path)
 
 
 def _draw_panel(panel: Any, kind: str, systems: Mapping[str, PhenomenaAccuracy]) -> Dict[str, Any]:
-    """What was drawn for each system, by name."""
+    """Draws one kind and returns the legend entry of each system."""
     drawn = {}
     for number, (name, accuracy) in enumerate(systems.items()):
         figures = accuracy.by_kind_and_distance.get(kind, {})
         shares = [figure.share for figure in figures.values()]
-        # Rounding may put an end of the interval a hair on the wrong side of the share.
+        # Rounding may put an end of the interval on the wrong side of the share.
         below = [max(0.0, figure.share - figure.low) for figure in figures.values()]
         above = [max(0.0, figure.high - figure.share) for figure in figures.values()]
-        # A little aside of one another, so that the bars of systems do not hide each other.
+        # Shifted, so that the error bars of systems do not overlap.
         places = [distance + 0.12 * (number - (len(systems) - 1) / 2) for distance in figures]
         style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
         drawn[name] = panel.errorbar(
@@ -73,26 +73,26 @@ def _draw_panel(panel: Any, kind: str, systems: Mapping[str, PhenomenaAccuracy])
 def plot_source_weights(
     names: Sequence[str], sentences: Sequence[Sequence[str]], weights: Sequence[np.ndarray], path: Path
 ) -> None:
-    """Writes a PNG like figure 2 of Libovický and Helcl (2017): a panel a sentence, a column a word, a row a source.
+    """Plots attention to sources as figure 2 of Libovický and Helcl (2017): a panel per sentence, a row per source.
 
     Args:
-        names: of the K sources.
-        sentences: the words of each (at least one) translation.
-        weights: [words, K] of each, between 0 and 1.
-        path: the file to write.
+        names: the K sources.
+        sentences: words of each translation, at least one.
+        weights: [words, K] of each translation, from 0 to 1.
+        path: PNG file.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     longest = max(map(len, sentences))
     letters = max(len(word) for words in sentences for word in words)
-    height = 0.45 + 0.32 * len(names) + 0.07 * letters  # of a panel with its slanted words, in inches
+    height = 0.45 + 0.32 * len(names) + 0.07 * letters  # of a panel with its rotated words, in inches
     figure = Figure(figsize=(3.0 + 0.42 * longest, 0.3 + height * len(sentences)), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(len(sentences), 1, squeeze=False)[:, 0]
     for words, shares, panel in zip(sentences, weights, panels):
         picture = panel.imshow(shares.T, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-        panel.set_xlim(-0.5, longest - 0.5)  # words are as wide in all panels
+        panel.set_xlim(-0.5, longest - 0.5)  # equal word widths in all panels
         panel.set_xticks(range(len(words)), words, rotation=45, ha="left", rotation_mode="anchor", parse_math=False)
         panel.set_yticks(range(len(names)), names, parse_math=False)
         panel.set_xticks([place + 0.5 for place in range(len(words) - 1)], minor=True)

@@ -1,12 +1,14 @@
-"""Scores of several systems on one test set, by metric and level, and what tests say of their differences."""
+"""Report of ``docnmt score``: scores of systems by metric and level, with significance tests."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from docnmt_fairseq import __version__
+from docnmt_fairseq.evaluation.examples import Examples
 from docnmt_fairseq.evaluation.metrics import METRICS, Metric, MetricOptions
-from docnmt_fairseq.evaluation.significance import SEED, TESTS, Comparison, check_resampling
+from docnmt_fairseq.evaluation.significance import SEED, TESTS, Comparison, Outcome, check_tests
+from docnmt_fairseq.evaluation.tables import Definitions, Part, Table
 from docnmt_fairseq.evaluation.texts import LEVELS, References, Stream, at_level
 
 DEFAULT_METRICS = ("bleu", "chrf")
@@ -14,14 +16,14 @@ DEFAULT_METRICS = ("bleu", "chrf")
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """What to compute.
+    """Options of the report.
 
     Attributes:
-        metrics: some of ``METRICS``, with what each is told.
+        metrics: names in ``METRICS`` with their options.
         levels: some of ``LEVELS``.
-        tests: some of ``TESTS``.
-        samples: of each test; None for its default.
-        seed: of all tests.
+        tests: names in ``TESTS``.
+        samples: resamples of each test; None for its default.
+        seed: random seed of all tests.
     """
 
     metrics: Mapping[str, MetricOptions] = field(
@@ -35,13 +37,13 @@ class ScoreOptions:
 
 @dataclass(frozen=True)
 class Column:
-    """One metric on one level.
+    """Scores by one metric at one level.
 
     Attributes:
-        name: as in tables, "d-" before it on the level of documents.
+        name: title of the metric, with "d-" at document level.
         level: "sentence" or "document".
-        signature: what makes it reproducible.
-        lower_is_better: whether it counts errors.
+        signature: reproducibility signature.
+        lower_is_better: True for error rates.
         decimals: in tables.
         scores: by system.
         comparisons: by test.
@@ -55,12 +57,23 @@ class Column:
     scores: Dict[str, float]
     comparisons: Dict[str, Comparison]
 
+    @property
+    def heading(self) -> str:
+        """Name in tables."""
+        return f"{self.name}↓" if self.lower_is_better else self.name
+
 
 @dataclass(frozen=True)
 class ScoreReport:
-    """Everything; the first system is the baseline of the tests.
+    """Scores of a test set; the first system is the baseline of the tests.
 
-    ``empty`` counts the empty translations by system.
+    Attributes:
+        references: reference files.
+        documents, sentences: size of the test set.
+        empty: number of empty translations by system.
+        columns: scores.
+        seed: random seed of the tests.
+        examples: sentences that systems translate differently, if requested.
     """
 
     references: Tuple[Path, ...]
@@ -69,15 +82,16 @@ class ScoreReport:
     empty: Dict[str, int]
     columns: List[Column]
     seed: int
+    examples: Optional[Examples] = None
 
     @property
     def systems(self) -> List[str]:
-        """Their names."""
+        """Names of the systems."""
         return list(self.empty)
 
     def to_json(self) -> Dict[str, Any]:
-        """Every figure, unrounded, as plain values."""
-        return {
+        """All figures, unrounded, as plain values."""
+        values = {
             "docnmt_fairseq": __version__,
             "references": list(map(str, self.references)),
             "documents": self.documents,
@@ -97,33 +111,77 @@ class ScoreReport:
                 for column in self.columns
             ],
         }
+        return values if self.examples is None else {**values, "examples": asdict(self.examples)}
+
+    def parts(self) -> List[Part]:
+        """Parts for :func:`docnmt_fairseq.evaluation.tables.render`."""
+        scores = [["system", *(column.heading for column in self.columns)]]
+        for name in self.systems:
+            scores.append([name, *(f"{column.scores[name]:.{column.decimals}f}" for column in self.columns)])
+        parts: List[Part] = [self._size(), Table(scores)]
+        for test, comparison in self.columns[0].comparisons.items():
+            title = TESTS[test].title.format(comparison.samples)
+            rows = [["metric", "system", "score", "difference", "p"]]
+            for column in self.columns:
+                outcomes = column.comparisons[test].outcomes
+                rows += [[column.heading, name, *_cells(outcomes[name], column.decimals)] for name in self.systems]
+            parts.append(Table(rows, f"{title}; against {self.systems[0]}"))
+        signatures = []
+        for column in self.columns:
+            signatures.append([column.name, column.signature])
+            signatures += [[f"{column.name}, {test}", one.signature] for test, one in column.comparisons.items()]
+        parts.append(Definitions(signatures, code=True))
+        return parts if self.examples is None else parts + self.examples.parts()
+
+    def _size(self) -> str:
+        references = f"{len(self.references)} reference{'s' if len(self.references) > 1 else ''}"
+        empty = ", ".join(f"{count:,} of {name}" for name, count in self.empty.items() if count)
+        counts = f"{self.documents:,} documents, {self.sentences:,} sentences, {references}"
+        return f"{counts}; empty translations: {empty}" if empty else counts
 
 
-def build_report(references: References, systems: Mapping[str, Stream], options: ScoreOptions) -> ScoreReport:
+def _cells(outcome: Outcome, decimals: int) -> List[str]:
+    """Score ± margin, difference [interval], and p; the last two are empty for the baseline."""
+    score = f"{outcome.score:.{decimals}f}"
+    if outcome.margin is not None:
+        score += f" ± {outcome.margin:.{decimals}f}"
+    if outcome.difference is None:
+        return [score, "", ""]
+    difference = f"{outcome.difference:+.{decimals}f}"
+    if outcome.difference_interval:
+        low, high = outcome.difference_interval
+        difference += f" [{low:+.{decimals}f}, {high:+.{decimals}f}]"
+    return [score, difference, f"{outcome.p_value:.4f}"]
+
+
+def build_report(
+    references: References, systems: Mapping[str, Stream], options: ScoreOptions, examples: Optional[Examples] = None
+) -> ScoreReport:
     """Scores the systems.
 
     Args:
-        references: of the test set, and its source for metrics that need it.
-        systems: the translations by name, the baseline first.
-        options: what to compute.
+        references: test set, with its source for metrics that need it.
+        systems: translations by name, the baseline first.
+        options: metrics, levels and tests.
+        examples: sentences to include.
 
     Raises:
-        InputError: an unknown tokeniser, a model that cannot be had, or tests that cannot be made on this test set.
+        InputError: invalid options of metrics, or tests that this test set does not allow.
     """
     documents, sentences = references.documents, references.sentences
-    check_resampling(options.tests, options.levels, options.samples, options.seed, documents, sentences)
-    metrics = metrics_of(references, options)  # all of them first: what one lacks is said before another works long
+    check_tests(options.tests, options.levels, options.samples, options.seed, documents, sentences)
+    metrics = create_metrics(references, options)  # all before the first is computed, so that errors are early
     columns = [_column(metric, systems, options) for metric in metrics]
     empty = {name: sum(not sentence for text in stream for sentence in text) for name, stream in systems.items()}
-    return ScoreReport(references.files, documents, sentences, empty, columns, options.seed)
+    return ScoreReport(references.files, documents, sentences, empty, columns, options.seed, examples)
 
 
-def metrics_of(references: References, options: ScoreOptions) -> List[Metric]:
-    """The metrics of all columns: level by level, then those that take sentences whatever the level."""
-    by_level = {level: references.at_level(level) for level in options.levels}
-    chosen = [(METRICS[name], told) for name, told in options.metrics.items()]
-    joining = [kind(test_set, told) for test_set in by_level.values() for kind, told in chosen if kind.joins_documents]
-    return [*joining, *(kind(references, told) for kind, told in chosen if not kind.joins_documents)]
+def create_metrics(references: References, options: ScoreOptions) -> List[Metric]:
+    """Metrics of all columns: level by level, then those that score sentences only."""
+    by_level = [references.at_level(level) for level in options.levels]
+    chosen = [(METRICS[name], given) for name, given in options.metrics.items()]
+    at_levels = [kind(test_set, given) for test_set in by_level for kind, given in chosen if kind.scores_documents]
+    return [*at_levels, *(kind(references, given) for kind, given in chosen if not kind.scores_documents)]
 
 
 def _column(metric: Metric, systems: Mapping[str, Stream], options: ScoreOptions) -> Column:

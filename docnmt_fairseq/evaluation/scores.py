@@ -1,7 +1,7 @@
-"""The scores of one delimited text beside its reference, with the signatures that make them reproducible.
+"""Scores of one delimited text against its reference.
 
-Each function takes lines with the marks of documents and paragraphs, equally many of both; what stands at a mark is
-not scored. It raises :class:`InputError` for unequal numbers of lines, or no sentence to score.
+All functions take lines of delimited text with boundaries on the same lines, ignore the boundaries, and raise
+:class:`InputError` for different numbers of lines or no sentences.
 """
 
 from dataclasses import asdict, dataclass
@@ -12,16 +12,16 @@ import numpy as np
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import sentence_ids
 from docnmt_fairseq.evaluation.metrics import Metric, MetricOptions
-from docnmt_fairseq.evaluation.metrics.bleu import Bleu, BleuOptions
-from docnmt_fairseq.evaluation.metrics.chrf import Chrf, ChrfOptions
-from docnmt_fairseq.evaluation.metrics.hter import Hter
-from docnmt_fairseq.evaluation.significance.signs import sign_p_value
+from docnmt_fairseq.evaluation.metrics.sacrebleu_metrics import Bleu, BleuOptions, Chrf, ChrfOptions, Hter
+from docnmt_fairseq.evaluation.significance import sign_p_value
 from docnmt_fairseq.evaluation.texts import References
+
+TOKENISED = BleuOptions(tokenize="none", smooth="none")  # equal to multi-bleu.perl
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Corpus-level scores from 0 to 100, the number of sentences they are over, and sacrebleu's signatures."""
+    """BLEU and chrF from 0 to 100, the number of sentences, and sacreBLEU's signatures."""
 
     bleu: float
     chrf: float
@@ -36,7 +36,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class TokenizedBleu:
-    """The score from 0 to 100, the number of sentences it is over, and sacrebleu's signature."""
+    """BLEU of tokenised text from 0 to 100, the number of sentences, and sacreBLEU's signature."""
 
     bleu: float
     sentences: int
@@ -45,7 +45,7 @@ class TokenizedBleu:
 
 @dataclass(frozen=True)
 class EditRate:
-    """Edits in percent of the reference's tokens, and sacrebleu's signature."""
+    """Edits in percent of the tokens of the reference, and sacreBLEU's signature."""
 
     hter: float
     signature: str
@@ -57,64 +57,46 @@ def corpus_scores(hypotheses: Sequence[str], reference: Sequence[str], tokenizer
     Args:
         hypotheses: lines of the translation.
         reference: lines of the reference.
-        tokenizer: of sacrebleu's BLEU; None for its own choice, which does not suit languages without spaces.
+        tokenizer: sacreBLEU's tokeniser for BLEU; the default does not suit languages without spaces.
     """
-    text = _Sentences(hypotheses, reference)
-    bleu, chrf = Bleu(text.reference, BleuOptions(tokenize=tokenizer)), Chrf(text.reference, ChrfOptions())
-    return Scores(text.score(bleu), text.score(chrf), text.reference.sentences, bleu.signature(), chrf.signature())
+    pair = _TextPair(hypotheses, reference)
+    bleu, chrf = Bleu(pair.reference, BleuOptions(tokenize=tokenizer)), Chrf(pair.reference, ChrfOptions())
+    return Scores(pair.score(bleu), pair.score(chrf), pair.reference.sentences, bleu.signature(), chrf.signature())
 
 
 def tokenized_bleu(hypotheses: Sequence[str], reference: Sequence[str]) -> TokenizedBleu:
-    """BLEU over tokens as they stand, which is what multi-bleu.perl computes; published figures often are that.
-
-    Nothing is tokenised, smoothed or lower-cased: comparable only over the same tokenisation of the same reference.
-
-    Args:
-        hypotheses: lines of tokens with spaces between.
-        reference: the same of the reference.
-    """
-    text = _Sentences(hypotheses, reference)
-    metric = Bleu(text.reference, BleuOptions(tokenize="none", smooth="none"))
-    return TokenizedBleu(text.score(metric), text.reference.sentences, metric.signature())
+    """BLEU of tokenised text as by multi-bleu.perl, comparable for the same tokenisation of the reference only."""
+    pair = _TextPair(hypotheses, reference)
+    metric = Bleu(pair.reference, TOKENISED)
+    return TokenizedBleu(pair.score(metric), pair.reference.sentences, metric.signature())
 
 
 def tokenized_sign_test(hypotheses: Sequence[str], baseline: Sequence[str], reference: Sequence[str]) -> float:
-    """The p-value of the sign test of Collins et al. (2005) by BLEU over tokens.
-
-    Args:
-        hypotheses, baseline: lines of tokens of two translations.
-        reference: the same of the reference.
-    """
-    text, other = _Sentences(hypotheses, reference), _Sentences(baseline, reference)
-    metric = Bleu(text.reference, BleuOptions(tokenize="none", smooth="none"))
-    one, two = (np.array(rows) for rows in metric.statistics([other.translation, text.translation]))
+    """P-value of the sign test of Collins et al. (2005) with BLEU of tokenised text."""
+    pair, other = _TextPair(hypotheses, reference), _TextPair(baseline, reference)
+    metric = Bleu(pair.reference, TOKENISED)
+    one, two = (np.array(rows) for rows in metric.statistics([other.translation, pair.translation]))
     return sign_p_value(metric, one, two)
 
 
 def human_targeted_error_rate(hypotheses: Sequence[str], reference: Sequence[str]) -> EditRate:
-    """HTER over tokens as they stand, with case, as WMT's tasks of automatic post-editing score it.
-
-    Args:
-        hypotheses: lines of tokens with spaces between.
-        reference: the same of the post-edit of the machine translation.
-    """
-    text = _Sentences(hypotheses, reference)
-    metric = Hter(text.reference, MetricOptions())
-    return EditRate(text.score(metric), metric.signature())
+    """HTER of tokenised text with case, as in WMT's automatic post-editing tasks; the reference is a post-edit."""
+    pair = _TextPair(hypotheses, reference)
+    metric = Hter(pair.reference, MetricOptions())
+    return EditRate(pair.score(metric), metric.signature())
 
 
-class _Sentences:
-    """The sentences of two delimited texts: a test set without files, and its translation."""
+class _TextPair:
+    """Sentences of a reference and of its translation."""
 
     def __init__(self, hypotheses: Sequence[str], reference: Sequence[str]):
         if len(hypotheses) != len(reference):
-            raise InputError(f"{len(hypotheses)} lines translated, but the reference has {len(reference)}")
+            raise InputError(f"{len(hypotheses)} translated lines, but {len(reference)} lines in the reference")
         ids = sentence_ids(reference)
         if not ids:
-            raise InputError("the reference holds marks only: nothing to score")
+            raise InputError("no sentences in the reference")
         self.reference = References((), [[[reference[i] for i in ids]]], None, [[i + 1 for i in ids]])
         self.translation = [[hypotheses[i] for i in ids]]
 
     def score(self, metric: Metric) -> float:
-        """The score of all sentences."""
         return metric.corpus_score(metric.statistics([self.translation])[0])

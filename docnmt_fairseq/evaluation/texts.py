@@ -1,4 +1,4 @@
-"""References and translations as documents of sentences, read from delimited text or the output of fairseq-generate."""
+"""References and translations of a test set, as documents of sentences."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,34 +10,34 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import restore_document_order, subword_mark
 from docnmt_fairseq.marks import DOCUMENT, is_mark, levels_ended
 
-ON_EMPTY = ("error", "score")
+ON_EMPTY = ("score", "error")
 LEVELS = ("sentence", "document")
 
-Stream = List[List[str]]  # the sentences of each document
+Stream = List[List[str]]  # sentences of each document
 
 
 def at_level(stream: Stream, level: str) -> Stream:
-    """A text in which what is one segment on a level is one sentence: itself, or whole documents, spaces between."""
+    """Returns the text with one sentence per segment of the level; a document is its sentences joined by spaces."""
     if level == "document":
         return [[" ".join(filter(None, sentences))] for sentences in stream]
     return stream
 
 
 def segments(stream: Stream, level: str = "sentence") -> List[str]:
-    """The segments of all documents in order: sentences, or documents."""
+    """Flat list of the segments of all documents."""
     return [segment for of_document in at_level(stream, level) for segment in of_document]
 
 
 @dataclass(frozen=True)
 class References:
-    """A test set: its references, and its source where that was given.
+    """References of a test set, optionally with its source.
 
     Attributes:
-        files: of the references.
-        streams: the sentences of each reference, by document.
-        source: the same of the source.
-        lines: for each sentence the line it stands on, from 1; the same in every file.
-        level: of ``LEVELS``: what stands here as a sentence.
+        files: reference files.
+        streams: sentences of each reference, by document.
+        source: sentences of the source, by document.
+        lines: line number of each sentence, from 1; the same in every file.
+        level: one of ``LEVELS``; the segments that are stored as sentences.
     """
 
     files: Tuple[Path, ...]
@@ -57,7 +57,7 @@ class References:
         return sum(map(len, self.lines))
 
     def at_level(self, level: str) -> "References":
-        """The same test set with the segments of a level as its sentences; a document stands on its first line."""
+        """Returns the test set with the segments of the level as sentences; a document has its first line number."""
         if level == self.level:
             return self
         return replace(
@@ -70,13 +70,12 @@ class References:
 
 
 def read_references(files: Sequence[Path], source: Optional[Path] = None) -> References:
-    """Reads the references of a test set, one delimited file each.
+    """Reads delimited references and source.
 
     Raises:
-        InputError: a file cannot be read, or only once; the files do not have the same marks on the same lines, or
-            there is no sentence in them; names file and line.
+        InputError: unreadable files, different document boundaries, or no sentence.
     """
-    refuse_streams(*files)  # translations are compared with them, one after another
+    refuse_streams(*files)  # read once per system
     paths = [*files, *([source] if source else [])]
     sides: List[Stream] = [[] for _ in paths]
     lines: List[List[int]] = []
@@ -85,64 +84,50 @@ def read_references(files: Sequence[Path], source: Optional[Path] = None) -> Ref
             stream.append([texts[side] for texts in document.sentences()])
         lines.append([numbers[0] for paragraph in document.lines for numbers in paragraph])
     if not lines:
-        raise InputError(f"{files[0]}: holds no sentence: nothing to score")
+        raise InputError(f"{files[0]}: no sentences to score")
     return References(tuple(files), sides[: len(files)], sides[-1] if source else None, lines)
 
 
 def read_log(path: Path, references: References) -> Stream:
-    """Reads the translations of a test set that ``fairseq-generate`` printed, in any order.
+    """Reads the translations of a test set from the output of ``fairseq-generate``, in any order.
 
     Raises:
-        InputError: an id is missing, comes twice or is none of the references' lines; or subwords were left in.
+        InputError: missing, repeated or unknown ids, or text that is still split into subwords.
     """
-    lines = restore_document_order(path, references.files[0])
-    _refuse_subwords(path, lines, references)
-    return _by_document(lines, references)
+    return _by_document(path, restore_document_order(path, references.files[0]), references)
 
 
-def read_text(path: Path, references: References, on_empty: str = "error") -> Stream:
-    """Reads the translations of a test set from delimited text with the references' marks.
+def read_text(path: Path, references: References, on_empty: str = "score") -> Stream:
+    """Reads the translations of a test set from delimited text with the boundaries of the references.
 
     Args:
-        path: the text.
-        references: of the test set.
-        on_empty: what an empty line is where the references have a sentence: "error", or "score" for an empty
-            translation. Models write such, and the text alone does not tell them from a misplaced boundary.
+        path: delimited text.
+        references: test set.
+        on_empty: treatment of an empty line in place of a sentence. ``score``: an empty translation, which models
+            sometimes produce; ``error``: a misplaced document boundary.
 
     Raises:
-        InputError: another number of lines, or marks on other lines, than the references have; names file and line.
+        InputError: a different number of lines or different boundaries; names file and line.
     """
     lines = []
     reference_file = references.files[0]
     for number, (text, reference) in parallel_lines((path, reference_file)):
-        if text != reference and is_mark(reference):
-            found = _called(text)
-            raise InputError.at(path, number, f"{found} here, but {_called(reference)} in {reference_file}; {_REMEDY}")
-        if levels_ended(text) and not is_mark(reference):
-            raise InputError.at(path, number, f"{text} here, but a sentence in {reference_file}; {_REMEDY}")
+        if text != reference if is_mark(reference) else levels_ended(text):
+            message = f"{_describe(text)} here, but {_describe(reference)} in {reference_file}; boundaries must match"
+            raise InputError.at(path, number, message)
         if text == DOCUMENT and not is_mark(reference) and on_empty == "error":
-            message = (
-                f"empty line here, but a sentence in {reference_file}: a document boundary in the wrong place, or an "
-                "empty translation, which --on-empty score accepts"
-            )
+            message = f"empty line here, but a sentence in {reference_file}; --on-empty score allows empty translations"
             raise InputError.at(path, number, message)
         lines.append(text)
-    _refuse_subwords(path, lines, references)
-    return _by_document(lines, references)
+    return _by_document(path, lines, references)
 
 
-_REMEDY = "a translation needs the documents and paragraphs of its reference, on the same lines"
-
-
-def _called(line: str) -> str:
+def _describe(line: str) -> str:
     return "the end of a document" if line == DOCUMENT else line if levels_ended(line) else "a sentence"
 
 
-def _refuse_subwords(path: Path, lines: Sequence[str], references: References) -> None:
+def _by_document(path: Path, lines: Sequence[str], references: References) -> Stream:
     mark = subword_mark(lines)
     if mark and not any(subword_mark(document) for stream in references.streams for document in stream):
-        raise InputError(f"{path}: holds subwords ({mark}); generate with --remove-bpe (sentencepiece), or join them")
-
-
-def _by_document(lines: Sequence[str], references: References) -> Stream:
+        raise InputError(f"{path}: contains subwords ({mark}); generate with --remove-bpe (sentencepiece)")
     return [[lines[number - 1] for number in numbers] for numbers in references.lines]

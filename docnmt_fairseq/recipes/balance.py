@@ -8,7 +8,7 @@ from typing import Iterator, List, Optional
 
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.register import RULES, RegisterRule
+from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
 from docnmt_fairseq.recipes.select import Documents
 
 logger = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 def marked_lines(document: Document, rule: RegisterRule) -> CounterOf[str]:
     """How many of a document's target sentences surely show each register."""
-    shown = (rule.register_of(target, sure_only=True) for _, target, *_ in document.sentences())
+    shown = (rule.register_of(target, unambiguous_only=True) for _, target, *_ in document.sentences())
     return Counter(register for register in shown if register is not None)
 
 

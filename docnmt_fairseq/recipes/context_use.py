@@ -77,9 +77,8 @@ def measure_cxmi(
     import torch
 
     from docnmt_fairseq.corpus.text_codec import TextCodec
-    from docnmt_fairseq.evaluation.context_use.corpus import read_test_set
-    from docnmt_fairseq.evaluation.context_use.cxmi import measure
-    from docnmt_fairseq.evaluation.context_use.report import build_report
+    from docnmt_fairseq.evaluation.cxmi import measure, read_test_set
+    from docnmt_fairseq.evaluation.cxmi_report import build_report
     from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
     from docnmt_fairseq.translate.task import load_viewing
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, Type, TypeVar
 from docnmt_fairseq.corpus.config import config_of
 from docnmt_fairseq.corpus.readers import make_reader
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.register import RULES
+from docnmt_fairseq.evaluation.register_rules import RULES
 from docnmt_fairseq.recipes.dataset import (
     NEEDED,
     DatasetConfig,

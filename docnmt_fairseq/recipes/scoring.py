@@ -7,7 +7,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS
 from docnmt_fairseq.evaluation.metrics.base import Metric
-from docnmt_fairseq.evaluation.metrics.bleu import Bleu, BleuOptions
+from docnmt_fairseq.evaluation.metrics.sacrebleu_metrics import Bleu, BleuOptions
 from docnmt_fairseq.evaluation.postprocess import Translation, read_text_as_translation
 from docnmt_fairseq.evaluation.scores import corpus_scores, human_targeted_error_rate, tokenized_bleu
 from docnmt_fairseq.evaluation.significance import SEED, TESTS

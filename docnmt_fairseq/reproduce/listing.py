@@ -28,7 +28,9 @@ class Elsewhere:
 
 
 ELSEWHERE = (
-    Elsewhere("Jiang et al., Table 5", "no figures: docnmt compare --lines 4123, with the models of memory-table-2"),
+    Elsewhere(
+        "Jiang et al., Table 5", "no figures: docnmt score --example-lines 4123, with the models of memory-table-2"
+    ),
     Elsewhere("Libovický and Helcl, Fig. 1", "learning curves, in the train.log of each model of combination-table-1"),
     Elsewhere("Libovický and Helcl, Fig. 2", "one sentence: docnmt report, of a model of combination-table-1"),
     Elsewhere("Zeng, Fig. 7 and 8", "curves: docnmt embed fit --iterations N, then docnmt embed similarity"),

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.experiments import manuals, manuals_report, register_by_project, register_worth
 from benchmarks.lib.curves import validation_curve
-from docnmt_fairseq.evaluation.register import RULES
+from docnmt_fairseq.evaluation.register_rules import RULES
 
 REFERENCE = ["Klick hier.", "Hast du es?", "Das ist gut.", "Du siehst es.", "Dein Haus.", "Nimm dich in Acht.", ""]
 POLITE = ["Öffnen Sie es.", "Haben Sie es?", "Gut.", "Sehen Sie.", "Sind Sie da?", ""]

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from benchmarks.experiments.manuals_told import TOLD, projects_of, register_of_document, told, with_facts, write_raw
-from docnmt_fairseq.evaluation.register import RULES
+from docnmt_fairseq.evaluation.register_rules import RULES
 from docnmt_fairseq.evaluation.texts import read_references
 
 SURE = RULES["de"]()

@@ -18,19 +18,19 @@ from tests.support.scored import delimited, generate_log, made, worse, write
 
 GOLDEN = Path(__file__).with_name("score_golden")
 ALL = ["--metrics", "bleu", "chrf", "chrf++", "ter", "hter"]
-TESTED = ["--test", "bootstrap", "randomisation", "documents", "--samples", "20"]
+TESTED = ["--test", "bootstrap", "randomisation", "documents", "--bootstrap-samples", "20"]
 COMET = ["--source", "source", "--comet", "known"]
 CASES = {
     "everything.txt": [*ALL, *TESTED],
     "everything.md": [*ALL, *TESTED, "--seed", "7", "--format", "markdown"],
     "everything.json": [*ALL, *TESTED, "--format", "json"],
     "default.txt": [],
-    "references.txt": [*ALL, "--reference", "ref", "ref2", "--test", "documents", "--samples", "9"],
+    "references.txt": [*ALL, "--reference", "ref", "ref2", "--test", "documents", "--bootstrap-samples", "9"],
     "lowercase.txt": [*ALL, "--lowercase", "--tokenize", "char", "--smooth", "floor"],
     "tokens.txt": ["--metrics", "bleu", "hter", "--tokenize", "none", "--smooth", "none", "--level", "sentence"],
     "documents.md": [*ALL, "--level", "document", "--tokenize", "zh", "--smooth", "add-k", "--format", "markdown"],
-    "empty.txt": ["--on-empty", "score", "--system", "empty=empty", "--tokenize", "intl"],
-    "comet.txt": [*COMET, "--test", "documents", "--samples", "20"],
+    "empty.txt": ["--system", "empty=empty", "--tokenize", "intl"],
+    "comet.txt": [*COMET, "--test", "documents", "--bootstrap-samples", "20"],
     "doc_comet.json": [*COMET, "--comet-context", "2", "--comet-context-from", "hypothesis", "--format", "json"],
     "comet_beside_documents.md": [*COMET, "--level", "document", "--metrics", "ter", "--format", "markdown"],
 }

@@ -1,4 +1,4 @@
-"""Trained on the artificial corpus: what a model with context knows, and one without cannot."""
+"""Models trained on the artificial corpus: accuracy and CXMI with and without context."""
 
 import json
 
@@ -8,12 +8,11 @@ from benchmarks.lib.preprocess import fairseq_preprocess
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
 from docnmt_fairseq.corpus.text_codec import TextCodec
-from docnmt_fairseq.evaluation.context_use.corpus import read_test_set
-from docnmt_fairseq.evaluation.context_use.cxmi import measure
-from docnmt_fairseq.evaluation.context_use.report import build_report as cxmi_report
 from docnmt_fairseq.evaluation.contrast import synth
-from docnmt_fairseq.evaluation.contrast.judging import answer
 from docnmt_fairseq.evaluation.contrast.report import build_report
+from docnmt_fairseq.evaluation.contrast.scoring import answer
+from docnmt_fairseq.evaluation.cxmi import measure, read_test_set
+from docnmt_fairseq.evaluation.cxmi_report import build_report as cxmi_report
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
 from tests.support import toy
 
@@ -43,12 +42,12 @@ SIZES += ["--encoder-normalize-before", "--decoder-normalize-before"]
 TRAINING = ["--max-tokens", "800", "--lr", "0.005", "--lr-scheduler", "inverse_sqrt", "--warmup-updates", "50"]
 CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "0", "--max-update", "900"]
 CONDITIONAL += ["--sentence-positions", "learned", "--paragraph-positions", "sinusoidal"]
-CONDITIONAL += ["--context-dropout", "0.1"]  # so that CXMI compares what the model knows
+CONDITIONAL += ["--context-dropout", "0.1"]  # so that the model has seen sentences without context
 SENTENCE_LEVEL = ["--context-attention", "none", "--max-update", "300"]
 
 
 def trained(corpus, name, arguments):
-    """Returns the model of that name."""
+    """Trains and returns a model."""
     checkpoint = toy.train(corpus / "bin", corpus / name, *arguments, *TRAINING, tiny=SIZES)
     return load_ensemble(checkpoint, data=corpus / "bin")
 
@@ -84,33 +83,33 @@ def cxmi(corpus, loaded):
     return cxmi_report(test_set, measured, loaded.task.target_dictionary, {})
 
 
-def test_a_model_with_context_tells_true_from_false(corpus, conditional):
+def test_model_with_context_is_accurate(corpus, conditional):
     report = accuracy(corpus, conditional)
     assert all(figures.accuracy >= 0.95 for figures in report.groups["phenomenon"].values())
     assert all(figures.accuracy >= 0.95 for figures in report.groups["distance"].values())
 
 
-def test_one_without_is_at_chance(corpus, sentence_level):
-    """The bound is that of luck on so many documents, below as above."""
+def test_sentence_level_model_is_at_chance(corpus, sentence_level):
+    """Within the upper bound of the ceiling, above and below."""
     report = accuracy(corpus, sentence_level)
     ceiling = json.loads((corpus / "test.ceiling.json").read_text(encoding="utf-8"))["kinds"]
     for kind, figures in report.groups["phenomenon"].items():
-        luck = ceiling[kind]["upper_bound"] - ceiling[kind]["accuracy"]
-        assert abs(figures.accuracy - figures.chance) < luck
+        margin = ceiling[kind]["upper_bound"] - ceiling[kind]["accuracy"]
+        assert abs(figures.accuracy - figures.chance) < margin
         assert figures.interval[0] <= figures.chance <= figures.interval[1]
 
 
-def test_context_is_worth_something_where_it_is_the_true_one(corpus, conditional):
+def test_cxmi_is_positive_for_true_context_only(corpus, conditional):
     report = cxmi(corpus, conditional)
     assert report.probes["true"].cxmi_interval[0] > 0.1
     assert report.probes["shuffled"].cxmi <= 0 and report.probes["random-document"].cxmi <= 0
     items = synth.read(corpus / "test.phenomena.tsv")
-    forms = {word for item in items for candidate in item.candidates for word in undecided(item, candidate)}
+    forms = {word for item in items for candidate in item.candidates for word in differing(item, candidate)}
     assert report.tokens and {token.token for token in report.tokens} <= forms
 
 
-def undecided(item, candidate):
-    """Returns the words of a candidate that others have not."""
+def differing(item, candidate):
+    """Returns the words of a candidate that differ from another candidate."""
     (line,) = item.lines
     return [
         word
@@ -119,5 +118,5 @@ def undecided(item, candidate):
     ]
 
 
-def test_context_is_worth_nothing_to_a_model_that_sees_none(corpus, sentence_level):
+def test_cxmi_is_zero_without_context(corpus, sentence_level):
     assert all(abs(figures.cxmi) < 1e-5 for figures in cxmi(corpus, sentence_level).probes.values())

@@ -1,4 +1,4 @@
-"""``docnmt compare``: sentences that systems translate differently."""
+"""``docnmt score --examples``: sentences that systems translate differently."""
 
 import json
 
@@ -23,19 +23,19 @@ def folder(tmp_path):
     return tmp_path
 
 
-def compare(folder, *words, source=True):
+def score(folder, *words, source=True):
     systems = ["--system", f"one={folder / 'one'}", "--system", f"two={folder / 'two'}"]
     texts = ["--reference", str(folder / "ref"), *(["--source", str(folder / "src")] if source else [])]
-    return cli.main(["compare", *texts, *systems, *words])
+    return cli.main(["score", *texts, *systems, *words])
 
 
-def found(folder, capsys, *words, **options):
-    assert compare(folder, "--format", "json", *words, **options) == 0
-    return json.loads(capsys.readouterr().out)
+def examples(folder, capsys, *words, **options):
+    assert score(folder, "--format", "json", *words, **options) == 0
+    return json.loads(capsys.readouterr().out)["examples"]
 
 
-def test_sentences_that_differ_with_what_stands_before_them(folder, capsys):
-    report = found(folder, capsys)
+def test_differing_sentences_with_context(folder, capsys):
+    report = examples(folder, capsys, "--examples", "9")
     assert (report["differing"], report["sentences"]) == (3, 5)
     third, last = report["shown"][1:]
     assert [(one["line"], one["document"]) for one in report["shown"]] == [(2, 1), (4, 1), (7, 2)]
@@ -44,56 +44,52 @@ def test_sentences_that_differ_with_what_stands_before_them(folder, capsys):
     assert third["translations"] == {"one": "g h i", "two": "x x i"}
     chrf = [sacrebleu.sentence_chrf(text, ["g h i"]).score for text in ("x x i", "g h i")]
     assert third["difference"] == pytest.approx(chrf[0] - chrf[1])
-
-
-def test_gains_and_losses_come_first_by_any_metric(folder, capsys):
-    gains = [one["difference"] for one in found(folder, capsys, "--order", "gain")["shown"]]
-    assert gains == sorted(gains, reverse=True) and gains[0] > 0 > gains[-1]
-    (loss,) = found(folder, capsys, "--order", "loss", "--most", "1")["shown"]
-    assert loss["line"] == 4 and loss["difference"] == gains[-1]
-    by_errors = found(folder, capsys, "--order", "loss", "--by", "ter")["shown"]  # fewer errors are a gain
-    assert by_errors[0]["line"] == 4 and by_errors[0]["difference"] < 0
-
-
-def test_bleu_is_that_of_single_sentences(folder, capsys):
-    shown = found(folder, capsys, "--by", "bleu", "--lines", "2", "4", "7")["shown"]
-    for example in shown:
-        scores = [sacrebleu.sentence_bleu(example["translations"][name], example["references"]).score
-                  for name in ("one", "two")]  # fmt: skip
-        assert example["difference"] == pytest.approx(scores[1] - scores[0]) and scores[0] != scores[1]
-    assert shown[0]["difference"] > 50  # all three tokens are right
-
-
-def test_lines_are_shown_alike_or_not(folder, capsys):
-    report = found(folder, capsys, "--lines", "6", "1", "--context", "0")
-    assert [one["line"] for one in report["shown"]] == [1, 6] and report["shown"][0]["context"] == []
-    assert compare(folder, "--lines", "3", "9") == 2
-    assert "--lines 3 9: no sentence of" in capsys.readouterr().err
-
-
-def test_without_a_source_the_context_is_the_references(folder, capsys):
-    last = found(folder, capsys, source=False)["shown"][-1]
+    last = examples(folder, capsys, "--examples", "9", source=False)["shown"][-1]
     assert last["source"] is None and last["context"] == ["k l m"]
 
 
+def test_order_by_gain_and_loss(folder, capsys):
+    gains = [
+        one["difference"] for one in examples(folder, capsys, "--examples", "9", "--example-order", "gain")["shown"]
+    ]
+    assert gains == sorted(gains, reverse=True) and gains[0] > 0 > gains[-1]
+    (loss,) = examples(folder, capsys, "--example-order", "loss", "--examples", "1")["shown"]
+    assert loss["line"] == 4 and loss["difference"] == gains[-1]
+    (by_errors,) = examples(folder, capsys, "--examples", "1", "--example-order", "loss", "--example-metric", "ter")[
+        "shown"
+    ]
+    assert by_errors["line"] == 4 and by_errors["difference"] < 0  # fewer errors are a gain
+
+
+def test_sentence_bleu_of_selected_lines(folder, capsys):
+    shown = examples(folder, capsys, "--example-metric", "bleu", "--example-lines", "2", "4", "6")["shown"]
+    assert [one["line"] for one in shown] == [2, 4, 6]
+    for example in shown:
+        scores = [
+            sacrebleu.sentence_bleu(example["translations"][name], example["references"]).score
+            for name in ("one", "two")
+        ]
+        assert example["difference"] == pytest.approx(scores[1] - scores[0])
+    assert shown[0]["difference"] > 50  # short sentences have a score
+
+
 @pytest.mark.parametrize("form", ["text", "markdown"])
-def test_side_by_side(folder, form, capsys):
-    assert compare(folder, "--format", form, "--lines", "7") == 0
+def test_examples_in_text(folder, form, capsys):
+    assert score(folder, "--format", form, "--example-lines", "7", "--example-context", "1") == 0
     text = capsys.readouterr().out
-    assert "1 shown; 3 of 5 sentences differ" in text and "line 7, document 2; chrF2 +" in text
+    assert "3 of 5 sentences differ" in text and "line 7, document 2; chrF2 +" in text
     order = [text.index(one) for one in ("K L M", "N O P", "n o p", "n x x", "n x p")]
     assert order == sorted(order)
 
 
 @pytest.mark.parametrize(
-    ("words", "message"), [(["--context", "-1"], "--context -1: at least 0"), (["--most", "0"], "--most 0: at least 1")]
+    "words, message",
+    [
+        (["--examples", "-1"], "--examples -1"),
+        (["--examples", "1", "--example-context", "-1"], "--example-context -1"),
+        (["--example-lines", "3", "9"], "--example-lines 3 9"),
+    ],
 )
 def test_bad_options(folder, words, message, capsys):
-    assert compare(folder, *words) == 2
+    assert score(folder, *words) == 2
     assert message in capsys.readouterr().err
-
-
-def test_one_system_is_nothing_to_compare(folder, capsys):
-    words = ["--reference", str(folder / "ref"), "--system", f"one={folder / 'one'}"]
-    assert cli.main(["compare", *words]) == 2
-    assert "nothing to compare: give at least two" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Forced decoding gives what fairseq's own scorer gives for whole batches, for every kind of model."""
+"""Forced decoding equals fairseq's scorer on whole batches, for every kind of model."""
 
 import copy
 
@@ -9,7 +9,7 @@ from fairseq.sequence_scorer import SequenceScorer
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, Request, as_tokens
+from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, ScoringRequest, as_tokens
 from docnmt_fairseq.models.batches import batch_for_model
 from tests.support import toy
 from tests.support.documents import DOCUMENTS
@@ -28,15 +28,20 @@ MODELS = {
     "stock": ([], {"task": "translation", "arch": "transformer_iwslt_de_en"}),
     "stock in documents": ([], {"arch": "transformer_iwslt_de_en"}),
 }
-# fairseq's own task knows no marks: it would score empty lines.
+# fairseq's own task does not know boundaries and would score empty lines.
 TINY = [*toy.TINY, "--share-all-embeddings"]
 
 
-@pytest.fixture(scope="module", params=MODELS)
+QUICK = ("conditional", "target", "3-to-3")
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in MODELS], ids=str
+)
 def loaded(request, data_bin):
     arguments, options = MODELS[request.param]
     _, task, model = toy.build(data_bin, *arguments, tiny=TINY, **options)
-    for parameter in model.parameters():  # far from what all words have alike
+    for parameter in model.parameters():  # far from uniform
         torch.nn.init.normal_(parameter, std=0.4)
     return Ensemble(task, [model.eval()])
 
@@ -53,7 +58,7 @@ def requests_of(loaded):
         if line == "":
             before = []
         elif line != "<p>":
-            requests.append(Request(number, target[number], tuple(before)))
+            requests.append(ScoringRequest(number, target[number], tuple(before)))
             before.append(target[number])
     return source, requests
 
@@ -73,7 +78,7 @@ def expected_of(loaded, requests):
     return [scores[request.line][-len(request.target) :].numpy() for request in requests]
 
 
-def test_scores_are_those_of_the_references_in_one_batch(loaded):
+def test_scores_equal_fairseq_in_one_batch(loaded):
     source, requests = requests_of(loaded)
     assert len(requests) == 11
     for max_tokens in (7, 40, 4000):
@@ -82,9 +87,9 @@ def test_scores_are_those_of_the_references_in_one_batch(loaded):
             np.testing.assert_allclose(one, other, atol=2e-5)
 
 
-def test_together_is_one_by_one_in_any_order(loaded):
+def test_batch_equals_single_requests_in_any_order(loaded):
     source, requests = requests_of(loaded)
-    requests += [Request(one.line, other.target, one.before) for one, other in zip(requests, requests[3:])]
+    requests += [ScoringRequest(one.line, other.target, one.before) for one, other in zip(requests, requests[3:])]
     decoder = ForcedDecoder(loaded)
     together = decoder.score(source, [*reversed(requests), *requests])
     for number, request in enumerate(requests):
@@ -94,7 +99,7 @@ def test_together_is_one_by_one_in_any_order(loaded):
         assert same.tobytes() == together[len(requests) + number].tobytes()
 
 
-def test_an_ensemble_averages_probabilities(loaded):
+def test_ensemble_averages_probabilities(loaded):
     source, requests = requests_of(loaded)
     other = copy.deepcopy(loaded.models[0])
     for parameter in other.parameters():
@@ -108,7 +113,7 @@ def test_an_ensemble_averages_probabilities(loaded):
         np.testing.assert_allclose(one, np.log(mean), atol=2e-5)
 
 
-def test_target_context_is_what_the_request_says(data_bin):
+def test_target_context_is_that_of_the_request(data_bin):
     for name, sees in (("target", 2), ("3-to-3", 2), ("2-to-1", 0), ("conditional", 0)):
         arguments, options = MODELS[name]
         _, task, model = toy.build(data_bin, *arguments, tiny=TINY, **options)
@@ -120,22 +125,22 @@ def test_target_context_is_what_the_request_says(data_bin):
         source, requests = requests_of(loaded)
         last = requests[3]  # the fourth sentence of the first document
         other = (requests[0].target, last.target, requests[1].target)
-        changed = Request(last.line, last.target, other)
-        beyond = Request(last.line, last.target, (last.target, *last.before[1:]))  # other, but out of sight
-        before, after, hardly = decoder.score(source, [last, changed, beyond])
+        changed = ScoringRequest(last.line, last.target, other)
+        beyond = ScoringRequest(last.line, last.target, (last.target, *last.before[1:]))  # changed, but not visible
+        before, after, unseen = decoder.score(source, [last, changed, beyond])
         assert np.allclose(before, after, atol=1e-5) == (sees == 0)
-        np.testing.assert_allclose(before, hardly, atol=1e-5)
+        np.testing.assert_allclose(before, unseen, atol=1e-5)
 
 
-def test_too_long_sentences_are_named(data_bin):
+def test_too_long_sentences(data_bin):
     arguments = ["--max-source-positions", "6", "--max-target-positions", "6"]
     _, task, model = toy.build(data_bin, *arguments, tiny=TINY)
     source, requests = requests_of(Ensemble(task, [model]))
-    with pytest.raises(InputError, match="line 14 of the documents: 8 tokens; the model takes 6"):
+    with pytest.raises(InputError, match="line 14 of the documents: 8 tokens"):
         ForcedDecoder(Ensemble(task, [model])).score(source, requests[:1])
 
 
-def test_a_model_reads_as_many_target_sentences_before_as_it_has_room_for(data_bin):
+def test_target_context_is_limited_by_the_length(data_bin):
     _, task, model = toy.build(data_bin, *MODELS["3-to-3"][0], tiny=TINY, **CONCATENATED)
     loaded = Ensemble(task, [model.eval()])
     source, requests = requests_of(loaded)
@@ -144,6 +149,6 @@ def test_a_model_reads_as_many_target_sentences_before_as_it_has_room_for(data_b
     (of_two,) = decoder.score(source, [third])
     decoder.longest = (decoder.longest[0], len(third.before[1]) + len(third.target))
     (shortened,) = decoder.score(source, [third])
-    (of_one,) = decoder.score(source, [Request(third.line, third.target, third.before[1:])])
+    (of_one,) = decoder.score(source, [ScoringRequest(third.line, third.target, third.before[1:])])
     np.testing.assert_allclose(shortened, of_one)
     assert not np.allclose(shortened, of_two)

@@ -1,4 +1,4 @@
-"""A model of two sources and edit operations, through prepare, fairseq's commands and postprocess."""
+"""Post-editing model with two sources and edit operations, from prepare to postprocess."""
 
 import random
 
@@ -18,7 +18,7 @@ TRAINING += ["--extra-sources", "text:mt", "--attention-combination", "flat"]
 
 
 def write_corpus(folder):
-    """Writes sentences in which the translation has t0 for t1 and t2; only the source tells them apart."""
+    """Writes sentences whose translation has t0 for t1 and t2, so that the source is needed to correct them."""
     chance = random.Random(1)
     for split, size in (("train", 2500), ("test", 40)):
         words = [chance.choices(range(1, 6), k=chance.randint(2, 4)) for _ in range(size)]
@@ -28,7 +28,7 @@ def write_corpus(folder):
 
 
 @pytest.mark.slow
-def test_the_source_decides_what_the_translation_leaves_open(tmp_path):
+def test_source_resolves_ambiguous_translation(tmp_path):
     write_corpus(tmp_path)
     data, log = tmp_path / "data", tmp_path / "generate.log"
     prepare(
@@ -41,5 +41,5 @@ def test_the_source_decides_what_the_translation_leaves_open(tmp_path):
     log.write_text(toy.generate_text(data / "data-bin", checkpoint, "--beam", "2"), encoding="utf-8")
     before, after = read_text_as_translation(data, "test", "mt"), read_translation(data, "test", log)
     rates = [human_targeted_error_rate(found.tokens, found.reference_tokens).hter for found in (before, after)]
-    # Without the source, half of what is wrong can be guessed.
+    # Guessing without the source corrects half of the errors.
     assert rates[0] > 30 and rates[1] < 0.4 * rates[0]

@@ -1,8 +1,7 @@
-"""Register over a real test set with labels by another program; skipped where it is not there (DOCNMT_SHARED_DATA).
+"""Register rules on a real test set with independent labels (folder ``en-de-manuals`` of DOCNMT_SHARED_DATA).
 
-``register_by_reading.tsv`` is what a reader said of 100 lines of test.de, drawn from those with any form of the second
-person, capital Sie and Ihr at the beginning of sentences among them: line from 0, and du, Sie, ihr (several people are
-addressed, which is neither), or none (Sie is "she" or "they", Ihr "its").
+``register_by_reading.tsv`` has the manual annotation of 100 lines of test.de with any form of the second person: line
+from 0, and du, Sie, ihr (several people, neither register), or none (Sie is "she" or "they", Ihr "its").
 """
 
 import os
@@ -12,31 +11,18 @@ from pathlib import Path
 import pytest
 
 from docnmt_fairseq.evaluation.metrics import METRICS
-from docnmt_fairseq.evaluation.register import RULES
+from docnmt_fairseq.evaluation.register_rules import RULES
 from docnmt_fairseq.evaluation.texts import read_references, segments
 
-SHARED = Path(os.environ.get("DOCNMT_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
-MANUALS = SHARED / "en-de-manuals"
-BY_READING = Path(__file__).with_name("register_by_reading.tsv")
+MANUALS = Path(os.environ.get("DOCNMT_SHARED_DATA", "")) / "en-de-manuals"
+ANNOTATION = Path(__file__).with_name("register_by_reading.tsv")
+
+pytestmark = pytest.mark.skipif(not MANUALS.exists(), reason="no en-de-manuals in DOCNMT_SHARED_DATA")
 
 
-def rows_of(path):
+def read_rows(path):
     rows = (line.split("\t") for line in path.read_text(encoding="utf-8").splitlines())
     return {int(line): register for line, register in rows}
-
-
-@pytest.fixture(params=["test", "unseen", "valid"])
-def part(request):
-    path = MANUALS / f"{request.param}.de"
-    if not path.exists():
-        pytest.skip("no en-de-manuals in the shared data (DOCNMT_SHARED_DATA)")
-    return path
-
-
-def test_sure_marks_are_the_labels(part):
-    rule, lines = RULES["de"](), part.read_text(encoding="utf-8").split("\n")
-    found = {i: rule.register_of(line, sure_only=True) for i, line in enumerate(lines)}
-    assert {i: register for i, register in found.items() if register} == rows_of(part.with_suffix(".register.tsv"))
 
 
 def score_of(name, references, streams, **options):
@@ -45,32 +31,34 @@ def score_of(name, references, streams, **options):
     return [metric.corpus_score(rows) for rows in metric.statistics(streams)]
 
 
-def test_references_are_right_and_shuffled_ones_about_as_good_as_chance(part):
-    references = read_references([part])
+@pytest.mark.parametrize("split", ["test", "unseen", "valid"])
+def test_labels_and_scores_of_references(split):
+    path = MANUALS / f"{split}.de"
+    rule, lines = RULES["de"](), path.read_text(encoding="utf-8").split("\n")
+    found = {i: rule.register_of(line, unambiguous_only=True) for i, line in enumerate(lines)}
+    labels = path.with_suffix(".register.tsv")
+    assert {i: register for i, register in found.items() if register} == read_rows(labels)
+
+    references = read_references([path])
     sentences = segments(references.streams[0])
     random.Random(1).shuffle(sentences)
     rest = iter(sentences)
     shuffled = [[next(rest) for _ in document] for document in references.streams[0]]
     streams = [references.streams[0], shuffled]
-    labels = {"register_labels": str(part.with_suffix(".register.tsv"))}
-    perfect, by_chance = score_of("register", references, streams, **labels)
-    shares = [list(rows_of(Path(labels["register_labels"])).values()).count(one) for one in ("du", "Sie")]
-    chance = 100 * max(shares) / sum(shares)
+    perfect, by_chance = score_of("register", references, streams, register_labels=str(labels))
+    counts = [list(read_rows(labels).values()).count(one) for one in ("du", "Sie")]
+    chance = 100 * max(counts) / sum(counts)
     assert perfect == 100 and 100 - chance - 10 < by_chance < chance + 10
-    perfect, by_chance = score_of("register-of-all", references, streams, **labels)
-    assert perfect == 100 and by_chance < 20  # most other lines show nothing
-    itself, mixed = score_of("register-consistency", references, streams)
-    assert itself > 80 > 60 > mixed
+    consistent, mixed = score_of("register-consistency", references, streams)
+    assert consistent > 80 > 60 > mixed
 
 
-def test_the_rule_agrees_with_a_reader():
-    if not MANUALS.exists():
-        pytest.skip("no en-de-manuals in the shared data (DOCNMT_SHARED_DATA)")
+def test_agreement_with_manual_annotation():
     rule, lines = RULES["de"](), (MANUALS / "test.de").read_text(encoding="utf-8").split("\n")
-    read = {line: register if register in rule.marks else None for line, register in rows_of(BY_READING).items()}
-    agree = {
-        sure_only: sum(rule.register_of(lines[i], sure_only=sure_only) == register for i, register in read.items())
-        for sure_only in (True, False)
-    }
-    assert len(read) == 100 and agree[True] >= 97  # 98: two polite sentences that begin with Sie or Ihr are left open
-    assert agree[False] >= 95  # 95: three times "she" or "they", once "its", once the plural, at the beginning
+    annotated = {line: one if one in rule.markers else None for line, one in read_rows(ANNOTATION).items()}
+
+    def agreement(unambiguous_only):
+        found = {i: rule.register_of(lines[i], unambiguous_only=unambiguous_only) for i in annotated}
+        return sum(found[i] == register for i, register in annotated.items())
+
+    assert len(annotated) == 100 and agreement(True) >= 97 and agreement(False) >= 95

@@ -1,15 +1,15 @@
-"""Rules of register: what they find, what they leave open, and that a language is one class."""
+"""Register rules: markers of each language, ambiguity, and a custom language."""
 
 import re
 
 import pytest
 
 from docnmt_fairseq.evaluation.metrics import METRICS
-from docnmt_fairseq.evaluation.metrics.register_metric import RegisterOptions
-from docnmt_fairseq.evaluation.register import RULES, RegisterRule
+from docnmt_fairseq.evaluation.metrics.register import RegisterOptions
+from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
 from tests.support.scored import reference_set
 
-# Language, line, register of a translation, register of a label.
+# Language, line, register with ambiguous markers, register by unambiguous markers.
 LINES = [
     ("de", "Öffne die Datei, die du brauchst.", "du", "du"),
     ("de", "Dein Rechner startet.", "du", "du"),
@@ -83,7 +83,7 @@ LINES = [
     ("ru", "Ты сказал «вы».", None, None),
     ("ru", "Он выше, тыква, новый вывод", None, None),
 ]
-# Every form, as grammars list them; each shows its register by itself, in the middle of a sentence.
+# All forms of grammars; each is unambiguous by itself within a sentence.
 FORMS = {
     ("de", "du"): "du dich dir dein deine deinem deinen deiner deines deins deinetwegen deinetwillen deinesgleichen",
     ("de", "Sie"): "Sie Ihnen Ihr Ihre Ihrem Ihren Ihrer Ihres Ihretwegen Ihretwillen",
@@ -99,7 +99,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("language, register", FORMS)
-def test_every_form_shows_its_register(language, register):
+def test_all_forms(language, register):
     rule = RULES[language]()
     for form in FORMS[language, register].split():
         assert rule.register_of(f"xx {form} xx") == register, form
@@ -108,33 +108,22 @@ def test_every_form_shows_its_register(language, register):
             assert rule.register_of(f"xx {form.capitalize()} xx") == register, form
 
 
-@pytest.mark.parametrize("language, line, shown, labelled", LINES)
-def test_a_line_shows_a_register(language, line, shown, labelled):
-    rule = RULES[language]()
-    assert rule.register_of(line) == shown
-    assert rule.register_of(line, sure_only=True) == labelled
-
-
 @pytest.mark.parametrize("language", RULES.names())
-def test_every_rule_has_two_registers_that_share_no_word(language):
+def test_register_of_sentences(language):
     rule = RULES[language]()
-    assert len(rule.marks) == 2 and re.fullmatch("[a-z]{2,3}", language)
-    tried = {register: [line for name, line, _, label in LINES if (name, label) == (language, register)]
-             for register in rule.marks}  # fmt: skip
-    for register, lines in tried.items():
-        assert lines, f"no line of {language} in {register}"
-        for other, words in rule.marks.items():
-            assert (other == register) == all(words.search(line) for line in lines)
+    for _, line, register, unambiguous in (one for one in LINES if one[0] == language):
+        assert rule.register_of(line) == register, line
+        assert rule.register_of(line, unambiguous_only=True) == unambiguous, line
 
 
-def test_a_language_is_one_class(monkeypatch):
+def test_custom_language(monkeypatch):
     class Toy(RegisterRule):
-        marks = {"thou": re.compile("thou"), "ye": re.compile("ye")}
+        markers = {"thou": re.compile("thou"), "ye": re.compile("ye")}
 
     monkeypatch.setattr(RULES, "_classes", dict(RULES._classes))
     RULES.register("enm")(Toy)
     kind = METRICS["register"]
     metric = kind(reference_set([["thou", "ye", "none"]]), kind.Options(register_language="enm"))
     assert metric.labels == ["thou", "ye", None]
-    with pytest.raises(ValueError, match="--register-language xx: must be one of de, enm, es, fr, ru"):
+    with pytest.raises(ValueError, match="--register-language xx"):
         RegisterOptions("xx")

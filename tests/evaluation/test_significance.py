@@ -1,4 +1,7 @@
-import os
+"""Significance tests: sacreBLEU's results, and loops over resampled corpora."""
+
+from math import comb
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -6,145 +9,146 @@ import sacrebleu.metrics
 from sacrebleu.significance import PairedTest
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.metrics.bleu import Bleu, BleuOptions
-from docnmt_fairseq.evaluation.significance import TESTS, check_resampling
-from docnmt_fairseq.evaluation.significance.documents import compare_documents, sums_by_document
+from docnmt_fairseq.evaluation.metrics.sacrebleu_metrics import Bleu, BleuOptions
+from docnmt_fairseq.evaluation.significance import (
+    TESTS,
+    check_tests,
+    compare_documents,
+    interval_of_mean,
+    sign_p_value,
+)
 from docnmt_fairseq.evaluation.texts import at_level, segments
 from tests.support.scored import made, reference_set, worse
 
 REFERENCE = made()
 SYSTEMS = {"base": worse(REFERENCE, 2, 0.4), "better": worse(REFERENCE, 3, 0.1), "same": worse(REFERENCE, 2, 0.4)}
+NEAR = worse(REFERENCE, 5, 0.4)  # better in some sentences, worse in others
 SAMPLES = 200
-SEGMENT_TESTS = {"bootstrap": "bs", "randomisation": "ar"}  # and what sacrebleu calls them
+SACREBLEU_NAMES = {"bootstrap": "bs", "randomisation": "ar"}
 
 
-def bleu(level="sentence"):
-    return Bleu(reference_set(at_level(REFERENCE, level)), BleuOptions())
-
-
-def texts(level="sentence"):
-    return {name: segments(stream, level) for name, stream in SYSTEMS.items()}
-
-
-def statistics(metric, level="sentence"):
-    return dict(zip(SYSTEMS, metric.statistics([at_level(stream, level) for stream in SYSTEMS.values()])))
-
-
-def compare_segments(test, metric, samples, seed, level="sentence"):
-    found = TESTS[test]().compare(metric, statistics(metric, level), samples, seed)
-    return found.outcomes, found.signature
-
-
-def document_sums(metric):
-    counts = list(map(len, REFERENCE))
-    return {name: sums_by_document(rows, counts) for name, rows in statistics(metric).items()}
-
-
-def documents_test(seed=5):
-    metric = bleu()
-    return compare_documents(document_sums(metric), metric.score, SAMPLES, seed)
+def compare(test, seed=1, level="sentence", systems=SYSTEMS):
+    metric = Bleu(reference_set(at_level(REFERENCE, level)), BleuOptions())
+    rows = metric.statistics([at_level(stream, level) for stream in systems.values()])
+    return TESTS[test]().compare(metric, dict(zip(systems, rows)), SAMPLES, seed)
 
 
 @pytest.mark.parametrize("level", ["sentence", "document"])
-@pytest.mark.parametrize("test", list(SEGMENT_TESTS))
-def test_figures_are_sacrebleus(monkeypatch, test, level):
-    found, signature = compare_segments(test, bleu(level), SAMPLES, 7, level)
+@pytest.mark.parametrize("test", list(SACREBLEU_NAMES))
+def test_results_equal_sacrebleu(monkeypatch, test, level):
+    found = compare(test, 7, level)
     monkeypatch.setenv("SACREBLEU_SEED", "7")
-    metric = sacrebleu.metrics.BLEU()
-    references = [segments(REFERENCE, level)]
-    paired = PairedTest(list(texts(level).items()), {"BLEU": metric}, references, SEGMENT_TESTS[test], SAMPLES)
-    signatures, columns = paired()
-    assert str(signature) == str(signatures["BLEU"]) and "seed:7" in str(signature)
+    texts = [(name, segments(stream, level)) for name, stream in SYSTEMS.items()]
+    metrics, references = {"BLEU": sacrebleu.metrics.BLEU()}, [segments(REFERENCE, level)]
+    signatures, columns = PairedTest(texts, metrics, references, SACREBLEU_NAMES[test], SAMPLES)()
+    assert found.signature == str(signatures["BLEU"]) and "seed:7" in found.signature
     for name, result in zip(columns["System"], columns["BLEU"]):
-        assert (found[name].score, found[name].mean, found[name].margin) == (result.score, result.mean, result.ci)
-    assert found["better"].p_value == columns["BLEU"][1].p_value
-    assert found["better"].difference == columns["BLEU"][1].score - columns["BLEU"][0].score
-    assert found["base"].difference is None and found["base"].p_value is None
+        outcome = found.outcomes[name]
+        assert (outcome.score, outcome.mean, outcome.margin) == (result.score, result.mean, result.ci)
+    base, better, same = columns["BLEU"]
+    assert found.outcomes["better"].p_value == better.p_value
+    assert found.outcomes["better"].difference == better.score - base.score
+    assert found.outcomes["base"].difference is None and found.outcomes["base"].p_value is None
+    assert same.p_value == 1 / (SAMPLES + 1)  # of identical systems; corrected to 1 here
 
 
-@pytest.mark.parametrize("test", list(SEGMENT_TESTS))
-def test_a_system_does_not_differ_from_itself(test):
-    found, _ = compare_segments(test, bleu(), SAMPLES, seed=1)
-    assert (found["same"].difference, found["same"].p_value) == (0, 1)
-    named = [(name, texts()[name]) for name in ("base", "same")]
-    _, columns = PairedTest(
-        named, {"BLEU": sacrebleu.metrics.BLEU()}, [segments(REFERENCE)], SEGMENT_TESTS[test], SAMPLES
-    )()
-    assert columns["BLEU"][1].p_value == 1 / (SAMPLES + 1)  # what sacrebleu says, which is corrected here
-    same = documents_test()["same"]
-    assert (same.difference, same.p_value, same.difference_interval) == (0, 1, (0, 0))
+@pytest.mark.parametrize("test", TESTS.names())
+def test_identical_systems(test):
+    same = compare(test).outcomes["same"]
+    assert (same.difference, same.p_value) == (0, 1)
 
 
-def test_documents_resampled_as_a_loop_over_corpora_would():
-    found = documents_test(seed=5)
+def test_document_bootstrap_equals_loop_over_corpora():
+    found = compare("documents", seed=5).outcomes
     draws = np.random.default_rng(5).multinomial(len(REFERENCE), np.full(len(REFERENCE), 1 / len(REFERENCE)), SAMPLES)
     scores = {"base": [], "better": []}
     for draw in draws:
         drawn = [d for d, times in enumerate(draw) for _ in range(times)]
-        reference = segments([REFERENCE[d] for d in drawn], "sentence")
+        reference = segments([REFERENCE[d] for d in drawn])
         for name, values in scores.items():
-            translation = segments([SYSTEMS[name][d] for d in drawn], "sentence")
+            translation = segments([SYSTEMS[name][d] for d in drawn])
             values.append(sacrebleu.metrics.BLEU().corpus_score(translation, [reference]).score)
-    whole = [
-        sacrebleu.metrics.BLEU().corpus_score(texts()[name], [segments(REFERENCE, "sentence")]).score for name in scores
-    ]
     differences = np.subtract(scores["better"], scores["base"])
-    far = sum(abs(value - differences.mean()) >= abs(whole[1] - whole[0]) for value in differences)
     better = found["better"]
-    assert better.score == pytest.approx(whole[1], abs=1e-9) and found["base"].score == pytest.approx(
-        whole[0], abs=1e-9
-    )
-    assert better.p_value == (far + 1) / (SAMPLES + 1)
+    extreme = sum(abs(value - differences.mean()) >= abs(better.difference) for value in differences)
+    assert better.p_value == (extreme + 1) / (SAMPLES + 1)
     assert better.mean == pytest.approx(np.mean(scores["better"]), abs=1e-9)
     assert better.difference_interval == pytest.approx(tuple(np.quantile(differences, (0.025, 0.975))), abs=1e-9)
 
 
-def test_the_seed_decides():
-    assert documents_test(5) == documents_test(5) != documents_test(6)
-    one, two, other = (compare_segments("bootstrap", bleu(), SAMPLES, seed)[0] for seed in (5, 5, 6))
+@pytest.mark.parametrize("test", ["documents", "bootstrap"])
+def test_seed_determines_the_result(test):
+    systems = {"base": SYSTEMS["base"], "near": NEAR}
+    one, two, other = (compare(test, seed, systems=systems).outcomes for seed in (5, 5, 6))
     assert one == two != other
 
 
-def test_clear_differences_and_none_are_told_apart():
-    # Each document wins a right word of a hundred over the baseline; or as many win as lose, and one wins two.
+def test_clear_and_random_differences():
+    # 30 documents of 100 words: one more correct word in each, or one more or one less by turns.
     right, words = np.full(30, 90.0), np.full(30, 100.0)
     by_system = {"base": right, "clear": right + 1, "even": right + np.tile([1.0, -1.0], 15) + np.eye(30)[0]}
     sums = {name: np.stack([values, words], axis=1) for name, values in by_system.items()}
     found = compare_documents(sums, lambda row: 100 * row[0] / row[1], 1000, 1)
     assert found["clear"].p_value < 0.01 and found["clear"].difference_interval[0] > 0
-    assert (
-        found["even"].p_value > 0.5 and found["even"].difference_interval[0] < 0 < found["even"].difference_interval[1]
-    )
+    low, high = found["even"].difference_interval
+    assert found["even"].p_value > 0.5 and low < 0 < high
 
 
-def test_sacrebleus_seed_is_put_back(monkeypatch):
-    monkeypatch.delenv("SACREBLEU_SEED", raising=False)
-    compare_segments("bootstrap", bleu(), 2, seed=9)
-    assert "SACREBLEU_SEED" not in os.environ
-    monkeypatch.setenv("SACREBLEU_SEED", "3")
-    compare_segments("bootstrap", bleu(), 2, seed=9)
-    assert os.environ["SACREBLEU_SEED"] == "3"
+def binomial_p_value(better, worse):
+    n, tail = better + worse, max(better, worse)
+    return min(1.0, 2 * sum(comb(n, k) for k in range(tail, n + 1)) / 2**n)
+
+
+@pytest.mark.parametrize("level", ["sentence", "document"])
+def test_sign_test_equals_corpora_with_one_segment_exchanged(level):
+    found = compare("signs", level=level, systems={**SYSTEMS, "near": NEAR})
+    references, base = [segments(REFERENCE, level)], segments(SYSTEMS["base"], level)
+    score = sacrebleu.corpus_bleu(base, references).score
+    for name, stream in (("better", SYSTEMS["better"]), ("near", NEAR)):
+        counts = [0, 0]
+        for place, segment in enumerate(segments(stream, level)):
+            exchanged = [*base[:place], segment, *base[place + 1 :]]
+            difference = sacrebleu.corpus_bleu(exchanged, references).score - score
+            counts[0] += difference > 1e-9
+            counts[1] += difference < -1e-9
+        assert found.outcomes[name].p_value == pytest.approx(binomial_p_value(*counts), rel=1e-9)
+    assert found.samples == len(base) and "test:signs" in found.signature
+
+
+def test_sign_test_ignores_segments_without_effect():
+    metric = SimpleNamespace(score=lambda sums: sums[0])
+    system = np.array([[1, 0], [1, 0], [1, 5], [0, 5], [0, 5], [0, 0]])
+    assert sign_p_value(metric, np.zeros((6, 2)), system) == pytest.approx(binomial_p_value(3, 0))
+
+
+def test_interval_resamples_documents():
+    right = [True] * 50 + [False] * 50
+    assert interval_of_mean(right, ["a"] * 50 + ["b"] * 50, 2000, 1) == (0, 1)
+    by_item = interval_of_mean(right, list(range(100)), 2000, 1)
+    assert by_item == pytest.approx((0.402, 0.598), abs=0.011)  # ½ ± 1.96 · 0.05
+    assert by_item == interval_of_mean(right, [f"x{number}" for number in range(100)], 2000, 1)
+    assert interval_of_mean([2.0, 3.0], ["a", "b"], 500, 1, counts=[1, 3]) == (1, 2)
+    assert interval_of_mean(right, ["a"] * 100, 2000, 1) is None
 
 
 @pytest.mark.parametrize(
     "tests, levels, samples, seed, sizes, message",
     [
-        (["documents"], ["sentence"], None, 1, (1, 9), "--test documents: the test set is one document"),
+        (["documents"], ["sentence"], None, 1, (1, 9), "one document"),
         (["bootstrap"], ["document"], None, 1, (1, 9), "--level sentence"),
         (["randomisation"], ["sentence"], None, 1, (1, 1), "one sentence"),
-        (["bootstrap"], ["sentence"], 0, 1, (9, 99), "--samples 0"),
+        (["bootstrap"], ["sentence"], 0, 1, (9, 99), "--bootstrap-samples 0"),
         (["bootstrap"], ["sentence"], None, 0, (9, 99), "--seed 0"),
     ],
 )
-def test_what_cannot_be_tested_is_refused(tests, levels, samples, seed, sizes, message):
+def test_impossible_tests(tests, levels, samples, seed, sizes, message):
     with pytest.raises(InputError, match=message):
-        check_resampling(tests, levels, samples, seed, *sizes)
+        check_tests(tests, levels, samples, seed, *sizes)
 
 
-def test_few_documents_are_warned_of(caplog):
-    check_resampling(["bootstrap"], ["sentence"], None, 1, 1, 9)
-    check_resampling([], ["document"], None, 1, 1, 9)
-    check_resampling(["documents"], ["sentence"], None, 1, 10, 99)
+def test_warning_for_few_documents(caplog):
+    check_tests(["bootstrap"], ["sentence"], None, 1, 1, 9)
+    check_tests(["documents"], ["sentence"], None, 1, 10, 99)
     assert not caplog.records
-    check_resampling(["documents"], ["sentence"], None, 1, 9, 99)
-    assert "a test over 9 documents" in caplog.text
+    check_tests(["documents"], ["sentence"], None, 1, 9, 99)
+    assert "9 documents" in caplog.text

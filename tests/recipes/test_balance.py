@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.register import RULES
+from docnmt_fairseq.evaluation.register_rules import RULES
 from docnmt_fairseq.recipes.balance import balanced, marked_lines, repetitions
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 from tests.support.recipes import raw, recipe

@@ -10,7 +10,7 @@ from docnmt_fairseq import compat
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.samples import batches_of
+from docnmt_fairseq.evaluation.text_batches import batches_of
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.report.documents import dataset_of_lines, load_split
 from docnmt_fairseq.report.inspection import inspect

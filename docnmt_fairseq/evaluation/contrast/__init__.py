@@ -1,1 +1,1 @@
-"""Contrastive test sets: is the true translation more likely than the false ones? A file of its own for each format."""
+"""Contrastive test sets: accuracy of preferring the correct translation; one file per format."""

@@ -1,31 +1,46 @@
-"""CTXPRO (Wicks and Post, WMT 2023): does the translation hold the form that context asks for?"""
+"""CTXPRO (Wicks and Post, WMT 2023): generation items, correct if the translation has the expected form."""
 
 import re
 import string
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Dict, List, Match, Optional, Sequence
 
+import torch
+from fairseq import utils
+from fairseq.dataclass.configs import GenerationConfig
+
+from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.contrast.fields import get, read_json
-from docnmt_fairseq.evaluation.contrast.items import Document, Fact, GenerationItem, distance_group
+from docnmt_fairseq.evaluation.contrast.items import (
+    Attribute,
+    GenerationItem,
+    ItemDocument,
+    distance_group,
+    get,
+    read_json,
+)
+from docnmt_fairseq.evaluation.contrast.scoring import Answer, EncodedDocuments
+from docnmt_fairseq.evaluation.text_batches import batches_of
+from docnmt_fairseq.search.rounds import with_target_context
 
-JOINT = "<eos>"  # stands between the sentences of an input, the current one last
-_JOINTS = re.compile("<eos>|<brk>")  # in translations, also the break of concatenated sentences
-_END = re.compile(r"(\S{0,12})[.!?…][\"'’”“»)\]]*\s+")
-_SHORT = re.compile(r"\W*(?:[^\W\d]|\d{1,2}|Mr|Mrs|Ms|Dr|Prof|St|Hr|Fr|Sr|Sra|Mme|Mlle)")  # no sentence ends there
+SEPARATOR = "<eos>"  # between the sentences of an input, the current one last
+_SEPARATORS = re.compile("<eos>|<brk>")  # in translations, also the break of concatenation models
+_SENTENCE_END = re.compile(r"(\S{0,12})[.!?…][\"'’”“»)\]]*\s+")
+_ABBREVIATION = re.compile(r"\W*(?:[^\W\d]|\d{1,2}|Mr|Mrs|Ms|Dr|Prof|St|Hr|Fr|Sr|Sra|Mme|Mlle)")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def read(path: Path, inputs: Optional[Path] = None) -> List[GenerationItem]:
-    """Reads the items of a JSON list with ``src segment``, ``expected`` and ``rule``.
+    """Reads a JSON list with ``src segment``, ``expected`` and ``rule``.
 
     Args:
-        path: the JSON.
-        inputs: a line an item, its context and itself; None: every sentence stands alone.
+        path: JSON file.
+        inputs: context and sentence of each item, one line per item; by default sentences have no context.
 
     Raises:
-        InputError: a field is missing or wrong, or other inputs than items; names item and field.
+        InputError: invalid fields, or inputs of other items.
     """
     entries = read_json(path, list)
     lines = None if inputs is None else list(read_lines(inputs))
@@ -37,40 +52,98 @@ def read(path: Path, inputs: Optional[Path] = None) -> List[GenerationItem]:
         current = get(entry, "src segment", str, where)
         sentences = [current]
         if lines is not None:
-            sentences = [sentence.strip() for sentence in lines[number].split(JOINT) if sentence.strip()]
+            sentences = [sentence.strip() for sentence in lines[number].split(SEPARATOR) if sentence.strip()]
             if not sentences or "".join(sentences[-1].split()) != "".join(current.split()):
-                raise InputError(f"{where}: field 'src segment' does not end line {number + 1} of {inputs}")
-        facts: Dict[str, Fact] = {"rule": get(entry, "rule", str, where)}
+                raise InputError(f"{where}: field 'src segment' is not the last sentence of {inputs}:{number + 1}")
+        attributes: Dict[str, Attribute] = {"rule": get(entry, "rule", str, where)}
         if entry.get("ante distance") is not None:
-            facts["distance"] = distance_group(get(entry, "ante distance", int, where))
+            attributes["distance"] = distance_group(get(entry, "ante distance", int, where))
         if entry.get("src pronoun") is not None:
-            facts["source pronoun"] = get(entry, "src pronoun", str, where).lower()
-        document = Document(str(entry.get("document id", where)), tuple(sentences))
-        items.append(GenerationItem(where, document, len(sentences) - 1, get(entry, "expected", str, where), facts))
+            attributes["source pronoun"] = get(entry, "src pronoun", str, where).lower()
+        document = ItemDocument(str(entry.get("document id", where)), tuple(sentences))
+        expected = get(entry, "expected", str, where)
+        items.append(GenerationItem(where, document, len(sentences) - 1, expected, attributes))
     return items
 
 
-def own_part(translation: str, item: GenerationItem) -> str:
-    """What translates the item's sentence in a line that may translate its context, too.
+def judge_translations(
+    items: Sequence[GenerationItem], translations: Sequence[str], with_context: bool = False
+) -> List[Answer]:
+    """Judges plain-text translations, one per item.
 
-    The part behind the last ``<eos>`` (or ``<brk>``); without them, where the item has context, the last sentence, as
-    the set's own scorer takes it. A sentence ends at . ! ? or …, unless a small letter follows, or the point is that of
-    an abbreviation.
+    Args:
+        items: items of a set.
+        translations: of the sentences of the items.
+        with_context: translations may include those of the context, see :func:`current_sentence`.
+
+    Raises:
+        InputError: another number of translations.
     """
-    parts = [part.strip() for part in _JOINTS.split(translation) if part.strip()]
-    own = parts[-1] if parts else ""
+    if len(items) != len(translations):
+        raise InputError(f"{len(translations)} translations, but {len(items)} items")
+    if with_context:
+        translations = list(map(current_sentence, translations, items))
+    return [
+        Answer(item, "right" if contains(text, item.expected) else "wrong", translation=text)
+        for item, text in zip(items, translations)
+    ]
+
+
+def current_sentence(translation: str, item: GenerationItem) -> str:
+    """Part of a translation that belongs to the sentence of the item, without that of its context.
+
+    This is the part after the last ``<eos>`` (or ``<brk>``). Without these, for an item with context, it is the last
+    sentence, as in the scorer of the set. A sentence ends with . ! ? or …, unless a lower-case letter follows or the
+    period belongs to an abbreviation.
+    """
+    parts = [part.strip() for part in _SEPARATORS.split(translation) if part.strip()]
+    last = parts[-1] if parts else ""
     if len(parts) > 1 or not item.line:
-        return own
-    starts = [end.end() for end in _END.finditer(own) if not _goes_on(own, end)]
-    return own[max(starts, default=0) :]
+        return last
+    starts = [end.end() for end in _SENTENCE_END.finditer(last) if not _continues(last, end)]
+    return last[max(starts, default=0) :]
 
 
-def _goes_on(text: str, end: "re.Match[str]") -> bool:
+def _continues(text: str, end: "Match[str]") -> bool:
     following = text[end.end() : end.end() + 1]
-    return not following or following.islower() or (text[end.end(1)] == "." and _SHORT.fullmatch(end[1]) is not None)
+    is_abbreviation = text[end.end(1)] == "." and _ABBREVIATION.fullmatch(end[1]) is not None
+    return not following or following.islower() or is_abbreviation
 
 
-def holds(translation: str, expected: str) -> bool:
-    """Whether a translation has the expected form among its words, case and ASCII punctuation aside."""
+def contains(translation: str, expected: str) -> bool:
+    """Returns whether the expected form is among the words, ignoring case and ASCII punctuation."""
     words = " ".join(translation.lower().translate(_NO_PUNCTUATION).split())
     return f" {' '.join(expected.lower().split())} " in f" {words} "
+
+
+def translate(
+    items: Sequence[GenerationItem],
+    ensemble: Ensemble,
+    codec: TextCodec,
+    search: Optional[GenerationConfig] = None,
+    max_tokens: int = 4096,
+) -> List[str]:
+    """Translates the sentence of each item in its document, to plain text.
+
+    A model with target-side context also translates the previous sentences, and uses its own translations.
+
+    Args:
+        items: in any order.
+        ensemble: models.
+        codec: text to tokens and back.
+        search: fairseq's search options.
+        max_tokens: source tokens of a batch, context included.
+    """
+    texts = EncodedDocuments([item.document for item in items], ensemble, codec)
+    lines = [texts.line(item.document, item.line) for item in items]
+    task, dictionary = ensemble.task, ensemble.dictionaries[1]
+    generator = task.build_generator(ensemble.models, search or GenerationConfig())
+    on_gpu = next(ensemble.models[0].parameters()).is_cuda
+    only_lines = not with_target_context(ensemble.models)
+    translations: Dict[int, str] = {}
+    with torch.no_grad():
+        for batch in batches_of(ensemble, texts.source, lines, max_tokens, only_lines=only_lines):
+            sample = utils.move_to_cuda(batch.sample) if on_gpu else batch.sample
+            for line, hypotheses in zip(batch.lines, task.inference_step(generator, ensemble.models, sample)):
+                translations[line] = codec.decode(dictionary.string(hypotheses[0]["tokens"].int().cpu()))
+    return [translations[line] for line in lines]

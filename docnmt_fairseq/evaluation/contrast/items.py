@@ -1,25 +1,30 @@
-"""What a contrastive test set asks, whatever its format."""
+"""Items of contrastive test sets, and the JSON fields that readers take them from."""
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import Dict, List, Mapping, Optional, Tuple, Union
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union
 
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
+from docnmt_fairseq.plain_json import parse_json
 
 logger = logging.getLogger(__name__)
 
-Fact = Union[int, str]
+T = TypeVar("T")
+Attribute = Union[int, str]
+TYPE_NAMES = {str: "text", int: "an integer", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True, eq=False)
-class Document:
-    """A document, or as much of it as a test set has; items of the same one share the object.
+class ItemDocument:
+    """Document of one or more items, which share the object.
 
     Attributes:
-        name: for messages, and of what is drawn together when results are resampled.
-        source: its lines, sentences and ``<p>``.
-        target: their translations with the same marks; None where a test set has no target-side context.
+        name: for messages; items of one document are resampled together.
+        source: lines, sentences and ``<p>``.
+        target: their translations with the same boundaries; None if the set has no target-side context.
     """
 
     name: str
@@ -28,77 +33,116 @@ class Document:
 
 
 @dataclass(frozen=True)
-class Item:
-    """One question.
+class ContrastItem:
+    """Item with candidate translations.
 
     Attributes:
         name: for messages and results.
-        document: where the judged sentences stand.
-        candidates: the translations to compare; each gives the lines of the document that it translates, all the same
-            lines. (Target-side context of the others is the document's.)
-        right: the number of the true one.
-        facts: by which results are shown, such as ``{"distance": 1, "pronoun": "er"}``.
+        document: document of the judged sentences.
+        candidates: translations by line of the document, all of the same lines.
+        right: index of the correct candidate.
+        attributes: for grouping results, such as ``{"distance": 1, "pronoun": "er"}``.
     """
 
     name: str
-    document: Document
+    document: ItemDocument
     candidates: Tuple[Mapping[int, str], ...]
     right: int = 0
-    facts: Mapping[str, Fact] = field(default_factory=dict)
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
 
     @property
     def lines(self) -> List[int]:
-        """The judged lines of the document, ascending."""
+        """Judged lines of the document, ascending."""
         return sorted(self.candidates[0])
 
 
 @dataclass(frozen=True)
 class GenerationItem:
-    """One question that a translation answers: does its sentence hold the expected form?"""
+    """Item that is answered by translating one line of a document: the expected form must occur."""
 
     name: str
-    document: Document
+    document: ItemDocument
     line: int
     expected: str
-    facts: Mapping[str, Fact] = field(default_factory=dict)
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
 
 
-def check(item: Item) -> Item:
-    """The item as it can be asked: false candidates that are the true one, letter by letter, are left out.
+def checked(item: ContrastItem) -> ContrastItem:
+    """Returns the item without incorrect candidates that equal the correct one, with a warning.
 
-    Published sets have such. They would tie with the true one, whatever the model; a warning names the item.
+    Published sets contain such candidates, which would be ties for every model.
 
     Raises:
-        InputError: no true or no false candidate, an empty sentence; names the item.
+        InputError: no correct or no incorrect candidate, or an empty sentence; names the item.
     """
-    if not 0 <= item.right < len(item.candidates):
-        raise InputError(f"{item.name}: says that candidate {item.right} of {len(item.candidates)} is right")
     texts = [tuple(candidate[line] for line in item.lines) for candidate in item.candidates]
     for text in [*texts, [item.document.source[line] for line in item.lines]]:
         if any(is_mark(sentence.strip()) for sentence in text):
-            raise InputError(f"{item.name}: a sentence is empty")
+            raise InputError(f"{item.name}: empty sentence")
     kept = [number for number, text in enumerate(texts) if number == item.right or text != texts[item.right]]
     if len(kept) < 2:
-        raise InputError(f"{item.name}: needs a true and at least one false translation that differs from it")
+        raise InputError(f"{item.name}: needs an incorrect translation that differs from the correct one")
     if len(kept) < len(texts):
-        logger.warning(f"{item.name}: {len(texts) - len(kept)} false translations are the true one; left out")
+        logger.warning(f"{item.name}: dropped {len(texts) - len(kept)} candidates equal to the correct translation")
         item = replace(item, candidates=tuple(item.candidates[number] for number in kept), right=kept.index(item.right))
     return item
 
 
 def distance_group(distance: int) -> str:
-    """How a distance is shown: 0 to 3 by itself, all above together, as ContraPro does."""
+    """Group of a distance: 0 to 3, and larger distances together, as in ContraPro."""
     return str(distance) if distance <= 3 else "> 3"
 
 
-def together(documents: List[Document]) -> Tuple[List[str], Dict[Document, int]]:
-    """The source of documents as delimited text, and the line at which each begins.
+def read_json(path: Path, kind: Type[T]) -> T:
+    """Reads a JSON list or object.
 
     Raises:
-        InputError: a document with an empty sentence, which would end it.
+        InputError: not JSON, empty, or of another type.
+    """
+    try:
+        content = parse_json("\n".join(read_lines(path)))
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON: {error}") from None
+    if not isinstance(content, kind) or not content:
+        raise InputError(f"{path}: expected {TYPE_NAMES[kind]} of items")
+    return content
+
+
+def get(entry: Any, name: str, kind: Type[T], where: str) -> T:
+    """Field of a JSON object.
+
+    Args:
+        entry: JSON value.
+        name: field.
+        kind: expected type.
+        where: position of the entry, for messages.
+
+    Raises:
+        InputError: a missing or empty field, or one of another type.
+    """
+    value = entry.get(name) if isinstance(entry, Mapping) else None
+    if not isinstance(value, kind) or isinstance(value, bool) or (isinstance(value, str) and not value.strip()):
+        found = "is missing" if value is None else f"is {value!r}"
+        raise InputError(f"{where}: field '{name}' {found}; expected {TYPE_NAMES[kind]}")
+    return value
+
+
+def get_texts(entry: Any, name: str, where: str, count: Optional[int] = None) -> List[str]:
+    """Field that is a list of ``count`` texts."""
+    values = get(entry, name, list, where)
+    if count not in (None, len(values)) or not all(isinstance(value, str) and value.strip() for value in values):
+        raise InputError(f"{where}: field '{name}' is {values!r}; expected {count or 'a list of'} texts")
+    return values
+
+
+def concatenate(documents: List[ItemDocument]) -> Tuple[List[str], Dict[ItemDocument, int]]:
+    """Source of documents as delimited text, and the first line of each.
+
+    Raises:
+        InputError: an empty sentence, which would end its document.
     """
     lines: List[str] = []
-    starts: Dict[Document, int] = {}
+    starts: Dict[ItemDocument, int] = {}
     for document in documents:
         for side, sentences in (("source", document.source), ("target", document.target or ())):
             empty = next((number for number, sentence in enumerate(sentences) if not sentence.strip()), None)

@@ -1,26 +1,29 @@
-"""Accuracy on contrastive items, overall and by what is known of them, with intervals; as text, Markdown or JSON."""
+"""Report of ``docnmt contrast``: accuracy overall and by attributes of the items, with intervals."""
 
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from itertools import chain
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from docnmt_fairseq.evaluation.bootstrap import Interval, check_bootstrap, interval_of_mean, interval_text
-from docnmt_fairseq.evaluation.contrast.items import Fact, Item
-from docnmt_fairseq.evaluation.contrast.judging import OUTCOMES, Answer
-from docnmt_fairseq.evaluation.tables import aligned, markdown
+from docnmt_fairseq.evaluation.contrast.items import Attribute, ContrastItem
+from docnmt_fairseq.evaluation.contrast.scoring import OUTCOMES, Answer
+from docnmt_fairseq.evaluation.significance import Interval, check_bootstrap, format_interval, interval_of_mean
+from docnmt_fairseq.evaluation.tables import Part, Table
+
+COLUMNS = ["", "accuracy", "95 % interval", "chance", "items", "wrong", "ties", "NaN"]
 
 
 @dataclass(frozen=True)
-class Figures:
-    """The accuracy on some items.
+class ContrastAccuracy:
+    """Accuracy on a set of items.
 
     Attributes:
-        counts: items by outcome; ties and scores that are no numbers are wrong answers.
-        interval: of 95 % of the resampled accuracies, from 0 to 1; None for items of a single document.
-        chance: accuracy of drawing a candidate blindly; None where a translation was asked for.
+        counts: items by outcome; ties and NaN are incorrect.
+        interval: 95 % interval of the accuracy, from 0 to 1; None for items of a single document.
+        chance: accuracy of a random choice; None for generation items.
     """
 
     counts: Dict[str, int]
@@ -34,132 +37,114 @@ class Figures:
 
     @property
     def accuracy(self) -> float:
-        """Share of right answers, from 0 to 1."""
+        """Share of correct answers, from 0 to 1."""
         return self.counts["right"] / self.items
 
     def to_json(self) -> Dict[str, Any]:
-        """The figures as a plain dictionary."""
+        """All figures as plain values."""
         interval = None if self.interval is None else list(self.interval)
         about = {"accuracy": self.accuracy, "items": self.items, "interval": interval, "chance": self.chance}
         return {**about, **self.counts}
 
+    def row(self, name: str) -> List[str]:
+        """Row of the table."""
+        interval = None if self.interval is None else (100 * self.interval[0], 100 * self.interval[1])
+        chance = "-" if self.chance is None else f"{100 * self.chance:.1f} %"
+        wrong = [str(self.counts[outcome]) for outcome in ("wrong", "tie", "nan")]
+        accuracy = [f"{100 * self.accuracy:.1f} %", format_interval(interval, "{:.1f}")]
+        return [name, *accuracy, chance, str(self.items), *wrong]
+
 
 @dataclass(frozen=True)
 class ContrastReport:
-    """The figures of a model on a set.
+    """Results of a model on a set.
 
     Attributes:
-        overall: of all items.
-        groups: by the name of a fact and its value, those in their order.
+        overall: accuracy on all items.
+        groups: accuracy by attribute and its value, in order.
         answers: to all items.
-        about: what was done, a name and a value each.
+        about: names and values of the settings.
     """
 
-    overall: Figures
-    groups: Dict[str, Dict[Fact, Figures]]
+    overall: ContrastAccuracy
+    groups: Dict[str, Dict[Attribute, ContrastAccuracy]]
     answers: List[Answer]
     about: Dict[str, Any]
 
     def to_json(self) -> Dict[str, Any]:
-        """Everything, every answer included, as plain dictionaries; a score that is no finite number is None."""
+        """All figures and answers as plain values; scores that are not finite are None."""
         groups = {
-            name: {str(value): figures.to_json() for value, figures in values.items()}
+            name: {str(value): accuracy.to_json() for value, accuracy in values.items()}
             for name, values in self.groups.items()
         }
         answers = [
             {
                 "item": answer.item.name,
                 "outcome": answer.outcome,
-                **({"scores": _numbers(answer.scores)} if answer.scores else {"translation": answer.translation}),
-                **answer.item.facts,
+                **({"scores": _finite(answer.scores)} if answer.scores else {"translation": answer.translation}),
+                **answer.item.attributes,
             }
             for answer in self.answers
         ]
         return {"about": self.about, "overall": self.overall.to_json(), "groups": groups, "answers": answers}
 
+    def parts(self) -> List[Part]:
+        """Parts for :func:`docnmt_fairseq.evaluation.tables.render`."""
+        parts: List[Part] = [Table([COLUMNS, self.overall.row("all")])]
+        for name, values in self.groups.items():
+            rows = [accuracy.row(str(value)) for value, accuracy in values.items()]
+            parts.append(Table([COLUMNS, *rows], f"By {name}"))
+        return [*parts, "; ".join(f"{name}: {value}" for name, value in self.about.items())]
+
 
 def build_report(
     answers: Sequence[Answer], about: Dict[str, Any], samples: int = 1000, seed: int = 1
 ) -> ContrastReport:
-    """Counts answers, overall and by what is known of their items.
-
-    Intervals are those of a bootstrap over documents: the answers about one document are drawn together, since they
-    are right or wrong together.
+    """Summarises answers, overall and by attribute; intervals are those of a bootstrap over documents.
 
     Args:
         answers: at least one.
-        about: kept for the reader.
-        samples: of the bootstrap.
-        seed: of the bootstrap.
+        about: names and values of the settings.
+        samples: number of resamples.
+        seed: random seed.
 
     Raises:
-        InputError: an option out of range.
+        InputError: numbers out of range.
     """
     check_bootstrap(samples, seed)
-    names = list(dict.fromkeys(name for answer in answers for name in answer.item.facts))
-    groups: Dict[str, Dict[Fact, Figures]] = {}
-    if {"phenomenon", "distance"} <= set(names):
-        names.append("phenomenon, distance")
-    for name in names:
-        parts = [part.strip() for part in name.split(",")] if name == "phenomenon, distance" else [name]
-        members: Dict[Tuple[Fact, ...], List[Answer]] = {}
+    names: List[Tuple[str, ...]] = [(name,) for name in dict.fromkeys(chain(*(one.item.attributes for one in answers)))]
+    if {("phenomenon",), ("distance",)} <= set(names):
+        names.append(("phenomenon", "distance"))
+    groups: Dict[str, Dict[Attribute, ContrastAccuracy]] = {}
+    for parts in names:
+        members: Dict[Tuple[Attribute, ...], List[Answer]] = {}
         for answer in answers:
-            if all(part in answer.item.facts for part in parts):
-                members.setdefault(tuple(answer.item.facts[part] for part in parts), []).append(answer)
-        groups[name] = {
-            (value[0] if len(value) == 1 else ", ".join(map(str, value))): _figures(members[value], samples, seed)
-            for value in sorted(members, key=_order)
+            if all(part in answer.item.attributes for part in parts):
+                members.setdefault(tuple(answer.item.attributes[part] for part in parts), []).append(answer)
+        groups[", ".join(parts)] = {
+            (value[0] if len(value) == 1 else ", ".join(map(str, value))): _accuracy(members[value], samples, seed)
+            for value in sorted(members, key=_sort_key)
         }
     about = {**about, "items": len(answers), "resampled": f"documents, {samples:,} times, seed {seed}"}
-    return ContrastReport(_figures(answers, samples, seed), groups, list(answers), about)
+    return ContrastReport(_accuracy(answers, samples, seed), groups, list(answers), about)
 
 
-def _numbers(scores: Sequence[float]) -> List[Optional[float]]:
+def _finite(scores: Sequence[float]) -> List[Optional[float]]:
     return [score if math.isfinite(score) else None for score in scores]
 
 
-def _order(value: Tuple[Fact, ...]) -> Tuple[Tuple[bool, Fact], ...]:
+def _sort_key(value: Tuple[Attribute, ...]) -> Tuple[Tuple[bool, Attribute], ...]:
+    """Sorts numbers before text."""
     return tuple((isinstance(part, str), part) for part in value)
 
 
-def _figures(answers: Sequence[Answer], samples: int, seed: int) -> Figures:
-    found = Counter(answer.outcome for answer in answers)
-    chances = [1 / len(answer.item.candidates) for answer in answers if isinstance(answer.item, Item)]
-    return Figures(
-        counts={outcome: found[outcome] for outcome in OUTCOMES},
-        interval=interval_of_mean(
-            [answer.outcome == "right" for answer in answers],
-            [answer.item.document.name for answer in answers],
-            samples,
-            seed,
-        ),
+def _accuracy(answers: Sequence[Answer], samples: int, seed: int) -> ContrastAccuracy:
+    counts = Counter(answer.outcome for answer in answers)
+    chances = [1 / len(answer.item.candidates) for answer in answers if isinstance(answer.item, ContrastItem)]
+    right = [answer.outcome == "right" for answer in answers]
+    documents = [answer.item.document.name for answer in answers]
+    return ContrastAccuracy(
+        counts={outcome: counts[outcome] for outcome in OUTCOMES},
+        interval=interval_of_mean(right, documents, samples, seed),
         chance=float(np.mean(chances)) if chances else None,
     )
-
-
-def as_text(report: ContrastReport) -> str:
-    """Lays the figures out in columns."""
-    return _laid_out(report, aligned, "{}")
-
-
-def as_markdown(report: ContrastReport) -> str:
-    """Lays the figures out as tables of Markdown."""
-    return _laid_out(report, markdown, "### {}")
-
-
-def _laid_out(report: ContrastReport, table: Callable[[Sequence[Sequence[str]]], str], heading: str) -> str:
-    columns = ["", "accuracy", "95 % interval", "chance", "items", "wrong", "ties", "NaN"]
-    parts = [table([columns, _row("all", report.overall)])]
-    for name, values in report.groups.items():
-        rows = [_row(str(value), figures) for value, figures in values.items()]
-        parts += [heading.format(f"By {name}"), table([columns, *rows])]
-    parts.append("; ".join(f"{name}: {value}" for name, value in report.about.items()))
-    return "\n\n".join(parts)
-
-
-def _row(name: str, figures: Figures) -> List[str]:
-    interval = None if figures.interval is None else (100 * figures.interval[0], 100 * figures.interval[1])
-    chance = "-" if figures.chance is None else f"{100 * figures.chance:.1f} %"
-    wrong = [str(figures.counts[outcome]) for outcome in ("wrong", "tie", "nan")]
-    accuracy = [f"{100 * figures.accuracy:.1f} %", interval_text(interval, "{:.1f}")]
-    return [name, *accuracy, chance, str(figures.items), *wrong]

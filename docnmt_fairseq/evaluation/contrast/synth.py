@@ -1,4 +1,4 @@
-"""The artificial corpus' own set: every word that only context decides, in its document, beside its false forms."""
+"""Contrastive set of an artificial corpus: every context-dependent word in its document, with its incorrect forms."""
 
 from pathlib import Path
 from typing import Dict, List
@@ -6,58 +6,52 @@ from typing import Dict, List
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.synth.table import read_cases
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.contrast.fields import get, read_json
-from docnmt_fairseq.evaluation.contrast.items import Document, Fact, Item, check
+from docnmt_fairseq.evaluation.contrast.items import Attribute, ContrastItem, ItemDocument, checked, get, read_json
 from docnmt_fairseq.marks import levels_ended
 
-TABLE = ".phenomena.tsv"
+SUFFIX = ".phenomena.tsv"
 
 
-def read(table: Path) -> List[Item]:
-    """Reads the items of a split that ``docnmt synth`` wrote, all of a document with the whole of it.
+def read(table: Path) -> List[ContrastItem]:
+    """Reads the items of a split, each with its whole document.
 
     Args:
-        table: ``SPLIT.phenomena.tsv``; the texts and ``lexicon.json`` stand beside it.
+        table: ``SPLIT.phenomena.tsv`` of ``docnmt synth``, next to the texts and ``lexicon.json``.
 
     Raises:
-        InputError: a file is missing, or they do not fit together; names the line.
+        InputError: missing files, or files of different corpora.
     """
-    if not table.name.endswith(TABLE):
-        raise InputError(f"--items {table}: expected SPLIT{TABLE} of docnmt synth")
-    cases = read_cases(table)
+    if not table.name.endswith(SUFFIX):
+        raise InputError(f"--items {table}: expected SPLIT{SUFFIX} of docnmt synth")
     options = get(read_json(table.parent / "lexicon.json", dict), "options", dict, "lexicon.json")
-    split = table.name[: -len(TABLE)]
-    files = [
-        table.parent / f"{split}.{get(options, f'{side}_lang', str, 'lexicon.json')}" for side in ("source", "target")
-    ]
+    split = table.name[: -len(SUFFIX)]
+    files = [table.parent / f"{split}.{options[f'{side}_lang']}" for side in ("source", "target")]
     source, target = (list(read_lines(file)) for file in files)
     if len(source) != len(target):
-        raise InputError(f"{files[0]} has {len(source)} lines, {files[1]} {len(target)}: write the corpus again")
-    starts = _starts(source)
-    documents: Dict[int, Document] = {}
+        raise InputError(f"{files[0]} has {len(source)} lines, but {files[1]} has {len(target)}")
+    starts = _document_starts(source)
+    documents: Dict[int, ItemDocument] = {}
     items = []
-    for number, case in enumerate(cases, start=2):
+    for number, case in enumerate(read_cases(table), start=2):
         where = f"{table}:{number}"
-        if case.id not in starts:
-            raise InputError(f"{where}: line {case.id + 1} of {files[0]} is no sentence")
+        words = target[case.id].split() if case.id in starts else []
+        if case.position >= len(words) or words[case.position] != case.right:
+            raise InputError(f"{where}: line {case.id + 1} of {files[1]} does not have '{case.right}' there")
         start = starts[case.id]
         end = next((line for line in range(case.id, len(source)) if not source[line]), len(source))
-        whole = Document(f"document from line {start + 1}", tuple(source[start:end]), tuple(target[start:end]))
+        whole = ItemDocument(f"document from line {start + 1}", tuple(source[start:end]), tuple(target[start:end]))
         document = documents.setdefault(start, whole)
-        words = target[case.id].split()
-        if case.position >= len(words) or words[case.position] != case.right:
-            raise InputError(f"{where}: word {case.position} of line {case.id + 1} of {files[1]} is not '{case.right}'")
         variants = (
             " ".join([*words[: case.position], form, *words[case.position + 1 :]]) for form in (case.right, *case.wrong)
         )
         candidates = tuple({case.id - start: variant} for variant in variants)
-        facts: Dict[str, Fact] = {"phenomenon": case.kind, "distance": case.distance}
-        items.append(check(Item(where, document, candidates, 0, facts)))
+        attributes: Dict[str, Attribute] = {"phenomenon": case.kind, "distance": case.distance}
+        items.append(checked(ContrastItem(where, document, candidates, 0, attributes)))
     return items
 
 
-def _starts(lines: List[str]) -> Dict[int, int]:
-    """For each sentence of delimited text, the line where its document begins."""
+def _document_starts(lines: List[str]) -> Dict[int, int]:
+    """First line of the document of each sentence."""
     starts, start = {}, 0
     for number, line in enumerate(lines):
         if not line:

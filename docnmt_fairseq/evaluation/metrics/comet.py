@@ -1,10 +1,11 @@
-"""COMET, sentence by sentence or with previous sentences as context (doc-COMET); the package is optional.
+"""COMET and doc-COMET; the package unbabel-comet is optional.
 
-The context variant is that of Vernikos et al. (2022), "Embarrassingly easy document-level MT metrics": a sentence is
-scored as it is, but encoded behind the sentences before it in its document.
+doc-COMET (Vernikos et al. 2022, "Embarrassingly easy document-level MT metrics") encodes each sentence after the
+preceding sentences of its document, and scores the sentence alone.
 """
 
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
@@ -18,40 +19,32 @@ CONTEXT_FROM = Choices(("reference", "hypothesis"))
 
 @dataclass(frozen=True)
 class CometOptions(MetricOptions):
-    """Which model, and what it sees."""
+    """Options of COMET."""
 
-    comet: Optional[str] = option(None, "name of a model, or its checkpoint; give --source, too", metavar="MODEL")
+    comet: Optional[str] = option(None, "name of a model, or its checkpoint; requires --source", metavar="MODEL")
     comet_context: int = option(
-        0, "doc-COMET: previous sentences that it sees, e.g. 2. Few: what exceeds its encoder is cut", minimum=0
+        0, "doc-COMET: number of preceding sentences, e.g. 2; inputs are truncated to the encoder's length", minimum=0
     )
     comet_context_from: str = option(
         "reference",
-        "whose previous sentences a translation gets; Vernikos et al. 2022 take the reference's",
+        "preceding sentences of a translation; Vernikos et al. 2022 use the reference's",
         names=CONTEXT_FROM,
     )
-    comet_batch_size: int = option(16, "sentences", minimum=1)
-    gpus: int = option(0, "for the model", minimum=0)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.comet is None and self.comet_context:
-            raise InputError("--comet-context: needs --comet")
+    comet_batch_size: int = option(16, "sentences per batch", minimum=1)
+    gpus: int = option(0, "number of GPUs", minimum=0)
 
 
 @METRICS.register("comet")
 class Comet(Metric):
-    """A neural model's scores of sentences beside source and reference; the system's score is their mean.
-
-    It reads one reference, the first.
-    """
+    """Mean score of the sentences by a neural model, from source, translation and first reference."""
 
     title = "COMET"
     help = "with --comet MODEL (pip install 'docnmt_fairseq[comet]')"
     Options = CometOptions
     options: CometOptions
-    asked_by = "comet"
+    enabled_by = "comet"
     decimals = 4
-    joins_documents = False
+    scores_documents = False
     needs_source = True
 
     def __init__(self, test_set: References, options: CometOptions):
@@ -61,15 +54,15 @@ class Comet(Metric):
         self.model = load_model(options)
 
     def statistics(self, translations: Sequence[Stream]) -> List[Statistics]:
-        """The score of each sentence, and 1, of which there are as many as sentences."""
+        """Score and 1 for each sentence."""
         return [[[score, 1.0] for score in self._sentence_scores(one)] for one in translations]
 
     def score(self, sums: Sequence[float]) -> float:
         """See :meth:`Metric.score`."""
         return sums[0] / sums[1]
 
-    def signed(self, details: Dict[str, object]) -> str:
-        """See :meth:`Metric.signed`; details stand behind what identifies the metric."""
+    def format_signature(self, details: Dict[str, object]) -> str:
+        """See :meth:`Metric.format_signature`."""
         about: Dict[str, object] = {"model": self.options.comet, "context": self.options.comet_context}
         if self.options.comet_context:
             about["context-from"] = self.options.comet_context_from
@@ -79,33 +72,31 @@ class Comet(Metric):
     def _sentence_scores(self, translation: Stream) -> List[float]:
         options, source, reference = self.options, self.test_set.source or [], self.test_set.streams[0]
         separator = self.model.encoder.tokenizer.sep_token
-        sides: Dict[str, List[str]] = {
-            key: with_context(sentences, context, options.comet_context, separator)
-            for key, sentences, context in (
-                ("src", source, source),
-                ("mt", translation, reference if options.comet_context_from == "reference" else translation),
-                ("ref", reference, reference),
-            )
+        sides = {
+            "src": (source, source),
+            "mt": (translation, reference if options.comet_context_from == "reference" else translation),
+            "ref": (reference, reference),
         }
-        samples = [dict(zip(sides, texts)) for texts in zip(*sides.values())]
+        texts = {key: with_context(*side, options.comet_context, separator) for key, side in sides.items()}
+        samples = [dict(zip(texts, of_sentence)) for of_sentence in zip(*texts.values())]
         found = self.model.predict(samples, batch_size=options.comet_batch_size, gpus=options.gpus, progress_bar=False)
         return [float(score) for score in found.scores]
 
 
 def load_model(options: CometOptions) -> Any:
-    """Loads the model, ready to see context if it is to; a published one is downloaded.
+    """Loads the model, downloading a published one.
 
     Raises:
-        InputError: no model is named, the package is missing, or the model cannot be had or cannot use context.
+        InputError: no model or package, or a model that cannot be loaded or does not support context.
     """
     if options.comet is None:
-        raise InputError("--metrics comet: which model? Give --comet MODEL")
+        raise InputError("--metrics comet: requires --comet MODEL")
     try:
         from comet import download_model, load_from_checkpoint
     except ImportError as error:
         raise InputError(
-            f"--comet needs the package unbabel-comet ({error}); pip install 'docnmt_fairseq[comet]', in an "
-            "environment of its own if its versions do not go with yours"
+            f"--comet: requires unbabel-comet ({error}); pip install 'docnmt_fairseq[comet]', in a separate "
+            "environment if versions conflict"
         ) from error
     try:
         path = options.comet if Path(options.comet).is_file() else download_model(options.comet)
@@ -114,30 +105,28 @@ def load_model(options: CometOptions) -> Any:
         raise InputError(f"--comet {options.comet}: cannot be loaded: {error}") from error
     if options.comet_context:
         model.enable_context()
-        if not model.use_context:  # COMET leaves it off where a model's pooling does not allow it
-            raise InputError(f"--comet-context: {options.comet} cannot use context (its pooling is not the average)")
+        if not model.use_context:  # COMET supports it for average pooling only
+            raise InputError(f"--comet-context: not supported by {options.comet} (its pooling is not the average)")
     return model
 
 
 def with_context(sentences: Stream, context: Stream, size: int, separator: str) -> List[str]:
-    """All sentences, each behind at most ``size`` sentences that precede it in its document.
+    """All sentences, each preceded by up to ``size`` previous sentences of its document.
 
     Args:
         sentences: by document.
-        context: where preceding sentences are taken from: as many documents of as many sentences.
-        size: at most so many.
-        separator: between them; COMET scores what stands behind the last.
+        context: documents from which previous sentences are taken.
+        size: maximum number of previous sentences.
+        separator: between sentences; COMET scores the text after the last one.
     """
     return [
-        f" {separator} ".join([*before[max(0, i - size) : i], sentence])
-        for document, before in zip(sentences, context)
+        f" {separator} ".join([*previous[max(0, i - size) : i], sentence])
+        for document, previous in zip(sentences, context)
         for i, sentence in enumerate(document)
     ]
 
 
 def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
         return version("unbabel-comet")
     except PackageNotFoundError:

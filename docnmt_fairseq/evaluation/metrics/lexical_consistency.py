@@ -1,82 +1,132 @@
-"""Lexical translation consistency ratio, LTCR (Lyu et al. 2021), over word alignments of eflomal."""
+"""Lexical translation consistency ratio, LTCR (Lyu et al. 2021), with word alignments by eflomal.
+
+eflomal (Östling and Tiedemann 2016) is an optional package.
+"""
 
 from collections import Counter, defaultdict
+from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, islice
 from math import comb
-from typing import Dict, Iterable, List, Sequence, Set, Tuple
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Dict, Iterable, List, Sequence, Set, Tuple
 
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics, percent
 from docnmt_fairseq.evaluation.texts import References, Stream, segments
-from docnmt_fairseq.evaluation.word_alignment import align, aligner, load_aligner
 from docnmt_fairseq.evaluation.words import words_of
 
-LETTERS = 4
-DOCUMENTS = 4  # of fewer, no word is called too common
+MIN_LETTERS = 4  # of a content word
+MIN_DOCUMENTS = 4  # for excluding frequent words
+
+Words = Sequence[str]  # of a sentence
 
 
 @METRICS.register("lexical-consistency")
 class LexicalConsistency(Metric):
-    """Pairs of occurrences of a source word in its document, in percent, that are translated by the same word.
+    """Percentage of pairs of occurrences of a source word in a document that have the same translation.
 
-    Pairs are counted over all content words. What these are is decided without a list of any language: words of at
-    least four letters that are not in more than half of the documents, where there are at least four. Words are
-    compared without case, in the forms that they have in the text; occurrences without a link are left out. The
-    translation is aligned together with the references, from which the aligner learns, too, so a score depends on no
-    other system; but eflomal's links differ a little from run to run, and so do scores. A document's row stands on its
-    first sentence, so resample documents (``--test documents``); where a resample has no pair, the score is 0.
+    Pairs are counted for content words: words of at least four letters that occur in at most half of the documents (if
+    there are at least four). Words are compared in lower case and as they are inflected; unaligned occurrences are
+    ignored. The aligner is trained on the translation and the references, so a score does not depend on other systems,
+    but alignments, and scores, vary slightly between runs. The statistics of a document are in the row of its first
+    sentence, so documents must be resampled (``--test documents``).
 
-    It describes only: the wrong word, always, is consistent.
-
-    Raises:
-        InputError: no source is given, or eflomal is missing.
+    The metric is descriptive: a consistently wrong word is consistent.
     """
 
     title = "LTCR"
-    help = "repeated words translated alike, with --source FILE (pip install 'docnmt_fairseq[alignment]')"
-    judges = False
-    joins_documents = False
+    help = "consistent translation of repeated words, with --source FILE (pip install 'docnmt_fairseq[alignment]')"
+    measures_quality = False
+    scores_documents = False
     needs_source = True
 
     def __init__(self, test_set: References, options: MetricOptions):
         super().__init__(test_set, options)
-        load_aligner()  # what is missing is said before other metrics work long
+        load_aligner()  # fails before other metrics are computed
         self.source = [[words_of(sentence) for sentence in document] for document in test_set.source or []]
         self.content = content_words(self.source)
 
     def statistics(self, translations: Sequence[Stream]) -> List[Statistics]:
-        """Pairs translated alike, and pairs; zeros but for the first sentence of each document."""
+        """Pairs with the same translation and all pairs, in the row of the first sentence of each document."""
         return list(map(self._statistics, translations))
 
     def _statistics(self, translation: Stream) -> Statistics:
         target = [words_of(sentence) for sentence in segments(translation)]
-        others = [words_of(sentence) for stream in self.test_set.streams for sentence in segments(stream)]
+        references = [words_of(sentence) for stream in self.test_set.streams for sentence in segments(stream)]
         source = list(chain.from_iterable(self.source))
-        pairs = zip(source, target, align(source * (1 + len(self.test_set.streams)), target + others))
+        pairs = zip(source, target, align(source * (1 + len(self.test_set.streams)), target + references))
         rows: Statistics = []
         for document in self.source:
-            rows += [self._row(islice(pairs, len(document))), *([0.0, 0.0] for _ in document[1:])]
+            rows += [self._count_pairs(islice(pairs, len(document))), *([0.0, 0.0] for _ in document[1:])]
         return rows
 
-    def _row(self, document: Iterable[Tuple[List[str], List[str], Dict[int, int]]]) -> List[float]:
-        found: Dict[str, Counter[str]] = defaultdict(Counter)  # how a word is translated, and how often
+    def _count_pairs(self, document: Iterable[Tuple[List[str], List[str], Dict[int, int]]]) -> List[float]:
+        translations: Dict[str, Counter[str]] = defaultdict(Counter)  # of each source word
         for source, target, links in document:
             for i, word in enumerate(source):
                 if i in links and word in self.content:
-                    found[word][target[links[i]]] += 1
-        alike = sum(comb(count, 2) for words in found.values() for count in words.values())
-        return [float(alike), float(sum(comb(words.total(), 2) for words in found.values()))]
+                    translations[word][target[links[i]]] += 1
+        same = sum(comb(count, 2) for counts in translations.values() for count in counts.values())
+        return [float(same), float(sum(comb(counts.total(), 2) for counts in translations.values()))]
 
     def score(self, sums: Sequence[float]) -> float:
         """See :meth:`Metric.score`."""
         return percent(sums[0], sums[1])
 
-    def signed(self, details: Dict[str, object]) -> str:
-        """See :meth:`Metric.signed`."""
-        return super().signed({"aligner": aligner(), **details})
+    def format_signature(self, details: Dict[str, object]) -> str:
+        """See :meth:`Metric.format_signature`."""
+        return super().format_signature({"aligner": aligner_name(), **details})
 
 
-def content_words(documents: Sequence[Sequence[Sequence[str]]]) -> Set[str]:
-    """The words of [documents, sentences, words] that are counted; see :class:`LexicalConsistency`."""
-    common_to = Counter(word for document in documents for word in set(chain.from_iterable(document)))
-    most = len(documents) / 2 if len(documents) >= DOCUMENTS else len(documents)
-    return {word for word, count in common_to.items() if count <= most and len(word) >= LETTERS and word.isalpha()}
+def content_words(documents: Sequence[Sequence[Words]]) -> Set[str]:
+    """Content words of [documents, sentences, words]; see :class:`LexicalConsistency`."""
+    frequency = Counter(word for document in documents for word in set(chain.from_iterable(document)))
+    limit = len(documents) / 2 if len(documents) >= MIN_DOCUMENTS else len(documents)
+    return {word for word, count in frequency.items() if count <= limit and len(word) >= MIN_LETTERS and word.isalpha()}
+
+
+def load_aligner() -> Any:
+    """Creates eflomal's aligner.
+
+    Raises:
+        InputError: eflomal is not installed.
+    """
+    try:
+        from eflomal import Aligner
+    except ImportError as error:
+        raise InputError(
+            f"word alignment requires eflomal ({error}); pip install 'docnmt_fairseq[alignment]' (needs a C compiler)"
+        ) from error
+    return Aligner()
+
+
+def align(source: Sequence[Words], target: Sequence[Words]) -> List[Dict[int, int]]:
+    """Target position by source position of each sentence pair, the intersection of both alignment directions.
+
+    eflomal's random seed cannot be set, so links vary slightly between calls. Sentences of 1,024 words or more have no
+    links.
+    """
+    aligner = load_aligner()
+    with TemporaryDirectory() as folder:
+        files = [Path(folder, direction) for direction in ("forward", "reverse")]
+        sides = [[" ".join(words) for words in side] for side in (source, target)]
+        aligner.align(*sides, links_filename_fwd=str(files[0]), links_filename_rev=str(files[1]))
+        links = [list(read_lines(file)) if file.exists() else [] for file in files]
+    if any(len(lines) != len(source) for lines in links):  # eflomal does not report its exit status
+        raise InputError("eflomal did not align all sentences; check that its program eflomal-align runs")
+    return [_intersection(forward, reverse) for forward, reverse in zip(*links)]
+
+
+def aligner_name() -> str:
+    """Name and version of the aligner."""
+    try:
+        return f"eflomal-{version('eflomal')}"
+    except PackageNotFoundError:
+        return "eflomal"
+
+
+def _intersection(forward: str, reverse: str) -> Dict[int, int]:
+    both = sorted(set(forward.split()) & set(reverse.split()))  # each written source-target
+    return {int(source): int(target) for source, target in (link.split("-") for link in both)}

@@ -1,24 +1,47 @@
-"""Register accuracy: whether translations use the second person (du or Sie, tu or vous, ...) that is needed."""
+"""Register accuracy and consistency: use of the second person (du or Sie, tu or vous, ...)."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
-from docnmt_fairseq.evaluation.metrics.base import METRICS, Statistics, percent
-from docnmt_fairseq.evaluation.metrics.register_metric import RegisterMetric, RegisterOptions
-from docnmt_fairseq.evaluation.register.labels import labels_of
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics, percent
+from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
 from docnmt_fairseq.evaluation.texts import References, Stream, segments
 from docnmt_fairseq.options import option
 
 
 @dataclass(frozen=True)
+class RegisterOptions(MetricOptions):
+    """Options of register metrics."""
+
+    register_language: Optional[str] = option(None, "language of the translations", names=RULES)
+
+
+class RegisterMetric(Metric):
+    """Base class of metrics that detect register with the rule of a language."""
+
+    Options = RegisterOptions
+    options: RegisterOptions
+    scores_documents = False
+
+    def __init__(self, test_set: References, options: RegisterOptions):
+        super().__init__(test_set, options)
+        if options.register_language is None:
+            raise InputError(f"{self.title}: requires --register-language: {', '.join(RULES.names())}")
+        self.rule = RULES[options.register_language]()
+
+
+@dataclass(frozen=True)
 class RegisterAccuracyOptions(RegisterOptions):
-    """The language, and which lines need which register."""
+    """Options of register accuracy."""
 
     register_labels: Optional[str] = option(
         None,
-        "rows LINE<TAB>REGISTER, lines of the reference from 0, empty ones included (default: where the first "
-        "reference shows one for sure, that)",
+        "rows LINE<TAB>REGISTER, lines of the reference from 0, empty ones included (default: unambiguous markers of "
+        "the first reference)",
         metavar="FILE",
         by_line=True,
     )
@@ -26,33 +49,27 @@ class RegisterAccuracyOptions(RegisterOptions):
 
 @METRICS.register("register")
 class RegisterAccuracy(RegisterMetric):
-    """Sentences in the right register, in percent of the marked ones whose translation shows a register at all.
-
-    Where a resample has none of these, the score is 0.
-
-    Raises:
-        InputError: no language is given, the labels cannot be read, or no line is marked.
-    """
+    """Percentage of sentences in the correct register, among labelled ones whose translation shows a register."""
 
     title = "register"
-    help = "right second person (--register-language), of the marked lines whose translation shows one"
+    help = "correct second person (--register-language), of the labelled sentences whose translation shows one"
     Options = RegisterAccuracyOptions
     options: RegisterAccuracyOptions
 
     def __init__(self, test_set: References, options: RegisterAccuracyOptions):
         super().__init__(test_set, options)
-        labels = options.register_labels
-        self.labels = labels_of(test_set, self.rule, None if labels is None else Path(labels))
+        path = options.register_labels
+        self.labels = labels_of(test_set, self.rule, None if path is None else Path(path))
 
     def statistics(self, translations: Sequence[Stream]) -> List[Statistics]:
-        """Whether it is right, whether it shows a register, whether it is marked; 0 or 1 for each sentence."""
+        """0 or 1 for each sentence: correct register, any register shown, labelled."""
         return [list(map(self._row, segments(one), self.labels)) for one in translations]
 
-    def _row(self, translation: str, needed: Optional[str]) -> List[float]:
-        if needed is None:
+    def _row(self, translation: str, label: Optional[str]) -> List[float]:
+        if label is None:
             return [0.0, 0.0, 0.0]
-        shown = self.rule.register_of(translation)
-        return [float(shown == needed), float(shown is not None), 1.0]
+        found = self.rule.register_of(translation)
+        return [float(found == label), float(found is not None), 1.0]
 
     def score(self, sums: Sequence[float]) -> float:
         """See :meth:`Metric.score`."""
@@ -61,11 +78,93 @@ class RegisterAccuracy(RegisterMetric):
 
 @METRICS.register("register-of-all")
 class RegisterOfAll(RegisterAccuracy):
-    """The same in percent of all marked sentences: avoiding the second person is wrong, too."""
+    """Percentage of sentences in the correct register, among all labelled ones; avoiding the second person is wrong."""
 
     title = "register of all"
-    help = "the same, of all marked lines"
+    help = "correct second person, of all labelled sentences"
 
     def score(self, sums: Sequence[float]) -> float:
         """See :meth:`Metric.score`."""
         return percent(sums[0], sums[2])
+
+
+@METRICS.register("register-consistency")
+class RegisterConsistency(RegisterMetric):
+    """Percentage of documents in a single register, among those that show one in at least two sentences.
+
+    Only unambiguous markers count, since one misread sentence would make a document inconsistent. The metric is
+    descriptive and reads no reference: using du everywhere is consistent, and human documents quote and mix. The
+    statistics of a document are in the row of its first sentence, so resample documents (``--test documents``).
+    """
+
+    title = "register consistency"
+    help = "documents in one second person, of those that show one twice (--register-language)"
+    measures_quality = False
+
+    def statistics(self, translations: Sequence[Stream]) -> List[Statistics]:
+        """0 or 1 in the row of the first sentence of each document: single register, register shown twice."""
+        return [[row for document in one for row in self._rows(document)] for one in translations]
+
+    def _rows(self, document: Sequence[str]) -> Statistics:
+        found = [self.rule.register_of(sentence, unambiguous_only=True) for sentence in document]
+        shown = [register for register in found if register is not None]
+        first = [float(len(shown) > 1 and len(set(shown)) == 1), float(len(shown) > 1)]
+        return [first, *([0.0, 0.0] for _ in document[1:])]
+
+    def score(self, sums: Sequence[float]) -> float:
+        """See :meth:`Metric.score`."""
+        return percent(sums[0], sums[1])
+
+
+def labels_of(references: References, rule: RegisterRule, path: Optional[Path]) -> List[Optional[str]]:
+    """Required register of each sentence, [sentences]; None for unlabelled sentences.
+
+    Args:
+        references: test set.
+        rule: rule of its language.
+        path: file of labels, see :func:`read_labels`; by default unambiguous markers of the first reference.
+
+    Raises:
+        InputError: invalid labels, or none.
+    """
+    if path is not None:
+        by_line = read_labels(path, references, rule)
+        return [by_line.get(number - 1) for numbers in references.lines for number in numbers]
+    found = [rule.register_of(sentence, unambiguous_only=True) for sentence in segments(references.streams[0])]
+    if not any(found):
+        registers = " or ".join(rule.markers)
+        raise InputError(
+            f"{references.files[0]}: no unambiguous {registers}; check --register-language or give --register-labels"
+        )
+    return found
+
+
+def read_labels(path: Path, references: References, rule: RegisterRule) -> Dict[int, str]:
+    """Register by line number, from 0.
+
+    Args:
+        path: rows ``LINE<TAB>REGISTER``; lines of the delimited reference from 0, boundaries included.
+        references: test set.
+        rule: rule of its language.
+
+    Raises:
+        InputError: a malformed or repeated row, a line that is not a sentence, an unknown register, or no row.
+    """
+    sentences = {number - 1 for numbers in references.lines for number in numbers}
+    labels: Dict[int, str] = {}
+    for row, text in enumerate(read_lines(path), start=1):
+        if not text:
+            continue
+        line, _, register = text.partition("\t")
+        if not re.fullmatch(r"[0-9]+", line) or register not in rule.markers:
+            registers = " or ".join(rule.markers)
+            raise InputError.at(path, row, f"expected LINE<TAB>REGISTER with {registers}, found {text!r}")
+        if int(line) not in sentences:
+            message = f"line {line} of {references.files[0]} is not a sentence; lines count from 0, with empty ones"
+            raise InputError.at(path, row, message)
+        if int(line) in labels:
+            raise InputError.at(path, row, f"second label of line {line}")
+        labels[int(line)] = register
+    if not labels:
+        raise InputError(f"{path}: no rows LINE<TAB>REGISTER")
+    return labels

@@ -1,71 +1,92 @@
-"""Terms that are translated as a list says."""
+"""Terminology accuracy: terms translated as in a glossary."""
 
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence, Tuple
 
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics, percent
-from docnmt_fairseq.evaluation.terms import finder, read_terms
 from docnmt_fairseq.evaluation.texts import References, Stream, segments
+from docnmt_fairseq.evaluation.words import whole_words
 from docnmt_fairseq.options import option
 
 
 @dataclass(frozen=True)
 class TermOptions(MetricOptions):
-    """Which terms."""
+    """Options of terminology accuracy."""
 
-    terms: Optional[str] = option(None, "rows TERM<TAB>FORM|FORM...; give --source, too", metavar="FILE")
+    terms: Optional[str] = option(None, "rows TERM<TAB>FORM|FORM...; requires --source", metavar="FILE")
 
 
 @METRICS.register("terms")
 class Terms(Metric):
-    """Occurrences of terms in the source, in percent, for which the translation has one of their forms.
+    """Percentage of the term occurrences in the source for which the translation has one of the term's forms.
 
-    A sentence with a term twice asks for two forms; more of them than that count no more. Terms and forms are whole
-    words, without case, but for scripts without spaces, where they are found anywhere; a term inside a longer one of
-    the list is not counted. Where a resample has no term, the score is 0.
-
-    Raises:
-        InputError: no list or no source is given, the list cannot be read, or the source has none of its terms.
+    A term that occurs twice in a sentence requires two forms; additional forms are ignored. Terms and forms match as
+    whole words without case; a term inside a longer term of the list is not counted.
     """
 
     title = "terms"
-    help = "translated as a list says, with --terms FILE --source FILE"
+    help = "terms translated as in a glossary, with --terms FILE --source FILE"
     Options = TermOptions
     options: TermOptions
-    asked_by = "terms"
-    joins_documents = False
+    enabled_by = "terms"
+    scores_documents = False
     needs_source = True
 
     def __init__(self, test_set: References, options: TermOptions):
         super().__init__(test_set, options)
         if options.terms is None:
-            raise InputError("--metrics terms: which ones? Give --terms FILE, rows TERM<TAB>FORM|FORM...")
+            raise InputError("--metrics terms: requires --terms FILE")
         terms = read_terms(Path(options.terms))
-        find = finder(terms)
-        self.forms = {term: finder(forms) for term, forms in terms.items()}
-        self.wanted: List[Dict[str, int]] = [
-            Counter(find.findall(_plain(sentence))) for sentence in segments(test_set.source or [])
+        pattern = whole_words(terms)
+        self.forms = {term: whole_words(forms) for term, forms in terms.items()}
+        self.required: List[Dict[str, int]] = [
+            Counter(pattern.findall(_normalise(sentence))) for sentence in segments(test_set.source or [])
         ]
-        if not any(self.wanted):
-            raise InputError(f"{options.terms}: the source has none of these {len(terms)} terms; right languages?")
+        if not any(self.required):
+            raise InputError(f"{options.terms}: none of these {len(terms)} terms is in the source; check the languages")
 
     def statistics(self, translations: Sequence[Stream]) -> List[Statistics]:
-        """Terms that are translated so, and terms; for each sentence."""
-        return [list(map(self._row, segments(one), self.wanted)) for one in translations]
+        """Correctly translated and all term occurrences of each sentence."""
+        return [list(map(self._row, segments(one), self.required)) for one in translations]
 
-    def _row(self, translation: str, wanted: Dict[str, int]) -> List[float]:
-        text = _plain(translation)
-        found = sum(min(count, len(self.forms[term].findall(text))) for term, count in wanted.items())
-        return [float(found), float(sum(wanted.values()))]
+    def _row(self, translation: str, required: Dict[str, int]) -> List[float]:
+        text = _normalise(translation)
+        correct = sum(min(count, len(self.forms[term].findall(text))) for term, count in required.items())
+        return [float(correct), float(sum(required.values()))]
 
     def score(self, sums: Sequence[float]) -> float:
         """See :meth:`Metric.score`."""
         return percent(sums[0], sums[1])
 
 
-def _plain(text: str) -> str:
-    """A text as :func:`read_terms` writes terms."""
+def read_terms(path: Path) -> Dict[str, Tuple[str, ...]]:
+    """Target forms of each source term, casefolded.
+
+    Args:
+        path: rows ``TERM<TAB>FORM|FORM...``.
+
+    Raises:
+        InputError: a malformed row, a repeated term, or no term; names file and row.
+    """
+    terms: Dict[str, Tuple[str, ...]] = {}
+    for row, text in enumerate(read_lines(path), start=1):
+        if not text:
+            continue
+        fields = list(map(_normalise, text.split("\t")))
+        forms = tuple(filter(None, map(str.strip, fields[-1].split("|"))))
+        if len(fields) != 2 or not fields[0] or not forms:
+            raise InputError.at(path, row, f"expected TERM<TAB>FORM|FORM..., found {text!r}")
+        if fields[0] in terms:
+            raise InputError.at(path, row, f"second row of {fields[0]!r}; give all forms in one row")
+        terms[fields[0]] = forms
+    if not terms:
+        raise InputError(f"{path}: no rows TERM<TAB>FORM|FORM...")
+    return terms
+
+
+def _normalise(text: str) -> str:
     return " ".join(text.casefold().split())

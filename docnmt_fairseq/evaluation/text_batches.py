@@ -1,4 +1,4 @@
-"""Batches of delimited text in memory, as a model's own task makes them, for chosen lines of it."""
+"""Batches of delimited text in memory, collated by the task of the model, for selected lines."""
 
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
@@ -22,12 +22,12 @@ Sample = Dict[str, Any]
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of sentences with what the model sees around them.
+    """Batch of sentences with their context.
 
     Attributes:
-        sample: as the task's collater makes it, without targets.
-        lines: of the text, one for each row.
-        visible_targets: for each row, how many target sentences before it the model may see, those right before it.
+        sample: output of the task's collater, without targets.
+        lines: line number of each row.
+        visible_targets: number of previous target sentences that the model sees, for each row.
     """
 
     sample: Sample
@@ -38,23 +38,23 @@ class Batch:
 def batches_of(
     ensemble: Ensemble, text: List[Tensor], lines: Sequence[int], max_tokens: int, only_lines: bool = False
 ) -> Iterator[Batch]:
-    """Yields batches in which each of ``lines`` is a row once; there may be rows of other lines.
+    """Yields batches in which each of ``lines`` is a row once; batches may have rows of other lines.
 
     Args:
-        ensemble: the models with their task; one that knows no documents gets sentences.
+        ensemble: models with their task; a sentence-level task gets single sentences.
         text: source tokens of delimited text.
-        lines: sentences of it, no marks.
+        lines: line numbers of sentences.
         max_tokens: source tokens of a batch, context included.
-        only_lines: no other rows than those of ``lines``; others of their documents are context.
+        only_lines: no rows of other lines; these are context only.
 
     Raises:
-        InputError: a sentence is longer than the models take.
+        InputError: a sentence exceeds the length limit of the models.
     """
     lines = sorted(set(lines))
     longest = longest_sentences(ensemble)[0]
     long = next((number for number, tokens in enumerate(text) if len(tokens) > longest), None)
     if long is not None:
-        raise InputError(f"line {long + 1} of the documents: {len(text[long])} tokens; the model takes {longest}")
+        raise InputError(f"line {long + 1} of the documents: {len(text[long])} tokens; the model's limit is {longest}")
     if not isinstance(ensemble.task, DocumentsTask):
         yield from _of_sentences(ensemble.task, text, lines, max_tokens)
         return
@@ -67,7 +67,7 @@ def batches_of(
 
 
 def longest_sentences(ensemble: Ensemble) -> Tuple[int, int]:
-    """How many source and target tokens a sentence may have."""
+    """Maximum numbers of source and target tokens of a sentence."""
     return utils.resolve_max_positions(
         ensemble.task.max_positions(), *(model.max_positions() for model in ensemble.models)
     )  # fmt: skip
@@ -101,7 +101,7 @@ def _of_pieces(dataset: DocumentDataset, lines: List[int], max_tokens: int, only
         if only_lines:
             samples = [_with_rows(sample, lines) for sample in samples]
         sample: Sample = dataset.collater(samples)
-        # Target sentences before a piece are not seen in training either.
+        # As in training, target sentences before a piece are not visible.
         visible_targets = [
             0 if one["hidden"] is Hidden.ALL else place for one in samples for place in range(len(one["ids"]))
         ]
@@ -109,7 +109,7 @@ def _of_pieces(dataset: DocumentDataset, lines: List[int], max_tokens: int, only
 
 
 def _with_rows(sample: Sample, lines: List[int]) -> Sample:
-    """The piece with only those of its decoded sentences that are among ``lines``."""
+    """Returns the piece with only those decoded sentences that are among ``lines``."""
     kept = np.isin(sample["ids"], lines)
     decoded = sample["decoded"].copy()
     decoded[np.flatnonzero(decoded)[~kept]] = False

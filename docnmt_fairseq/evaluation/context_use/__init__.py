@@ -1,1 +1,0 @@
-"""How much a model uses the context that it is given: CXMI, and what false context does."""

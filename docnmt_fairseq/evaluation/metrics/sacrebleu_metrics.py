@@ -1,0 +1,166 @@
+"""BLEU, chrF and TER by sacreBLEU.
+
+sacreBLEU's ``corpus_score`` extracts the statistics of segments and computes the score of their sum. These two steps
+have no public names; they are called in this file only.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Dict, List, Optional, Sequence
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics
+from docnmt_fairseq.evaluation.texts import References, Stream, segments
+from docnmt_fairseq.options import Choices, option
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric as LibraryMetric
+
+LOWERCASE = "ignore case"
+SMOOTHING = Choices(("exp", "none", "floor", "add-k"))
+LibraryReferences = Optional[Sequence[Sequence[str]]]
+
+
+class SacrebleuMetric(Metric):
+    """Adapter for sacreBLEU's metrics; subclasses implement ``make``."""
+
+    def __init__(self, test_set: References, options: MetricOptions):
+        super().__init__(test_set, options)
+        self.library = self.make(None)
+        self.library.num_refs = len(test_set.streams)  # set by sacreBLEU when it reads references
+
+    @abstractmethod
+    def make(self, references: LibraryReferences) -> "LibraryMetric":
+        """Creates the library's metric, which caches the statistics of these references."""
+
+    def statistics(self, translations: Sequence[Stream]) -> List[Statistics]:
+        """See :meth:`Metric.statistics`."""
+        # A new instance, so that the cached n-grams of the references are freed afterwards.
+        library = self.make([segments(stream) for stream in self.test_set.streams])
+        return [library._extract_corpus_statistics(segments(one), None) for one in translations]
+
+    def score(self, sums: Sequence[float]) -> float:
+        """See :meth:`Metric.score`."""
+        return self.library._compute_score_from_stats(list(sums)).score
+
+    def corpus_score(self, statistics: Statistics) -> float:
+        """See :meth:`Metric.corpus_score`."""
+        return self.library._aggregate_and_compute(statistics).score
+
+    def format_signature(self, details: Dict[str, object]) -> str:
+        """See :meth:`Metric.format_signature`."""
+        signature = self.library.get_signature()
+        for name, value in details.items():
+            signature.update(name, value)
+        return str(signature)
+
+
+@dataclass(frozen=True)
+class BleuOptions(MetricOptions):
+    """Options of BLEU."""
+
+    tokenize: Optional[str] = option(
+        None,
+        "tokeniser (default: 13a): zh, ja-mecab, ...; none for published scores of tokenised text (with --smooth none "
+        "and --level sentence, equal to multi-bleu.perl)",
+        metavar="NAME",
+    )
+    smooth: str = option("exp", "smoothing", names=SMOOTHING)
+    lowercase: bool = option(False, LOWERCASE)
+
+
+@METRICS.register("bleu")
+class Bleu(SacrebleuMetric):
+    """BLEU (Papineni et al. 2002); d-BLEU at document level."""
+
+    title = "BLEU"
+    help = "n-grams of up to four tokens"
+    Options = BleuOptions
+    options: BleuOptions
+    effective_order: ClassVar[bool] = False
+
+    def make(self, references: LibraryReferences) -> "LibraryMetric":
+        """See :meth:`SacrebleuMetric.make`."""
+        from sacrebleu.metrics.bleu import BLEU
+
+        tokenize = self.options.tokenize
+        if tokenize is not None and tokenize not in BLEU.TOKENIZERS:
+            raise InputError(f"--tokenize {tokenize}: unknown tokeniser; choose from {', '.join(BLEU.TOKENIZERS)}")
+        try:
+            return BLEU(
+                lowercase=self.options.lowercase,
+                force=tokenize == "none",  # without a warning about tokenised text
+                tokenize=tokenize,
+                smooth_method=self.options.smooth,
+                effective_order=self.effective_order,
+                references=references,
+            )
+        except (ImportError, RuntimeError, OSError) as error:  # a package of the tokeniser is missing
+            raise InputError(f"--tokenize {tokenize}: {error}".replace("\n", " ")) from error
+
+
+class SentenceBleu(Bleu):
+    """BLEU of single sentences, with the n-gram orders that they have; otherwise short sentences score 0."""
+
+    effective_order = True
+
+
+@dataclass(frozen=True)
+class ChrfOptions(MetricOptions):
+    """Options of chrF."""
+
+    lowercase: bool = option(False, LOWERCASE)
+
+
+@METRICS.register("chrf")
+class Chrf(SacrebleuMetric):
+    """chrF (Popović 2015), F2 of character n-grams."""
+
+    title = "chrF2"
+    help = "n-grams of up to six characters"
+    Options = ChrfOptions
+    options: ChrfOptions
+    word_order: ClassVar[int] = 0
+
+    def make(self, references: LibraryReferences) -> "LibraryMetric":
+        """See :meth:`SacrebleuMetric.make`."""
+        from sacrebleu.metrics.chrf import CHRF
+
+        return CHRF(word_order=self.word_order, lowercase=self.options.lowercase, references=references)
+
+
+@METRICS.register("chrf++")
+class ChrfPlusPlus(Chrf):
+    """chrF++ (Popović 2017), with word unigrams and bigrams."""
+
+    title = "chrF2++"
+    help = "chrf with word unigrams and bigrams"
+    word_order = 2
+
+
+@METRICS.register("ter")
+class Ter(SacrebleuMetric):
+    """Translation edit rate (Snover et al. 2006), without case."""
+
+    title = "TER"
+    help = "translation edit rate without case (slow for long documents)"
+    lower_is_better = True
+    case_sensitive: ClassVar[bool] = False
+
+    def make(self, references: LibraryReferences) -> "LibraryMetric":
+        """See :meth:`SacrebleuMetric.make`."""
+        from sacrebleu.metrics.ter import TER
+
+        return TER(case_sensitive=self.case_sensitive, references=references)
+
+
+@METRICS.register("hter")
+class Hter(Ter):
+    """Human-targeted TER (Snover et al. 2006) with case, as in WMT's automatic post-editing tasks.
+
+    The reference is a post-edit of the machine translation.
+    """
+
+    title = "HTER"
+    help = "ter with case, against post-edits"
+    case_sensitive = True

@@ -1,0 +1,136 @@
+"""``docnmt score --synth``: accuracy on the context-dependent words of an artificial corpus."""
+
+import json
+import os
+import random
+
+import pytest
+from matplotlib.figure import Figure
+
+from docnmt_fairseq.cli import main
+from docnmt_fairseq.corpus.synth import Case, SynthOptions, read_cases, write_corpus
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.synth_report import Accuracy, distance_ranges, is_correct, measure
+
+CASES = [
+    Case(0, 0, "pronoun", 1, "er", ("es", "sie"), "it"),
+    Case(1, 0, "pronoun", 2, "sie", ("er", "es"), "it"),
+    Case(3, 0, "formality", 2, "du", ("Sie",), "you"),
+    Case(4, 1, "formality", 5, "Sie", ("du",), "you"),
+]
+
+
+@pytest.mark.parametrize(
+    "lines, expected",
+    [
+        (["er geht", "da ist sie", "<p>", "du", "kommen Sie"], [True] * 4),
+        (["es geht", "er", "<p>", "Sie", "kommst du"], [False] * 4),
+        (["er es geht", "sie sie", "<p>", "", "Sie!"], [False, True, False, False]),
+        (["erst", "siehe", "<p>", "du", "wo"], [False, False, True, False]),
+    ],
+)
+def test_correct_form_without_incorrect_ones(lines, expected):
+    assert [is_correct(case, lines) for case in CASES] == expected
+
+
+def test_accuracy_by_kind_and_distance():
+    found = measure(CASES, ["er geht", "er geht", "<p>", "du", "kommst du"])
+    assert (found.overall.right, found.overall.cases) == (2, 4)
+    assert {kind: figure.share for kind, figure in found.by_kind.items()} == {"pronoun": 0.5, "formality": 0.5}
+    by_distance = {d: (figure.right, figure.cases) for d, figure in found.by_distance.items()}
+    assert by_distance == {1: (1, 1), 2: (1, 2), 5: (0, 1)}
+    assert found.by_kind_and_distance["pronoun"][2].share == 0 and found.by_kind_and_distance["formality"][2].share == 1
+    assert found.to_json()["by_distance"]["2"]["accuracy"] == 0.5
+    with pytest.raises(InputError, match="line 5 of the phenomena table"):
+        measure(CASES, ["er"] * 4)
+
+
+def test_wilson_interval():
+    # Newcombe (1998), Statistics in Medicine 17, table I, method 3: 81 of 263 gives 0.2553 to 0.3662.
+    figure = Accuracy.of(81, 263)
+    assert (round(figure.low, 4), round(figure.high, 4)) == (0.2553, 0.3662)
+
+
+def test_distance_ranges():
+    assert distance_ranges(1, 12) == [(1, 3), (4, 6), (7, 9), (10, 12)]
+    assert distance_ranges(1, 5) == [(1, 2), (3, 4), (5, 5)]
+    assert distance_ranges(3, 3) == [(3, 3)]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    options = SynthOptions(
+        train_documents=100,
+        valid_documents=1,
+        test_documents=40,
+        max_distance=5,
+        sentences_per_document=(12, 16),
+        introductions=3,
+    )
+    write_corpus(options, folder)
+    write_log(folder, "document", lambda case: case.right)
+    write_log(folder, "sentence", lambda case: min(case.right, *case.wrong))
+    return folder
+
+
+def write_log(folder, name, choose):
+    cases = {case.id: case for case in read_cases(folder / "test.phenomena.tsv")}
+    lines = (folder / "test.tgt").read_text().split("\n")[:-1]
+    blocks = []
+    for i, line in enumerate(lines):
+        words = line.split()
+        if i in cases:
+            words[cases[i].position] = choose(cases[i])
+        if line not in ("", "<p>"):
+            blocks.append(f"S-{i}\tx\nH-{i}\t-0.1\t{' '.join(words)}\nP-{i}\t-0.1\n")
+    random.Random(name).shuffle(blocks)
+    (folder / f"{name}.log").write_text("".join(blocks))
+
+
+def score(corpus, *more):
+    systems = [f"--log={name}={corpus / name}.log" for name in ("sentence", "document")]
+    return main(["score", "--synth", str(corpus), *systems, *more])
+
+
+def test_tables_results_and_plot(corpus, tmp_path, capsys):
+    output = ["--output", str(tmp_path)]
+    assert score(corpus, *output, "--assert-minimum", "document=1.0", "--assert-ceiling", "sentence") == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].split() == ["system", "BLEU", "chrF", "ambiguous", "formality", "pronoun", "overall"]
+    assert printed[2].split() == ["document"] + ["100.0"] * 6
+    assert any(line.startswith("BLEU nrefs:1") for line in printed)
+    assert printed[-2:] == [str(tmp_path / "results.json"), str(tmp_path / "accuracy_by_distance.png")]
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["systems"]["document"]["phenomena"]["overall"]["accuracy"] == 1
+    assert results["systems"]["sentence"]["phenomena"]["overall"]["accuracy"] < 0.6
+    assert set(results["ceiling"]["kinds"]) == {"ambiguous", "formality", "pronoun"}
+    assert (tmp_path / "accuracy_by_distance.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--assert-minimum", "sentence=0.95"], "ambiguous"),
+        (["--assert-ceiling", "document"], "ambiguous 100.0 %"),
+        (["--assert-ceiling", "other"], "'other'"),
+        (["--assert-minimum", "document=95"], "--assert-minimum"),
+        (["--system", "text=x"], "--log"),
+        (["--synth", "nowhere"], "lexicon.json"),
+    ],
+)
+def test_failed_assertions_and_bad_input(corpus, capsys, arguments, message):
+    assert score(corpus, *arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_plot_shows_any_system_name(corpus, tmp_path, monkeypatch):
+    """matplotlib interprets $ as a formula and hides names that start with _."""
+    drawn, save = [], Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, path: drawn.append(self) or save(self, path))
+    names = ["_first", r"$\frac$", os.fsdecode(b"caf\xe9")]
+    systems = [f"--log={name}={corpus / 'document'}.log" for name in names]
+    assert main(["score", "--synth", str(corpus), *systems, "--output", str(tmp_path)]) == 0
+    labels = [text.get_text() for text in drawn[0].legends[0].get_texts()]
+    assert labels == [*names[:2], "caf\ufffd", "ceiling without context"]
+    assert list(json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["systems"]) == names
