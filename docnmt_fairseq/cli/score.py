@@ -2,7 +2,7 @@
 
 BLEU, chrF and TER are computed by sacreBLEU over sentences and over whole documents ("d-BLEU", ...), where a document
 is one segment; empty lines in the references separate documents. The first system is the baseline of significance
-tests; p-values are not corrected for multiple comparisons. --examples shows sentences that systems translate differently.
+tests; p-values are not corrected for multiple comparisons. --examples shows sentences with different translations.
 --synth scores an artificial corpus: BLEU, chrF and the accuracy on context-dependent words.
 """
 

@@ -9,9 +9,9 @@ from docnmt_fairseq.corpus.synth import SynthOptions, read_cases, write_corpus
 from docnmt_fairseq.embedding.word_vectors import read_text_vectors
 from docnmt_fairseq.evaluation.contrast import synth, voita
 from docnmt_fairseq.evaluation.generate_log import parse_generate_log
-from docnmt_fairseq.evaluation.register_rules import RULES
 from docnmt_fairseq.evaluation.metrics.register import read_labels
 from docnmt_fairseq.evaluation.metrics.terms import read_terms
+from docnmt_fairseq.evaluation.register_rules import RULES
 from docnmt_fairseq.evaluation.texts import read_references, read_text
 from docnmt_fairseq.translate.formats import Reading, format_of
 from tests.support.reading import read, write
