@@ -134,7 +134,7 @@ def _unread(given: Mapping[str, Any]) -> Iterator[str]:
     if given.get("num_shards", 1) != 1 and "softmax_batch" not in given:
         yield (
             f"--num-shards {given['num_shards']}: fairseq does not read it here, every shard would have everything; "
-            "docnmt generate --shards shares a translation out"
+            "docnmt translate --workers divides a translation"
         )
 
 

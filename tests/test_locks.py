@@ -16,13 +16,9 @@ from docnmt_fairseq import cli, locks
 from docnmt_fairseq.corpus.prepare import alone_in
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.locks import beside, holding, in_folder, workplace
-from docnmt_fairseq.translate.alone import holding_output, side_by_side
-from docnmt_fairseq.translate.request import Request
-from docnmt_fairseq.translate.shards import Shard
 from tests.support import toy
 from tests.support.documents import write_lines
-from tests.support.jobs import wait_for
-from tests.support.processes import alive, children, forked, started
+from tests.support.processes import alive, children, forked, started, wait_for
 
 REFUSED = r"process \d+ on \S+ \(since [\d :-]+\) is at work there; wait for its end, or end it, and start again$"
 
@@ -147,60 +143,6 @@ def test_two_preparations_of_one_folder(tmp_path, capsys):
         assert cli.main(command) == 2
     assert re.search(rf"--output {tmp_path / 'out'}: {REFUSED}", capsys.readouterr().err, re.MULTILINE)
     assert not (tmp_path / "out").exists()
-    assert cli.main([*command, "--shards", "2", "--fit-only"]) == 0
-    shard = ["prepare-shard", "--output", str(tmp_path / "out"), "--shard"]
-    with holding(beside(tmp_path / "out" / "data-bin"), "x"):
-        assert cli.main([*shard, "0"]) == 2 and "data-bin: process" in capsys.readouterr().err
-        assert cli.main([*shard, "1"]) == 0
-    assert cli.main([*shard, "0"]) == 0
-
-
-def request(folder, number=1, of=1, output="out"):
-    (folder / "in").mkdir(exist_ok=True)
-    (folder / "in" / "text").touch()
-    return Request([folder / "in"], folder / output, shard=Shard(number, of))
-
-
-def test_two_translations_to_one_place(tmp_path):
-    def refused(*shard):
-        with pytest.raises(InputError, match=REFUSED) as error, holding_output(request(tmp_path, *shard)):
-            pass
-        return str(error.value)
-
-    with holding_output(request(tmp_path)):
-        assert refused().startswith(f"--output {tmp_path / 'out'}: process")
-        refused(1, 2)
-        with holding_output(request(tmp_path, output="other")):
-            pass
-    with holding_output(request(tmp_path, 1, 2)):
-        refused()
-        refused(2, 3)
-        assert refused(1, 2).startswith(f"--shard 1: {tmp_path / 'out'}: process")
-        with holding_output(request(tmp_path, 2, 2)), side_by_side(request(tmp_path), 2):
-            refused(2, 2)
-    with side_by_side(request(tmp_path), 2), holding_output(request(tmp_path, 1, 2)):
-        refused()
-    assert [path.name for path in tmp_path.iterdir()] == ["in"]
-
-
-@pytest.mark.parametrize("several", [False, True])
-def test_the_commands_that_translate_hold_their_output(data_bin, tmp_path, capsys, several):
-    trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")
-    (tmp_path / "text").write_text("a b\n")
-    data = toy.as_prepared(data_bin, tmp_path / "data")
-    command = ["translate", "--path", str(trained), "--data", str(data), "--input", str(tmp_path / "text"), "--cpu"]
-    command += ["--output", str(tmp_path / "out")]
-    more = ["--shards", "2", "--shard", "1"] if several else []
-    with holding_output(Request([tmp_path / "text"], tmp_path / "out", shard=Shard(1, 2 if several else 1))):
-        assert cli.main([*command, *more]) == 2
-        assert re.search(REFUSED, capsys.readouterr().err, re.MULTILINE)
-        assert cli.main([*command, "--shards", "2", "--engine", "processes", "--force"]) == 2
-        assert re.search(REFUSED, capsys.readouterr().err, re.MULTILINE)
-    assert cli.main([*command, *more]) == 0
-    with holding(beside(tmp_path / "generate-test.txt"), "x"):
-        given = toy.translating(data_bin, trained, "document_translation")
-        assert cli.main(["generate", "--shards", "2", *given, "--results-path", str(tmp_path)]) == 2
-        assert re.search(REFUSED, capsys.readouterr().err, re.MULTILINE)
 
 
 def seen(what):

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.jobs import wait_for
-from tests.support.processes import alive
+from tests.support.processes import alive, wait_for
 
 ROOT = Path(__file__).parents[1]
 

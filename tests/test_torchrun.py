@@ -12,7 +12,7 @@ from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElas
 
 from docnmt_fairseq.stopping import STATUS
 from docnmt_fairseq.torchrun import Agent
-from tests.support.jobs import wait_for
+from tests.support.processes import wait_for
 
 TRAINING = """
 import os, signal, sys, time

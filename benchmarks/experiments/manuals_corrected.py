@@ -4,9 +4,10 @@
         --models conditional-target
     python -m benchmarks.experiments.manuals_corrected --raw FOLDER [--updates N] [--seed 1]
 
-Models that look back at translations translate the test sets by docnmt translate --corrected: lines see the references
-of those before in place of the model's translations, and as a control those of another document. Of --work models and
-data are read. Writes benchmarks/results/manuals_corrected.md and .json, which keeps what earlier calls found.
+Models that look back at translations translate the test sets by docnmt translate --target-context: lines see the
+references of those before in place of the model's translations, and as a control those of another document. Of --work
+models and data are read.
+Writes benchmarks/results/manuals_corrected.md and .json, which keeps what earlier calls found.
 """
 
 import argparse
@@ -74,7 +75,7 @@ def translations_of(translator: DocumentTranslator, source: Path, references: Re
     text, own = list(read_lines(source)), segments(references.streams[0])
     found = {}
     for name, seen in ((REFERENCES, own), (FALSE, elsewhere(own))):
-        lines = translator.translate_lines([text], corrected=[beside_the_text(references, seen, len(text))])[0]
+        lines = translator.translate_lines([text], target_context=[beside_the_text(references, seen, len(text))])[0]
         found[name] = [[lines[number - 1].text for number in document] for document in references.lines]
     return found
 

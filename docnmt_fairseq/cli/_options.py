@@ -77,7 +77,7 @@ def load_models(args: argparse.Namespace) -> "Tuple[Ensemble, TextCodec]":
     import torch
 
     from docnmt_fairseq.corpus.text_codec import TextCodec
-    from docnmt_fairseq.translate.task import load_viewing
+    from docnmt_fairseq.translate.loading import load_viewing
 
     if args.max_tokens < 1:
         raise InputError(f"--max-tokens {args.max_tokens}: at least 1")

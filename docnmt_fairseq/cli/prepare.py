@@ -4,7 +4,7 @@ Reads and checks the corpora, normalises (tokenises, truecases) them, splits the
 of these. Below the output folder, text/ holds the text to score against, models/ what a later --reuse takes, data-bin/
 what fairseq-train reads, manifest.json what was done. Run again, only what changed is redone.
 
-With --shards N, the documents of --train are dealt out to N data-bins, each made by a job of its own.
+With --shards N, the documents of --train are divided among N data-bins.
 """
 
 import argparse
@@ -13,29 +13,23 @@ import shlex
 import textwrap
 from dataclasses import fields
 from pathlib import Path
-from typing import List, Sequence
+from typing import List
 
 import docnmt_fairseq
-from docnmt_fairseq.cli._jobs import add_engine_arguments, engine_of, refuse_engine_options, user_dir_of
 from docnmt_fairseq.cli._options import add_options_of
-from docnmt_fairseq.cli.prepare_shard import make_data_bin
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.config import SAMPLED, PrepareConfig, config_of
 from docnmt_fairseq.corpus.prepare import alone_in, finish, fit
 from docnmt_fairseq.corpus.prepared import CHECKPOINT, imported_from
 from docnmt_fairseq.corpus.reusing import MODEL_OPTIONS
-from docnmt_fairseq.corpus.shards import DataBins
 from docnmt_fairseq.corpus.sides import LIKE_SOURCE, MODELS
 from docnmt_fairseq.corpus.splits import AND
 from docnmt_fairseq.corpus.subwords import KINDS, LEAST_COVERAGE, NORMALIZATIONS, without_effect
 from docnmt_fairseq.corpus.text import ON_EMPTY
 from docnmt_fairseq.corpus.tokenizers import TOKENIZERS
 from docnmt_fairseq.errors import InputError, refuse
-from docnmt_fairseq.jobs import Engine, Job, run_jobs
-from docnmt_fairseq.jobs.workplace import DOCNMT
 
 STEPS = ["--max-tokens", "4096", "--optimizer", "adam", "--lr-scheduler", "inverse_sqrt"]
-JOBS = "jobs"  # the folder below the output with logs of the jobs
 HELP = "corpora to a data-bin: read, normalise, split into subwords, binarise"
 QUIET = ("fairseq",)  # importing it logs what it would like to have installed
 
@@ -53,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--output", required=True, metavar="DIR", help="folder to write; run again to go on")
     output.add_argument("--workers", type=int, metavar="N", help="processes (default: all available)")
     _add_shards(parser.add_argument_group("large corpora"))
-    add_engine_arguments(parser, workers=False)
 
 
 def _add_inputs(group: argparse._ArgumentGroup) -> None:
@@ -193,11 +186,6 @@ def _add_shards(group: argparse._ArgumentGroup) -> None:
         help="learn truecasing, subwords and dictionaries from so many documents of --train, drawn at random by --seed "
         f"(default: all; with --shards {SAMPLED:,})",
     )
-    group.add_argument(
-        "--fit-only",
-        action="store_true",
-        help="stop when all is learnt: print the commands that make the data-bins, to be run anywhere, in any order",
-    )
 
 
 def config_from(args: argparse.Namespace) -> PrepareConfig:
@@ -225,16 +213,14 @@ def config_from(args: argparse.Namespace) -> PrepareConfig:
 
 def run(args: argparse.Namespace) -> None:
     """Prepares, and prints the data-bins' paths and the command that trains on them."""
-    config, engine = config_from(args), engine_of(args)
-    if config.shards == 1:
-        refuse_engine_options(args, "--shards of 2 or more, whose data-bins jobs make", ("engine",))
+    from docnmt_fairseq.data.kept_index import keep_indexes
+
+    config = config_from(args)
     with alone_in(config.output):
         bins, inputs = fit(config)
-        if args.fit_only or not _make(bins, engine, args.tries, (*DOCNMT, *user_dir_of(args))):
-            bins.write_plan()
-            for job in _jobs(bins, engine):
-                print(shlex.join(["docnmt", *user_dir_of(args), *job.arguments]))
-            return
+        for number, path in enumerate(bins.paths):
+            bins.make(number)
+            keep_indexes(path, config.languages)
         manifest = finish(bins, inputs)
     for split, counts in manifest["counts"].items():
         words = " + ".join(f"{count} {language}" for language, count in counts["words"].items())
@@ -242,40 +228,12 @@ def run(args: argparse.Namespace) -> None:
     data = ":".join(str(Path(config.output) / path.name) for path in bins.paths)
     print(data)
     if "train" in manifest["counts"]:
-        user_dir = user_dir_of(args) or ("--user-dir", str(Path(docnmt_fairseq.__file__).parent))
-        command = ["fairseq-train", data, *user_dir, "--task", "document_translation"]
+        user_dir = os.path.abspath(args.user_dir or Path(docnmt_fairseq.__file__).parent)
+        command = ["fairseq-train", data, "--user-dir", user_dir, "--task", "document_translation"]
         command += _model_options(config)
         command += ["--source-lang", config.source_lang, "--target-lang", config.target_lang]
         command += ["--save-dir", str(Path(config.output) / "model")]
         print(shlex.join(command if config.valid else [*command, "--disable-validation"]))
-
-
-def _make(bins: DataBins, engine: Engine, tries: int, program: Sequence[str]) -> bool:
-    """Makes the data-bins: one here, several as jobs of the engine; returns whether they are there."""
-    if len(bins.paths) == 1:
-        make_data_bin(bins, 0)
-        return True
-    bins.write_plan()
-    for number in range(len(bins.paths)):
-        if bins.made(number) is None:
-            bins.stamp(number).unlink(missing_ok=True)  # a job is done when it is there
-    folder, jobs = bins.stages.output / JOBS, _jobs(bins, engine)
-    if not run_jobs(jobs, engine, folder, tries=tries, title="data-bins", program=program):
-        return False
-    from docnmt_fairseq.data.kept_index import keep_indexes
-
-    for path in bins.paths:  # a job that is killed behind its stamp leaves none
-        keep_indexes(path, bins.stages.config.languages)
-    return True
-
-
-def _jobs(bins: DataBins, engine: Engine) -> List[Job]:
-    command, threads = ("prepare-shard", "--output", str(bins.stages.output)), engine.options.job_threads
-    workers = () if threads is None else ("--workers", str(threads))
-    return [
-        Job(path.name, (*command, "--shard", str(number), *workers), bins.stamp(number))
-        for number, path in enumerate(bins.paths)
-    ]
 
 
 def _model_options(config: PrepareConfig) -> List[str]:

@@ -1,37 +1,34 @@
 """Translates documents: files in, the same files out in another language.
 
-Plain text is a sentence a line; an empty line ends a document, a line <p> a paragraph. Of other formats (subtitles,
-Markdown, HTML, Word, gettext, XLIFF; running text with --split) the text is found, divided into sentences, and laid
-back; each file is one document. What docnmt prepare did to the text of the model is done to it and undone:
-normalisation, tokenisation, truecasing, subwords. The translations are those of fairseq-generate, only that --max-len-a
-is of each sentence's own length. Works with models of
-document_translation, concatenated_translation and fairseq's own translation.
+Plain text has a sentence per line; an empty line ends a document, a line <p> a paragraph. In other formats (subtitles,
+Markdown, HTML, Word, gettext, XLIFF; running text with --split) text is extracted, split into sentences, and put back;
+each file is one document. Text is normalised, tokenised, truecased and split into subwords as docnmt prepare did for
+the model, and the translation converted back. Translations equal those of fairseq-generate, except that --max-len-a
+applies to each sentence's own length. Works with models of document_translation, concatenated_translation and
+fairseq's translation.
 """
 
 import argparse
 import logging
+import os
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Dict, Iterable, List, Tuple
 
-from docnmt_fairseq.cli._jobs import (
-    add_engine_arguments,
-    arguments_without,
-    engine_of,
-    refuse_engine_options,
-    user_dir_of,
-)
-from docnmt_fairseq.cli._texts import add_text_arguments, add_work_arguments, files_beside, request_of, settings_of
+from docnmt_fairseq.cli._options import given
 from docnmt_fairseq.cli._translator import add_translator_arguments, search_of, translator_of
-from docnmt_fairseq.corpus.files import atomic_write_bytes
+from docnmt_fairseq.corpus.prepared import prepared_folder
+from docnmt_fairseq.corpus.reusing import MANIFEST
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.jobs.workplace import DOCNMT
+from docnmt_fairseq.files import file_lock, fingerprint, folder_lock
+from docnmt_fairseq.jobs import ENGINES, JobOptions
 from docnmt_fairseq.search.options import SearchOptions
-from docnmt_fairseq.translate.alone import holding_output
-from docnmt_fairseq.translate.begun import states, states_of_prepared
-from docnmt_fairseq.translate.beside import TranslatorBeside, check_beside, lines_beside
-from docnmt_fairseq.translate.files import ALL, Translator, translate_files
-from docnmt_fairseq.translate.sharded import translate_in_shards
-from docnmt_fairseq.translate.texts import FileToTranslate, texts_of
+from docnmt_fairseq.translate.formats import FORMATS, RUNNING, SPLITS, Reading
+from docnmt_fairseq.translate.inputs import InputFile, input_files
+from docnmt_fairseq.translate.line_inputs import LINE_INPUTS, LineInputTranslator, check_line_input, lines_for
+from docnmt_fairseq.translate.parallel import translate_in_parallel
+from docnmt_fairseq.translate.request import EVERY, STANDARD, Request, Shard, read_once
+from docnmt_fairseq.translate.translate_files import ALL, EMPTY_LINES, Translator, translate_files
 
 if TYPE_CHECKING:
     from docnmt_fairseq.translate.translator import DocumentTranslator
@@ -39,124 +36,238 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SHUFFLED = "shuffled"
+JOBS = ("engine", "workers", "job_threads", "job_gpus", "max_retries", "ray_address")
+# Options that translations do not depend on.
+UNRELATED = ("input", "output", "pattern", "force", "resume", "shard", "max_tokens", "cpu", *JOBS)
+UNRELATED += ("command", "run", "quiet", "arguments")
 HELP = "translate text: a document, a folder of them, or standard input"
-QUIET = ("fairseq",)  # importing it logs what it would like to have installed
+QUIET = ("fairseq",)  # importing it logs optional packages
 EXAMPLES = """examples:
   docnmt translate --path work/document/checkpoint_best.pt --data work --input talk.en --output talk.de
   docnmt translate --path work/document/checkpoint_best.pt --data work --input books/ --output translated/ --resume
   docnmt translate --path work/document/checkpoint_best.pt --data work --input film.en.srt --output film.de.srt
-  docnmt translate --path work/document/checkpoint_best.pt --data work --input books/ --output translated/ \\
-      --shards 8 --engine processes --workers 4
+  docnmt translate --path work/document/checkpoint_best.pt --data work --input books/ --output translated/ --workers 4
   cat talk.en | docnmt translate --path work/document/checkpoint_best.pt --data work > talk.de"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the texts, the model, the search, the view of documents and the machine."""
+    """Adds the files, their formats, parallel execution, and the options of the translator."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
-    add_text_arguments(parser)
-    add_engine_arguments(parser)
-
+    _add_files(parser.add_argument_group("files"))
+    _add_formats(parser.add_argument_group("formats"))
+    parallel = parser.add_argument_group("parallel execution")
+    parallel.add_argument(
+        "--shard", metavar="I/N", help="translate the I-th of N parts: files of a folder, or documents of a file"
+    )
+    _add_jobs(parallel)
     groups = add_translator_arguments(parser, max_tokens=12000)
     groups.search.add_argument(
-        "--nbest", type=int, metavar="N", help="translations of every sentence, written as by --scores (default: 1)"
+        "--nbest", type=int, metavar="N", help="translations per sentence, written as by --scores (default: 1)"
     )
     groups.search.add_argument(
         "--scores",
         action="store_true",
-        help="beside OUTPUT write OUTPUT.scores.tsv: line, rank, score and text of every translation",
+        help="also write OUTPUT.scores.tsv: line, rank, score and text of every translation",
     )
     groups.view.add_argument(
         "--context",
         choices=("document", "none", SHUFFLED),
-        help="none: every sentence by itself; shuffled: among sentences of other documents, to see what context is "
-        "worth to a model",
+        help="none: every sentence without context; shuffled: among sentences of other documents, to measure the "
+        "effect of context",
     )
 
 
-def run(args: argparse.Namespace) -> Optional[int]:
-    """Translates, then logs how fast it was; or lets an engine do it."""
+def _add_files(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--input",
+        nargs="+",
+        type=Path,
+        default=[STANDARD],
+        metavar="PATH",
+        help="files, or folders with all files in them; .gz and .zst are unpacked (default: standard input)",
+    )
+    group.add_argument(
+        "--output", type=Path, metavar="PATH", help="file, or folder for several inputs (default: standard output)"
+    )
+    group.add_argument("--pattern", default=EVERY, metavar="GLOB", help="files of a folder to translate, e.g. '*.en'")
+    existing = group.add_mutually_exclusive_group()
+    existing.add_argument("--force", action="store_true", help="replace existing translations")
+    existing.add_argument("--resume", action="store_true", help="keep existing translations, continue interrupted ones")
+    group.add_argument(
+        "--target-prefix",
+        type=Path,
+        metavar="FILE",
+        help="forced beginnings of translations, one per line of the single plain-text input; empty: none",
+    )
+    group.add_argument(
+        "--target-context",
+        type=Path,
+        metavar="FILE",
+        help="corrected translations, one per line of the single plain-text input, which models with target-side "
+        "context see instead of their own; empty: their own",
+    )
+
+
+def _add_formats(group: argparse._ArgumentGroup) -> None:
+    endings = ", ".join(f"{' '.join(FORMATS[n].endings)}: {n}" for n in FORMATS.names() if FORMATS[n].endings)
+    group.add_argument(
+        "--format", choices=FORMATS.names(), help=f"format of all files (default: by ending, {endings}; others: text)"
+    )
+    group.add_argument(
+        "--split",
+        choices=SPLITS,
+        nargs="?",
+        const=SPLITS[1],
+        help="plain text is running text to be split into sentences; paragraphs: end at empty lines (default); lines: "
+        "every line is a paragraph",
+    )
+    group.add_argument(
+        "--empty-lines",
+        choices=EMPTY_LINES,
+        default=EMPTY_LINES[0],
+        help="what an empty line ends in text with a sentence per line; paragraph: a file is one document (default: "
+        "document)",
+    )
+
+
+def _add_jobs(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--workers", type=int, metavar="N", help="translate with N parallel processes")
+    group.add_argument("--engine", choices=ENGINES.names(), help="runs the workers (default: processes)")
+    group.add_argument("--job-threads", type=int, metavar="N", help="CPU threads per worker (default: shared; Ray: 1)")
+    group.add_argument("--job-gpus", type=int, metavar="N", help="GPUs per worker (default: 0: not reserved)")
+    group.add_argument("--max-retries", type=int, metavar="N", help="retries of a failed worker by Ray (default: 3)")
+    group.add_argument(
+        "--ray-address", metavar="ADDRESS", help="Ray cluster: auto, HOST:6379 or ray://HOST:10001 (default: local)"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Translates, and logs the throughput."""
     search = search_of(args)
     scores = args.scores or search.nbest > 1
-    if scores and args.output is None:
-        raise InputError("--scores, --nbest: need --output, beside which they are written")
-    if args.shards > 1 and args.context == SHUFFLED:
-        raise InputError("--context shuffled: needs all documents together; leave --shards out")
-    if args.resume and args.context == SHUFFLED:
-        raise InputError("--resume: not with --context shuffled, of which all is written at once; --force begins anew")
-    request, beside = request_of(args), files_beside(args)
-    for name, path in beside.items():
-        if args.context == SHUFFLED:
-            raise InputError(f"--{name}: not with --context shuffled")
-        check_beside(f"--{name}", path, request)
-    if args.engine is not None:
-        arguments = arguments_without(args, add_work_arguments)
-        engine, settings = engine_of(args), _begun_with(args)
-        complete = translate_in_shards(
-            request,
-            args.shards,
-            arguments,
-            engine,
-            settings=settings,
-            tries=args.tries,
-            program=(*DOCNMT, *user_dir_of(args)),
-        )
-        if complete and args.done is not None:  # each job has such a file of its own
-            atomic_write_bytes(args.done, b"")
-        return None
-    refuse_engine_options(args)
-    with holding_output(request):
-        status = _translate(args, texts_of(request), search, scores)
-        if args.done is not None and not status:
-            atomic_write_bytes(args.done, b"")
-    return status
-
-
-def _begun_with(args: argparse.Namespace) -> Dict[str, Any]:
-    """What translations depend on beside the texts: options, and the files of the model."""
-    options = {f"--{name}": value for name, value in settings_of(args, {}).items()}
-    prepared = {} if args.data is None else states_of_prepared(args.data)
-    return {**options, **states(map(Path, args.path.split(":"))), **prepared}
-
-
-def _translate(
-    args: argparse.Namespace, texts: List[FileToTranslate], search: SearchOptions, scores: bool
-) -> Optional[int]:
-    if not texts:
-        return None
-    from tqdm import tqdm
-
-    translator = translator_of(args, search, **({"context": None} if args.context == SHUFFLED else {}))
-    settings = {} if args.output is None else settings_of(args, translator.files)
-    total = sum(text.sentences for text in texts) or None  # that of standard input is not known
-    with tqdm(total=total, desc="translate", unit=" sentences", disable=None) as progress:
-        together = ALL if args.context == SHUFFLED else None
-        try:
-            translate_files(
-                texts, _told(translator, args, texts), args.empty_lines, progress.update, scores,
-                resume=args.resume, settings=settings, together=together,
-            )  # fmt: skip
-        except KeyboardInterrupt:
-            progress.close()
-            logger.info(_interrupted(texts, args.context == SHUFFLED))
-            raise
-    logger.info(str(translator.throughput))
+    request = _request(args)
+    _check(args, scores)
+    line_inputs = _line_inputs(args)
+    for name, path in line_inputs.items():
+        check_line_input(f"--{name.replace('_', '-')}", path, request)
+    if args.output is None:
+        return _translate(args, input_files(request), search, scores)
+    lock = folder_lock(args.output) if request.is_folder and request.shard.of == 1 else file_lock(_locked(request))
+    with lock:
+        if args.workers is None:
+            return _translate(args, input_files(request), search, scores)
+        folder = None if args.data is None else prepared_folder(args.data)
+        files = [] if folder is None else [folder / MANIFEST, *sorted(folder.glob("data-bin/similar.*.npz"))]
+        own = _fingerprint(args, [*map(Path, args.path.split(":")), *files, *request.inputs])
+        translate_in_parallel(request, _worker_arguments(args), JobOptions(**given(args, JobOptions)), own)
     return None
 
 
-def _told(translator: "DocumentTranslator", args: argparse.Namespace, texts: Sequence[FileToTranslate]) -> Translator:
-    """The translator with what the options say of the texts."""
-    from docnmt_fairseq.translate.false_context import ShuffledContext
+def _check(args: argparse.Namespace, scores: bool) -> None:
+    """Checks combinations of options.
+
+    Raises:
+        InputError: they exclude each other, or one needs another one.
+    """
+    if args.output is None and (scores or args.resume or args.shard or args.workers):
+        raise InputError("--scores, --nbest, --resume, --shard, --workers: need --output")
+    if args.output is not None and read_once(args.output):
+        raise InputError(f"--output {args.output}: is a pipe or a device; leave it out, and redirect standard output")
+    if args.context == SHUFFLED and (args.resume or args.shard or args.workers or _line_inputs(args)):
+        raise InputError("--context shuffled: translates everything at once, without --resume, shards or line inputs")
+    if args.workers is None and any(getattr(args, name) is not None for name in JOBS):
+        raise InputError("--engine, --job-threads, --job-gpus, --max-retries, --ray-address: need --workers")
+    if args.workers is not None and (args.workers < 2 or args.shard):
+        raise InputError(f"--workers {args.workers}: at least 2, and not with --shard")
+
+
+def _request(args: argparse.Namespace) -> Request:
+    if args.split and args.format not in (None, "text", RUNNING):
+        raise InputError(f"--split: not with --format {args.format}, which has its own paragraphs")
+
+    @cache
+    def languages() -> Tuple[str, str]:
+        from docnmt_fairseq.translate.loading import languages_of
+
+        return languages_of(args.path.split(":")[0], args.data)
+
+    @cache
+    def alone() -> bool:
+        from docnmt_fairseq.translate.loading import is_sentence_level
+
+        return is_sentence_level(args.path.split(":")[0], args.context)
+
+    return Request(
+        args.input,
+        args.output,
+        args.pattern,
+        args.force,
+        args.resume,
+        RUNNING if args.split and args.format else args.format or "",
+        Reading(languages, args.empty_lines, bool(args.split), args.split or SPLITS[1], alone),
+        Shard.parse(args.shard) if args.shard else Shard(),
+    )
+
+
+def _locked(request: Request) -> Path:
+    """Returns the file whose lock excludes other processes with the same output."""
+    assert request.output is not None
+    if request.shard.of == 1:
+        return request.output
+    return request.shard.output(request.output / "files" if request.is_folder else request.output)
+
+
+def _line_inputs(args: argparse.Namespace) -> Dict[str, Path]:
+    return {name: getattr(args, name) for name in LINE_INPUTS if getattr(args, name) is not None}
+
+
+def _fingerprint(args: argparse.Namespace, files: Iterable[Path]) -> str:
+    """Returns the fingerprint of the options and files that translations depend on."""
+    settings = {name: str(value) for name, value in vars(args).items() if name not in UNRELATED}
+    return fingerprint(settings, [*files, *_line_inputs(args).values()])
+
+
+def _worker_arguments(args: argparse.Namespace) -> List[str]:
+    """Returns the command line of a worker, without the options of the whole work."""
+    parser = argparse.ArgumentParser(add_help=False)
+    _add_jobs(parser)
+    parser.add_argument("--force", action="store_true")
+    parser.add_argument("--resume", action="store_true")
+    leading = args.arguments[0].startswith("-") and "=" not in args.arguments[0]  # --user-dir, and its folder
+    position = args.arguments.index(args.command, 2 if leading else 0)
+    user_dir = [] if args.user_dir is None else ["--user-dir", os.path.abspath(args.user_dir)]
+    return [*user_dir, args.command, *parser.parse_known_args(args.arguments[position + 1 :])[1]]
+
+
+def _translate(args: argparse.Namespace, files: List[InputFile], search: SearchOptions, scores: bool) -> None:
+    if not files:
+        return
+    from tqdm import tqdm
+
+    shuffled = args.context == SHUFFLED
+    translator = translator_of(args, search, **({"context": None} if shuffled else {}))
+    own = "" if args.output is None else _fingerprint(args, translator.files)
+    total = sum(file.sentences for file in files) or None  # unknown for standard input
+    with tqdm(total=total, desc="translate", unit=" sentences", disable=None) as progress:
+        try:
+            translate_files(
+                files, _with_inputs(translator, args, files), args.empty_lines, progress.update, scores,
+                resume=args.resume, fingerprint=own, group_sentences=ALL if shuffled else None,
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            progress.close()
+            if args.output is not None and not shuffled:
+                logger.info("interrupted; the same command with --resume continues after the last document written")
+            raise
+    logger.info(str(translator.throughput))
+
+
+def _with_inputs(translator: "DocumentTranslator", args: argparse.Namespace, files: List[InputFile]) -> Translator:
+    """Returns the translator with shuffled context or line inputs."""
+    from docnmt_fairseq.translate.shuffled_context import ShuffledContext
 
     if args.context == SHUFFLED:
         return ShuffledContext(translator, args.seed)
-    beside = {name: lines_beside(path, texts[0]) for name, path in files_beside(args).items()}
-    return TranslatorBeside(translator, beside) if beside else translator
-
-
-def _interrupted(texts: Sequence[FileToTranslate], at_once: bool) -> str:
-    if at_once:
-        return "of --context shuffled nothing is written before all is translated"
-    if any(text.target is None for text in texts):
-        return "what was written to standard output is whole documents"
-    return "the same command with --resume goes on after the last document that was written"
+    inputs = {name: lines_for(path, files[0]) for name, path in _line_inputs(args).items()}
+    return LineInputTranslator(translator, inputs) if inputs else translator

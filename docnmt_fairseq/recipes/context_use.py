@@ -35,10 +35,10 @@ def translate(
         InputError: a sentence that is too long, a text of one document.
     """
     from docnmt_fairseq.search.options import SearchOptions
-    from docnmt_fairseq.translate.false_context import ShuffledContext
-    from docnmt_fairseq.translate.files import ALL, EMPTY_LINES, translate_files
+    from docnmt_fairseq.translate.inputs import input_files
     from docnmt_fairseq.translate.request import Request
-    from docnmt_fairseq.translate.texts import texts_of
+    from docnmt_fairseq.translate.shuffled_context import ShuffledContext
+    from docnmt_fairseq.translate.translate_files import ALL, EMPTY_LINES, translate_files
     from docnmt_fairseq.translate.translator import DocumentTranslator
 
     view, search = replace(view, context=None if context == SHUFFLED else context), SearchOptions(**SEARCH)
@@ -46,7 +46,7 @@ def translate(
         checkpoint, data=data, view=view, search=search, max_tokens=tokens, cpu=cpu
     )
     shown = ShuffledContext(translator) if context == SHUFFLED else translator
-    texts = texts_of(Request([source], output, force=True, format="text"))
+    texts = input_files(Request([source], output, force=True, format="text"))
     translate_files(texts, shown, EMPTY_LINES[0], lambda sentences: None, together=ALL if shown != translator else None)
 
 
@@ -80,7 +80,7 @@ def measure_cxmi(
     from docnmt_fairseq.evaluation.cxmi import measure, read_test_set
     from docnmt_fairseq.evaluation.cxmi_report import build_report
     from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
-    from docnmt_fairseq.translate.task import load_viewing
+    from docnmt_fairseq.translate.loading import load_viewing
 
     ensemble = load_viewing(checkpoint, data=data, view=view)
     if torch.cuda.is_available() and not cpu:

@@ -15,7 +15,7 @@ from docnmt_fairseq.recipes.models import Model
 from docnmt_fairseq.recipes.result_files import ResultFiles, read_json, write_json
 from docnmt_fairseq.recipes.scoring import Scores, compared, metric_scores, metrics_of, scores_of
 from docnmt_fairseq.recipes.training import translate
-from docnmt_fairseq.translate.view import DIVIDES, DocumentView
+from docnmt_fairseq.translate.view import DOCUMENT_TASK, DocumentView
 
 
 def seen(view: DocumentView) -> Dict[str, Any]:
@@ -69,7 +69,7 @@ class Results:
 
     def view_of(self, chosen: Model) -> DocumentView:
         """How a model sees documents in translation: those that see them at all, whole or in pieces."""
-        return self.dataset.view if chosen.task == DIVIDES and chosen.sees_context else DocumentView()
+        return self.dataset.view if chosen.task == DOCUMENT_TASK and chosen.sees_context else DocumentView()
 
     def translate(self, folder: Path, chosen: Model, tokens: int, machine: Machine) -> None:
         """Translates the test sets with a model and scores them: ``generate.log``, ``test.txt``, ``scores.json``.

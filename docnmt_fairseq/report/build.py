@@ -16,7 +16,7 @@ from docnmt_fairseq.report.inspection import Inspection, inspect
 from docnmt_fairseq.report.page import Page
 from docnmt_fairseq.report.properties import model_properties
 from docnmt_fairseq.report.views import views_of
-from docnmt_fairseq.translate.task import load_viewing
+from docnmt_fairseq.translate.loading import load_viewing
 from docnmt_fairseq.translate.view import DocumentView
 
 Section = Tuple[str, str, str]  # anchor, heading, HTML

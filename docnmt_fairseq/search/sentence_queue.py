@@ -95,7 +95,7 @@ class SentenceQueue:
 
     @staticmethod
     def _waiting(batch: EncodedBatch, row: int) -> QueuedSentence:
-        told = (batch.sample.get(name) for name in ("prefixes", "corrected"))
+        told = (batch.sample.get(name) for name in ("prefixes", "target_context"))
         of_row = (None if of_rows is None else of_rows[row] for of_rows in told)
         return QueuedSentence(batch, row, int(batch.numbers[row]), int(batch.lengths[row]), *of_row)
 

@@ -1,4 +1,4 @@
-"""What waits for the translator: pieces of many texts, which take turns."""
+"""What waits for the translator: chunks of many texts, which take turns."""
 
 import math
 import threading
@@ -9,7 +9,7 @@ from typing import Callable, Deque, Dict, Iterator, List, Optional, Set
 
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.serve.limits import Refusal
-from docnmt_fairseq.translate.prepared import Piece, PreparedText, Result
+from docnmt_fairseq.translate.encoded_text import Chunk, EncodedText, Result
 
 MOST_AHEAD = 4  # times what a text may have with the translator, that all texts together may have there
 WINDOW = 30.0  # seconds whose sentences tell how fast the translator is
@@ -23,45 +23,45 @@ class Job:
         text: the text.
         deliver: is given each sentence as it is finished, its line and hypotheses.
         fail: is told what went wrong where the translator failed; no sentence follows.
-        pieces: those that wait.
+        chunks: those that wait.
         left: sentences that are not finished.
         in_flight: sentences that are with the translator.
-        handed_out: pieces of which some may be there.
+        handed_out: chunks of which some may be there.
         lines: that are finished.
     """
 
-    text: PreparedText
+    text: EncodedText
     deliver: Callable[[int, List[Hypothesis]], None]
     fail: Callable[[Exception], None]
-    pieces: Deque[Piece] = field(default_factory=deque)
+    chunks: Deque[Chunk] = field(default_factory=deque)
     left: int = 0
     in_flight: int = 0
-    handed_out: List[Piece] = field(default_factory=list)
+    handed_out: List[Chunk] = field(default_factory=list)
     lines: Set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.pieces = deque(self.text.pieces)
-        self.left = sum(piece.sentences for piece in self.pieces)
+        self.chunks = deque(self.text.chunks)
+        self.left = sum(chunk.sentences for chunk in self.chunks)
 
 
 class Backlog:
     """The jobs of a server, handed from the threads that take requests to the one that translates.
 
-    Jobs take turns piece by piece, and each has but few sentences with the translator, where they take turns again: so
+    Jobs take turns chunk by chunk, and each has but few sentences with the translator, where they take turns again: so
     a long text does not keep short ones waiting. When the translator fails, the jobs that it had are tried again, each
     alone, so that only one that it fails at fails.
 
     Args:
         most: sentences that wait.
-        max_tokens: source tokens of a batch; a longer piece is a batch by itself.
-        ahead: a job that has so many sentences with the translator gets no further piece there.
+        max_tokens: source tokens of a batch; a longer chunk is a batch by itself.
+        ahead: a job that has so many sentences with the translator gets no further chunk there.
     """
 
     def __init__(self, most: int, max_tokens: int, ahead: int):
         self.most, self.max_tokens, self.ahead = most, max_tokens, ahead
         self.changed = threading.Condition()
-        self.jobs: Dict[PreparedText, Job] = {}  # by their texts, until they are finished
-        self.turns: Deque[Job] = deque()  # those with pieces that wait
+        self.jobs: Dict[EncodedText, Job] = {}  # by their texts, until they are finished
+        self.turns: Deque[Job] = deque()  # those with chunks that wait
         self.suspects: Deque[Job] = deque()  # those that the translator had when it failed
         self.calls: Deque[Callable[[], None]] = deque()
         self.waiting = self.under_way = 0  # sentences that wait, and that are with the translator for somebody
@@ -113,34 +113,34 @@ class Backlog:
             self.changed.wait_for(lambda: self.closed or self.turns or self.suspects or self.calls)
             return not self.closed
 
-    def batches(self) -> Iterator[Optional[List[Piece]]]:
+    def batches(self) -> Iterator[Optional[List[Chunk]]]:
         """Yields what is to be translated next, without end: None where nothing waits."""
         while not self.closed:
             while self.calls:
                 self.calls.popleft()()
             yield self._next() or None
 
-    def _next(self) -> List[Piece]:
-        pieces: List[Piece] = []
+    def _next(self) -> List[Chunk]:
+        chunks: List[Chunk] = []
         tokens = passed = 0
         with self.changed:
             turns = self._turns()
             while turns and passed < len(turns) and self.under_way < MOST_AHEAD * self.ahead:
                 job = turns[0]
-                if not job.pieces:
+                if not job.chunks:
                     turns.popleft()
                     continue
                 turns.rotate(-1)
                 if job.in_flight >= self.ahead:
                     passed += 1
                     continue
-                tokens += job.pieces[0].tokens
-                if pieces and tokens > self.max_tokens:
+                tokens += job.chunks[0].tokens
+                if chunks and tokens > self.max_tokens:
                     turns.rotate(1)
                     break
-                pieces.append(self._hand_out(job))
+                chunks.append(self._hand_out(job))
                 passed = 0
-        return pieces
+        return chunks
 
     def _turns(self) -> Deque[Job]:
         """Who takes turns: all, or a suspect alone."""
@@ -149,21 +149,21 @@ class Backlog:
         first = self.suspects[0]
         return deque([first] if first.in_flight or not self.for_nobody else [])
 
-    def _hand_out(self, job: Job) -> Piece:
-        """The next piece of a job, which goes to the translator."""
-        piece = job.pieces.popleft()
+    def _hand_out(self, job: Job) -> Chunk:
+        """The next chunk of a job, which goes to the translator."""
+        chunk = job.chunks.popleft()
         if not job.in_flight:
             job.handed_out.clear()
-        job.handed_out.append(piece)
-        job.in_flight += piece.sentences
-        self.waiting -= piece.sentences
-        self.under_way += piece.sentences
-        return piece
+        job.handed_out.append(chunk)
+        job.in_flight += chunk.sentences
+        self.waiting -= chunk.sentences
+        self.under_way += chunk.sentences
+        return chunk
 
     def _requeue(self, job: Job) -> None:
         """What the translator has of a job waits again; a sentence that is finished again is not delivered again."""
-        job.pieces.extendleft(reversed(job.handed_out))
-        self.waiting += sum(piece.sentences for piece in job.handed_out)
+        job.chunks.extendleft(reversed(job.handed_out))
+        self.waiting += sum(chunk.sentences for chunk in job.handed_out)
         self.under_way -= job.in_flight
         job.in_flight = 0
         job.handed_out.clear()
@@ -174,8 +174,8 @@ class Backlog:
         Pieces may wait of one that is finished, too: those that had been, when the translator failed at others.
         """
         del self.jobs[job.text]
-        self.waiting -= sum(piece.sentences for piece in job.pieces)
-        job.pieces.clear()
+        self.waiting -= sum(chunk.sentences for chunk in job.chunks)
+        job.chunks.clear()
         self.under_way -= job.in_flight
         self.for_nobody += job.in_flight
         if job in self.suspects:

@@ -19,7 +19,7 @@ from docnmt_fairseq.serve.service import Service
 from docnmt_fairseq.serve.source_text import SourceText
 from docnmt_fairseq.translate.formats import FORMATS
 from docnmt_fairseq.translate.formats import PLAIN as PLAIN_FORMAT
-from docnmt_fairseq.translate.formats.bounds import Bounds
+from docnmt_fairseq.translate.formats.limits import Limits
 
 PLAIN, JSON, BYTES = "text/plain", "application/json", "application/octet-stream"
 Context = Literal["document", "none"]
@@ -36,7 +36,7 @@ class RequestHandlers:
 
     def __init__(self, service: Service):
         self.service, self.limits, self.room = service, service.limits, Room(service.limits)
-        self.bounds = Bounds(UNPACKED * service.limits.max_bytes, service.limits.max_waiting)
+        self.limits = Limits(UNPACKED * service.limits.max_bytes, service.limits.max_waiting)
         self.languages: Tuple[str, str] = service.translator.codec.languages
 
     async def text(self, request: Request, context: Context, as_stream: bool) -> Response:
@@ -95,12 +95,12 @@ class RequestHandlers:
         kind = source_text.kind_of(name, format)
         if kind == PLAIN_FORMAT:
             self._check_lines(body.count(b"\n"))
-        return source_text.of_file(body, name, kind, self.languages, self.service.empty_lines, self.bounds)
+        return source_text.of_file(body, name, kind, self.languages, self.service.empty_lines, self.limits)
 
     def _question(self, asked: TextRequest) -> SourceText:
         if asked.text is not None:
             self._check_lines(asked.text.count("\n"))
-            return source_text.of_running_text(asked.text, self.languages, self.bounds)
+            return source_text.of_running_text(asked.text, self.languages, self.limits)
         assert asked.paragraphs is not None  # one of both is there
         self._check_lines(sum(map(len, asked.paragraphs)))
         beside = asked.beside if isinstance(asked, TranslateRequest) else {}

@@ -11,7 +11,7 @@ LEAST = {"max_waiting": 1, "max_bytes": 1, "max_characters": 1, "max_inspected":
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of what is taken.
+    """Limits of what is taken.
 
     Attributes:
         max_waiting: sentences that wait for the translator; more are refused with 429.

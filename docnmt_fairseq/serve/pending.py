@@ -7,8 +7,8 @@ from typing import AsyncIterator, Dict, List, Optional, Sequence, Tuple
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.serve.backlog import Backlog, Job
 from docnmt_fairseq.serve.limits import Refusal
+from docnmt_fairseq.translate.encoded_text import EncodedText
 from docnmt_fairseq.translate.lines import Translation
-from docnmt_fairseq.translate.prepared import PreparedText
 from docnmt_fairseq.translate.translator import DocumentTranslator
 
 
@@ -43,7 +43,7 @@ class PendingTranslation:
     """
 
     def __init__(
-        self, text: PreparedText, translator: DocumentTranslator, backlog: Backlog, nbest: int, deadline: Deadline
+        self, text: EncodedText, translator: DocumentTranslator, backlog: Backlog, nbest: int, deadline: Deadline
     ):
         self.text, self.translator, self.backlog, self.nbest, self.deadline = text, translator, backlog, nbest, deadline
         self.loop = asyncio.get_running_loop()

@@ -5,7 +5,7 @@ from typing import Dict, List, Literal, Optional, Type, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from docnmt_fairseq.serve.limits import Refusal
-from docnmt_fairseq.translate.beside import BESIDE
+from docnmt_fairseq.translate.line_inputs import LINE_INPUTS
 
 Shape = TypeVar("Shape", bound="TextRequest")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -33,10 +33,10 @@ class TranslateRequest(TextRequest):
 
     nbest: int = Field(1, ge=1, description="translations of every sentence, at most the server's beam")
     scores: bool = Field(False, description="also the scores: mean log-probabilities, unless the server says otherwise")
-    prefixes: Optional[List[List[str]]] = Field(
+    target_prefix: Optional[List[List[str]]] = Field(
         None, description="what the translations of paragraphs begin with, one for each sentence; empty: anything"
     )
-    corrected: Optional[List[List[str]]] = Field(
+    target_context: Optional[List[List[str]]] = Field(
         None,
         description="better translations of sentences of paragraphs, one for each: those after them are translated as "
         "if the model had written these; empty: its own",
@@ -53,8 +53,8 @@ class TranslateRequest(TextRequest):
 
     @property
     def beside(self) -> Dict[str, List[List[str]]]:
-        """What is told of sentences, by :data:`~docnmt_fairseq.translate.beside.BESIDE`."""
-        return {name: getattr(self, name) for name in BESIDE if getattr(self, name) is not None}
+        """What is told of sentences, by :data:`~docnmt_fairseq.translate.line_inputs.LINE_INPUTS`."""
+        return {name: getattr(self, name) for name in LINE_INPUTS if getattr(self, name) is not None}
 
 
 class InspectRequest(TextRequest):

@@ -14,8 +14,8 @@ from docnmt_fairseq.serve.pending import Deadline, PendingTranslation
 from docnmt_fairseq.serve.source_text import SourceText
 from docnmt_fairseq.serve.worker import Worker
 from docnmt_fairseq.tasks.document_translation import DocumentTranslationTask
-from docnmt_fairseq.translate.formats.bounds import TooLarge
-from docnmt_fairseq.translate.prepared import PreparedText
+from docnmt_fairseq.translate.encoded_text import EncodedText
+from docnmt_fairseq.translate.formats.limits import TooLarge
 from docnmt_fairseq.translate.translator import DocumentTranslator
 
 Value = TypeVar("Value")
@@ -32,7 +32,7 @@ class Service:
 
     def __init__(self, translator: DocumentTranslator, limits: Limits = Limits(), empty_lines: str = "document"):
         self.translator, self.limits, self.empty_lines = translator, limits, empty_lines
-        # So many that slots are never empty for want of a further piece.
+        # So many that slots are never empty for want of a further chunk.
         self.backlog = Backlog(limits.max_waiting, translator.max_tokens, 2 * translator.engine.most)
         self.worker = Worker(translator, self.backlog)
         # Texts are prepared one after another: what does it need not know of threads.
@@ -89,7 +89,7 @@ class Service:
             raise Refusal(504, f"not prepared within {deadline.seconds:g} s; try again later") from None
         return source, PendingTranslation(text, self.translator, self.backlog, nbest, deadline)
 
-    def _prepared(self, make: Callable[[], SourceText], alone: bool) -> Tuple[SourceText, PreparedText]:
+    def _prepared(self, make: Callable[[], SourceText], alone: bool) -> Tuple[SourceText, EncodedText]:
         try:
             source = make()
         except TooLarge as error:
@@ -111,7 +111,7 @@ class Service:
         """What a function gives that lays an answer out; not in the event loop, as it may take its time."""
         return await self._in_thread(function)
 
-    def not_inspected(self, text: Optional[PreparedText] = None) -> str:
+    def not_inspected(self, text: Optional[EncodedText] = None) -> str:
         """Why a text cannot be inspected, or no text at all; "": it can.
 
         Args:
@@ -128,7 +128,7 @@ class Service:
             return ""
         if len(text.dataset.index) != 1:
             return "only text of one document is inspected"
-        tokens = sum(piece.tokens for piece in text.pieces)
+        tokens = sum(chunk.tokens for chunk in text.chunks)
         if tokens > self.limits.max_inspected:
             return f"the document has {tokens:,} tokens; at most {self.limits.max_inspected:,} are inspected"
         return ""

@@ -11,7 +11,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH, is_mark
 from docnmt_fairseq.serve.limits import Refusal
 from docnmt_fairseq.translate.formats import RUNNING, Document, Format, Reading, format_of
-from docnmt_fairseq.translate.formats.bounds import Bounds
+from docnmt_fairseq.translate.formats.limits import Limits
 from docnmt_fairseq.translate.lines import TranslatedLine
 
 Languages = Tuple[str, str]
@@ -36,7 +36,7 @@ class SourceText:
         places: of each line that is a sentence; None of a mark.
         finish: gives the translated text from what becomes of the lines.
         numbered: whether lines have the numbers that they have for the client.
-        beside: what is told of the translation of each line, by :data:`~docnmt_fairseq.translate.beside.BESIDE`.
+        beside: line inputs of the translation, by :data:`~docnmt_fairseq.translate.line_inputs.LINE_INPUTS`.
     """
 
     name: str
@@ -127,13 +127,13 @@ def in_shape(paragraphs: Sequence[Sequence[str]], source: SourceText, texts: Seq
     return shape
 
 
-def of_running_text(text: str, languages: Languages, bounds: Bounds = Bounds()) -> SourceText:
+def of_running_text(text: str, languages: Languages, limits: Limits = Limits()) -> SourceText:
     """Running text, divided into sentences; empty lines end paragraphs.
 
     Raises:
-        TooLarge: there is more than ``bounds`` allow.
+        TooLarge: there is more than ``limits`` allow.
     """
-    reading = Reading(lambda: languages, running=True, bounds=bounds)
+    reading = Reading(lambda: languages, running=True, limits=limits)
     return _of_documents("text", format_of("", RUNNING, reading), text.encode())
 
 
@@ -151,7 +151,7 @@ def kind_of(name: str, format: str) -> str:
 
 
 def of_file(
-    content: bytes, name: str, format: str, languages: Languages, empty_lines: str, bounds: Bounds = Bounds()
+    content: bytes, name: str, format: str, languages: Languages, empty_lines: str, limits: Limits = Limits()
 ) -> SourceText:
     """A file of any format.
 
@@ -161,12 +161,12 @@ def of_file(
         format: its name.
         languages: of source and target.
         empty_lines: what they end in text of a sentence a line.
-        bounds: of what it may hold.
+        limits: of what it may hold.
 
     Raises:
         InputError: it is not of its format, or holds more.
     """
-    reading = Reading(lambda: languages, empty_lines, bounds=bounds)
+    reading = Reading(lambda: languages, empty_lines, limits=limits)
     return _of_documents(name or "text", format_of(name, format, reading), content)
 
 

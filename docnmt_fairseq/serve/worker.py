@@ -5,7 +5,7 @@ import threading
 from typing import Iterator, Optional, Protocol, Sequence
 
 from docnmt_fairseq.serve.backlog import Backlog
-from docnmt_fairseq.translate.prepared import Piece, Result
+from docnmt_fairseq.translate.encoded_text import Chunk, Result
 
 PATIENCE = 5.0  # seconds until the next sentence of a search that is to end
 
@@ -15,8 +15,8 @@ logger = logging.getLogger(__name__)
 class Stream(Protocol):
     """The part of :class:`~docnmt_fairseq.translate.translator.DocumentTranslator` that is needed."""
 
-    def stream(self, batches: Iterator[Optional[Sequence[Piece]]], *, live: bool) -> Iterator[Result]:
-        """Yields the sentences of pieces as they are finished."""
+    def stream(self, batches: Iterator[Optional[Sequence[Chunk]]], *, live: bool) -> Iterator[Result]:
+        """Yields the sentences of chunks as they are finished."""
 
 
 class Worker:

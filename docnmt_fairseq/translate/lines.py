@@ -1,4 +1,4 @@
-"""Where the lines of a text come from, and what a translator gives for every one."""
+"""Translated lines and the origin of input lines."""
 
 import hashlib
 from dataclasses import dataclass
@@ -9,13 +9,11 @@ from docnmt_fairseq.marks import DOCUMENT, levels_ended
 
 
 class Origin(str):
-    """What messages call some lines of a file, which also knows where they stand.
-
-    Each is an object of its own, so that an error leads back to its lines.
+    """Name of consecutive lines of a file in messages, with their position. Compared by identity in errors.
 
     Attributes:
-        file: tells the file from others that are translated with it, in whatever folder they lie.
-        line: how many lines of the file stand before.
+        file: identifies the file within the request, independently of its folder.
+        line: number of lines of the file before these.
     """
 
     file: str
@@ -23,24 +21,24 @@ class Origin(str):
 
     @classmethod
     def of(cls, name: str, file: str, line: int) -> "Origin":
-        """The origin of lines."""
+        """Returns the origin of lines."""
         origin = cls(name)
         origin.file, origin.line = file, line
         return origin
 
     @property
-    def number(self) -> int:
-        """A number that stands for the file."""
+    def file_key(self) -> int:
+        """Number derived from the file, for sampling."""
         return int.from_bytes(hashlib.sha256(self.file.encode("utf-8", "surrogateescape")).digest()[:8], "big")
 
 
 @dataclass(frozen=True)
 class Translation:
-    """One translation of a sentence.
+    """Translation of a sentence.
 
     Attributes:
-        text: plain.
-        score: by which the search ranks it: the mean log-probability of its tokens, unless options say otherwise.
+        text: plain text.
+        score: score of the search: the mean log-probability of the tokens, unless options change it.
     """
 
     text: str
@@ -49,37 +47,37 @@ class Translation:
 
 @dataclass(frozen=True)
 class TranslatedLine:
-    """What becomes of a line.
+    """Translation of a line.
 
     Attributes:
-        text: the best translation; of an empty line or ``<p>`` that line.
-        translations: the best first; none of a line that is no sentence.
+        text: best translation; for an empty line or ``<p>``, the line itself.
+        translations: n-best list, best first; empty for a line that is not a sentence.
     """
 
     text: str
     translations: List[Translation]
 
 
-def draw_keys(
+def sampling_keys(
     starts: Sequence[int], documents: Sequence[Sequence[str]], names: Sequence[str]
 ) -> Dict[int, Tuple[int, int]]:
-    """By their numbers, what the draws of lines depend on whose origin is known: it, whatever is translated with them.
+    """Returns by line number what sampling depends on: file and line, whatever is translated in the same batch.
 
     Args:
-        starts: of each document, the number of its first line.
-        documents: a sentence a line.
-        names: of the documents.
+        starts: number of the first line of each document.
+        documents: lines of each document.
+        names: names of the documents; those that are not an :class:`Origin` have no keys.
     """
     found = {}
     for start, lines, origin in zip(starts, documents, names):
         if isinstance(origin, Origin):
-            file = origin.number
-            found.update({start + line: (file, origin.line + line) for line in range(len(lines))})
+            key = origin.file_key
+            found.update({start + line: (key, origin.line + line) for line in range(len(lines))})
     return found
 
 
 def translated_line(line: str, translations: List[Translation]) -> TranslatedLine:
-    """What becomes of a line; one without translations is no sentence, and stays."""
+    """Returns the translated line; a line without translations is a boundary and stays."""
     if translations:
         return TranslatedLine(translations[0].text, translations)
     mark = normalise(line)

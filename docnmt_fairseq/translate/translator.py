@@ -1,6 +1,6 @@
-"""Documents in, translated documents out: a model with everything before and after it.
+"""Translator of documents: text in, text out, every sentence with the context that the model uses.
 
-The search is one of our own, its translations and scores are those of ``fairseq-generate``.
+The search is :mod:`docnmt_fairseq.search`; its translations and scores equal those of ``fairseq-generate``.
 """
 
 import logging
@@ -25,12 +25,10 @@ from docnmt_fairseq.models.batches import all_take_layouts
 from docnmt_fairseq.search.build_engine import search_engine
 from docnmt_fairseq.search.engine import SearchEngine
 from docnmt_fairseq.search.options import SearchOptions
-from docnmt_fairseq.translate.encoding import LineEncoder
-from docnmt_fairseq.translate.files import EMPTY_LINES
-from docnmt_fairseq.translate.lines import TranslatedLine, Translation, draw_keys, translated_line
-from docnmt_fairseq.translate.precision import ON_GPU, precision_of
-from docnmt_fairseq.translate.prepared import Piece, PreparedText, Result, sample_of
-from docnmt_fairseq.translate.task import load_translating
+from docnmt_fairseq.translate.encoded_text import Chunk, EncodedText, LineEncoder, Result, sample_of
+from docnmt_fairseq.translate.lines import TranslatedLine, Translation, sampling_keys, translated_line
+from docnmt_fairseq.translate.loading import ON_GPU, load_translating, precision_of
+from docnmt_fairseq.translate.translate_files import EMPTY_LINES
 from docnmt_fairseq.translate.view import DocumentView
 
 logger = logging.getLogger(__name__)
@@ -38,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Throughput:
-    """What was translated: ``tokens`` are those of the best translations, ends included; ``seconds`` of the search."""
+    """Sentences translated, tokens of their best translations (with end of sentence), seconds of the search."""
 
     sentences: int = 0
     tokens: int = 0
@@ -53,19 +51,18 @@ class Throughput:
 
 
 class DocumentTranslator:
-    """Translates plain text.
+    """Translator of plain text.
 
     Args:
-        ensemble: the models, and a task that knows documents.
-        codec: from text to subwords and back.
-        search: options of the search.
-        max_tokens: real source tokens that are encoded together.
-        cpu: do not use a GPU.
-        precision: see :func:`precision_of`; None: that of an exported checkpoint, else float32. On a CPU the
-            models' weights are rounded to it.
+        ensemble: models, and a task that knows documents.
+        codec: text to subwords and back.
+        search: search options.
+        max_tokens: maximum number of source tokens in a batch, without padding.
+        cpu: does not use a GPU.
+        precision: see :func:`~docnmt_fairseq.translate.loading.precision_of`. On a CPU the weights are rounded to it.
 
     Raises:
-        InputError: a precision that the device does not have, or another than an exported checkpoint's.
+        InputError: the device does not support the precision, or the checkpoint was exported in another one.
     """
 
     def __init__(
@@ -101,29 +98,25 @@ class DocumentTranslator:
         self.engine: SearchEngine = search_engine(self.models, dictionary, search, precision=precision, begin=begin)
 
     @property
-    def files(self) -> Dict[str, List[Path]]:
-        """Whose content tells what translations are made with, by the option of ``docnmt translate`` that leads there.
-
-        A manifest has the checksums of the models and dictionaries that the text goes through.
-        """
-        data = [self.codec.data / MANIFEST, *self.task.files_of_context]
-        return {"path": list(self.ensemble.paths), "data": data}
+    def files(self) -> List[Path]:
+        """Files that the translations depend on."""
+        return [*map(Path, self.ensemble.paths), self.codec.data / MANIFEST, *self.task.files_of_context]
 
     @classmethod
     def from_checkpoint(
         cls, *paths: PathLike, data: Optional[PathLike] = None, view: DocumentView = DocumentView(), **options: Any
     ) -> "DocumentTranslator":
-        """The translator of a checkpoint, or of an ensemble of several.
+        """Returns the translator of a checkpoint, or of an ensemble of several.
 
         Args:
-            paths: of models trained with ``document_translation``, ``concatenated_translation`` or fairseq's own
+            paths: checkpoint files of models of ``document_translation``, ``concatenated_translation`` or fairseq's
                 ``translation``.
-            data: the folder that ``docnmt prepare`` wrote; None: where it was in training.
-            view: of documents, where it is to differ from training.
-            options: of the class.
+            data: output of ``docnmt prepare``; None: that of the training.
+            view: view of documents, where it differs from the training.
+            options: arguments of the class.
 
         Raises:
-            InputError: they do not belong together.
+            InputError: a file is not a checkpoint, or they do not fit together.
         """
         ensemble, codec = load_translating(*paths, data=data, view=view)
         return cls(ensemble, codec, **options)
@@ -135,16 +128,16 @@ class DocumentTranslator:
         empty_lines: str = EMPTY_LINES[0],
         progress: Callable[[int], object] = lambda sentences: None,
     ) -> List[List[str]]:
-        """Translates, a line for each line; empty lines and ``<p>`` stay where they are.
+        """Returns a translated line for each line; empty lines and ``<p>`` stay in place.
 
         Args:
-            documents: a sentence a line; a line ``<p>`` ends a paragraph.
-            names: of the documents, for messages.
-            empty_lines: what they end; of "paragraph" every list of lines is one document.
-            progress: is called with the number of sentences done since the last call.
+            documents: a sentence per line; a line ``<p>`` ends a paragraph.
+            names: names of the documents in messages.
+            empty_lines: what an empty line ends; with "paragraph", each list of lines is one document.
+            progress: called with the number of sentences finished since the last call.
 
         Raises:
-            InputError: a sentence that is too long for the model; names document and line.
+            InputError: a sentence is too long for the model; names document and line.
         """
         found = self.translate_lines(documents, names, empty_lines, progress)
         return [[line.text for line in lines] for lines in found]
@@ -155,41 +148,40 @@ class DocumentTranslator:
         names: Sequence[str] = (),
         empty_lines: str = EMPTY_LINES[0],
         progress: Callable[[int], object] = lambda sentences: None,
-        prefixes: Sequence[Sequence[str]] = (),
-        corrected: Sequence[Sequence[str]] = (),
+        target_prefix: Sequence[Sequence[str]] = (),
+        target_context: Sequence[Sequence[str]] = (),
     ) -> List[List[TranslatedLine]]:
-        """Every line with its translations, as many as the search was told, and their scores.
+        """Returns every line with its n-best list and scores.
 
         Args:
             documents, empty_lines, progress: see :meth:`translate`.
-            names: of the documents; if they are :class:`~docnmt_fairseq.translate.lines.Origin`, draws depend on
-                these, else on the line's number in this call.
-            prefixes: what each line's translation begins with, a line for each line of the documents; an empty one
-                leaves it open.
-            corrected: what later sentences of models with target-side context see in place of each line's translation,
-                a line for each line of the documents; in place of an empty one they see the model's own.
+            names: names of the documents; for an :class:`~docnmt_fairseq.translate.lines.Origin`, sampling depends on
+                its file and line instead of the line's number in this call.
+            target_prefix: forced beginning of each line's translation; empty: none.
+            target_context: what later sentences of models with target-side context see instead of each line's
+                translation; empty: the translation.
 
         Raises:
-            InputError: a sentence that is too long for the model; prefixes or corrected translations of other lines, or
-                for windows of several target sentences, or corrected ones for models that do not look back at them.
+            InputError: a sentence is too long for the model; target lines of another shape, with windows of several
+                target sentences, or as context of a model without target-side context.
         """
-        text = self.prepare(documents, names, empty_lines, False, self.max_tokens, prefixes, corrected)
+        text = self.prepare(documents, names, empty_lines, False, self.max_tokens, target_prefix, target_context)
         found: Dict[int, List[Translation]] = {}
         start = time.perf_counter()
-        batches = ([Piece(text, number) for number in batch] for batch in text.batches)
-        for result in self.stream(batches, draw_keys=draw_keys(text.starts, documents, names)):
+        batches = ([Chunk(text, number) for number in batch] for batch in text.batches)
+        for result in self.stream(batches, sampling_keys=sampling_keys(text.starts, documents, names)):
             found[result.line] = list(map(self.translation, result.hypotheses))
             progress(1)
         self.throughput.seconds += time.perf_counter() - start
         empty = sum(not translations[0].text for translations in found.values())
         if empty:
             logger.warning(f"{empty:,} sentences have an empty translation: an empty line that ends no document")
-        sign = self.task.target_dictionary.unk_word
-        unknown = sum(sign in translations[0].text for translations in found.values())
+        unk = self.task.target_dictionary.unk_word
+        unknown = sum(unk in translations[0].text for translations in found.values())
         if unknown:
             logger.warning(
-                f"{unknown:,} sentences have {sign} in their translation, where the model knows no word or character: "
-                "--unkpen 1000 keeps it out; models of data made with docnmt prepare --byte-fallback know all"
+                f"{unknown:,} translations contain {unk}: --unkpen 1000 suppresses it; models of data prepared with "
+                "--byte-fallback have no unknown characters"
             )
         return [
             [translated_line(line, found.get(start + number, [])) for number, line in enumerate(lines)]
@@ -203,72 +195,68 @@ class DocumentTranslator:
         empty_lines: str = EMPTY_LINES[0],
         alone: bool = False,
         max_tokens: Optional[int] = None,
-        prefixes: Sequence[Sequence[str]] = (),
-        corrected: Sequence[Sequence[str]] = (),
-    ) -> PreparedText:
-        """Makes documents ready for :meth:`stream`.
+        target_prefix: Sequence[Sequence[str]] = (),
+        target_context: Sequence[Sequence[str]] = (),
+    ) -> EncodedText:
+        """Encodes documents for :meth:`stream`.
 
         Args:
             documents, names, empty_lines: see :meth:`translate`.
-            alone: every sentence is seen by itself, whatever the view says.
-            max_tokens: real source tokens of a batch; None: all are one batch, which is to be divided elsewhere.
-            prefixes, corrected: see :meth:`translate_lines`.
+            alone: translates every sentence without context, whatever the view says.
+            max_tokens: maximum number of source tokens in a batch; None: a single batch.
+            target_prefix, target_context: see :meth:`translate_lines`.
 
         Raises:
-            InputError: a sentence that is too long for the model, named by document and line; a text in the place of a
-                list of lines; others see :meth:`translate_lines`.
+            InputError: a sentence is too long for the model; documents are not lists of lines; see also
+                :meth:`translate_lines`.
         """
         if isinstance(documents, str) or any(isinstance(lines, str) for lines in documents):
-            raise InputError(
-                "documents: a text where a list of lines is expected; give a list of documents, each a list of lines"
-            )
-        if corrected and not self.engine.decoder.looks_back:
-            raise InputError(
-                "--corrected: the model does not look back at translations, so that these would change nothing; leave "
-                "it out, or take a model with --target-context-attention"
-            )
-        if corrected and (alone or self.task.view("context") == "none"):
-            raise InputError("--corrected: without context nothing is seen of it; leave one of both out")
+            raise InputError("documents: expected a list of documents, each a list of lines, not a string")
+        if target_context and not self.engine.decoder.looks_back:
+            raise InputError("--target-context: needs a model with target-side context (--target-context-attention)")
+        if target_context and (alone or self.task.view("context") == "none"):
+            raise InputError("--target-context: has no effect without context")
         names = names or [f"document {number}" for number in range(1, len(documents) + 1)]
         tokens: List[Tensor] = []
         starts = []
         for name, lines in zip(names, documents):
             starts.append(len(tokens))
-            tokens += self.encoder.tokens(lines, name, empty_lines)
+            tokens += self.encoder.source(lines, name, empty_lines)
         dataset = self.task.documents_in_memory(tokens, alone)
-        # A long document is a batch by itself; of a long window fairseq demands that it fits.
+        # A long document is a batch of its own; fairseq requires that a long window fits.
         longest = dataset.sizes.max(initial=1) if isinstance(dataset, ConcatenationDataset) else 1
         batches = self.task.get_batch_iterator(
             dataset,
             max_tokens=None if max_tokens is None else max(max_tokens, int(longest)),
             max_positions=self.max_positions,
-            disable_iterator_cache=True,  # the task would keep every text that it ever saw
+            disable_iterator_cache=True,  # the task would keep every text
         ).frozen_batches
-        whole = self.encoder.beside("--prefixes", documents, starts, prefixes)
-        begun = {number: tokens[:-1].numpy() for number, tokens in whole.items()}
-        seen = self.encoder.beside("--corrected", documents, starts, corrected)
+        forced = self.encoder.target("--target-prefix", documents, starts, target_prefix)
+        prefixes = {number: tokens[:-1].numpy() for number, tokens in forced.items()}
+        context = self.encoder.target("--target-context", documents, starts, target_context)
         numbers = [list(map(int, batch)) for batch in batches]
-        return PreparedText(starts, dataset, dataset.decoded_sentences(), numbers, alone, begun, seen)
+        return EncodedText(starts, dataset, dataset.decoded_sentences(), numbers, alone, prefixes, context)
 
     def stream(
         self,
-        batches: Iterator[Optional[Sequence[Piece]]],
+        batches: Iterator[Optional[Sequence[Chunk]]],
         live: bool = False,
-        draw_keys: Optional[Mapping[int, Sequence[int]]] = None,
+        sampling_keys: Optional[Mapping[int, Sequence[int]]] = None,
     ) -> Iterator[Result]:
-        """Yields the sentences of pieces of texts as they are finished; those of different texts go side by side.
+        """Yields the sentences of chunks as they are finished; sentences of different texts are decoded together.
 
-        A batch is asked for when there is room for its sentences: so texts may come while others are under way.
+        A batch is requested when there is room for its sentences, so texts can be added while others are translated.
 
         Args:
-            batches: what is encoded together; None: nothing right now, which ends the search if nothing is under way.
-            live: batches come as they are made: all that are there are encoded, and take turns sentence by sentence.
-            draw_keys: by line, what is drawn depends on; see :class:`~docnmt_fairseq.search.draws.Draws`.
+            batches: chunks that are encoded together; None: nothing at present, which ends the search when it is idle.
+            live: batches arrive continuously: all available ones are encoded, and their sentences alternate.
+            sampling_keys: what sampling depends on, by line; see
+                :class:`~docnmt_fairseq.search.sampling_rng.SamplingRng`.
         """
         penalty = None if self.search.unnormalized else self.search.lenpen
-        for sentence, hypotheses in self.engine.run(map(self._sample, batches), live, draw_keys):
+        for sentence, hypotheses in self.engine.run(map(self._sample, batches), live, sampling_keys):
             sample = sentence.batch.sample
-            text: PreparedText = sample["texts"][sentence.row]
+            text: EncodedText = sample["texts"][sentence.row]
             if not text.alone:
                 source = sample["net_input"]["src_tokens"][sentence.row, None]
                 (hypotheses,) = self.task.of_sentences(source, [hypotheses], penalty)
@@ -277,12 +265,12 @@ class DocumentTranslator:
             yield Result(text, sentence.number, hypotheses)
 
     def translation(self, hypothesis: Hypothesis) -> Translation:
-        """A hypothesis as text."""
+        """Returns a hypothesis as text."""
         text = self.codec.decode(self.task.target_dictionary.string(hypothesis["tokens"].int()))
         return Translation(text, float(hypothesis["score"]))
 
-    def _sample(self, pieces: Optional[Sequence[Piece]]) -> Optional[Dict[str, Any]]:
-        if not pieces:
+    def _sample(self, chunks: Optional[Sequence[Chunk]]) -> Optional[Dict[str, Any]]:
+        if not chunks:
             return None
-        sample = sample_of(pieces)
+        sample = sample_of(chunks)
         return utils.move_to_cuda(sample) if self.cuda else sample

@@ -1,4 +1,4 @@
-"""How a model is to see documents, where that is to differ from its training."""
+"""Options that change how a model sees documents."""
 
 from dataclasses import asdict, dataclass
 from typing import Dict, Optional
@@ -6,12 +6,12 @@ from typing import Dict, Optional
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import flag_of
 
-DIVIDES = "document_translation"  # the task whose models see documents whole or in pieces
+DOCUMENT_TASK = "document_translation"  # the task whose models see whole documents or chunks of them
 
 
 @dataclass(frozen=True)
 class DocumentView:
-    """How a model is to see documents; None: as it was trained. See the options of ``document_translation``."""
+    """View of documents, see the options of ``document_translation``; None: as in training."""
 
     context: Optional[str] = None
     max_document_sentences: Optional[int] = None
@@ -21,19 +21,15 @@ class DocumentView:
 
     @property
     def given(self) -> Dict[str, object]:
-        """What is not None."""
+        """Values that are not None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def check(self, task: str) -> None:
-        """Refuses to divide documents for models that do not see them whole or in pieces.
-
-        Args:
-            task: that the model was trained with, or that translates with it.
+        """Checks that the options apply to models of a task.
 
         Raises:
-            InputError: names the options.
+            InputError: chunks of documents are asked for, but the models do not see documents.
         """
-        divides = [name for name in self.given if name != "context"]
-        if divides and task != DIVIDES:
-            options = " ".join(map(flag_of, divides))
-            raise InputError(f"{options}: not with a model of {task}, which sees no documents whole or in pieces")
+        chunking = [name for name in self.given if name != "context"]
+        if chunking and task != DOCUMENT_TASK:
+            raise InputError(f"{' '.join(map(flag_of, chunking))}: needs a model of {DOCUMENT_TASK}, not of {task}")

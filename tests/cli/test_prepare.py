@@ -80,11 +80,14 @@ def test_help_lists_formats(capsys):
 class Made:
     paths = [Path("/anywhere/out/data-bin")]
 
+    def make(self, number):
+        pass
+
 
 def test_run_prints_data_bin_and_training_command(monkeypatch, capsys):
     counts = {"documents": 1, "sentences": 2, "words": {"en": 3, "de": 4}}
     monkeypatch.setattr(command, "fit", lambda config: (Made(), {}))
-    monkeypatch.setattr(command, "make_data_bin", lambda bins, number: None)
+    monkeypatch.setattr("docnmt_fairseq.data.kept_index.keep_indexes", lambda *_: None)
     monkeypatch.setattr(command, "finish", lambda bins, inputs: {"counts": {"train": counts}})
     assert cli.main(["prepare", *REQUIRED, "--train", "t"]) == 0
     train, data_bin, line = capsys.readouterr().out.splitlines()
@@ -141,7 +144,7 @@ def test_loggers_tell_afterwards_what_they_told_before(monkeypatch):
     loggers = [logging.getLogger(name) for name in ("fairseq", "fairseq.tasks.text_to_speech")]
     before = [logger.level for logger in loggers]
     monkeypatch.setattr(command, "fit", lambda _: levels.extend(one.level for one in loggers) or (Made(), {}))
-    monkeypatch.setattr(command, "make_data_bin", lambda bins, number: None)
+    monkeypatch.setattr("docnmt_fairseq.data.kept_index.keep_indexes", lambda *_: None)
     monkeypatch.setattr(command, "finish", lambda *_: {"counts": {}})
     assert cli.main(["prepare", *REQUIRED, "--train", "t"]) == 0
     assert levels == [logging.WARNING] * 2 and [logger.level for logger in loggers] == before

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from docnmt_fairseq.cli import main
-from docnmt_fairseq.cli._user_dir import import_leading_user_dir
 from tests.support import toy
 
 METRIC = """
@@ -79,15 +78,9 @@ def test_a_mechanism_of_ones_own_is_trained_and_translates_in_jobs_too(mine, dat
     data = toy.as_prepared(data_bin, tmp_path / "prepared")
     (tmp_path / "in.txt").write_text("a b\n\nc\n", encoding="utf-8")
     own = ["--path", tmp_path / "model/checkpoint_last.pt", "--data", data, "--cpu", "--max-len-b", "5"]
-    own += ["--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt", "--shards", "2", "--engine", "processes"]
+    own += ["--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt", "--workers", "2"]
     run("docnmt_fairseq", "--user-dir", mine, "translate", *own)
     assert len((tmp_path / "out.txt").read_text(encoding="utf-8").splitlines()) == 3
-
-    share = [data_bin, "--task", "document_translation", *own[:2], "--cpu", "--max-len-b", "5", "--results-path"]
-    run("docnmt_fairseq", "--user-dir", mine, "generate", "--shards", "2", *share, tmp_path / "before")
-    run("docnmt_fairseq", "generate", "--shards", "2", *share, tmp_path / "behind", "--user-dir", mine)
-    before, behind = ((tmp_path / name / "generate-test.txt").read_bytes() for name in ("before", "behind"))
-    assert before == behind and b"H-0" in before
 
 
 @pytest.mark.slow
@@ -107,27 +100,19 @@ MISTAKEN = {
 
 
 @pytest.mark.parametrize("name", MISTAKEN)
-@pytest.mark.parametrize("place", ["before", "behind", "joined"])
-def test_a_folder_that_cannot_be_imported_is_named(tmp_path, monkeypatch, capsys, name, place):
+def test_a_folder_that_cannot_be_imported_is_named(tmp_path, monkeypatch, capsys, name):
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
     for folder in ("no_package", "v1.0", "json", "re"):
         Path(folder).mkdir()
     for folder in ("v1.0", "json", "re"):
         Path(folder, "__init__.py").touch()
-    generate = ["generate", "--shards", "1", "data-bin", "--path", "model.pt"]
-    given = {"before": ["--user-dir", name, *generate], "behind": [*generate, "--user-dir", name]}
-    assert main(given.get(place, [*generate, f"--user-dir={name}"])) == 2
-    command = "docnmt" if place == "before" else "docnmt generate"
+    assert main(["--user-dir", name, "doctor"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"{command}: error: --user-dir {name}: ") and MISTAKEN[name] in line
+    assert line.startswith(f"docnmt: error: --user-dir {name}: ") and MISTAKEN[name] in line
 
 
 @pytest.mark.parametrize("option", [["--user", "nowhere"], ["--user=nowhere"]])
 def test_an_abbreviation_is_imported_too(option, capsys):
     assert main([*option, "doctor"]) == 2
     assert "nowhere" in capsys.readouterr().err
-
-
-def test_behind_the_command_it_is_the_commands_own():
-    import_leading_user_dir(["generate", "data", "--user-dir", "nowhere"])

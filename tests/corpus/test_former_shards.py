@@ -14,13 +14,6 @@ def run(tmp_path):
     return lambda *more: cli.main(["prepare", *files, "--subwords", "none", "--workers", "1", *more])
 
 
-def test_a_plan_of_more_shards_does_not_stay(tmp_path, run, capsys):
-    assert run("--shards", "2", "--fit-only") == run() == 0
-    assert cli.main(["prepare-shard", "--output", str(tmp_path / "out"), "--shard", "0"]) == 2  # a job that was waiting
-    assert "has no shards.json" in capsys.readouterr().err
-    assert (tmp_path / "out" / "manifest.json").exists()
-
-
 def test_a_data_bin_of_more_shards_that_is_a_link_does_not_stay(tmp_path, run):
     (tmp_path / "out").mkdir()
     (tmp_path / "elsewhere").mkdir()

@@ -1,7 +1,6 @@
 """Training text in shards: documents dealt out, data-bins made each by itself, and what fairseq makes of them."""
 
 import contextlib
-import json
 import os
 import resource
 
@@ -147,51 +146,13 @@ def test_with_a_reused_output_nothing_is_learnt(corpus, tmp_path):
     assert not list((tmp_path / "out" / "text").glob("sample.*"))
 
 
+@pytest.mark.slow
 def arguments(folder, *more):
     files = [f"--{split}={folder / split}" for split in ("train", "valid", "test")]
     kind = ["--subwords", "bpe", "--vocab-size", "45", "--character-coverage", "1", "--output", str(folder / "out")]
     return ["prepare", "-s", "en", "-t", "de", *files, *kind, "--shards", "2", "--workers", "1", *more]
 
 
-def test_by_hand(tmp_path, capsys):
-    write_corpus(tmp_path)
-    assert cli.main(arguments(tmp_path, "--fit-only")) == 0
-    commands = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert [command[:2] for command in commands] == [["docnmt", "prepare-shard"]] * 2
-    assert not (tmp_path / "out" / "data-bin").exists()
-    for command in reversed(commands):
-        assert cli.main(command[1:]) == 0
-    assert cli.main(["prepare-shard", "--output", str(tmp_path / "out"), "--shard", "2"]) == 2
-    assert cli.main([*commands[0][1:], "--workers", "0"]) == 2
-    assert "--workers 0: at least 1" in capsys.readouterr().err
-    index = tmp_path / "out" / "data-bin-1" / "train.en-de.en.index.npy"
-    index.unlink()  # as a job leaves it that is killed behind its stamp
-    assert cli.main(arguments(tmp_path)) == 0
-    assert index.is_file()
-    *_, data, training = capsys.readouterr().out.splitlines()
-    assert data == ":".join(map(str, bins_of(tmp_path / "out", 2))) and data in training
-    jobs = json.loads((tmp_path / "out" / "jobs" / "jobs.json").read_text())["jobs"]
-    assert [job["tries"] for job in jobs.values()] == [0, 0]  # nothing was left to do
-    assert cli.main(["prepare-shard", "--output", str(tmp_path), "--shard", "0"]) == 2
-    assert "has no shards.json; run docnmt prepare --shards N there first" in capsys.readouterr().err
-    plan = tmp_path / "out" / "shards.json"
-    plan.write_text(plan.read_text().replace('"splits"', '"split"'))
-    assert cli.main(["prepare-shard", "--output", str(tmp_path / "out"), "--shard", "0"]) == 2
-    assert "has no shards.json" in capsys.readouterr().err
-    assert cli.main(arguments(tmp_path, "--fit-only", "--job-threads", "3")) == 0
-    assert all(line.endswith(" --workers 3") for line in capsys.readouterr().out.splitlines())
-
-
-@pytest.mark.parametrize("option", [("--engine", "slurm", "--dry-run"), ("--job-gpus", "1")])
-def test_an_engine_has_nothing_to_do_without_shards(tmp_path, capsys, option):
-    write_corpus(tmp_path)
-    command = [word for word in arguments(tmp_path, *option) if word not in ("--shards", "2")]
-    assert cli.main(command) == 2
-    assert f"{option[0]}: needs --shards of 2 or more, whose data-bins jobs make" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.slow
 def test_jobs_of_processes(tmp_path, capsys):
     write_corpus(tmp_path)
     assert cli.main(arguments(tmp_path)) == 0

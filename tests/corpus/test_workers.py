@@ -15,8 +15,7 @@ from docnmt_fairseq.corpus.transform import in_processes
 from docnmt_fairseq.corpus.workers import CHUNK, WorkerKilled, Workers
 from docnmt_fairseq.errors import InputError
 from tests.support.documents import write_lines
-from tests.support.jobs import wait_for
-from tests.support.processes import alive, children, forked
+from tests.support.processes import alive, children, forked, wait_for
 
 SENTENCES = [f"{number} " + "word " * 40 for number in range(CHUNK * 25 + 7)]
 

@@ -12,7 +12,7 @@ from docnmt_fairseq.export.write import export
 from docnmt_fairseq.exported import KEY, VERSION, WRITTEN_BY
 from docnmt_fairseq.layers.rounding import rounded, weights_to_round
 from docnmt_fairseq.search.options import SearchOptions
-from docnmt_fairseq.translate.precision import precision_of
+from docnmt_fairseq.translate.loading import precision_of
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 

@@ -9,8 +9,8 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes import machines, node_group
 from docnmt_fairseq.recipes.machines import Machine, Share
 from docnmt_fairseq.recipes.node_group import NodeGroup, Rendezvous, run_worker_node
-from tests.support.jobs import wait_for
 from tests.support.nodes import free_port
+from tests.support.processes import wait_for
 
 
 @pytest.fixture(autouse=True)

@@ -11,11 +11,9 @@ from benchmarks.robustness import commands, kills
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.data.npy_files import npy_on_disk
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.jobs import run_jobs
 from docnmt_fairseq.locks import holding, in_folder
 from tests.support import toy
 from tests.support.documents import write_data_bin
-from tests.support.jobs import SHELL, engine, jobs_of
 
 SIZE = 3 << 20
 
@@ -117,14 +115,6 @@ def test_an_array_without_room_is_refused_before_it_is_filled(disk):
     with refused, npy_on_disk(disk / "values.npy", (2 * SIZE,), np.int8):
         pytest.fail("this process would end by SIGBUS")
     assert not list(disk.iterdir())
-
-
-def test_a_job_whose_log_has_no_room(disk, tmp_path):
-    (tmp_path / "w").mkdir()
-    (tmp_path / "w" / "logs").symlink_to(disk)
-    fill(disk, 0)
-    with pytest.raises(InputError, match=r"logs/a\.log: cannot be written: No space left on device"):
-        run_jobs(jobs_of(tmp_path, {"a": "touch a.out"}), engine("processes"), tmp_path / "w", program=SHELL)
 
 
 def test_a_lock_without_room_is_no_lock_that_nobody_knows(disk):

@@ -235,7 +235,7 @@ def test_what_was_corrected_is_what_later_sentences_see(extra_bin, names):
 
     with torch.no_grad():
         translate_in_rounds(search, models, sample, sample["id"][:, None])
-    told = {**sample, "corrected": [corrected.get(number) for number in sample["id"].tolist()]}
+    told = {**sample, "target_context": [corrected.get(number) for number in sample["id"].tolist()]}
     assert_same(of_engine(task, models, [told], hypotheses=9, **options), own)
     free = of_engine(task, models, [sample], **options)
     assert sum(float(free[n][0]["score"]) != float(own[n][0]["score"]) for n in own) > len(own) // 3

@@ -80,15 +80,15 @@ def test_several_translations_and_scores(server, translator):
 
 
 def test_translations_begin_as_they_are_told(server, translator):
-    found = translator.translate_lines([["a b c", "d", "<p>", "e e a"]], prefixes=[["", "e d", "", "b"]])[0]
+    found = translator.translate_lines([["a b c", "d", "<p>", "e e a"]], target_prefix=[["", "e d", "", "b"]])[0]
     lines = [line.text for line in found]
     begun = [["", "e d"], ["b"]]
-    status, found = server.json({"paragraphs": PARAGRAPHS, "prefixes": begun})
+    status, found = server.json({"paragraphs": PARAGRAPHS, "target_prefix": begun})
     assert status == 200 and found == {"paragraphs": [lines[:2], lines[3:]]}
     assert found != server.json({"paragraphs": PARAGRAPHS})[1]
     assert lines[1].startswith("e d") and lines[3].startswith("b")
     holes, begun = [["a b c", " \u200b", "d"], [""], ["e e a"]], [["", "", "e d"], [""], ["b"]]
-    found = server.json({"paragraphs": holes, "prefixes": begun})[1]["paragraphs"]
+    found = server.json({"paragraphs": holes, "target_prefix": begun})[1]["paragraphs"]
     assert found == [[lines[0], "", lines[1]], [""], lines[3:]]
 
 
@@ -97,13 +97,13 @@ def test_later_sentences_see_what_was_corrected(prepared, tmp_path_factory):
     trained = toy.train(prepared / "data-bin", tmp_path_factory.mktemp("han"), *options, "-s", "src", "-t", "tgt")
     corrected = [["", "e d b", ""], ["a c"]]
     found = translator_of(trained, prepared).translate_lines(
-        [["a b c", "d", "<p>", "e e a"]], corrected=[["", "e d b", "", "a c"]]
+        [["a b c", "d", "<p>", "e e a"]], target_context=[["", "e d b", "", "a c"]]
     )[0]
     asked = {"paragraphs": [["a b c", "d", " "], ["e e a"]], "scores": True}
     with running(translator_of(trained, prepared)) as server:
-        status, told = server.json({**asked, "corrected": corrected})
+        status, told = server.json({**asked, "target_context": corrected})
         free = server.json(asked)[1]
-        alone = server.json({**asked, "corrected": corrected, "context": "none"})
+        alone = server.json({**asked, "target_context": corrected, "context": "none"})
     assert status == 200 and alone[0] == 422 and "without context" in alone[1]["error"]
     scores = [[one["score"] for one in answer["sentences"]] for answer in (told, free)]
     wanted = [line.translations[0].score for line in found if line.translations]

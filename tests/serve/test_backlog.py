@@ -8,19 +8,19 @@ import pytest
 from docnmt_fairseq.serve.backlog import Backlog, Job
 from docnmt_fairseq.serve.limits import Refusal
 from docnmt_fairseq.serve.worker import Worker
-from docnmt_fairseq.translate.prepared import PreparedText, Result
+from docnmt_fairseq.translate.encoded_text import EncodedText, Result
 from tests.support.serving import soon
 
 
 class Pieces(SimpleNamespace):
-    """A dataset of pieces of so many tokens."""
+    """A dataset of chunks of so many tokens."""
 
     def num_tokens(self, number):
         return self.tokens[number]
 
 
 def job(*tokens, sentences=2, **options):
-    text = PreparedText([0], Pieces(tokens=tokens), np.full(len(tokens), sentences), [range(len(tokens))])
+    text = EncodedText([0], Pieces(tokens=tokens), np.full(len(tokens), sentences), [range(len(tokens))])
     told = []
     made = Job(text, lambda line, hypotheses: told.append(line), told.append)
     made.told = told
@@ -28,9 +28,9 @@ def job(*tokens, sentences=2, **options):
 
 
 def named(backlog, **jobs):
-    """The next batch: of which job each piece is, and its number."""
+    """The next batch: of which job each chunk is, and its number."""
     names = {made.text: name for name, made in jobs.items()}
-    return [f"{names[piece.text]}{piece.number}" for piece in next(backlog.batches()) or ()]
+    return [f"{names[chunk.text]}{chunk.number}" for chunk in next(backlog.batches()) or ()]
 
 
 def test_jobs_take_turns_piece_by_piece():
@@ -150,7 +150,7 @@ def test_what_was_finished_before_a_failure_is_not_translated_for_nobody():
         backlog.finished(Result(first.text, line, []))
     assert first.told == [2, 3, 0, 1] and not backlog.jobs and backlog.waiting == 0
     backlog.add(second)
-    assert named(backlog, **jobs) == ["second0"]  # and no piece of a text that is finished
+    assert named(backlog, **jobs) == ["second0"]  # and no chunk of a text that is finished
     for line in (0, 1):
         backlog.finished(Result(second.text, line, []))
     assert backlog.waiting == backlog.under_way == backlog.for_nobody == 0
@@ -179,11 +179,11 @@ def test_one_text_that_the_translator_fails_at_fails_alone():
 
     class Failing:
         def stream(self, batches, live):
-            for pieces in batches:
-                if not pieces:
+            for chunks in batches:
+                if not chunks:
                     return
-                assert all(piece.text is not bad for piece in pieces), "bad"
-                yield from (Result(piece.text, line, []) for piece in pieces for line in range(2))
+                assert all(chunk.text is not bad for chunk in chunks), "bad"
+                yield from (Result(chunk.text, line, []) for chunk in chunks for line in range(2))
 
     for one in jobs:
         backlog.add(one)

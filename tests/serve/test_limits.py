@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from docnmt_fairseq.serve import server as serving
-from tests.support.hostile import CASES, TEXTS, content_of, document, docx
+from tests.support.malformed import CASES, TEXTS, content_of, document, docx
 from tests.support.serving import JSON, Held, running, soon, translator_of
 
 
@@ -53,18 +53,26 @@ def refused(answer, status, *parts):
         (b'{"text": "a", "nbest": 4}', 422, "nbest 4: at most 3, the server's beam"),
         (b'{"text": "a", "nbest": 0}', 422, "nbest: Input should be greater than or equal to 1"),
         (b'{"text": "a", "nbest": 1e999}', 422, "nbest"),
-        (b'{"text": "a", "prefixes": [["a"]]}', 422, "prefixes: give paragraphs, not text"),
-        (b'{"paragraphs": [["a"]], "prefixes": [[]]}', 422, "prefixes: give one for each sentence of paragraphs"),
-        (b'{"paragraphs": [["a", " "]], "prefixes": [["", "b"]]}', 422, "paragraph 1, sentence 2 is no sentence"),
+        (b'{"text": "a", "target_prefix": [["a"]]}', 422, "target_prefix: give paragraphs, not text"),
         (
-            b'{"paragraphs": [["a", "b"]], "prefixes": [["", " <p>"]]}',
+            b'{"paragraphs": [["a"]], "target_prefix": [[]]}',
+            422,
+            "target_prefix: give one for each sentence",
+        ),
+        (b'{"paragraphs": [["a", " "]], "target_prefix": [["", "b"]]}', 422, "paragraph 1, sentence 2 is no sentence"),
+        (
+            b'{"paragraphs": [["a", "b"]], "target_prefix": [["", " <p>"]]}',
             422,
             "<p>, but paragraph 1, sentence 2 is a sentence",
         ),
-        (b'{"paragraphs": [["a"]], "prefixes": [["' + b"b" * 5001 + b'"]]}', 422, "prefixes: 5,001 characters"),
-        (b'{"paragraphs": [["a"]], "prefixes": [["b <pad>"]], "scores": true}', 422, "'b <pad>': <pad> is no word"),
-        (b'{"text": "a", "corrected": [["a"]]}', 422, "corrected: give paragraphs, not text"),
-        (b'{"paragraphs": [["a"]], "corrected": [["b"]]}', 422, "--corrected: the model does not look back"),
+        (
+            b'{"paragraphs": [["a"]], "target_prefix": [["' + b"b" * 5001 + b'"]]}',
+            422,
+            "target_prefix: 5,001 characters",
+        ),
+        (b'{"paragraphs": [["a"]], "target_prefix": [["b <pad>"]], "scores": true}', 422, "'b <pad>' contains <pad>"),
+        (b'{"text": "a", "target_context": [["a"]]}', 422, "target_context: give paragraphs, not text"),
+        (b'{"paragraphs": [["a"]], "target_context": [["b"]]}', 422, "--target-context: needs a model"),
     ],
 )
 def test_json_that_is_wrong(server, body, status, part):

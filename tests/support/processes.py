@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 
@@ -47,3 +48,14 @@ def alive(pid):
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
+
+
+def wait_for(condition, seconds=180.0):
+    """Waits until a condition holds; errors of files that do not exist yet count as not."""
+    until = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(OSError, ValueError):
+            if condition():
+                return
+        assert time.monotonic() < until, "timed out"
+        time.sleep(0.05)

@@ -16,8 +16,8 @@ from tests.support import toy
 from tests.support.architectures import ARCHITECTURES
 from tests.support.checkpoints import saved, updates
 from tests.support.documents import SEVEN, write_data_bin
-from tests.support.jobs import wait_for
 from tests.support.nodes import agent, agents, ended, free_port, training
+from tests.support.processes import wait_for
 
 # As in test_processes: plain gradient descent makes equal steps of equal gradients. Adam divides gradients by their own
 # size, and makes whole steps of what rounding leaves of those that are truly zero, such as those of keys' biases; those

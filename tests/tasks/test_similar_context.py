@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from docnmt_fairseq.data.similar import similar_file, vectors_file
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.report.documents import dataset_of_lines
 from docnmt_fairseq.search.options import SearchOptions
-from docnmt_fairseq.translate.begun import states_of_prepared
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.documents import write_lines
@@ -135,8 +135,7 @@ def test_a_data_bin_of_the_other_direction_serves(own_bin, tmp_path):
 
 def test_translations_go_on_with_the_same_vectors_only(own_bin, checkpoint):
     translator = DocumentTranslator.from_checkpoint(checkpoint, data=own_bin.parent, cpu=True)
-    assert translator.files["data"] == [own_bin.parent / "manifest.json", vectors_file(own_bin, "src")]
-    assert str(vectors_file(own_bin, "src")) in states_of_prepared(own_bin)
+    assert translator.files == [Path(checkpoint), own_bin.parent / "manifest.json", vectors_file(own_bin, "src")]
 
 
 def loading(folder, *options):

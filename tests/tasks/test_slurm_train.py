@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support import toy
-from tests.support.jobs import fake_slurm, wait_for
+from tests.support.jobs import fake_slurm
 from tests.support.nodes import free_port, training
+from tests.support.processes import wait_for
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "slurm_train.sh"

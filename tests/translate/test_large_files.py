@@ -1,4 +1,4 @@
-"""Files of any length in flat memory."""
+"""Memory does not grow with the length of a file."""
 
 import os
 import subprocess
@@ -9,22 +9,22 @@ import pytest
 LARGE = """
 import resource, sys
 from pathlib import Path
-from docnmt_fairseq.translate import files
+from docnmt_fairseq.translate import translate_files as module
 from docnmt_fairseq.translate.formats import Reading
 from docnmt_fairseq.translate.lines import TranslatedLine
 from docnmt_fairseq.translate.request import Request
-from docnmt_fairseq.translate.texts import texts_of
+from docnmt_fairseq.translate.inputs import input_files
 class Upper:
     def translate_lines(self, documents, names, empty_lines, progress):
         return [[TranslatedLine(line.upper(), []) for line in lines] for lines in documents]
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 folder, reading = Path(sys.argv[1]), Reading(alone=lambda: True)
 small, large = (
-    texts_of(Request([folder / name], folder / f"{name}.out", reading=reading)) for name in ("small", "large")
+    input_files(Request([folder / name], folder / f"{name}.out", reading=reading)) for name in ("small", "large")
 )
-files.translate_files(small, Upper(), "document", lambda n: None)
+module.translate_files(small, Upper(), "document", lambda n: None)
 before = peak()
-files.translate_files(large, Upper(), "document", lambda n: None)
+module.translate_files(large, Upper(), "document", lambda n: None)
 print(before, peak())
 """
 
@@ -32,7 +32,7 @@ print(before, peak())
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is counted in KiB on Linux")
 @pytest.mark.parametrize("end", ["\n", ""], ids=["documents", "no empty lines"])
-def test_memory_does_not_grow_with_a_file_of_a_million_lines(tmp_path, end):
+def test_memory_of_a_million_lines(tmp_path, end):
     for name, documents in (("small", 2_000), ("large", 100_000)):
         with open(tmp_path / name, "w") as stream:
             for number in range(documents):

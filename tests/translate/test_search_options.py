@@ -1,4 +1,4 @@
-"""What is asked of the search: several translations, beginnings, draws, fewer bits."""
+"""Search options of the translator: n-best lists, prefixes, sampling, precision."""
 
 import pytest
 
@@ -11,19 +11,10 @@ from tests.support.translating import SAME_SEARCH, translator
 LINES = ["a b c", "d", "e e a", "<p>", "b"]
 
 
-def test_several_translations_and_their_scores(prepared, checkpoint, tmp_path, capsys):
+def test_nbest_lists_and_scores(prepared, checkpoint, tmp_path):
     (tmp_path / "in").write_text("a b c\n<p>\nd\n\ne e a\n")
-    command = [
-        "translate",
-        "--path",
-        str(checkpoint),
-        "--data",
-        str(prepared),
-        "--input",
-        str(tmp_path / "in"),
-        "--cpu",
-    ]
-    command += [*SAME_SEARCH, "--output", str(tmp_path / "out")]
+    command = ["translate", "--path", str(checkpoint), "--data", str(prepared), "--input", str(tmp_path / "in")]
+    command += ["--cpu", *SAME_SEARCH, "--output", str(tmp_path / "out")]
     assert cli.main([*command, "--nbest", "2"]) == 0
     lines = (tmp_path / "out").read_text().splitlines()
     header, *rows = (tmp_path / "out.scores.tsv").read_text().splitlines()
@@ -34,37 +25,41 @@ def test_several_translations_and_their_scores(prepared, checkpoint, tmp_path, c
     assert all(float(one[2]) >= float(other[2]) for one, other in zip(table[::2], table[1::2]))
     assert cli.main([*command, "--force", "--context", "shuffled", "--scores"]) == 0
     assert len((tmp_path / "out.scores.tsv").read_text().splitlines()) == 4
-    assert cli.main([*command[:-2], "--scores"]) == 2 and cli.main([*command, "--nbest", "9"]) == 2
-    assert "--nbest 9: at most --beam 3" in capsys.readouterr().err
 
 
-def test_translations_begin_as_they_are_told(prepared, checkpoint):
+@pytest.mark.parametrize("given", [["--beam", "0"], ["--max-tokens", "0"], ["--max-len-b", "0"], ["--nbest", "9"]])
+def test_options_out_of_range(given, capsys, tmp_path):
+    assert cli.main(["translate", "--path", "m", "--output", str(tmp_path / "out"), *given]) == 2
+    assert f"error: {' '.join(given)}: " in capsys.readouterr().err
+
+
+def test_prefixes_are_forced(prepared, checkpoint):
     found = translator(checkpoint, prepared)
-    begun = found.translate_lines([["a b c", "<p>", "d"]], prefixes=[["e d", "", "a"]])[0]
+    forced = found.translate_lines([["a b c", "<p>", "d"]], target_prefix=[["e d", "", "a"]])[0]
     free = found.translate_lines([["a b c", "<p>", "d"]])[0]
-    assert begun[0].text.startswith("e d") and begun[2].text.startswith("a") and begun[1] == free[1]
-    assert all(one.translations[0].score <= other.translations[0].score for one, other in zip(begun[::2], free[::2]))
-    with pytest.raises(InputError, match="--prefixes: as many lines"):
-        found.translate_lines([["a", "b"]], prefixes=[["a"]])
+    assert forced[0].text.startswith("e d") and forced[2].text.startswith("a") and forced[1] == free[1]
+    assert all(one.translations[0].score <= other.translations[0].score for one, other in zip(forced[::2], free[::2]))
+    with pytest.raises(InputError, match="--target-prefix"):
+        found.translate_lines([["a", "b"]], target_prefix=[["a"]])
 
 
-def test_what_is_drawn_depends_on_where_a_line_stands(prepared, checkpoint):
-    drawing = translator(checkpoint, prepared, search=SearchOptions(beam=2, max_len_b=10, sampling=True, nbest=2))
-    lines = ["a b c", "", "d", "", "e e a", "", "b"]  # a sentence a document
+def test_sampling_depends_on_the_origin_of_a_line_only(prepared, checkpoint):
+    sampling = translator(checkpoint, prepared, search=SearchOptions(beam=2, max_len_b=10, sampling=True, nbest=2))
+    lines = ["a b c", "", "d", "", "e e a", "", "b"]  # a sentence per document
 
-    def drawn(texts, *origins):
-        found = drawing.translate_lines(texts, [Origin.of("x", *origin) for origin in origins])
+    def sampled(texts, *origins):
+        found = sampling.translate_lines(texts, [Origin.of("x", *origin) for origin in origins])
         return [[one.text for one in line.translations] for text in found for line in text]
 
-    whole = drawn([lines], ("a", 0))
-    assert whole == drawn([lines[:2]], ("a", 0)) + drawn([lines[2:]], ("a", 2))
-    assert whole == drawn([lines[:4], lines[4:]], ("a", 0), ("a", 4)) != drawn([lines], ("b", 0))
-    assert drawn([lines], ("a", 7)) != whole
-    assert drawn([lines, lines], ("b", 0), ("a", 0))[len(lines) :] == whole
+    whole = sampled([lines], ("a", 0))
+    assert whole == sampled([lines[:2]], ("a", 0)) + sampled([lines[2:]], ("a", 2))
+    assert whole == sampled([lines[:4], lines[4:]], ("a", 0), ("a", 4)) != sampled([lines], ("b", 0))
+    assert sampled([lines], ("a", 7)) != whole
+    assert sampled([lines, lines], ("b", 0), ("a", 0))[len(lines) :] == whole
 
 
 @pytest.mark.parametrize("precision", ["bf16", "int8"])
-def test_fewer_bits_translate_much_the_same(prepared, checkpoint, precision):
+def test_low_precision_changes_scores_little(prepared, checkpoint, precision):
     full = translator(checkpoint, prepared).translate_lines([LINES])[0]
     found = translator(checkpoint, prepared, precision=precision).translate_lines([LINES])[0]
     for one, other in zip(full, found):

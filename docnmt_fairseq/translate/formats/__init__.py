@@ -3,9 +3,9 @@
 from docnmt_fairseq.corpus.files import unpacked_name
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.registry import import_folder
-from docnmt_fairseq.translate.formats.base import FORMATS, SEPARATE, Document, Format, Reading
+from docnmt_fairseq.translate.formats.base import FORMATS, SPLITS, Document, Format, Reading
 
-__all__ = ["FORMATS", "PLAIN", "RUNNING", "SEPARATE", "Document", "Format", "Reading", "format_of"]
+__all__ = ["FORMATS", "PLAIN", "RUNNING", "SPLITS", "Document", "Format", "Reading", "format_of"]
 
 import_folder(__name__, __path__)
 

@@ -29,11 +29,11 @@ from docnmt_fairseq.corpus.files import DAMAGED
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.registry import Registry
-from docnmt_fairseq.translate.formats.bounds import Bounds
+from docnmt_fairseq.translate.formats.limits import Limits
 from docnmt_fairseq.translate.formats.sentences import Division, Split
 from docnmt_fairseq.translate.formats.units import Unit
 
-SEPARATE = ("lines", "paragraphs")  # what running text is read by
+SPLITS = ("lines", "paragraphs")  # what running text is read by
 LARGEST = 64 * 2**20  # bytes of a file that is held in memory
 
 
@@ -48,15 +48,15 @@ class Reading:
         split: of running text: each of its "lines" is a paragraph, or "paragraphs" end at empty lines.
         alone: tells whether sentences are translated each by itself, so that a long document may be cut anywhere; it is
             called only where one is long.
-        bounds: of what a file may hold.
+        limits: of what a file may hold.
     """
 
     languages: Callable[[], Tuple[str, str]] = lambda: ("en", "en")
     empty_lines: str = "document"
     running: bool = False
-    split: str = SEPARATE[1]
+    split: str = SPLITS[1]
     alone: Callable[[], bool] = lambda: False
-    bounds: Bounds = Bounds()
+    limits: Limits = Limits()
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,14 @@ class Document:
     Attributes:
         lines: a sentence a line, and marks.
         finish: gives the bytes of the translated document, from the translations, a line for each line.
-        first_line: number of the first of ``lines`` in the file; None where they are no lines of it.
+        first_line: line number of the first of ``lines`` in the file; None where they are not lines of the file.
+        offset: number of lines of the documents before it in the file.
     """
 
     lines: List[str]
     finish: Callable[[Sequence[str]], bytes]
     first_line: Optional[int] = None
+    offset: int = 0
 
     @property
     def sentences(self) -> int:
@@ -139,7 +141,7 @@ class WholeFile(Format):
         content = read_all(stream, name)
         mark = BOM_UTF8 if content.startswith(BOM_UTF8) else b""
         parsed = self.parse(content[len(mark) :], name)
-        check = partial(self.reading.bounds.check, what="sentences", name=name)
+        check = partial(self.reading.limits.check, what="sentences", name=name)
         division = Division(parsed.units, self.splitter(), check)
         yield Document(division.lines, lambda translations: mark + parsed.render(division.restore(translations)))
 

@@ -12,7 +12,7 @@ from lxml import etree
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, register
-from docnmt_fairseq.translate.formats.bounds import TAGS_OF_WORD
+from docnmt_fairseq.translate.formats.limits import TAGS_OF_WORD
 from docnmt_fairseq.translate.formats.units import Gap
 from docnmt_fairseq.translate.formats.xml_text import Slot, Slots, local_name, parse_xml, xml_bytes
 from docnmt_fairseq.translate.formats.zip_parts import packed, read_members
@@ -42,11 +42,11 @@ class Docx(WholeFile):
 
     def parse(self, content: bytes, name: str) -> Parsed:
         """See :class:`WholeFile`."""
-        members = read_members(content, name, self.reading.bounds)
+        members = read_members(content, name, self.reading.limits)
         contents = {info.filename: part for info, part in members}
         main = _main(contents.get(RELATIONS), name)
         read = {part: text for part, text in contents.items() if part == main or PARTS.fullmatch(part)}
-        self.reading.bounds.check(sum(text.count(b"<") for text in read.values()), "tags", name, TAGS_OF_WORD)
+        self.reading.limits.check(sum(text.count(b"<") for text in read.values()), "tags", name, TAGS_OF_WORD)
         trees = {part: parse_xml(text, f"{name}: {part}") for part, text in read.items()}
         if main not in trees:
             raise InputError(f"{name}: no Word document: {main[:60]} is not in it")

@@ -7,8 +7,8 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Uni
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
-from docnmt_fairseq.translate.formats.bounds import TAGS_OF_HTML
 from docnmt_fairseq.translate.formats.inline import NAME, Marked, Tag, Token, tags_of
+from docnmt_fairseq.translate.formats.limits import TAGS_OF_HTML
 from docnmt_fairseq.translate.formats.units import Gap, Unit
 
 # Elements that stand in a text; every other one ends it.
@@ -51,7 +51,7 @@ class Html(WholeFile):
         text = decode(content, name, charset)
         if text.encode(charset) != content:
             raise InputError(f"{name}: {charset} is not written again as it was; convert the file to UTF-8")
-        self.reading.bounds.check(text.count("<"), "tags", name, TAGS_OF_HTML)
+        self.reading.limits.check(text.count("<"), "tags", name, TAGS_OF_HTML)
         parts = list(_parts(text))
         units = list(_units(parts, list(_values(text))))
 

@@ -11,8 +11,8 @@ from itertools import chain, pairwise
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
-from docnmt_fairseq.translate.formats.bounds import LINES, MARKS_OF_MARKDOWN
 from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
+from docnmt_fairseq.translate.formats.limits import LINES, MARKS_OF_MARKDOWN
 from docnmt_fairseq.translate.formats.markdown_dialects import parts_of
 from docnmt_fairseq.translate.formats.markdown_marks import escape, escape_first, marks_of, plain
 
@@ -70,8 +70,8 @@ class Markdown(WholeFile):
         front = FRONT_MATTER.match(text)
         head = front[0] if front else ""
         lines = LINE.findall(text[len(head) :])
-        self.reading.bounds.check(len(lines), "lines", name, LINES)
-        self.reading.bounds.check(len(MARKS.findall(text)), "marks of markup", name, MARKS_OF_MARKDOWN)
+        self.reading.limits.check(len(lines), "lines", name, LINES)
+        self.reading.limits.check(len(MARKS.findall(text)), "marks of markup", name, MARKS_OF_MARKDOWN)
         reader = self.needs("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])
         environment: Any = {}
         # One line feed a line: that is how the reader counts them.

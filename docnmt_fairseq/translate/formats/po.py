@@ -5,8 +5,8 @@ from typing import Any, Iterator, List, Optional
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
-from docnmt_fairseq.translate.formats.bounds import MESSAGES
 from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
+from docnmt_fairseq.translate.formats.limits import MESSAGES
 from docnmt_fairseq.translate.formats.placeholders import marks_of_message
 
 # The header, a message of nothing; what other messages and comments say of character sets is text.
@@ -26,7 +26,7 @@ class Gettext(WholeFile):
         """See :class:`WholeFile`."""
         charset, file = self._load(content, name)
         entries = [entry for entry in file if not entry.obsolete and (entry.fuzzy or not entry.translated())]
-        self.reading.bounds.check(len(entries), "messages", name, MESSAGES)
+        self.reading.limits.check(len(entries), "messages", name, MESSAGES)
         texts = [
             [list(_lines(message)) for message in (entry.msgid, entry.msgid_plural) if message] for entry in entries
         ]

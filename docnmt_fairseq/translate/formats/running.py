@@ -4,7 +4,7 @@ import re
 from typing import List, Optional, Tuple
 
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
-from docnmt_fairseq.translate.formats.bounds import LINES
+from docnmt_fairseq.translate.formats.limits import LINES
 from docnmt_fairseq.translate.formats.units import Gap, Unit
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -19,7 +19,7 @@ class Running(WholeFile):
     def parse(self, content: bytes, name: str) -> Parsed:
         """See :class:`WholeFile`."""
         lines = LINE.findall(decode(content, name))
-        self.reading.bounds.check(len(lines), "lines", name, LINES)
+        self.reading.limits.check(len(lines), "lines", name, LINES)
         paragraphs: List[Tuple[bool, List[str]]] = []  # whether one has text, and its lines
         for line in lines:
             has_text = bool(line.strip())

@@ -7,7 +7,7 @@ from lxml import etree
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, register
-from docnmt_fairseq.translate.formats.bounds import TAGS_OF_XLIFF
+from docnmt_fairseq.translate.formats.limits import TAGS_OF_XLIFF
 from docnmt_fairseq.translate.formats.placeholders import marks_of_message
 from docnmt_fairseq.translate.formats.xml_text import ancestors, local_name, parse_xml, slots_within, xml_bytes
 
@@ -26,7 +26,7 @@ class Xliff(WholeFile):
 
     def parse(self, content: bytes, name: str) -> Parsed:
         """See :class:`WholeFile`."""
-        self.reading.bounds.check(content.count(b"<"), "tags", name, TAGS_OF_XLIFF)
+        self.reading.limits.check(content.count(b"<"), "tags", name, TAGS_OF_XLIFF)
         tree = parse_xml(content, name)
         root = tree.getroot()
         if local_name(root) != "xliff":

@@ -6,23 +6,23 @@ from typing import List, Mapping, Tuple
 
 from docnmt_fairseq.corpus.files import DAMAGED
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.bounds import Bounds
+from docnmt_fairseq.translate.formats.limits import Limits
 
 Members = List[Tuple[zipfile.ZipInfo, bytes]]
 
 
-def read_members(content: bytes, name: str, bounds: Bounds) -> Members:
+def read_members(content: bytes, name: str, limits: Limits) -> Members:
     """The members of an archive, in its order. Nothing is written to disk.
 
     Raises:
-        InputError: it is no archive, damaged, encrypted, larger than the bounds allow, or has members with names that
+        InputError: it is no archive, damaged, encrypted, larger than the limits allow, or has members with names that
             lead out of it or come twice.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             infos = archive.infolist()
             _check(infos, name)
-            bounds.check_unpacked(sum(info.file_size for info in infos), name)
+            limits.check_unpacked(sum(info.file_size for info in infos), name)
             return [(info, _unpacked(archive, info, name)) for info in infos]
     except (*DAMAGED, RuntimeError, NotImplementedError, ValueError) as error:
         if isinstance(error, InputError):

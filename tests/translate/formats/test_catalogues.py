@@ -7,7 +7,7 @@ import pytest
 from lxml import etree
 
 from docnmt_fairseq.errors import InputError
-from tests.support.hostile import XLIFF as XLIFF_OF
+from tests.support.malformed import XLIFF as XLIFF_OF
 from tests.support.texts import WAYS, through
 
 PO = """\

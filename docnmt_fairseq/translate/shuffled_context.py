@@ -1,8 +1,7 @@
-"""Translations with false context: what a model makes of a sentence among sentences of other documents.
+"""Translation with shuffled context, to measure what a model gains from the true context.
 
-Sentences change places over all documents, are translated, and their translations go back. Each sentence has another
-document around it, of the shape of a true one, at the cost of translating once; a model that gains from context loses
-what it gains, and more if false context leads it astray.
+Sentences are permuted over all documents, translated, and their translations put back. Every sentence gets the context
+of another document of realistic shape, at the cost of translating once.
 """
 
 import logging
@@ -13,23 +12,20 @@ import numpy as np
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark, levels_ended
-from docnmt_fairseq.translate.files import Translator
 from docnmt_fairseq.translate.lines import TranslatedLine
+from docnmt_fairseq.translate.translate_files import Translator
 
-ROUNDS = 100  # of moving what still stands beside a sentence of its own document
+MAX_ROUNDS = 100  # of moving sentences that are still next to one of their own document
 
 logger = logging.getLogger(__name__)
 
 
 class ShuffledContext:
-    """A translator that shows every sentence among sentences of other documents.
+    """Translator that shows every sentence among sentences of other documents.
 
     Args:
-        translator: that translates.
-        seed: of the places.
-
-    Raises:
-        InputError: a seed below 0.
+        translator: translator of lines.
+        seed: seed of the permutation, at least 0.
     """
 
     def __init__(self, translator: Translator, seed: int = 1):
@@ -47,11 +43,10 @@ class ShuffledContext:
         """See :meth:`~docnmt_fairseq.translate.translator.DocumentTranslator.translate_lines`.
 
         Raises:
-            InputError: all texts together are one document.
+            InputError: all texts together are a single document.
         """
         places = [(i, j) for i, lines in enumerate(documents) for j, line in enumerate(lines) if _is_sentence(line)]
-        owners = owners_of(documents, empty_lines)
-        order = among_others(owners, self.seed)
+        order = shuffled_order(document_numbers(documents, empty_lines), self.seed)
         shown = [list(lines) for lines in documents]
         for (i, j), sentence in zip(places, order):
             from_text, from_line = places[sentence]
@@ -64,46 +59,46 @@ class ShuffledContext:
         return restored
 
 
-def owners_of(texts: Sequence[Sequence[str]], empty_lines: str) -> np.ndarray:
-    """The document that each sentence of some texts is of, [sentences].
+def document_numbers(texts: Sequence[Sequence[str]], empty_lines: str) -> np.ndarray:
+    """Returns the document of each sentence, [sentences].
 
     Args:
-        texts: a sentence a line.
-        empty_lines: what they end, a document or a paragraph.
+        texts: lines of each text.
+        empty_lines: what an empty line ends, "document" or "paragraph".
     """
-    owners, document = [], 0
+    numbers, document = [], 0
     for lines in texts:
         for line in lines:
             if _is_sentence(line):
-                owners.append(document)
+                numbers.append(document)
             elif not levels_ended(normalise(line)) and empty_lines == "document":
                 document += 1
         document += 1
-    return np.array(owners, dtype=np.int64)
+    return np.array(numbers, dtype=np.int64)
 
 
 def _is_sentence(line: str) -> bool:
     return not is_mark(normalise(line))
 
 
-def among_others(owners: np.ndarray, seed: int) -> np.ndarray:
-    """The sentence that each place gets, [sentences], such that none stands beside one of its own document.
+def shuffled_order(owners: np.ndarray, seed: int) -> np.ndarray:
+    """Returns a permutation [sentences] that puts no sentence into its own document or with another one of it.
 
-    Where documents have more sentences than there are documents, that is impossible for some; they are counted in a
-    warning.
+    That is impossible for some sentences of a document with more sentences than there are documents; a warning counts
+    them.
 
     Args:
-        owners: [sentences] the document of each sentence, and of each place.
-        seed: of the places.
+        owners: [sentences] document of each sentence, and of each place.
+        seed: seed of the permutation.
 
     Raises:
-        InputError: there is one document only.
+        InputError: there is only one document.
     """
     if len(set(owners.tolist())) < 2:
-        raise InputError("--context shuffled: the text is one document; false context comes from others: give several")
+        raise InputError("--context shuffled: needs sentences of several documents")
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(owners))
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         crowded = _crowded(owners, order)
         if not len(crowded):
             return order
@@ -111,12 +106,12 @@ def among_others(owners: np.ndarray, seed: int) -> np.ndarray:
         order[moved] = order[generator.permutation(moved)]
     left = len(_crowded(owners, order))
     if left:
-        logger.warning(f"{left:,} of {len(order):,} sentences stand beside one of their own document: it is too long")
+        logger.warning(f"{left:,} of {len(order):,} sentences are shown with one of their own document: it is too long")
     return order
 
 
 def _crowded(owners: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """The places whose sentence stands in its own document, or behind another one of its own in a document."""
+    """Returns the places with a sentence of their own document, or a second one of the same document."""
     documents = int(owners.max()) + 1
     pairs = owners * documents + owners[order]
     _, first = np.unique(pairs, return_index=True)

@@ -1,19 +1,18 @@
-"""Translations of a file by stand-ins for a translator, some of which are interrupted."""
+"""Translation of files by stub translators, some of which are interrupted."""
 
 from docnmt_fairseq.marks import is_mark
-from docnmt_fairseq.translate.files import translate_files
+from docnmt_fairseq.translate.inputs import input_files
 from docnmt_fairseq.translate.lines import TranslatedLine, Translation
 from docnmt_fairseq.translate.request import Request
-from docnmt_fairseq.translate.texts import texts_of
+from docnmt_fairseq.translate.translate_files import translate_files
 from tests.support.texts import Stub
 
 TEXT = "".join(f"document {n}\nsecond line\n<p>\nthird\n\n" for n in range(20))
-WANTED = TEXT.upper().replace("<P>", "<p>")
-SETTINGS = {"beam": "5"}
+EXPECTED = TEXT.upper().replace("<P>", "<p>")
 
 
 class Scoring(Stub):
-    """Gives every sentence two translations."""
+    """Stub with two translations of every sentence."""
 
     def translate_lines(self, documents, *arguments):
         best = self.translate(documents, *arguments)
@@ -27,7 +26,7 @@ class Scoring(Stub):
 
 
 class Failing(Scoring):
-    """Is interrupted in the middle."""
+    """Stub that raises an error after so many calls."""
 
     def __init__(self, calls, error=KeyboardInterrupt):
         super().__init__()
@@ -40,21 +39,21 @@ class Failing(Scoring):
         return super().translate(*arguments)
 
 
-def run(folder, translator, *, output="out", settings=SETTINGS, inputs=("in",), scores=False, **options):
-    texts = texts_of(Request([folder / name for name in inputs], folder / output, **options))
-    progress = []
-    translate_files(
-        texts, translator, "document", progress.append, scores, resume=options.get("resume", False), settings=settings
-    )
-    return texts
+def run(folder, translator, *, output="out", fingerprint="x", inputs=("in",), scores=False, **options):
+    """Translates files of a folder."""
+    files = input_files(Request([folder / name for name in inputs], folder / output, **options))
+    resume = options.get("resume", False)
+    translate_files(files, translator, "document", lambda n: None, scores, resume=resume, fingerprint=fingerprint)
+    return files
 
 
 def names(folder):
+    """Returns the names in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
 def table(lines):
-    """Scores of the lines of a translation."""
+    """Returns the table of scores of translated lines."""
     rows = [
         f"{n}\t1\t-0.500000\t{line}\n{n}\t2\t-1.000000\t?\n" for n, line in enumerate(lines, 1) if not is_mark(line)
     ]

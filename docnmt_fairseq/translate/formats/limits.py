@@ -20,12 +20,12 @@ MESSAGES = 4
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Limits:
     """What is taken of a file.
 
     Attributes:
         unpacked: bytes of all members of an archive together.
-        sentences: that are to be translated, which bounds lines and marks of markup, too; None: any number.
+        sentences: that are to be translated, which limits lines and marks of markup, too; None: any number.
     """
 
     unpacked: int = 256 * 2**20

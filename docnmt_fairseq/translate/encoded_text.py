@@ -1,0 +1,176 @@
+"""Text as token sequences in the chunks that a model takes, and its translated sentences."""
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+import numpy as np
+from fairseq.data import FairseqDataset
+from fairseq.tasks import FairseqTask
+from torch import Tensor
+
+from docnmt_fairseq.corpus.text import normalise
+from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
+from docnmt_fairseq.data.concatenation import Hypothesis
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
+
+LINE_BITS = 40  # of a sentence id in a batch; the bits above are the number of its chunk in the batch
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedText:
+    """Documents as chunks of token sequences.
+
+    Attributes:
+        starts: number of the first line of each document.
+        dataset: chunks, or windows of sentences; sentence ids are line numbers.
+        decoded: [chunks] number of sentences to translate of each chunk.
+        batches: numbers of the chunks that may be encoded together.
+        alone: every sentence is translated without context.
+        target_prefix: by line, the tokens [·] that its translation starts with.
+        target_context: by line, the tokens [·] that later sentences see instead of its translation, with end of
+            sentence.
+    """
+
+    starts: Sequence[int]
+    dataset: FairseqDataset
+    decoded: np.ndarray
+    batches: Sequence[Sequence[int]]
+    alone: bool = False
+    target_prefix: Mapping[int, np.ndarray] = field(default_factory=dict)
+    target_context: Mapping[int, Tensor] = field(default_factory=dict)
+
+    @property
+    def chunks(self) -> "List[Chunk]":
+        """All chunks, in the order of the lines."""
+        return [Chunk(self, number) for number in sorted(number for batch in self.batches for number in batch)]
+
+    @property
+    def sentences(self) -> List[int]:
+        """Line numbers of the sentences, ascending; other lines are boundaries."""
+        return [int(item) for item in self.dataset.index.items]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Sentences of a text that are encoded together."""
+
+    text: EncodedText
+    number: int
+
+    @property
+    def tokens(self) -> int:
+        """Number of source tokens, including context."""
+        return int(self.text.dataset.num_tokens(self.number))
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences to translate."""
+        return int(self.text.decoded[self.number])
+
+
+@dataclass(frozen=True)
+class Result:
+    """Translated sentence: hypotheses for a line of a text, best first."""
+
+    text: EncodedText
+    line: int
+    hypotheses: List[Hypothesis]
+
+
+class LineEncoder:
+    """Encoder of lines as token sequences.
+
+    Args:
+        codec: text to subwords.
+        task: task with the dictionaries.
+        max_positions: maximum length of source and target in tokens.
+    """
+
+    def __init__(self, codec: TextCodec, task: FairseqTask, max_positions: Tuple[int, int]):
+        self.codec, self.task, self.max_positions = codec, task, max_positions
+
+    def source(self, lines: Sequence[str], name: str, empty_lines: str) -> List[Tensor]:
+        """Returns the tokens of every line, and an empty line at the end of the document.
+
+        A line that normalisation makes empty, which ``docnmt prepare`` refuses, is an empty line here.
+
+        Args:
+            lines: lines of a document.
+            name: name of the document in messages.
+            empty_lines: what an empty line ends.
+
+        Raises:
+            InputError: a sentence is too long for the model.
+        """
+        encoded = [text.strip() for text in self.codec.encode_lines(0, list(map(normalise, lines)))]
+        for number, (line, text) in enumerate(zip(lines, encoded), start=1):
+            if not text and line.strip():
+                logger.warning(f"{name}:{number}: has no visible characters, read as an empty line")
+        if empty_lines == "paragraph":
+            encoded = [text or PARAGRAPH for text in encoded]
+        tokens = token_ids([*encoded, DOCUMENT], self.task.source_dictionary)
+        for number, sentence in enumerate(tokens, start=1):
+            if len(sentence) > self.max_positions[0]:
+                message = f"{len(sentence):,} tokens, more than the {self.max_positions[0]:,} of the model; divide it"
+                raise InputError.at(name, number, message)
+        return tokens
+
+    def target(
+        self, option: str, documents: Sequence[Sequence[str]], starts: Sequence[int], lines: Sequence[Sequence[str]]
+    ) -> Dict[int, Tensor]:
+        """Returns by line number the tokens [·] of target lines, with end of sentence.
+
+        Args:
+            option: option of the lines in messages.
+            documents: source lines of each document.
+            starts: number of the first line of each document.
+            lines: a target line for each source line; empty ones are left out. Or no documents at all.
+
+        Raises:
+            InputError: the shape differs from that of the documents; windows of several target sentences; a line is too
+                long for the model or contains padding.
+        """
+        if not lines:
+            return {}
+        if list(map(len, lines)) != list(map(len, documents)):
+            raise InputError(f"{option}: must have as many lines as the text")
+        if getattr(self.task, "window", (1, 1))[1] > 1:
+            raise InputError(f"{option}: not supported with --concatenate-target over 1")
+        found = {}
+        for start, own in zip(starts, lines):
+            encoded, dictionary = self.codec.encode_lines(1, list(map(normalise, own))), self.task.target_dictionary
+            for number, tokens in enumerate(token_ids(encoded, dictionary), start=start):
+                shown = repr(own[number - start][:40])
+                if len(tokens) > self.max_positions[1]:
+                    limit = self.max_positions[1]
+                    raise InputError(f"{option}: {len(tokens):,} tokens, more than the {limit:,} of the model: {shown}")
+                if tokens.eq(dictionary.pad()).any():
+                    raise InputError(f"{option}: {shown} contains {dictionary.pad_word}")
+                if len(tokens) > 1:
+                    found[number] = tokens
+        return found
+
+
+def sample_of(chunks: Sequence[Chunk]) -> Dict[str, Any]:
+    """Returns the batch of some chunks; its ids are line numbers.
+
+    ``texts`` has the text of each row, ``prefixes`` and ``target_context`` its target prefix and context or None.
+    """
+    items = [_numbered(chunk.text.dataset[chunk.number], place) for place, chunk in enumerate(chunks)]
+    sample: Dict[str, Any] = chunks[0].text.dataset.collater(items)
+    places, lines = sample["id"] >> LINE_BITS, sample["id"] & ((1 << LINE_BITS) - 1)
+    texts = [chunks[place].text for place in places.tolist()]
+    rows = list(zip(texts, lines.tolist()))
+    prefixes = [text.target_prefix.get(line) for text, line in rows]
+    target_context = [text.target_context.get(line) for text, line in rows]
+    return {**sample, "id": lines, "texts": texts, "prefixes": prefixes, "target_context": target_context}
+
+
+def _numbered(item: Dict[str, Any], place: int) -> Dict[str, Any]:
+    """Returns an item whose sentence ids contain the number of its chunk."""
+    ids = "ids" if "ids" in item else "id"  # of several sentences, or of one
+    return {**item, ids: item[ids] + (place << LINE_BITS)}

@@ -1,0 +1,232 @@
+"""Writers of translations: standard output, or files that grow by document and survive a crash.
+
+While a file is incomplete it is ``NAME.partial``, and ``NAME.partial.json`` is its journal: the number of documents
+written, their bytes, a hash of their source and the fingerprint of everything that the translation depends on.
+"""
+
+import hashlib
+import os
+import sys
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO, Iterator, List, Optional, Protocol
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import partial_path, read_json, write_json
+from docnmt_fairseq.translate.formats import Document
+
+OTHER_INPUTS = "was started with other options, model or data; give the same, or restart with --force"
+
+
+@dataclass
+class Journal:
+    """Progress of an incomplete file.
+
+    Attributes:
+        documents: number of documents written.
+        bytes: size of each file in bytes.
+        source: hash of the source lines of these documents.
+        fingerprint: of everything else that the translation depends on.
+    """
+
+    documents: int
+    bytes: List[int]
+    source: str
+    fingerprint: str
+
+
+class Writer(Protocol):
+    """Writer of the translation of one file.
+
+    Attributes:
+        finished: the file is complete.
+    """
+
+    finished: bool
+
+    def skip_written(self, documents: Iterator[Document]) -> Iterator[Document]:
+        """Returns the documents that are not written yet."""
+
+    def add(self, document: Document, *contents: bytes) -> None:
+        """Writes the next document: its translation and, in files with scores, its rows of the table."""
+
+    def save(self) -> None:
+        """Makes what was added permanent."""
+
+    def finish(self) -> None:
+        """Completes the file."""
+
+    def stop(self) -> None:
+        """Closes the incomplete file."""
+
+
+class StandardOutput:
+    """Writer to standard output."""
+
+    finished = False
+
+    def skip_written(self, documents: Iterator[Document]) -> Iterator[Document]:
+        """Returns all documents."""
+        return documents
+
+    def add(self, document: Document, *contents: bytes) -> None:
+        """Writes the translation of a document.
+
+        Raises:
+            InputError: standard output is closed.
+        """
+        with write_errors("standard output"):
+            sys.stdout.buffer.write(contents[0])
+            sys.stdout.buffer.flush()
+
+    def save(self) -> None:
+        """Does nothing."""
+
+    def finish(self) -> None:
+        """Does nothing."""
+
+    def stop(self) -> None:
+        """Does nothing."""
+
+
+class FileWriter:
+    """Writer of a file, and optionally of the table of its scores.
+
+    Args:
+        target: output file.
+        fingerprint: of everything but the source that the translation depends on.
+        resume: continues an interrupted file.
+        scores: also writes the table of scores.
+
+    Raises:
+        InputError: the interrupted file has another fingerprint.
+    """
+
+    def __init__(self, target: Path, fingerprint: str, resume: bool, scores: bool = False):
+        self.target, self.scores, self.finished = target, scores, False
+        self.targets = [target, scores_path(target)] if scores else [target]
+        self._streams: List[BinaryIO] = []
+        self._hash = hashlib.sha256()
+        self.journal = Journal(0, [0 for _ in self.targets], "", fingerprint)
+        found = read_journal(target) if resume else None
+        if found is not None:
+            if found.fingerprint != fingerprint or len(found.bytes) != len(self.targets):
+                raise InputError(f"--resume: {partial_path(target)} {OTHER_INPUTS}")
+            self.journal = found
+
+    def skip_written(self, documents: Iterator[Document]) -> Iterator[Document]:
+        """Returns the documents after those written already.
+
+        Raises:
+            InputError: the source of those has changed.
+        """
+        for _ in range(self.journal.documents):
+            document = next(documents, None)
+            if document is not None:
+                self._hash.update(_source_bytes(document))
+        if self.journal.documents and self._hash.hexdigest() != self.journal.source:
+            raise InputError(
+                f"--resume: the text before the interruption of {partial_path(self.target)} has changed; --force "
+                "restarts"
+            )
+        return documents
+
+    def add(self, document: Document, *contents: bytes) -> None:
+        """Writes a document and its rows of the table.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        with write_errors(partial_path(self.target)):
+            self._open()
+            for stream, content in zip(self._streams, contents):
+                stream.write(content)
+        self._hash.update(_source_bytes(document))
+        self.journal.documents += 1
+        self.journal.bytes = [size + len(content) for size, content in zip(self.journal.bytes, contents)]
+
+    def save(self) -> None:
+        """Flushes the files to disk, then writes the journal."""
+        if self._streams:
+            with write_errors(partial_path(self.target)):
+                for stream in self._streams:
+                    stream.flush()
+                    os.fsync(stream.fileno())
+            self.journal.source = self._hash.hexdigest()
+            write_json(journal_path(self.target), asdict(self.journal))
+
+    def finish(self) -> None:
+        """Gives the files their final names; removes a table of scores that belongs to a replaced translation."""
+        with write_errors(self.target):
+            self._open()
+            self._close()
+            for target in reversed(self.targets):
+                os.replace(partial_path(target), target)
+            if not self.scores:
+                scores_path(self.target).unlink(missing_ok=True)
+            journal_path(self.target).unlink(missing_ok=True)
+        self.finished = True
+
+    def stop(self) -> None:
+        """Closes the files; removes those without a journal, which cannot be resumed."""
+        if self._streams:
+            with suppress(OSError):  # a full disk; the journal does not cover what is lost
+                self._close()
+            if not journal_path(self.target).exists():
+                for target in self.targets:
+                    partial_path(target).unlink(missing_ok=True)
+
+    def _open(self) -> None:
+        """Opens the incomplete files, truncated to what the journal covers."""
+        if self._streams:
+            return
+        self.target.parent.mkdir(parents=True, exist_ok=True)
+        if not self.journal.documents:
+            journal_path(self.target).unlink(missing_ok=True)
+        for target, size in zip(self.targets, self.journal.bytes):
+            stream = open(partial_path(target), "r+b" if self.journal.documents else "wb")  # noqa: SIM115
+            self._streams.append(stream)
+            stream.truncate(size)
+            stream.seek(size)
+
+    def _close(self) -> None:
+        streams, self._streams = self._streams, []
+        for stream in streams:
+            stream.close()
+
+
+@contextmanager
+def write_errors(path: object) -> Iterator[None]:
+    """Converts system errors of the block to :class:`InputError`."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def scores_path(target: Path) -> Path:
+    """Table of the scores of a translation."""
+    return target.with_name(f"{target.name}.scores.tsv")
+
+
+def journal_path(target: Path) -> Path:
+    """Journal of an incomplete file."""
+    return partial_path(target).with_name(f"{partial_path(target).name}.json")
+
+
+def read_journal(target: Path) -> Optional[Journal]:
+    """Returns the journal of an incomplete file; None if there is nothing to resume."""
+    content = read_json(journal_path(target))
+    try:
+        journal = Journal(**content)
+        files = [target, scores_path(target)][: len(journal.bytes)]
+        sizes = [partial_path(file).stat().st_size for file in files]
+    except (TypeError, OSError):
+        return None
+    complete = bool(files) and all(size >= known for size, known in zip(sizes, journal.bytes))
+    return journal if complete and journal.documents else None
+
+
+def _source_bytes(document: Document) -> bytes:
+    return "".join(f"{line}\n" for line in document.lines).encode("utf-8", "surrogatepass")

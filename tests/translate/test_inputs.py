@@ -1,0 +1,180 @@
+"""Input files, their outputs and shards."""
+
+import gzip
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.translate import translate_files as module
+from docnmt_fairseq.translate.inputs import input_files
+from docnmt_fairseq.translate.line_inputs import check_line_input
+from docnmt_fairseq.translate.request import STANDARD, Request, Shard
+from docnmt_fairseq.translate.translate_files import translate_files
+from tests.support.texts import Plain
+
+
+class Upper(Plain):
+    """Stub that remembers the names of each call."""
+
+    def __init__(self, fails_on=None):
+        self.groups, self.fails_on = [], fails_on
+
+    def translate(self, documents, names, empty_lines, progress):
+        if any(self.fails_on in lines for lines in documents):
+            raise InputError("too long")
+        self.groups.append(list(names))
+        progress(sum(map(len, documents)))
+        return [[line.upper() for line in lines] for lines in documents]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, text in (("a.en", "one\n\ntwo\n"), ("b/c.en", "three"), ("b/.hidden", "x\n"), ("d.txt", "four\n")):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_text(text)
+    with gzip.open(tmp_path / "in" / "e.en.gz", "wt") as stream:
+        stream.write("five\n")
+    return tmp_path
+
+
+def files_of(inputs, output, **options):
+    return input_files(Request(inputs, output, **options))
+
+
+def translate(inputs, output, translator=None, **options):
+    translate_files(files_of(inputs, output, **options), translator or Upper(), "document", lambda n: None)
+
+
+def translated(folder):
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_folder_is_translated_to_a_folder_in_groups_of_files(folder, monkeypatch):
+    monkeypatch.setattr(module, "GROUP_SENTENCES", 3)
+    files, translator = files_of([folder / "in"], folder / "out"), Upper()
+    translate_files(files, translator, "document", lambda n: None)
+    expected = {"a.en": "ONE\n\nTWO\n", "b/c.en": "THREE\n", "d.txt": "FOUR\n", "e.en": "FIVE\n"}
+    assert translated(folder / "out") == expected
+    groups = (("a.en", "b/c.en"), ("d.txt", "e.en.gz"))
+    assert translator.groups == [[str(folder / "in" / name) for name in names] for names in groups]
+    assert sum(file.sentences for file in files) == 5
+    assert [file.key for file in files] == ["a.en", "b/c.en", "d.txt", "e.en.gz"]
+
+
+def test_packed_files_have_the_format_of_their_inner_ending(tmp_path):
+    film = "1\n00:00:01,000 --> 00:00:02,000\none\n"
+    (tmp_path / "in").mkdir()
+    with gzip.open(tmp_path / "in" / "a.srt.GZ", "wt") as stream:
+        stream.write(film)
+    translate([tmp_path / "in"], tmp_path / "out")
+    assert translated(tmp_path / "out") == {"a.srt": film.replace("one", "ONE")}
+
+
+def test_pattern_selects_files(folder):
+    assert [file.target.name for file in files_of([folder / "in"], folder / "out", pattern="*.txt")] == ["d.txt"]
+    for pattern in ("*.de", "**.en", "/texts/*.en"):
+        with pytest.raises(InputError):
+            files_of([folder / "in"], folder / "out", pattern=pattern)
+
+
+def test_existing_translations_are_replaced_only_on_request(folder):
+    (folder / "out").mkdir()
+    (folder / "out" / "a.en").write_text("mine")
+    with pytest.raises(InputError, match="exists already"):
+        files_of([folder / "in"], folder / "out")
+    assert len(files_of([folder / "in"], folder / "out", resume=True)) == 3
+    translate([folder / "in"], folder / "out", force=True)
+    assert (folder / "out" / "a.en").read_text() == "ONE\n\nTWO\n"
+
+
+def test_after_an_error_complete_files_stay(folder, monkeypatch):
+    monkeypatch.setattr(module, "GROUP_SENTENCES", 1)
+    with pytest.raises(InputError, match="too long"):
+        translate([folder / "in"], folder / "out", Upper("three"))
+    assert translated(folder / "out") == {"a.en": "ONE\n\nTWO\n"}
+
+
+def test_standard_input_and_output(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("é\n<p>\nb".encode())))
+    translate([STANDARD], None)
+    assert capsys.readouterr().out == "É\n<P>\nB\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\n\xff\n")))
+    with pytest.raises(InputError, match="standard input:2: not UTF-8"):
+        translate([STANDARD], None)
+
+
+def test_pipes_are_read_once(folder, pipe):
+    translate([pipe("one\n\ntwo\n")], folder / "out")
+    assert (folder / "out").read_text() == "ONE\n\nTWO\n"
+    source = folder / "in" / "d.txt"
+    with pytest.raises(InputError, match="--shard"):
+        files_of([pipe("four\n")], folder / "other", shard=Shard(1, 2))
+    with pytest.raises(InputError, match="read only once"):
+        check_line_input("--target-prefix", pipe("four\n"), Request([source]))
+    with pytest.raises(InputError, match="no pipe"):
+        check_line_input("--target-prefix", source, Request([pipe("four\n")]))
+
+
+@pytest.mark.parametrize(
+    "inputs, output",
+    [
+        (["in"], None),
+        (["in/a.en", "in/d.txt"], None),
+        (["in/a.en", "in/d.txt"], "in/a.en"),
+        (["in/a.en"], "in/a.en"),
+        (["in/a.en"], "in/b"),
+        (["in/a.en"], "out.de.gz"),
+        (["in/a.en"], "out.docx"),
+        (["-"], "out.srt"),
+        (["in"], "in/out"),
+        (["in/a.en", "in/./a.en"], "out"),
+        (["in/nowhere"], "out"),
+        (["in/a.en", "-"], "out"),
+    ],
+)
+def test_bad_outputs(folder, monkeypatch, inputs, output):
+    monkeypatch.chdir(folder)
+    with pytest.raises(InputError, match=r"--output|--input|nowhere"):
+        files_of([Path(path) for path in inputs], output and Path(output))
+    assert not (folder / "out").exists()
+
+
+def test_bad_files_are_reported_before_any_translation(folder):
+    (folder / "in" / "z").write_bytes(b"ok\n\xff\n")
+    with pytest.raises(InputError, match="z:2: not UTF-8"):
+        files_of([folder / "in"], folder / "out")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read every folder")
+def test_unreadable_folders_are_reported(folder):
+    (folder / "in" / "b").chmod(0)
+    try:
+        with pytest.raises(InputError, match="Permission denied"):
+            files_of([folder / "in"], folder / "out")
+    finally:
+        (folder / "in" / "b").chmod(0o755)
+
+
+def test_shards_divide_items_evenly_and_in_order():
+    for sizes in ([3] * 10, [], [5], [1, 1, 1, 30, 1], [0, 0], [1, 9]):
+        for of in (1, 2, 3, 7, 100):
+            ranges = [Shard(number, of).of_items(sizes) for number in range(1, of + 1)]
+            assert [item for own in ranges for item in own] == list(range(len(sizes)))
+    assert [list(Shard(number, 2).of_items([3] * 10 + [5])) for number in (1, 2)] == [list(range(6)), [6, 7, 8, 9, 10]]
+    assert [Shard(n, 12).output(Path("a/x.de")).name for n in (3, 12)] == ["x.de.shard-03-of-12", "x.de.shard-12-of-12"]
+
+
+@pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "a/b", "-1/2"])
+def test_bad_shards(text):
+    with pytest.raises(InputError, match="--shard"):
+        Shard.parse(text)
+
+
+def test_shards_of_a_folder_translate_different_files(folder):
+    translate([folder / "in"], folder / "whole")
+    for number in (3, 1, 2):
+        translate([folder / "in"], folder / "out", shard=Shard(number, 3))
+    assert translated(folder / "out") == translated(folder / "whole")

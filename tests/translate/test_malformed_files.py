@@ -1,0 +1,148 @@
+"""Malformed files are translated or refused in one line, never with a traceback."""
+
+import io
+import os
+
+import pytest
+import tqdm
+
+from docnmt_fairseq import cli
+from docnmt_fairseq.translate import loading, translator
+from docnmt_fairseq.translate import translate_files as module
+from tests.support.malformed import CASES, CUE, TEXTS, content_of
+from tests.support.texts import Stub
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """The command with a stub in the model's place."""
+
+    class Model(Stub):
+        throughput, files = "-", []
+
+    monkeypatch.setattr(translator.DocumentTranslator, "from_checkpoint", lambda *args, **options: Model())
+    monkeypatch.setattr(loading, "languages_of", lambda path, data: ("en", "de"))
+    monkeypatch.setattr(loading, "is_sentence_level", lambda path, context: False)
+    return lambda *arguments: cli.main(["translate", "--path", "m", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_translation_or_one_line(name, command, tmp_path, capsys):
+    ending, content = content_of(name)
+    source, target = tmp_path / f"in.{ending}", tmp_path / "out"
+    source.write_bytes(content)
+    status = command("--input", source, "--output", target)
+    error = capsys.readouterr().err
+    assert (status, target.exists()) in ((0, True), (2, False)), error
+    if status:
+        lines = [line for line in error.splitlines() if line.startswith("docnmt translate: error: ")]
+        assert len(lines) == 1 and "in." in lines[0] and len(lines[0]) < 400 and "Traceback" not in error, error
+        assert sorted(path.name for path in tmp_path.iterdir()) == [source.name]
+
+
+@pytest.mark.parametrize("content", TEXTS)
+def test_running_text(content, command, tmp_path, capsys):
+    (tmp_path / "in").write_bytes(TEXTS[content])
+    status = command("--input", tmp_path / "in", "--output", tmp_path / "out", "--split")
+    assert status == 0 or (status == 2 and "not UTF-8" in capsys.readouterr().err)
+
+
+def test_split_applies_to_plain_text(command, tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("notes.md", "plain"):
+        (tmp_path / "in" / name).write_text("# One.\n`Two`\n")
+    for given, notes in (([], "# ONE.\n`Two`\n"), (["--format", "running"], "# ONE.\n`TWO`\n")):
+        arguments = ["--input", tmp_path / "in", "--output", tmp_path / "out", "--force", "--split", "lines"]
+        assert command(*arguments, *given) == 0
+        assert (tmp_path / "out" / "notes.md").read_text() == notes
+        assert (tmp_path / "out" / "plain").read_text() == "# ONE.\n`TWO`\n"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--format", "html", "--split"],
+        ["--split", "--input", "in/notes.md"],
+        ["--split", "--input", "in/notes.md", "--output", "out"],
+        ["--resume"],
+        ["--scores"],
+        ["--target-prefix", "x"],
+        ["--target-prefix", "x", "--input", "y.html"],
+        ["--target-prefix", "x", "--input", "in/plain", "--output", "x", "--context", "shuffled"],
+        ["--resume", "--output", "x", "--context", "shuffled"],
+        ["--target-context", "x"],
+    ],
+)
+def test_bad_options(command, capsys, monkeypatch, tmp_path, given):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    for name in ("notes.md", "plain"):
+        (tmp_path / "in" / name).touch()
+    assert command(*given) == 2
+    assert "error: --" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("library", ["sentencex", "markdown_it", "polib"])
+def test_missing_libraries_are_reported(command, tmp_path, capsys, monkeypatch, library):
+    monkeypatch.setitem(__import__("sys").modules, library, None)
+    source = tmp_path / {"sentencex": "a.srt", "markdown_it": "a.md", "polib": "a.po"}[library]
+    source.write_text(CUE + "Hello.\n")
+    assert command("--input", source, "--output", tmp_path / "out") == 2
+    assert f"needs {library}: pip install 'docnmt_fairseq[documents]'" in capsys.readouterr().err
+
+
+def test_interrupted_command_is_resumed_with_the_same_options_only(command, tmp_path, capsys, monkeypatch, caplog):
+    bars = []
+
+    class Bar(tqdm.tqdm):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **{**options, "disable": False})
+            bars.append(self)
+
+    class Interrupted(Stub):
+        throughput, files = "-", []
+
+        def translate(self, documents, *arguments):
+            if documents[0][0] == "two":
+                raise KeyboardInterrupt
+            return super().translate(documents, *arguments)
+
+    caplog.set_level("INFO")
+    (tmp_path / "in").write_text("one\n\ntwo\n")
+    monkeypatch.setattr(module, "GROUP_SENTENCES", 1)
+    monkeypatch.setattr(tqdm, "tqdm", Bar)
+    arguments = ["--input", tmp_path / "in", "--output", tmp_path / "out"]
+    with monkeypatch.context() as patched:
+        patched.setattr(translator.DocumentTranslator, "from_checkpoint", lambda *args, **options: Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            command(*arguments, "--beam", "4")
+    assert "--resume continues" in caplog.text and not (tmp_path / "out").exists()
+    assert command(*arguments, "--beam", "5", "--resume") == 2
+    assert "other options" in capsys.readouterr().err
+    assert command(*arguments, "--beam", "4", "--resume", "--max-tokens", "100") == 0
+    assert (tmp_path / "out").read_text() == "ONE\n\nTWO\n"
+    assert bars[0].total == 2 and (bars[-1].n, bars[-1].total) == (1, 1)
+
+
+def test_standard_input_of_any_format(command, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"<p>Hello <b>you</b>.")))
+    assert command("--format", "html") == 0
+    assert capsys.readouterr().out == "<p>HELLO <b>YOU</b>."
+
+
+@pytest.mark.parametrize("more", [[], ["--force"]])
+def test_pipes_are_refused_as_output(command, tmp_path, capsys, more):
+    (tmp_path / "in").write_text("one\n")
+    os.mkfifo(tmp_path / "pipe")
+    assert command("--input", tmp_path / "in", "--output", tmp_path / "pipe", *more) == 2
+    assert "is a pipe or a device" in capsys.readouterr().err
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_links_as_output_are_followed(command, tmp_path):
+    (tmp_path / "in").write_text("one\n")
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "out").symlink_to("disk/out")
+    for more in ([], ["--force"]):
+        assert command("--input", tmp_path / "in", "--output", tmp_path / "out", *more) == 0
+        assert (tmp_path / "out").is_symlink() and (tmp_path / "disk" / "out").read_text() == "ONE\n"

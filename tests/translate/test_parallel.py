@@ -1,0 +1,139 @@
+"""Parallel translation: shards in processes, their parts joined."""
+
+import sys
+
+import pytest
+
+from docnmt_fairseq import cli
+from docnmt_fairseq.cli import translate as command
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.jobs import JobOptions, run_commands
+from docnmt_fairseq.translate import parallel
+from docnmt_fairseq.translate.parallel import translate_in_parallel
+from docnmt_fairseq.translate.request import Request, Shard
+from tests.support import toy
+from tests.support.translated_files import EXPECTED, TEXT, Scoring, names, run, table
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Folder with an input; workers run in this process, and those in ``failing`` raise an error."""
+    (tmp_path / "in").write_text(TEXT)
+    monkeypatch.setattr(parallel, "run_commands", lambda commands, *_: run_here(tmp_path, commands))
+    return tmp_path
+
+
+failing, started = set(), []
+
+
+def run_here(folder, commands):
+    for name, arguments in commands.items():
+        started.append(name)
+        if name not in failing:
+            assert "--resume" in arguments
+            run(folder, Scoring(), scores=True, resume=True, shard=Shard.parse(arguments[-1]))
+    if failing:
+        raise InputError("workers failed")
+
+
+def translate(folder, workers, fingerprint="x", **options):
+    started.clear()
+    request = Request([folder / "in"], folder / "out", **options)
+    translate_in_parallel(request, ["translate"], JobOptions(workers=workers), fingerprint)
+
+
+def test_parts_are_joined(folder):
+    translate(folder, 3)
+    assert names(folder) == ["in", "out", "out.scores.tsv"]
+    assert (folder / "out").read_text() == EXPECTED
+    assert (folder / "out.scores.tsv").read_text() == table(EXPECTED.splitlines())
+    with pytest.raises(InputError, match="exists already"):
+        translate(folder, 3)
+
+
+def test_failed_workers_are_resumed_with_the_same_settings_only(folder, monkeypatch):
+    failing.add("shard-2-of-2")
+    with pytest.raises(InputError, match="workers failed"):
+        translate(folder, 2)
+    failing.clear()
+    assert "out" not in names(folder) and "out.shard-1-of-2" in names(folder)
+    for options in ({}, {"resume": True, "fingerprint": "other"}):
+        with pytest.raises(InputError, match="--force"):
+            translate(folder, 2, **options)
+    with pytest.raises(InputError, match="--workers"):
+        translate(folder, 3, resume=True)
+    translate(folder, 2, resume=True)
+    assert names(folder) == ["in", "out", "out.scores.tsv"] and (folder / "out").read_text() == EXPECTED
+
+
+def test_existing_parts_are_removed_only_on_request(folder):
+    (folder / "out.shard-1-of-2").write_text("of another text\n")
+    with pytest.raises(InputError, match="shard-1-of-2: exists already"):
+        translate(folder, 2)
+    translate(folder, 2, force=True)
+    assert (folder / "out").read_text() == EXPECTED
+
+
+def test_run_commands_reports_failures(tmp_path):
+    commands = {"good": ["--version"], "bad": ["translate"], "other": ["--version"]}
+    with pytest.raises(InputError, match="1 of 3") as error:
+        run_commands(commands, JobOptions(workers=2), tmp_path / "logs")
+    assert "bad: docnmt translate: error" in str(error.value) and "--path" in str(error.value)
+    assert "docnmt_fairseq" in (tmp_path / "logs" / "other.log").read_text()
+    with pytest.raises(InputError, match="--job-gpus 9"):
+        run_commands(commands, JobOptions(workers=9, job_gpus=9), tmp_path / "logs")
+
+
+@pytest.mark.slow
+def test_ray_runs_and_retries_commands(tmp_path):
+    pytest.importorskip("ray")
+    options = JobOptions(engine="ray", workers=2, max_retries=1)
+    with pytest.raises(InputError, match="1 of 2"):
+        run_commands({"good": ["--version"], "bad": ["translate"]}, options, tmp_path)
+    assert (tmp_path / "bad.log").read_text().count("error: ") == 2
+
+
+def test_missing_ray_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match="pip install"):
+        run_commands({"a": ["--version"]}, JobOptions(engine="ray"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--workers", "2"],
+        ["--shard", "1/2"],
+        ["--workers", "1", "--output", "x"],
+        ["--workers", "2", "--shard", "1/2", "--output", "x"],
+        ["--engine", "ray", "--output", "x"],
+        ["--ray-address", "auto", "--output", "x"],
+        ["--workers", "2", "--output", "x", "--context", "shuffled"],
+        ["--workers", "2", "--output", "x", "--job-threads", "0"],
+    ],
+)
+def test_bad_options(given, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").touch()
+    assert cli.main(["translate", "--path", "x", "--input", "in", *given]) == 2
+    assert "error: --" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("leading", [[], ["--user-dir", "translate"], ["--user-dir=translate"]])
+def test_workers_get_the_other_options(leading):
+    own = ["--path", "translate", "--input", "x", "--output", "y"]
+    given = [*leading, "translate", *own, "--engine", "ray", "--workers", "3", "--force"]
+    args = cli.build_parser().parse_args(given)
+    args.arguments = given
+    assert command._worker_arguments(args)[-7:] == ["translate", *own]
+
+
+@pytest.mark.slow
+def test_workers_equal_one_process(data_bin, prepared, tmp_path):
+    checkpoint = toy.train(data_bin, tmp_path / "model", "--max-update", "3")
+    (tmp_path / "in").write_text("a b c\nc a\n\nb b a\n<p>\nc\n\n" * 9)
+    fixed = ["translate", "--path", str(checkpoint), "--data", str(prepared), "--cpu", "--input", str(tmp_path / "in")]
+    assert cli.main([*fixed, "--output", str(tmp_path / "one")]) == 0
+    assert cli.main([*fixed, "--output", str(tmp_path / "two"), "--workers", "2"]) == 0
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert names(tmp_path) == ["in", "model", "one", "two"]
