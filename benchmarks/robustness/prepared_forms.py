@@ -1,6 +1,5 @@
 """What the package itself writes, and what it takes from others beside corpora."""
 
-import json
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -12,7 +11,6 @@ import docnmt_fairseq
 from benchmarks.robustness.commands import PLUGIN, TINY
 from benchmarks.robustness.subjects import LINES, Subject, small_text, written
 from docnmt_fairseq import cli
-from docnmt_fairseq.corpus.files import partial_path
 
 SPLITS = ("train", "valid", "test")
 
@@ -157,15 +155,6 @@ def _recipe(folder: Path) -> Subject:
     return Subject([path], lambda _: read_dataset_config(path))
 
 
-def _journal(folder: Path) -> Subject:
-    from docnmt_fairseq.translate.output import journal_path, read_journal
-
-    target = folder / "out.de"
-    written(partial_path(target), "one\ntwo\n")
-    facts = {"documents": 1, "bytes": [4], "source": "abc", "settings": {"beam": "5"}}
-    return Subject([written(journal_path(target), json.dumps(facts))], lambda _: read_journal(target))
-
-
 def _stamp(folder: Path) -> Subject:
     from docnmt_fairseq.corpus.steps import Steps
 
@@ -178,35 +167,6 @@ def _stamp(folder: Path) -> Subject:
             raise RuntimeError(f"values that nobody wrote: {known.values}")
 
     return Subject([steps.stamp("step")], read)
-
-
-def _plan(folder: Path) -> Subject:
-    """What jobs of ``docnmt prepare --shards`` are told."""
-    from docnmt_fairseq.corpus.config import PrepareConfig
-    from docnmt_fairseq.corpus.shards import PLAN, DataBins
-    from docnmt_fairseq.corpus.shares import Held
-    from docnmt_fairseq.corpus.stages import Stages
-    from docnmt_fairseq.corpus.steps import Steps
-
-    folder.mkdir(parents=True, exist_ok=True)
-    stages = Stages(PrepareConfig("en", "de", folder, train="text", shards=2), Steps(folder, folder / "manifest.json"))
-    stages.held = {f"train-{number}": Held(5, 2) for number in range(2)}
-    DataBins(stages, [{"shard": ["abc", number, 2], "splits": {}} for number in range(2)]).write_plan()
-
-    def read(_: Path) -> None:
-        bins = DataBins.planned(folder, 1)
-        for number in range(len(bins.paths)):
-            bins.made(number)
-
-    return Subject([folder / PLAN], read)
-
-
-def _counts(folder: Path) -> Subject:
-    from docnmt_fairseq.translate.counts import read_counts, write_counts
-
-    text, path = small_text(folder), folder / "counts.npz"
-    write_counts(path, text, [[2, 1], [2, 1]])
-    return Subject([path], lambda _: read_counts(path, text))
 
 
 def _tensors(folder: Path) -> Subject:
@@ -240,9 +200,6 @@ PREPARED: Dict[str, Callable[[Path], Subject]] = {
     "similar sentences": _similar,
     "sentence vectors": _embedding,
     "recipe": _recipe,
-    "journal of a translation": _journal,
     "stamp of a step": _stamp,
-    "plan of data-bins": _plan,
-    "counts of sentences": _counts,
     "safetensors": _tensors,
 }
