@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.lib.machine import RESULTS, command, machine, table, write
-from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer
-from docnmt_fairseq.ca_layers.residual import ContextAwareResidual, ResidualBlock
+from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer, ContextAwareResidual, ResidualBlock
 from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 
 STEPS, RATE, WIDTH = 1000, 0.1, 5

@@ -13,7 +13,7 @@ from fairseq.optim import fp16_optimizer
 import docnmt_fairseq
 from benchmarks.lib.machine import ROOT
 from benchmarks.lib.unchanged import unchanged
-from docnmt_fairseq.models.batches import batch_for_model
+from docnmt_fairseq.models.base import batch_for_model
 from docnmt_fairseq.recipes.models import model as recipe
 from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationTask
 from docnmt_fairseq.training_data import TrainingData

@@ -156,7 +156,7 @@ class Counter:
         attention = translator.model.decoder.layers[0].encoder_attn
         first_linear(layer).register_forward_pre_hook(self._encoder)
         if isinstance(attention, SingleSourceAttention):
-            attention.of_hypotheses = self._counting(attention.of_hypotheses)
+            attention.attend_hypotheses = self._counting(attention.attend_hypotheses)
         else:
             attention.register_forward_pre_hook(self._attention, with_kwargs=True)
 

@@ -1,40 +1,39 @@
-"""CA-CNN: the context-aware layer on every patch of an image, or on every window of tokens."""
+"""Context-aware convolutions over tokens or images: CA-CNN, and CA-RES as a convolution."""
 
-from typing import Iterator, List, Sequence, Union
+from typing import Callable, Iterator, List, Sequence, Union
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from docnmt_fairseq.batch.ragged import Ragged
-from docnmt_fairseq.ca_layers.decomposition import ChiGated, begin_constant, compose
+from docnmt_fairseq.ca_layers.decomposition import ChiGated, ScoreGated, begin_constant, compose
+from docnmt_fairseq.ca_layers.feed_forward import ResidualBlock, seen_widths
+from docnmt_fairseq.layers.base import ModulesOf
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoder
 
 
 def convolution(inputs: int, outputs: int, kernel: Sequence[int]) -> Union[nn.Conv1d, nn.Conv2d]:
-    """PyTorch's convolution over tokens or images, as the patch has one size or two."""
+    """Convolution over tokens or images, depending on the number of kernel dimensions."""
     if len(kernel) == 1:
         return nn.Conv1d(inputs, outputs, (kernel[0],))
     height, width = kernel
     return nn.Conv2d(inputs, outputs, (height, width))
 
 
-def around(kernel: Sequence[int]) -> List[int]:
-    """How many places an input is padded by, as PyTorch counts them: from its last dimension.
-
-    A place's patch is around it, half of it before; an even one has one place more behind.
-    """
+def same_padding(kernel: Sequence[int]) -> List[int]:
+    """Padding for ``F.pad`` that keeps the input's size; an even kernel extends one position further to the right."""
     return [places for k in reversed(kernel) for places in ((k - 1) // 2, k // 2)]
 
 
-class PatchMixture(ChiGated):
-    """The layer of :class:`ContextAwareConvolution`, for packed tokens.
+class PatchMixture(ScoreGated):
+    """w = χ(c) v(c) + (1 − χ(c)) w_0 for every patch c, v(c) = W c + b, χ(c) = σ(vᵀc + b) ([Z] eq. 38-40).
 
     Args:
         inputs: depth of the input.
         outputs: depth of the output.
         kernel: size of a patch, one number for tokens, two for images.
-        chi_bias: b of eq. 39 at the start, where χ is the same for all patches.
+        chi_bias: initial b of χ, which starts as the same number for all patches.
     """
 
     def __init__(self, inputs: int, outputs: int, kernel: Sequence[int], chi_bias: float = 0.0):
@@ -45,9 +44,9 @@ class PatchMixture(ChiGated):
         self.default = nn.Parameter(torch.zeros(outputs))  # w_0
 
     def of_tokens(self, x: Tensor, rows: Ragged) -> Tensor:
-        """Packed [N, outputs] from packed x [N, inputs]; no patch reaches from one row into another.
+        """Packed [N, outputs] from packed x [N, inputs]; patches do not cross row boundaries.
 
-        All rows go through one convolution, with as many zeros between them as a patch has places behind its own.
+        One convolution over all rows, separated by zeros.
         """
         (k,) = self.kernel
         before, gap = (k - 1) // 2, k // 2
@@ -57,21 +56,13 @@ class PatchMixture(ChiGated):
         score, v = (layer(spread)[0].t().index_select(0, place) for layer in (self.score, self.v))
         return compose(self.indicator(score), v, self.default)
 
-    def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """v and b of eq. 39; see :class:`ChiGated`."""
-        return self.score.parameters()
-
 
 class ContextAwareConvolution(PatchMixture):
-    """w = χ(c) v(c) + (1 − χ(c)) w_0 on every patch c, v(c) = W c + b, χ(c) = σ(vᵀc + b) ([Z] eq. 38-40).
-
-    A place's patch is around it, half of it before; an even one has one place more behind. Outside is zero. For the
-    arguments see :class:`PatchMixture`.
-    """
+    """CA-CNN over images or padded tokens, with zeros outside the input; see :class:`PatchMixture`."""
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, outputs, *size] from x [B, inputs, *size]."""
-        x = F.pad(x, around(self.kernel))
+        x = F.pad(x, same_padding(self.kernel))
         default = self.default.view(-1, *[1] * len(self.kernel))
         return compose(self.indicator(self.score(x)), self.v(x), default)
 
@@ -85,5 +76,78 @@ class ConvolutionalSentenceEncoder(PatchMixture, SentenceEncoder):
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
         """[R, d]; see :class:`SentenceEncoder`."""
-        w = self.of_tokens(x, sentences)
-        return sentences.mean(w)
+        return sentences.mean(self.of_tokens(x, sentences))
+
+
+class PatchGate(ScoreGated):
+    """χ(c) v + (1 − χ(c)) w_0 at every position, with patch c and given v ([Z] eq. 42).
+
+    Args:
+        inputs: depth of χ's input.
+        outputs: depth of v.
+        kernel: size of a patch.
+        chi_bias: initial b of χ.
+    """
+
+    def __init__(self, inputs: int, outputs: int, kernel: Sequence[int], chi_bias: float):
+        super().__init__()
+        self.score = begin_constant(convolution(inputs, 1, kernel), chi_bias)
+        self.default = nn.Parameter(torch.zeros(outputs))  # w_0
+
+    def forward(self, seen: Tensor, v: Tensor) -> Tensor:
+        """[B, outputs, *size] from v and the padded input of χ."""
+        default = self.default.view(-1, *[1] * (v.dim() - 2))
+        return compose(self.indicator(self.score(seen)), v, default)
+
+
+class ConvolutionalResidual(ChiGated):
+    """w_i = χ_i v_i + (1 − χ_i) w_{i0}, v_i = f(W_i * [c; w_{i−1}; …] + b_i), i = 1 … l, at every position; gives w_l.
+
+    As in :class:`~docnmt_fairseq.ca_layers.feed_forward.ContextAwareResidual`, v_i sees the input and the previous n_v
+    outputs, χ_i the previous n_σ, here their patches ([Z] eq. 40 and 42, sec. 3.5.1 and 4.7.2), with zeros outside
+    the input.
+
+    Args:
+        block: l, n_v, n_σ, b.
+        inputs: depth of the input.
+        outputs: depth of every w_i.
+        kernel: size of a patch, one number for tokens, two for images.
+        activation: f.
+        chi_bias: initial b of every χ_i.
+    """
+
+    def __init__(
+        self,
+        block: ResidualBlock,
+        inputs: int,
+        outputs: int,
+        kernel: Sequence[int],
+        activation: Callable[[Tensor], Tensor] = torch.relu,
+        chi_bias: float = 0.0,
+    ):
+        super().__init__()
+        self.block, self.kernel, self.activation = block, tuple(kernel), activation
+        widths = [inputs, *[outputs] * block.layers]
+
+        def depths(seen: int) -> List[int]:
+            return [sum(seen_widths(widths, i, seen)) for i in range(block.layers)]
+
+        self.v = nn.ModuleList(convolution(depth, outputs, self.kernel) for depth in depths(block.seen_by_v))
+        gated = [] if block.always_on else depths(block.seen_by_chi)
+        self.gates = ModulesOf(PatchGate(depth, outputs, self.kernel, chi_bias) for depth in gated)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, outputs, *size] from x [B, inputs, *size]."""
+        padding = same_padding(self.kernel)
+        w, seen = x, [F.pad(x, padding)]  # the input, then the outputs, nearest first
+        for i, v in enumerate(self.v):
+            w = self.activation(v(torch.cat(seen[: 1 + self.block.seen_by_v], dim=1)))
+            if not self.block.always_on:
+                w = self.gates[i](torch.cat(seen[: 1 + self.block.seen_by_chi], dim=1), w)
+            seen.insert(1, F.pad(w, padding))
+        return w
+
+    def chi_parameters(self) -> Iterator[nn.Parameter]:
+        """v and b of eq. 39 of every layer; see :class:`ChiGated`."""
+        for gate in self.gates:
+            yield from gate.chi_parameters()

@@ -1,27 +1,28 @@
-"""CA-NN: a layer of any kind that is switched to a default value where its input says nothing."""
+"""Context-aware feed-forwards: CA-NN gates one layer, CA-RES a block of layers."""
 
 from dataclasses import dataclass
-from typing import Iterator
+from typing import Callable, List, Optional, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from docnmt_fairseq.ca_layers.decomposition import ChiGated, begin_constant, compose
-from docnmt_fairseq.layers.config import LayerConfig
+from docnmt_fairseq.ca_layers.decomposition import ScoreGated, begin_constant, compose
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.layers.base import LayerConfig, projection
 from docnmt_fairseq.layers.feed_forward import FEED_FORWARDS, FeedForward, FeedForwardVariant
 from docnmt_fairseq.options import option
 
 
-class ContextAwareLayer(ChiGated):
-    """w = χ(c) v(c) + (1 − χ(c)) w_0, χ(c) = σ(vᵀc + b), a number for each input ([Z] eq. 38-39).
+class ContextAwareLayer(ScoreGated):
+    """w = χ(c) v(c) + (1 − χ(c)) w_0, χ(c) = σ(vᵀc + b), one number per input ([Z] eq. 38-39).
 
-    χ begins as σ(b) for all inputs, w_0 at zero. To v it adds ``inputs`` + 1 parameters of χ and ``outputs`` of w_0.
+    χ starts as σ(b) for all inputs, w_0 at zero. The layer adds ``inputs`` + 1 parameters of χ and ``outputs`` of w_0.
 
     Args:
         v: the layer, [..., inputs] to [..., outputs].
         inputs: width of c.
         outputs: width of w.
-        chi_bias: b at the start.
+        chi_bias: initial b.
     """
 
     def __init__(self, v: nn.Module, inputs: int, outputs: int, chi_bias: float = 0.0):
@@ -38,28 +39,169 @@ class ContextAwareLayer(ChiGated):
         """w [..., outputs] from c [..., inputs] and v(c) [..., outputs]."""
         return compose(self.indicator(self.score(c)), v, self.default)
 
-    def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """v and b of eq. 39; see :class:`ChiGated`."""
-        return self.score.parameters()
-
 
 @dataclass(frozen=True)
 class ChiOptions(FeedForwardVariant.NoOptions):
-    """The option of all context-aware feed-forwards."""
+    """Option of all context-aware feed-forwards."""
 
     chi_bias: float = option(
-        3.0, "initial bias of χ in feed-forwards: at 3 χ begins at 0.95 for every token, near the standard feed-forward"
+        3.0,
+        "initial bias of χ in feed-forwards; at 3, χ starts at 0.95 for every token, close to the standard one",
     )
 
 
 @FEED_FORWARDS.register("ca-nn")
 class ContextAwareFeedForward(ContextAwareLayer, FeedForwardVariant):
-    """The usual feed-forward behind an indicator: w = χ(c) v(c) + (1 − χ(c)) w_0, v(c) = W_2 f(W_1 c + b_1) + b_2.
+    """The standard feed-forward with an indicator: w = χ(c) v(c) + (1 − χ(c)) w_0, v(c) = W_2 f(W_1 c + b_1) + b_2.
 
-    It has as many parameters as the usual one with one hidden unit more, which can begin it.
+    It has as many parameters as a standard feed-forward with one more hidden unit, which can initialise it.
     """
 
     Options = ChiOptions
 
     def __init__(self, layer: LayerConfig, options: ChiOptions):
         super().__init__(FeedForward(layer), layer.embed_dim, layer.embed_dim, options.chi_bias)
+
+
+@dataclass(frozen=True)
+class ResidualBlock:
+    """The tuple (l, n_v, n_σ, b) of [Z] sec. 4.7.1.
+
+    Attributes:
+        layers: l.
+        seen_by_v: n_v, number of previous outputs that v_i sees in addition to c.
+        seen_by_chi: n_σ, the same for χ_i; unused with ``always_on``.
+        always_on: b, χ ≡ 1: no indicator, no default values.
+    """
+
+    layers: int = 2
+    seen_by_v: int = 1
+    seen_by_chi: int = 1
+    always_on: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> "ResidualBlock":
+        """Parses a block such as ``2,1,1,0``; with b = 1, n_σ may be ``-``.
+
+        Raises:
+            InputError: not four numbers, or numbers out of range.
+        """
+        parts = [part.strip() for part in text.split(",")]
+        if parts[2:] == ["-", "1"]:
+            parts[2] = "1"
+        numbers = [int(part) for part in parts if part.isdecimal()]
+        if len(parts) != 4 or len(numbers) != 4 or min(numbers[:3]) < 1 or numbers[3] > 1:
+            raise InputError(f"--ca-res-block {text}: must be l,n_v,n_σ,b, at least 1 each and b 0 or 1, e.g. 2,1,1,0")
+        return cls(*numbers[:3], numbers[3] == 1)
+
+
+class JoinedLayer(nn.Module):
+    """f(W [c; w_{i−1}; …; w_{i−n_v}] + b), the default v_i of a block.
+
+    Args:
+        inputs: widths of c and of the previous outputs.
+        outputs: width of the result.
+        activation: f; None: the identity.
+    """
+
+    def __init__(self, inputs: Sequence[int], outputs: int, activation: Optional[Callable[[Tensor], Tensor]] = None):
+        super().__init__()
+        self.linear = projection(sum(inputs), outputs, zero_bias=True)
+        self.activation = activation
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """[..., outputs]."""
+        y = self.linear(torch.cat(inputs, dim=-1))
+        return y if self.activation is None else self.activation(y)
+
+
+class ContextAwareResidual(nn.Module):
+    """w_i = χ_i(c, w_{i−1}, …) v_i(c, w_{i−1}, …) + (1 − χ_i) w_{i0} for i = 1 … l; the result is w_l ([Z] eq. 42).
+
+    v_i sees the previous n_v outputs and χ_i the previous n_σ, nearest first. With (2, 1, –, 1) and
+    v_2(c, w_1) = c + w_1, it is the residual block c + v_1(c).
+
+    Args:
+        block: l, n_v, n_σ, b.
+        v: v_1 … v_l, called with c and the previous outputs that they see.
+        widths: widths of c, w_1, …, w_l.
+        chi_bias: initial b of every χ_i.
+    """
+
+    def __init__(self, block: ResidualBlock, v: Sequence[nn.Module], widths: Sequence[int], chi_bias: float = 0.0):
+        super().__init__()
+        self.block = block
+        self.layers = nn.ModuleList(v)
+        if not block.always_on:
+            seen = [sum(seen_widths(widths, i, block.seen_by_chi)) for i in range(block.layers)]
+            gated = zip(v, seen, widths[1:])
+            self.layers = nn.ModuleList(ContextAwareLayer(*layer, chi_bias=chi_bias) for layer in gated)
+
+    def forward(self, c: Tensor) -> Tensor:
+        """w_l [..., last width] from c [..., first width]."""
+        outputs: List[Tensor] = []  # nearest first
+        for layer in self.layers:
+            seen = (c, *outputs[: self.block.seen_by_v])
+            if self.block.always_on or not isinstance(layer, ContextAwareLayer):
+                w = layer(*seen)
+            else:
+                w = layer.switch(torch.cat([c, *outputs[: self.block.seen_by_chi]], dim=-1), layer.v(*seen))
+            outputs.insert(0, w)
+        return outputs[0]
+
+
+def seen_widths(widths: Sequence[int], layer: int, seen: int) -> List[int]:
+    """Input widths of layer ``layer`` (from 0): c and the previous ``seen`` outputs, nearest first."""
+    return [widths[0], *[widths[i] for i in range(layer, max(0, layer - seen), -1)]]
+
+
+def joined_layers(
+    block: ResidualBlock, widths: Sequence[int], activation: Callable[[Tensor], Tensor]
+) -> List[nn.Module]:
+    """v_1 … v_l of a block as :class:`JoinedLayer`, the last one linear.
+
+    Args:
+        block: l, n_v, n_σ, b.
+        widths: widths of c, w_1, …, w_l.
+        activation: activation of all but the last.
+    """
+    v: List[nn.Module] = []
+    for i in range(block.layers):
+        f = activation if i < block.layers - 1 else None
+        v.append(JoinedLayer(seen_widths(widths, i, block.seen_by_v), widths[i + 1], f))
+    return v
+
+
+class DroppingActivation(nn.Module):
+    """An activation followed by dropout."""
+
+    def __init__(self, activation: Callable[[Tensor], Tensor], dropout: float):
+        super().__init__()
+        self.activation = activation
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape."""
+        return self.dropout(self.activation(x))
+
+
+@FEED_FORWARDS.register("ca-res")
+class ResidualFeedForward(ContextAwareResidual, FeedForwardVariant):
+    """A block of context-aware layers as the feed-forward; hidden layers share its width."""
+
+    @dataclass(frozen=True)
+    class Options(ChiOptions):
+        """The block."""
+
+        ca_res_block: str = option(
+            "2,1,1,0", "ca-res block l,n_v,n_σ,b: number of layers; number of previous layers that a layer sees in "
+            "addition to the block's input, and that its χ sees; 1 for χ = 1 throughout (n_σ may then be -). The l - 1 "
+            "hidden layers share --encoder-ffn-embed-dim and --decoder-ffn-embed-dim"
+        )  # fmt: skip
+
+    def __init__(self, layer: LayerConfig, options: "ResidualFeedForward.Options"):
+        block, d = ResidualBlock.parse(options.ca_res_block), layer.embed_dim
+        hidden = layer.ffn_dim // max(1, block.layers - 1)
+        widths = [d, *[hidden] * (block.layers - 1), d]
+        activation = DroppingActivation(layer.activation, layer.activation_dropout)
+        super().__init__(block, joined_layers(block, widths, activation), widths, options.chi_bias)

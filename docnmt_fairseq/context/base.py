@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.batch.attention_plans import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.layers.config import LayerConfig
+from docnmt_fairseq.layers.base import LayerConfig
 from docnmt_fairseq.registry import Registry
 
 ADDED = ("block", "heads")  # placements where context is added to what is there

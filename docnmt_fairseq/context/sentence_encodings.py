@@ -9,8 +9,8 @@ from docnmt_fairseq.batch.attention_plans import AttentionPlan, ToSentences
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DecoderContextMechanism, LayerConfig
 from docnmt_fairseq.layers.attention import masked_attention, ragged_attention
+from docnmt_fairseq.layers.base import projection
 from docnmt_fairseq.layers.capture import SENTENCES, Weights, observer, weights_of_plan
-from docnmt_fairseq.layers.initialisation import projection
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
 
 

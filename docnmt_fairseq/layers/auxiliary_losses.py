@@ -1,7 +1,7 @@
-"""Losses that parts of a model add to the translation's, and figures that they log: :func:`collect`.
+"""Auxiliary losses and logged figures of model parts, collected during the forward pass by :func:`collect`.
 
-A part asks :func:`collector` once a call; it is None unless somebody trains or validates with what is collected. It
-hands in sums over what the loss is of, e.g. tokens: batches, processes and ``--update-freq`` then add up to the same.
+A part calls :func:`collector` once per forward pass; it is None unless a task collects losses. Losses are sums over
+items, e.g. tokens, so that they add up across batches, processes and ``--update-freq``.
 """
 
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -16,13 +16,13 @@ from torch.utils.checkpoint import checkpoint
 
 @dataclass(frozen=True)
 class AuxiliaryLoss:
-    """A sum over items.
+    """A loss as a sum over items.
 
     Attributes:
-        name: under which its mean is logged.
-        total: a scalar, with a gradient where it has a weight.
-        count: what it is divided by there, summed up like it: how many items these are, or how much they are at most.
-        weight: what the sum counts beside the translation's, which is a sum over target tokens; 0: it is logged only.
+        name: name of the logged mean.
+        total: scalar sum, with a gradient if it has a weight.
+        count: denominator of the mean, summed like the total: number of items, or their maximal total.
+        weight: weight relative to the translation loss, which is a sum over target tokens; 0: logged only.
     """
 
     name: str
@@ -36,17 +36,17 @@ HandIn = Callable[[AuxiliaryLoss], None]
 
 @dataclass
 class Collected:
-    """What was handed in, in the order of the computation."""
+    """Collected losses, in the order of computation."""
 
     losses: List[AuxiliaryLoss] = field(default_factory=list)
 
     def weighted(self) -> Optional[Tensor]:
-        """What to add to the loss; None: nothing."""
+        """Weighted sum to add to the translation loss; None without weighted losses."""
         terms = [loss.weight * loss.total for loss in self.losses if loss.weight]
         return torch.stack(terms).sum() if terms else None
 
     def sums(self) -> Dict[str, Tuple[Tensor, Tensor]]:
-        """By name, the sum and what it is to be divided by, over all parts."""
+        """Total and count of each name, over all parts."""
         sums: Dict[str, Tuple[Tensor, Tensor]] = {}
         for loss in self.losses:
             zero = loss.total.new_zeros(())
@@ -60,7 +60,7 @@ _current: ContextVar[Optional[Collected]] = ContextVar("auxiliary_losses", defau
 
 @contextmanager
 def collect() -> Iterator[Collected]:
-    """What parts hand in inside the block."""
+    """Context manager that collects the losses of parts called inside the block."""
     collected = Collected()
     token = _current.set(collected)
     try:
@@ -70,15 +70,15 @@ def collect() -> Iterator[Collected]:
 
 
 def collector() -> Optional[HandIn]:
-    """What takes losses; None if nobody collects them."""
+    """Function that accepts losses; None if none are collected."""
     collected = _current.get()
     return None if collected is None else collected.losses.append
 
 
 def recomputed(module: nn.Module, *inputs: Any) -> Any:
-    """``module(*inputs)``, whose activations are computed again in the backward pass instead of kept.
+    """``module(*inputs)`` with activation checkpointing: activations are recomputed in the backward pass.
 
-    What the module hands in is kept from the first time; the second time it must compute the same, for nobody.
+    Losses are kept from the first computation; those of the recomputation are discarded.
     """
     collecting = _current.get() is not None
 

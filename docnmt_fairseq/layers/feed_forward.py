@@ -1,39 +1,27 @@
-"""The position-wise feed-forward of Vaswani et al. (2017), sec. 3.3, and the registry of what can replace it."""
+"""The position-wise feed-forward of Vaswani et al. (2017), sec. 3.3, and the registry of its variants."""
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Callable, Iterator, Type
+from typing import Any, Callable, Type
 
 from torch import Tensor, nn
 
-from docnmt_fairseq.layers.config import LayerConfig
-from docnmt_fairseq.layers.initialisation import projection
+from docnmt_fairseq.layers.base import LayerConfig, projection
 from docnmt_fairseq.registry import Registry
 
 
 class FeedForwardVariant(nn.Module):
-    """Contract: ``cls(layer, options)``; a function of each token by itself, [..., d] from [..., d].
+    """Contract: ``cls(layer, options)``; a function of each token independently, [..., d] to [..., d].
 
     Class attributes:
-        Options: a frozen dataclass of options of its own; see :class:`~docnmt_fairseq.context.base.ContextMechanism`.
+        Options: frozen dataclass of its own options; see :class:`~docnmt_fairseq.context.base.ContextMechanism`.
     """
 
     @dataclass(frozen=True)
     class NoOptions:
-        """The options of one that has none."""
+        """No options."""
 
     Options: Type[Any] = NoOptions
-
-    @classmethod
-    def problems(cls, side: str, ffn_dim: int, options: Any) -> Iterator[str]:
-        """What is wrong with the options, by their flags.
-
-        Args:
-            side: ``encoder`` or ``decoder``.
-            ffn_dim: width of the hidden layer there.
-            options: of the variant.
-        """
-        return iter(())
 
 
 FEED_FORWARDS: Registry[FeedForwardVariant] = Registry("feed-forward")
@@ -43,8 +31,8 @@ class FeedForward(nn.Module):
     """W_2 f(W_1 x + b_1) + b_2.
 
     Args:
-        layer: its widths, activation and dropout.
-        linear: makes the linear maps; as fairseq's layers begin, if it is not given.
+        layer: widths, activation and dropout.
+        linear: constructor of the linear layers; the default initialises like fairseq's layers.
     """
 
     def __init__(self, layer: LayerConfig, linear: Callable[[int, int], nn.Linear] = nn.Linear):
@@ -61,14 +49,14 @@ class FeedForward(nn.Module):
 
 @FEED_FORWARDS.register("standard")
 class StandardFeedForward(FeedForward, FeedForwardVariant):
-    """fairseq's: W_2 f(W_1 x + b_1) + b_2."""
+    """The feed-forward of fairseq's Transformer: W_2 f(W_1 x + b_1) + b_2."""
 
     def __init__(self, layer: LayerConfig, options: FeedForwardVariant.NoOptions):
         super().__init__(layer)
 
 
 class FeedForwardSubLayer(FeedForward):
-    """LayerNorm(x + W_2 f(W_1 x + b_1) + b_2): the sub-layer of a mechanism that has one of its own."""
+    """LayerNorm(x + W_2 f(W_1 x + b_1) + b_2), for mechanisms with their own feed-forward sub-layer."""
 
     def __init__(self, layer: LayerConfig):
         super().__init__(layer, partial(projection, zero_bias=True))

@@ -1,26 +1,26 @@
-"""The gate between what a token is in its sentence and what its context says."""
+"""Gate between the states of tokens and their context."""
 
 from typing import Optional
 
 import torch
 from torch import Tensor, nn
 
+from docnmt_fairseq.layers.base import projection
 from docnmt_fairseq.layers.capture import ContextShare, observer
-from docnmt_fairseq.layers.initialisation import projection
 
 
 class ContextGate(nn.Module):
     """H = g ⊙ H^source + (1 − g) ⊙ H^context, g = σ(W_g [H^source; H^context] + b_g) ([M] eq. 16-17).
 
-    It is also the gate of Voita et al. (2018), sec. 3, and of Miculicich et al. (2018), sec. 2.
+    The same gate is used by Voita et al. (2018), sec. 3, and Miculicich et al. (2018), sec. 2.
 
-    No finite W_g, b_g make g exactly 1, so no initialisation of the formula is the identity. ``zero_init`` therefore
-    puts a learned scalar s in front of the context's share, H = H^source + s (1 − g) ⊙ (H^context − H^source), which
-    starts at 0: the sentence-level model exactly. Where s = 1 it is the formula.
+    No finite W_g, b_g make g exactly 1, so the formula cannot be initialised as the identity. ``zero_init`` multiplies
+    the share of the context by a learned scalar s, H = H^source + s (1 − g) ⊙ (H^context − H^source), which starts at
+    0: exactly the sentence-level model. With s = 1 it is the formula.
 
     Args:
         embed_dim: d.
-        zero_init: begin as the identity, with the scalar; else the formula as it is.
+        zero_init: start as the identity, with the scalar.
     """
 
     def __init__(self, embed_dim: int, zero_init: bool = False):
@@ -29,12 +29,12 @@ class ContextGate(nn.Module):
         self.scale = nn.Parameter(torch.zeros(1)) if zero_init else None  # s
 
     def forward(self, source: Tensor, context: Tensor, has_context: Optional[Tensor] = None) -> Tensor:
-        """The mixture, [N, d].
+        """Gated sum [N, d].
 
         Args:
             source: H^source, [N, d].
             context: H^context, [N, d].
-            has_context: [N] True where a token has context; the others stay as they are. None: all have.
+            has_context: [N] mask of tokens with context; the others keep H^source. None: all.
         """
         share = 1 - torch.sigmoid(self.gate(torch.cat([source, context], dim=-1)))  # [N, d]
         if self.scale is not None:

@@ -1,4 +1,4 @@
-"""Structural positions: one embedding a level (token, sentence, paragraph, section, ...), summed ([T] sec. 1.2)."""
+"""Structural positions: one embedding per level (token, sentence, paragraph, section, ...), summed ([T] sec. 1.2)."""
 
 import logging
 import math
@@ -18,21 +18,21 @@ logger = logging.getLogger(__name__)
 KINDS = ("learned", "sinusoidal", "none")
 SINUSOIDS = FAIRSEQ, MARIAN = ("fairseq", "marian")
 WORD_SCOPES = ("sentence", "document")
-ADDED_LEVELS = ("sentence", *LEVELS)  # to the words' positions, which a sentence-level model has, too
+ADDED_LEVELS = ("sentence", *LEVELS)  # levels that a sentence-level model does not have
 
 
 def sinusoid(positions: Tensor, embed_dim: int, formula: str = FAIRSEQ) -> Tensor:
     """Sinusoidal embeddings [..., embed_dim] in float32 of positions [...], sines first, then cosines.
 
-    The i-th rate is 10000^(-i / (h - 1)) of h = ⌊d / 2⌋ in fairseq, 10000^(-2 i / d) in Marian.
+    The i-th rate is 10000^(-i / (h - 1)), h = ⌊d / 2⌋, in fairseq, and 10000^(-2 i / d) in Marian.
 
     Args:
-        positions: as the formula counts them.
+        positions: positions as the formula counts them.
         embed_dim: d.
-        formula: of ``SINUSOIDS``.
+        formula: a name in ``SINUSOIDS``.
     """
     half = embed_dim // 2
-    if formula == MARIAN:  # in float64, as its tables are made: angles of late positions are large
+    if formula == MARIAN:  # in float64, like Marian's tables: angles of late positions are large
         exponents = torch.arange(embed_dim - half, device=positions.device, dtype=torch.float64) * (2 / embed_dim)
         angles = positions[..., None].double() * 10000**-exponents
         return torch.cat([angles.sin(), angles[..., :half].cos()], dim=-1).float()
@@ -43,14 +43,14 @@ def sinusoid(positions: Tensor, embed_dim: int, formula: str = FAIRSEQ) -> Tenso
 
 
 class LearnedPositions(Embedding):
-    """A learned table; positions beyond it use its last row, with one warning.
+    """Learned table; positions beyond it share its last row, with one warning.
 
     Args:
-        size: positions that have a row of their own.
+        size: number of positions with their own row.
         embed_dim: d.
-        name: the level, for the warning.
-        offset: unused rows in front, as fairseq's tables have them (padding index + 1).
-        std: of the normal distribution that it begins with; 0: at zero, so that an added level begins without effect.
+        name: name of the level, for the warning.
+        offset: unused rows in front, as in fairseq's tables (padding index + 1).
+        std: standard deviation of initial values; 0: zeros, so that an added level starts without effect.
     """
 
     def __init__(self, size: int, embed_dim: int, name: str, offset: int = 0, std: float = 0.0):
@@ -67,8 +67,8 @@ class LearnedPositions(Embedding):
         """Embeddings [..., d] of positions [...].
 
         Args:
-            positions: from 0.
-            highest: of them, if it is known; None: on a CPU they are looked at, a device is not waited for.
+            positions: positions from 0.
+            highest: maximum of the positions; None: computed on CPUs, unknown on devices (no synchronisation).
         """
         if highest is None and not self.warned and positions.device.type == "cpu":
             highest = int(positions.max()) if positions.numel() else 0
@@ -79,12 +79,12 @@ class LearnedPositions(Embedding):
 
 
 class SinusoidalPositions(nn.Module):
-    """Sinusoids, defined for every position; Marian's begin at 0, fairseq's at ``offset`` as :class:`LearnedPositions`.
+    """Sinusoids; Marian's start at 0, fairseq's at ``offset`` like :class:`LearnedPositions`.
 
     Args:
         embed_dim: d.
-        offset: of fairseq's.
-        formula: of ``SINUSOIDS``.
+        offset: offset of fairseq's sinusoids.
+        formula: a name in ``SINUSOIDS``.
     """
 
     def __init__(self, embed_dim: int, offset: int = 0, formula: str = FAIRSEQ):
@@ -100,13 +100,13 @@ class SinusoidalPositions(nn.Module):
 
 @dataclass(frozen=True)
 class PositionTable:
-    """What embeds the positions of one level.
+    """Kind and size of the position embeddings of one level.
 
     Args:
-        kind: of ``KINDS``.
-        size: positions that have a row of their own, if they are learned.
-        offset: see :class:`LearnedPositions`; with fairseq's padding index + 1, words get exactly fairseq's embeddings.
-        formula: of sinusoids, of ``SINUSOIDS``.
+        kind: a name in ``KINDS``.
+        size: number of learned positions with their own row.
+        offset: see :class:`LearnedPositions`; padding index + 1 gives words exactly fairseq's embeddings.
+        formula: formula of sinusoids, a name in ``SINUSOIDS``.
     """
 
     kind: str = "none"
@@ -115,15 +115,13 @@ class PositionTable:
     formula: str = FAIRSEQ
 
     def build(self, embed_dim: int, name: str, std: float) -> Optional[nn.Module]:
-        """The embedding [..., embed_dim] of positions [...], None for ``none``; ``ValueError`` for an unknown kind.
+        """Builds the embedding; None for ``none``.
 
         Args:
             embed_dim: d.
-            name: the level.
-            std: of what a learned one begins with.
+            name: name of the level.
+            std: standard deviation of learned initial values.
         """
-        if self.kind not in KINDS:
-            raise ValueError(f"{name} positions {self.kind!r}: must be one of {', '.join(KINDS)}")
         if self.kind == "none":
             return None
         if self.kind == "sinusoidal":
@@ -132,9 +130,9 @@ class PositionTable:
 
 
 def places(layout: DocumentLayout, level: str) -> Tuple[Tensor, int]:
-    """Where each sentence is, [R], and the highest: in its document (level ``sentence``), or its unit of a level above.
+    """Position of each sentence at a level, [R], and the highest: in its document, or of the unit that it is in.
 
-    Of levels that the corpus does not have, all sentences are in the first unit.
+    If the corpus lacks a level, all sentences are in its first unit.
     """
     if level == "sentence":
         return layout.sentence_position, layout.last_sentence
@@ -147,20 +145,19 @@ def places(layout: DocumentLayout, level: str) -> Tuple[Tensor, int]:
 class StructuralPositions(nn.Module):
     """E_word[p_w] + E_sentence[p_s] + E_paragraph[p_p] + E_section[p_c] + ... for every packed token.
 
-    Sentences, paragraphs, sections, chapters and parts are counted from the start of the document, from 0; in documents
-    that are not divided so, all are in the first. Tokens, which [T] calls words, are
-    counted from the start of the sentence, or of the document ("the 135th word of the text"): a learned table then
-    sees few examples of high positions, which is why ``sentence`` is the default. In a later piece of a long document,
-    they count from where the piece begins.
+    Sentences and larger units are counted from 0, from the start of the document. Tokens, which [T] calls words, are
+    counted from the start of the sentence, or of the document ("the 135th word of the text"); a learned table then
+    sees few examples of high positions, therefore ``sentence`` is the default. In chunks of long documents they are
+    counted from the start of the chunk.
 
     Args:
         embed_dim: d.
-        word: what embeds tokens' positions.
-        word_scope: where tokens are counted from, of ``WORD_SCOPES``.
-        added: what embeds those of levels of ``ADDED_LEVELS``; of others nothing is added.
-        zero: learned positions of added levels begin at zero, so that a sentence-level model goes on as itself;
-            else as large as sinusoids. From zero they are learnt late: where a token has to find what has its own
-            paragraph, both sides of the product are zero.
+        word: table of token positions.
+        word_scope: start of token positions, a name in ``WORD_SCOPES``.
+        added: tables of levels in ``ADDED_LEVELS``.
+        zero: initialise learned tables of added levels with zero, so that training starts from the sentence-level
+            model; otherwise at the scale of sinusoids. From zero they are learned late: where attention has to match
+            the paragraphs of two tokens, both factors of the product are zero.
     """
 
     def __init__(
@@ -172,17 +169,13 @@ class StructuralPositions(nn.Module):
         zero: bool = True,
     ):
         super().__init__()
-        if word_scope not in WORD_SCOPES:
-            raise ValueError(f"word positions from {word_scope!r}: must be one of {', '.join(WORD_SCOPES)}")
-        if unknown := set(added) - set(ADDED_LEVELS):
-            raise ValueError(f"positions of {', '.join(sorted(unknown))}: levels are {', '.join(ADDED_LEVELS)}")
         self.word_scope = word_scope
         self.word = word.build(embed_dim, "word", embed_dim**-0.5)
         for level in ADDED_LEVELS:
             setattr(self, level, added.get(level, PositionTable()).build(embed_dim, level, 0.0 if zero else 2**-0.5))
 
     def forward(self, layout: DocumentLayout) -> Tensor:
-        """[N, d], or a scalar zero where no level is on."""
+        """[N, d], or a scalar zero without any level."""
         total = torch.zeros((), device=layout.device)
         if self.word is not None:
             rows = layout.tokens if self.word_scope == "sentence" else layout.document_tokens
@@ -190,27 +183,26 @@ class StructuralPositions(nn.Module):
         for level in ADDED_LEVELS:
             embedding = getattr(self, level)
             if embedding is not None:
-                of_sentences = embedding(*places(layout, level))
-                total = total + gather_rows(of_sentences, layout.token_sentence)
+                total = total + gather_rows(embedding(*places(layout, level)), layout.token_sentence)
         return total
 
 
 def segment_distance(tokens: Tensor, break_symbol: int) -> Tensor:
-    """The breaks from each token on, [B, m]: 0 in the last sentence; a break belongs to what it ends."""
+    """Number of breaks from each token on, [B, m]: 0 in the last sentence; a break belongs to the sentence it ends."""
     return tokens.eq(break_symbol).flip(1).cumsum(1).flip(1)
 
 
 class PositionsWithSegments(nn.Module):
-    """Token positions of a stock encoder plus a learned embedding by distance, which begins at zero.
+    """Token positions of fairseq's encoder plus learned embeddings of the segment distance, initially zero.
 
-    [TS] sec. 3 marks words of context with a prefix, i.e. gives each its own embedding; here a token's embedding is
-    shared and what context adds to it is learned once for each distance.
+    [TS] sec. 3 marks context words with a prefix, i.e. gives each its own embedding; here the token embedding is shared
+    and the effect of context is learned once per distance.
 
     Args:
-        words: the encoder's positions, [B, m] tokens to [B, m, d].
-        segments: sentences of a window; those beyond share the last row.
+        words: fairseq's positions, [B, m] tokens to [B, m, d].
+        segments: number of sentences in a window; those beyond share the last row.
         embed_dim: d.
-        break_symbol: number of the break.
+        break_symbol: index of the break symbol.
     """
 
     def __init__(self, words: nn.Module, segments: int, embed_dim: int, break_symbol: int):
@@ -221,10 +213,10 @@ class PositionsWithSegments(nn.Module):
 
     @property
     def max_positions(self) -> int:
-        """The most tokens that the encoder's positions allow."""
-        allowed: Any = self.words.max_positions  # an attribute of fairseq's embeddings
+        """Maximum number of positions of fairseq's embedding."""
+        allowed: Any = self.words.max_positions
         return int(allowed)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """[B, m, d] of tokens [B, m], padded on either side."""
+        """[B, m, d] for tokens [B, m], padded on either side."""
         return self.words(tokens) + self.segments(segment_distance(tokens, self.break_symbol))

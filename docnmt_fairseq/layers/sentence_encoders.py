@@ -1,6 +1,6 @@
-"""Sentence encoders: one vector a sentence from its packed token states, chosen by name.
+"""Sentence encoders: one vector per sentence from its packed token states.
 
-What they take is any rows of vectors, so that they also merge the children of a tree's nodes.
+Since rows can be any vectors, sentence encoders also merge the children of tree nodes.
 """
 
 import math
@@ -13,17 +13,17 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from docnmt_fairseq.batch.ragged import Ragged
-from docnmt_fairseq.layers.initialisation import projection
+from docnmt_fairseq.layers.base import projection
 from docnmt_fairseq.layers.precision import computing_type
 from docnmt_fairseq.options import option
 from docnmt_fairseq.registry import Registry
 
 
 class SentenceEncoder(nn.Module):
-    """Contract of sentence encoders: ``cls(embed_dim, heads)``; one sentence at a time, whatever its neighbours."""
+    """Contract: ``cls(embed_dim, heads)``; each sentence is encoded independently."""
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
-        """Sentence encodings S [R, d] from packed states x [N, d] of the tokens in ``sentences``."""
+        """Sentence encodings S [R, d] from packed token states x [N, d] of ``sentences``."""
         raise NotImplementedError
 
 
@@ -32,14 +32,14 @@ SENTENCE_ENCODERS: Registry[SentenceEncoder] = Registry("sentence encoder")
 
 @dataclass(frozen=True)
 class SentenceEncoderOptions:
-    """The option of all that encodes sentences."""
+    """Option of mechanisms that encode sentences."""
 
-    sentence_encoder: str = option("source2token", "what makes one vector of a sentence", names=SENTENCE_ENCODERS)
+    sentence_encoder: str = option("source2token", "encoder of sentences as one vector", names=SENTENCE_ENCODERS)
 
 
 @SENTENCE_ENCODERS.register("source2token")
 class Source2Token(SentenceEncoder):
-    """s_j = Attention(q, S_j W^K, S_j W^V) W^O with one learned query q ∈ R^{d_k} a head ([T] eq. 1-2)."""
+    """s_j = Attention(q, S_j W^K, S_j W^V) W^O with one learned query q ∈ R^{d_k} per head ([T] eq. 1-2)."""
 
     def __init__(self, embed_dim: int, heads: int):
         super().__init__()
@@ -61,7 +61,7 @@ class Source2Token(SentenceEncoder):
 
 @SENTENCE_ENCODERS.register("multi-dim-source2token")
 class MultiDimSource2Token(SentenceEncoder):
-    """s_j = Σ_i a_i ⊙ x_i, a = softmax over the tokens of W_2 elu(W_1 x + b_1) + b_2: a score a feature ([T] 3.3.1)."""
+    """s_j = Σ_i a_i ⊙ x_i, a = softmax over the tokens of W_2 elu(W_1 x + b_1) + b_2, per feature ([T] 3.3.1)."""
 
     def __init__(self, embed_dim: int, heads: int):
         super().__init__()
@@ -95,11 +95,11 @@ class LastState(SentenceEncoder):
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
         """[R, d]; see :class:`SentenceEncoder`."""
-        # Step by step, the longest sentence first; the order is found where the states are, as a GPU is not waited for.
+        # Step order, longest sentence first, computed on the device of the states to avoid a synchronisation.
         place = sentences.lengths_tensor.argsort(descending=True, stable=True).argsort()  # [R]
         order = (sentences.item_column * sentences.rows + place.index_select(0, sentences.item_row)).argsort()
-        going_on = (sentences.lengths > np.arange(sentences.longest)[:, None]).sum(1)  # [longest]
-        _, last = self.rnn(PackedSequence(x.index_select(0, order), torch.from_numpy(going_on)))
+        running = (sentences.lengths > np.arange(sentences.longest)[:, None]).sum(1)  # [longest]
+        _, last = self.rnn(PackedSequence(x.index_select(0, order), torch.from_numpy(running)))
         return last[0].index_select(0, place)
 
 

@@ -18,7 +18,7 @@ _FEED_FORWARD = re.compile(r"(layers\.\d+)\.feed_forward\.(fc[12]\.(?:weight|bia
 
 @register_model("concatenation_transformer")
 class ConcatenationTransformer(TransformerModel):
-    """fairseq's ``transformer``; with ``--segment-embeddings`` tokens know the distance of their sentence."""
+    """fairseq's ``transformer``, optionally with embeddings of each token's distance to the current sentence."""
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -27,19 +27,20 @@ class ConcatenationTransformer(TransformerModel):
         parser.add_argument(
             "--segment-embeddings",
             action="store_true",
-            help="the encoder adds a learned embedding by the distance of a token's sentence, 0 for the one to be "
-            "translated",
+            help="add learned encoder embeddings of the distance, in sentences, to the sentence to translate",
         )
 
     @classmethod
     def build_model(cls, args: Namespace, task: FairseqTask) -> "ConcatenationTransformer":
-        """The model; ``InputError`` for segments that nobody divides."""
+        """Builds the model.
+
+        Raises:
+            InputError: segment embeddings with a task that does not concatenate sentences.
+        """
         model = super().build_model(args, task)
         if getattr(args, "segment_embeddings", False):
             if "concatenate_source" not in getattr(task, "view_defaults", {}):
                 raise InputError("--segment-embeddings needs --task concatenated_translation")
-            if model.encoder.embed_positions is None:
-                raise InputError("--segment-embeddings cannot go with --no-token-positional-embeddings")
             trained = task.trained_view.get("concatenate_source") or task.view("concatenate_source")
             symbol = task.source_dictionary.index(str(task.view("break_symbol")))
             tokens, width = model.encoder.embed_positions, args.encoder_embed_dim
@@ -47,9 +48,9 @@ class ConcatenationTransformer(TransformerModel):
         return model
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
-        """Makes sentence-level models loadable, the stock one and ``document_transformer`` without context.
+        """Accepts sentence-level checkpoints, of the stock Transformer and of ``document_transformer``.
 
-        Segment embeddings, which these lack, begin at zero.
+        Missing segment embeddings start at zero.
         """
         for key in list(state_dict):
             stock = _FEED_FORWARD.sub(r"\1.\2", key)

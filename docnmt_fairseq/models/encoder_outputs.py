@@ -1,4 +1,4 @@
-"""What a decoder may look at of a batch: :class:`EncoderOutputs`, made by an encoder."""
+"""Encoder outputs: the states of all sources, shared by the hypotheses of a sentence during decoding."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
@@ -10,17 +10,17 @@ from torch.nn.utils.rnn import pad_sequence
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.multisource.source_states import SourceStates
+from docnmt_fairseq.multisource.packed import SourceStates
 
-EncoderOut = Dict[str, List[Any]]  # fairseq's; ours holds a EncoderOutputs under this name
+EncoderOut = Dict[str, List[Any]]  # fairseq's dictionary, with an EncoderOutputs under this key:
 ENCODER_OUTPUTS = "encoder_outputs"
-SENTINEL = "sentinel"  # the name of what attention is given that goes to no source
+SENTINEL = "sentinel"  # name of the share of attention that goes to no source
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class DocumentOfRows(PlanKey[Tensor]):
-    """The document of every decoded row, [S]."""
+    """Plan key of the document of every decoded row, [S]."""
 
     def make(self, layout: DocumentLayout) -> Tensor:
         """See :class:`PlanKey`."""
@@ -29,10 +29,10 @@ class DocumentOfRows(PlanKey[Tensor]):
 
 @dataclass(frozen=True)
 class PreviousTargets:
-    """What stands before the sentences of a search in their documents' translations.
+    """Translations of the previous sentences of each document, for target-side context.
 
     Attributes:
-        projected: [S, J, L, w] of the J sentences before each, see ``TargetContextMechanism.look_back``.
+        projected: [S, J, L, w] of the J previous sentences, see ``TargetContextMechanism.look_back``.
         padding: [S, J, L] True at padding.
     """
 
@@ -41,7 +41,7 @@ class PreviousTargets:
 
     @classmethod
     def of_sentences(cls, previous: List[List[Tensor]]) -> "PreviousTargets":
-        """Those of sentences, each with the [m_t, w] of the target sentences before it; at least one has some."""
+        """Pads the projections [m_t, w] of the sentences before each sentence; at least one sentence has some."""
         most = max(map(len, previous))
         absent = next(before[0] for before in previous if before)[:0]
         every = [sentence for before in previous for sentence in [*before, *[absent] * (most - len(before))]]
@@ -50,26 +50,25 @@ class PreviousTargets:
         return cls(projected, torch.arange(projected.size(2), device=absent.device) >= lengths)
 
     def of(self, sentences: Tensor) -> "PreviousTargets":
-        """Those of some of the sentences."""
+        """Selects some of the sentences."""
         return PreviousTargets(*(part.index_select(0, sentences) for part in (self.projected, self.padding)))
 
 
 @dataclass(frozen=True)
 class EncoderOutputs:
-    """The states of all sources, packed, and in a search the sentences and hypotheses that are left.
+    """Packed states of all sources and, during decoding, the remaining sentences and their hypotheses.
 
-    What a part of the decoder computes of the sources alone it computes once (:meth:`per_sentence`, :meth:`per_batch`),
-    also for all rounds of a search: the hypotheses of a sentence share it, and nothing moves unless a sentence
-    finishes.
+    Computations of the decoder that depend on the sources alone are cached (:meth:`per_sentence`, :meth:`per_batch`)
+    and shared by all hypotheses of a sentence; nothing is copied unless a sentence finishes.
 
     Attributes:
         states: [N, d] packed final states of the encoder, of all rows of the batch.
         layout: the batch.
-        by_source: the states of every source that decoded sentences see, the main one first.
-        taken: [S] which of the batch's decoded sentences these are; None: all.
-        sentences: [S'] which of them are left; None: all.
-        row_sentence: [B] which of these each hypothesis is of; None: each has one.
-        previous: what stands before the sentences that are left.
+        by_source: states of every source of the decoded sentences, the main one first.
+        taken: [S] selected decoded sentences of the batch; None: all.
+        sentences: [S'] remaining sentences among the selected; None: all.
+        row_sentence: [B] sentence of each hypothesis; None: one hypothesis per sentence.
+        previous: previous translations of the remaining sentences.
     """
 
     states: Tensor
@@ -79,38 +78,38 @@ class EncoderOutputs:
     sentences: Optional[Tensor] = None
     row_sentence: Optional[Tensor] = None
     previous: Optional[PreviousTargets] = None
-    _of_batch: Dict[nn.Module, Any] = field(default_factory=dict)  # shared by all that are made of these sources
-    _once: Dict[nn.Module, List[Tensor]] = field(default_factory=dict)  # shared by those of the same sentences
-    _left: Dict[nn.Module, List[Tensor]] = field(default_factory=dict)  # of the sentences that are left
+    _of_batch: Dict[nn.Module, Any] = field(default_factory=dict)  # cache shared by all derived objects
+    _once: Dict[nn.Module, List[Tensor]] = field(default_factory=dict)  # cache for the selected sentences
+    _left: Dict[nn.Module, List[Tensor]] = field(default_factory=dict)  # cache for the remaining sentences
 
     @classmethod
     def of(cls, encoder_out: EncoderOut) -> "EncoderOutputs":
-        """Those of an encoder's output."""
+        """Extracts the object from fairseq's dictionary."""
         return encoder_out[ENCODER_OUTPUTS][0]
 
     @property
     def left(self) -> int:
-        """How many sentences are left."""
+        """Number of remaining sentences."""
         if self.sentences is not None:
             return len(self.sentences)
         return self.layout.decoded_tokens.rows if self.taken is None else len(self.taken)
 
     def taking(self, sentences: np.ndarray) -> "EncoderOutputs":
-        """The sources of some of the batch's decoded sentences [S], by their numbers."""
+        """Selects decoded sentences of the batch by number, [S]."""
         return replace(self, taken=sentences, sentences=None, row_sentence=None, previous=None, _once={}, _left={})
 
     def padded(self) -> Tuple[Tensor, Tensor]:
-        """The main source's states [S, n, d] and their padding [S, n], of all sentences that are taken."""
+        """States of the main source [S, n, d] and their padding mask [S, n], of the selected sentences."""
         return self.by_source[0].padded(self.layout, self.taken)
 
     def all_states(self, names: Sequence[str]) -> List[Tensor]:
-        """The states of every source, [M_k, d_k] each.
+        """States [M_k, d_k] of every source.
 
         Args:
-            names: of the sources that the decoder was made for, the main one first, and perhaps a sentinel.
+            names: sources that the decoder was built for, the main one first, perhaps with a sentinel.
 
         Raises:
-            InputError: the encoder gives fewer sources than the decoder was made for.
+            InputError: the batch has a different number of sources.
         """
         extra = [name for name in names[1:] if name != SENTINEL]
         if len(self.by_source) != 1 + len(extra):
@@ -120,14 +119,14 @@ class EncoderOutputs:
         return [source.states for source in self.by_source]
 
     def per_batch(self, owner: nn.Module, make: Callable[[], T]) -> T:
-        """What ``owner`` computes once a batch."""
+        """Result of ``make``, cached per batch and owner."""
         if owner not in self._of_batch:
             self._of_batch[owner] = make()
-        found: T = self._of_batch[owner]
-        return found
+        cached: T = self._of_batch[owner]
+        return cached
 
     def per_sentence(self, owner: nn.Module, make: Callable[[], List[Tensor]]) -> List[Tensor]:
-        """What ``owner`` computes once of every sentence, [S, ...] each; here [S', ...] of those left."""
+        """Result of ``make``, [S, ...] each, cached per owner and restricted to the remaining sentences [S', ...]."""
         if owner not in self._once:
             self._once[owner] = make()
         if self.sentences is None:
@@ -137,7 +136,7 @@ class EncoderOutputs:
         return self._left[owner]
 
     def row_document(self) -> Tensor:
-        """The document of every hypothesis, [B]."""
+        """Document of every hypothesis, [B]."""
         documents = self.layout.plan(DocumentOfRows())
         taken = None if self.taken is None else self.layout.index(self.taken)
         for index in (taken, self.sentences, self.row_sentence):
@@ -145,9 +144,9 @@ class EncoderOutputs:
         return documents
 
     def reordered(self, new_order: Tensor) -> Tuple["EncoderOutputs", Tensor, bool]:
-        """The sources for the rows ``new_order`` [B], which of the sentences are left, and whether some are not.
+        """Outputs for the rows ``new_order`` [B], the remaining sentences, and whether some have finished.
 
-        Every sentence has as many rows; in an order where they have not, every row is a sentence of its own.
+        Beam search keeps the same number of rows per sentence; in any other order, every row is its own sentence.
         """
         everyone = torch.arange(self.left, device=new_order.device)
         before = everyone if self.row_sentence is None else self.row_sentence
@@ -161,14 +160,14 @@ class EncoderOutputs:
 
 
 def sentences_of_hypotheses(row_sentence: Tensor, new_order: Tensor) -> Tuple[Tensor, Tensor]:
-    """The sentences that are left [S'], and which of these each of the rows ``new_order`` is of, [B].
+    """Remaining sentences [S'], and the index of each row's sentence among them, [B].
 
     Args:
-        row_sentence: [·] the sentence of each row before.
+        row_sentence: [·] sentence of each previous row.
         new_order: [B] rows.
     """
     rows = row_sentence.index_select(0, new_order)
     kept, hypotheses = torch.unique_consecutive(rows, return_counts=True)
-    if not hypotheses.eq(hypotheses[:1]).all():  # not an order of a search
+    if not hypotheses.eq(hypotheses[:1]).all():  # not an order of beam search
         kept, hypotheses = rows, torch.ones_like(rows)
     return kept, torch.arange(len(kept), device=rows.device).repeat_interleave(hypotheses)

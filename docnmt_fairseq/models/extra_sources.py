@@ -1,8 +1,11 @@
-"""Encoders of extra sources: from what a batch holds of them to the states that a decoder attends to."""
+"""Extra sources besides the sentence to translate: their options, and encoders of their sentences or features."""
 
+from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
 
 from fairseq.data import Dictionary
+from fairseq.tasks import FairseqTask
+from omegaconf import II
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.context_sentences import ContextSentences
@@ -16,48 +19,92 @@ from docnmt_fairseq.batch.sources import (
     SourceKey,
 )
 from docnmt_fairseq.context.selected.base import zero_of
+from docnmt_fairseq.data.extra_source_specs import SourceSpec, parse_specs
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput, lengths_of
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.extra_sources_config import SHARED
-from docnmt_fairseq.models.token_embeddings import SourceOptions, token_embedding
-from docnmt_fairseq.multisource.source_states import SourceStates
+from docnmt_fairseq.models.embeddings import TokenEmbeddingOptions, token_embedding
+from docnmt_fairseq.models.encoder_outputs import SENTINEL
+from docnmt_fairseq.multisource.packed import SourceStates
+from docnmt_fairseq.options import Choices, option
+
+SEPARATE, SHARED = "separate", "shared"
+
+
+@dataclass
+class ExtraSourceOptions:
+    """Encoders of the sources in ``--extra-sources``, an option of the task."""
+
+    extra_encoder: str = option(
+        SEPARATE, "encoder of extra sources: a separate one for each, sentence by sentence; or the encoder of the "
+        "sentences, shared (context sentences are then not encoded twice)", names=Choices((SEPARATE, SHARED)),
+    )  # fmt: skip
+    extra_encoder_layers: int = option(0, "number of layers of separate encoders; 0: --encoder-layers", minimum=0)
+    share_extra_embeddings: bool = option(
+        False, "extra sources use the source's embeddings; texts then need the source's dictionary"
+    )
+    extra_feature_dims: List[int] = option(list, "widths of feature sources (default: taken from the data)")
+    extra_sources: Optional[str] = II("task.extra_sources")  # stored in checkpoints, restored at generation
+
+
+@dataclass
+class SourceOptions(ExtraSourceOptions, TokenEmbeddingOptions):
+    """Extra sources, and embeddings of all sources."""
+
+
+def extra_specs(cfg: ExtraSourceOptions) -> List[SourceSpec]:
+    """Extra sources of the model."""
+    return parse_specs(cfg.extra_sources)
+
+
+def source_names(cfg: ExtraSourceOptions) -> List[str]:
+    """Names of the sources that target tokens attend to, the main one first."""
+    return ["source", *map(str, extra_specs(cfg))]
+
+
+def attended_names(cfg: ExtraSourceOptions, sentinel: bool) -> Tuple[str, ...]:
+    """Names of the shares of attention: the sources, and the sentinel if there is one."""
+    return (*source_names(cfg), *([SENTINEL] if sentinel else []))
+
+
+def extra_inputs(cfg: ExtraSourceOptions, task: FairseqTask) -> List[ExtraSourceInput]:
+    """Dictionaries and widths of the extra sources, from the task's data."""
+    specs, widths = extra_specs(cfg), cfg.extra_feature_dims
+    if widths and len(widths) != sum(spec.kind == "features" for spec in specs):
+        raise InputError(f"--extra-feature-dims {widths}: needs one width per feature source")
+    return task.extra_inputs(specs, widths) if specs else []
 
 
 class MainEncoder(Protocol):
-    """What an encoder of an extra source may need of the encoder of the sentences to be translated."""
+    """Parts of the main encoder that encoders of extra sources use."""
 
     embed_tokens: nn.Embedding
 
     def encode_tokens(
         self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
     ) -> Tensor:
-        """Packed states [M, d] of packed tokens [M]; embedded by a table of its own where one is given."""
+        """Packed states [M, d] of packed tokens [M], optionally with other embeddings."""
 
 
 class SourceEncoder(nn.Module):
-    """Contract of what encodes the sentences of one extra source."""
+    """Contract of encoders of one extra source."""
 
     def plans(self, main: Iterable[PlanKey[Any]]) -> Iterator[PlanKey[Any]]:
-        """The plans that ``forward`` will ask its layout for; ``main``: those of the main encoder."""
+        """Plans that ``forward`` uses; ``main``: plans of the main encoder."""
         return iter(())
 
     def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: MainEncoder) -> Tensor:
-        """States [M, d_k], those of each sentence from it alone.
+        """States [M, d_k], each sentence encoded independently.
 
         Args:
             values: [M] packed tokens of sentences, or [M, d_f] features.
-            layout: of the sentences, each a document of its own; None of features.
-            main: the encoder of the sentences to be translated, which none of these holds as a part of itself.
+            layout: layout of the sentences, each its own document; None for features.
+            main: main encoder, which is not a submodule of this encoder.
         """
         raise NotImplementedError
 
 
 class SharedEncoder(SourceEncoder):
-    """The main encoder's layers.
-
-    Args:
-        embed_tokens: embeddings of its own, None: also the main encoder's.
-    """
+    """The main encoder's layers, with separate embeddings if ``embed_tokens`` is not None."""
 
     def __init__(self, embed_tokens: Optional[nn.Embedding]):
         super().__init__()
@@ -74,12 +121,12 @@ class SharedEncoder(SourceEncoder):
 
 
 class FeatureEncoder(SourceEncoder):
-    """LayerNorm(W f + b) of each row f of precomputed features, whatever their scale.
+    """LayerNorm(W f + b) of each row f of precomputed features, independent of their scale.
 
     Args:
         width: d_f.
         embed_dim: d.
-        dropout: of the result.
+        dropout: dropout of the result.
     """
 
     def __init__(self, width: int, embed_dim: int, dropout: float):
@@ -101,18 +148,18 @@ def source_encoder(
     make_separate: Callable[[Optional[nn.Embedding]], SourceEncoder],
     given: ExtraSourceInput,
 ) -> Optional[SourceEncoder]:
-    """The encoder of an extra source as the options say; None where the main encoder's states serve.
+    """Encoder of an extra source; None if the states of the main encoder are used.
 
     Args:
-        cfg: the model's options.
-        dictionary: of the source.
+        cfg: options of the model.
+        dictionary: dictionary of the main source.
         sizes: widths of embeddings and of states.
-        dropout: of features.
-        make_separate: makes an encoder of its own, with embeddings, None: the main encoder's.
+        dropout: dropout of features.
+        make_separate: builds a separate encoder with given embeddings (None: the main encoder's).
         given: the extra source.
 
     Raises:
-        InputError: embeddings are to be shared between different dictionaries.
+        InputError: shared embeddings with different dictionaries.
     """
     embed_dim, width = sizes
     shared = str(cfg.extra_encoder) == SHARED
@@ -125,23 +172,22 @@ def source_encoder(
         embed_tokens = token_embedding(cfg, given.dictionary, embed_dim)
     elif given.dictionary != dictionary:
         raise InputError(
-            f"--share-extra-embeddings: {given.spec} has another dictionary than the source; leave the option out, "
-            "or prepare the text with the source's (docnmt prepare --extra)"
+            f"--share-extra-embeddings: {given.spec} does not have the source's dictionary; prepare the text with it "
+            "(docnmt prepare --extra)"
         )
     return SharedEncoder(embed_tokens) if shared else make_separate(embed_tokens)
 
 
 class ExtraSources(nn.Module):
-    """The states of every extra source for the decoded sentences.
+    """Encoders of all extra sources.
 
     Args:
         inputs: the sources.
-        make: makes the encoder of one; None for context sentences that are encoded already: the main encoder's states
-            are then only looked up.
-        seed: of a random choice of context sentences.
+        make: builds the encoder of a source; None for context sentences whose states the main encoder has.
+        seed: seed of the random choice of context sentences.
 
     Attributes:
-        rows: of every source, which of its states decoded sentences see.
+        rows: keys of the plans that map decoded sentences to the states of each source.
     """
 
     def __init__(
@@ -151,7 +197,7 @@ class ExtraSources(nn.Module):
         self.specs = [given.spec for given in inputs]
         encoders = {str(number): make(given) for number, given in enumerate(inputs)}
         self.encoders = nn.ModuleDict({number: encoder for number, encoder in encoders.items() if encoder is not None})
-        self.contexts = [ContextSentences(spec.contexts, spec.kind, seed) for spec in self.specs]
+        self.contexts = [ContextSentences(spec.contexts, spec.kind, seed) for spec in self.specs]  # of document sources
         self.rows: List[SourceKey] = []
         for number, spec in enumerate(self.specs):
             of_document = OfSeparateContext if str(number) in self.encoders else OfContextSentences
@@ -159,20 +205,20 @@ class ExtraSources(nn.Module):
 
     @property
     def similar_contexts(self) -> int:
-        """How many similar sentences of each the batch must know, see ``context.selected.base.similar_contexts``."""
+        """Number of similar sentences per sentence in the batch, see ``context.selected.base.similar_contexts``."""
         return max((spec.contexts for spec in self.specs if spec.kind == "similar"), default=0)
 
     @property
     def drawn_contexts(self) -> int:
-        """How many sentences of the training set it must bring along, see ``context.selected.base.drawn_contexts``."""
+        """Number of training-set sentences in the batch, see ``context.selected.base.drawn_contexts``."""
         return max((spec.contexts for spec in self.specs if spec.kind == "training-set"), default=0)
 
     def encoder_of(self, number: int) -> Optional[SourceEncoder]:
-        """The encoder of a source; None where the main encoder's states serve."""
+        """Encoder of a source; None if the states of the main encoder are used."""
         return dict(self.encoders.items()).get(str(number))  # type: ignore[return-value]
 
     def plans(self, main: Iterable[PlanKey[Any]]) -> Iterator[PlanKey[Any]]:
-        """The plans that :meth:`encode` will ask a layout for; ``main``: those of the main encoder."""
+        """Plans that :meth:`encode` uses; ``main``: plans of the main encoder."""
         main = tuple(main)
         for number, spec in enumerate(self.specs):
             encoder = self.encoder_of(number)
@@ -191,26 +237,25 @@ class ExtraSources(nn.Module):
         extra_sources: Sequence[Optional[ExtraSourceBatch]],
         main: MainEncoder,
     ) -> List[SourceStates]:
-        """The states of every source.
+        """States of every source.
 
-        No ``forward``: hooks of modules, as fairseq's search for NaN sets them, expect tensors.
+        (Not ``forward``: module hooks, e.g. of fairseq's NaN detector, expect tensors.)
 
         Args:
             tokens: [N] packed tokens of all rows.
             layout: the batch.
-            states: [N, d] the main encoder's final states.
-            extra_sources: the batch's data of every source, None where the document holds it; empty: all of them are
-                there.
+            states: [N, d] final states of the main encoder.
+            extra_sources: data of every source in the batch, None for sentences of the document.
             main: the main encoder.
 
         Raises:
-            InputError: a source that is not in the document, but the batch has nothing of it.
+            InputError: the batch lacks the data of a source.
         """
-        found = []
+        encoded = []
         for number, spec in enumerate(self.specs):
             encoder = self.encoder_of(number)
             if encoder is None:
-                found.append(SourceStates(states, self.rows[number]))
+                encoded.append(SourceStates(states, self.rows[number]))
                 continue
             given: Optional[Tuple[Tensor, Optional[DocumentLayout]]]
             if spec.of_document:
@@ -219,18 +264,18 @@ class ExtraSources(nn.Module):
             else:
                 source = extra_sources[number] if extra_sources else None
                 if source is None:
-                    raise InputError(f"the model needs {spec} for every sentence, but this batch comes without")
+                    raise InputError(f"the model needs the extra source {spec}, which this batch lacks")
                 of_text = layout.plan(SeparateExtraSource(number)) if spec.kind == "text" else None
                 given = (source.to(states.device).values, of_text) if len(source.values) else None
-            if given is None:  # of which no sentence of the batch has anything
+            if given is None:  # no sentence of the batch has this source
                 of_source = states.new_zeros(1, states.size(1)) + zero_of(encoder)
             else:
                 of_source = encoder(*given, main)
-            found.append(SourceStates(of_source, self.rows[number]))
-        return found
+            encoded.append(SourceStates(of_source, self.rows[number]))
+        return encoded
 
 
 def with_extra_lengths(layout: DocumentLayout, extra_sources: Sequence[Optional[ExtraSourceBatch]]) -> DocumentLayout:
-    """The layout of a batch beside its data of extra sources, None where the document holds it."""
+    """Layout with the lengths of extra sources, None for sentences of the document."""
     lengths = lengths_of(extra_sources)
     return layout if lengths is None else layout.with_extra_lengths(lengths)

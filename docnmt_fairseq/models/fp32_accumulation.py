@@ -1,4 +1,4 @@
-"""Models whose embeddings and layer norms, fairseq's own among them, add up gradients in float32."""
+"""Embeddings and layer norms, including fairseq's, whose gradients accumulate in float32 on CPUs in half precision."""
 
 from typing import Any, Dict, Type
 
@@ -10,17 +10,17 @@ from docnmt_fairseq.layers.precision import Embedding, LayerNorm, is_half_on_cpu
 
 
 class LearnedTable(LearnedPositionalEmbedding):
-    """fairseq's table of positions, in float32 for half types on a CPU."""
+    """fairseq's learned positions, computed in float32 for half precision on CPUs."""
 
     def forward(self, *args: Any, **options: Any) -> Tensor:
-        """[..., d] of tokens [...]; see fairseq's."""
+        """Embeddings [..., d] of tokens [...]."""
         if not is_half_on_cpu(self.weight):
             return super().forward(*args, **options)
         rows: Tensor = functional_call(self, {"weight": self.weight.float()}, args, options)
         return rows.to(self.weight.dtype)
 
 
-FULL: Dict[Type[nn.Module], Type[nn.Module]] = {
+REPLACEMENTS: Dict[Type[nn.Module], Type[nn.Module]] = {
     nn.Embedding: Embedding,
     nn.LayerNorm: LayerNorm,
     LearnedPositionalEmbedding: LearnedTable,
@@ -28,6 +28,6 @@ FULL: Dict[Type[nn.Module], Type[nn.Module]] = {
 
 
 def accumulate_in_fp32(model: nn.Module) -> None:
-    """Makes these modules of a model those that add up in float32 also where PyTorch's would not."""
+    """Replaces the classes of a model's embeddings and layer norms by those that accumulate in float32."""
     for module in model.modules():
-        module.__class__ = FULL.get(type(module), type(module))
+        module.__class__ = REPLACEMENTS.get(type(module), type(module))

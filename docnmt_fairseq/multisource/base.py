@@ -1,12 +1,13 @@
-"""The contract of attention combinations, for recurrent and Transformer decoders alike, and their registry."""
+"""Contract and registry of attention combinations, which serve recurrent and Transformer decoders alike."""
 
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
 from torch import Tensor, nn
 
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
-from docnmt_fairseq.options import Choices, flag_of
+from docnmt_fairseq.options import Choices
 from docnmt_fairseq.registry import Registry
 
 CONTEXTS = Choices(("projected", "whole"))
@@ -14,22 +15,21 @@ CONTEXTS = Choices(("projected", "whole"))
 
 @dataclass(frozen=True)
 class CombinationConfig:
-    """What a combination is built from.
+    """Sizes and options of an attention combination.
 
     Attributes:
-        query_dim: d_q, width of the decoder's states s_i.
-        source_dims: d_k of every source's states.
+        query_dim: d_q, width of the decoder states s_i.
+        source_dims: d_k of each source's states.
         output_dim: d_c, width of the context vector c_i.
-        combination_attention: how states of one source are attended to, a name in ``ATTENTION_SCORES``.
-        score_dim: width of the space that scores are computed in, where the score has one; with shared projections
-            that space is the one of context vectors, of width d_c.
-        heads: of the attention, where it has several.
-        dropout: of attention weights.
+        combination_attention: attention to the states of one source, a name in ``ATTENTION_SCORES``.
+        score_dim: width of the space of an additive score; with shared projections it is d_c instead.
+        heads: number of attention heads, for multi-head scores.
+        dropout: dropout of attention weights.
         share_combination_projections: U_c = U_a (flat), U_c = U_b (hierarchical).
-        attention_sentinel: whether the decoder's own state takes part ([L] eq. 4-5).
-        evidence_dim: width of what the sentinel's gate is computed from; only with a sentinel.
-        chi_dim: width of what χ of CA-ATT reads, which states have behind the d_k that are added up; 0: χ reads those.
-        concatenated_contexts: a name in ``CONTEXTS``: whether concatenation projects to d_c, or gives all whole.
+        attention_sentinel: adds the decoder's own state to the attention ([L] eq. 4-5).
+        evidence_dim: input width of the sentinel's gate; only with a sentinel.
+        concatenated_contexts: a name in ``CONTEXTS``: project the concatenation to d_c, or keep it whole.
+        chi_dim: width of separate embeddings that χ of CA-ATT reads, appended to the d_k summed features; 0: none.
     """
 
     query_dim: int
@@ -46,101 +46,75 @@ class CombinationConfig:
     chi_dim: int = 0
 
     def key_dims(self) -> Tuple[int, ...]:
-        """Of what energies are computed from, of every source."""
+        """Input widths of the energies, one per source."""
         return (self.chi_dim,) * len(self.source_dims) if self.chi_dim else self.source_dims
 
-    def parts(self, states: Tensor) -> Tuple[Tensor, Tensor]:
-        """What energies are computed from, and what is added up, of states [..., d_k] or [..., d_k + chi_dim]."""
+    def split_states(self, states: Tensor) -> Tuple[Tensor, Tensor]:
+        """Inputs of energies and of values, from states [..., d_k] or [..., d_k + chi_dim]."""
         if not self.chi_dim:
             return states, states
         return states[..., -self.chi_dim :], states[..., : -self.chi_dim]
 
 
 class AttentionCombination(nn.Module):
-    """Contract: ``cls(config)``. Sentences are rows; each has its states of every source and some queries.
+    """Contract: ``cls(config)``. A batch row is a sentence, with its states of every source and some queries.
 
-    What depends on the sources alone is computed once (:meth:`project_sources`) and serves every step and hypothesis.
+    Computations that depend on the sources alone run once (:meth:`project_sources`) and serve every decoding step and
+    hypothesis.
 
     Class attributes:
-        divides: whether it has a distribution over the sources, in which a sentinel can take part, and which is
-            computed from projections that context vectors can share.
+        divides: the combination has a distribution over sources. A sentinel can be part of it, and context vectors can
+            share its projections.
 
     Attributes:
-        output_dim: width of context vectors: that of the configuration, unless it says otherwise.
+        output_dim: width of context vectors, d_c unless the combination says otherwise.
+
+    Raises:
+        InputError: a sentinel or shared projections in a combination without a distribution over sources.
     """
 
     divides = False
 
     def __init__(self, config: CombinationConfig):
         super().__init__()
-        found = self.problems(config)
-        if found:
-            raise ValueError("; ".join(found))
+        if (config.attention_sentinel or config.share_combination_projections) and not self.divides:
+            raise InputError(
+                "--attention-sentinel, --share-combination-projections: need --attention-combination flat or "
+                "hierarchical, which have a distribution over sources"
+            )
+        if config.chi_dim and not ATTENTION_SCORES[config.combination_attention].context_free:
+            raise InputError(f"--chi-embed-dim: {config.combination_attention} has no indicator; use ca-att scores")
+        if config.chi_dim and config.share_combination_projections:
+            raise InputError("--chi-embed-dim: energies and values have different inputs, and cannot share projections")
         self.output_dim = config.output_dim
 
-    @classmethod
-    def problems(cls, config: CombinationConfig) -> List[str]:
-        """What cannot be built, by the options' flags."""
-        name = config.combination_attention
-        if name not in ATTENTION_SCORES:
-            return [f"--combination-attention {name}: must be one of {', '.join(ATTENTION_SCORES.names())}"]
-        found = []
-        if ATTENTION_SCORES[name].multi_head and config.query_dim % config.heads:
-            width = f"the width {config.query_dim} of the decoder"
-            found.append(f"--decoder-attention-heads: {config.heads} do not divide {width}")
-        if config.chi_dim and not ATTENTION_SCORES[name].context_free:
-            found.append(f"{flag_of('chi_embed_dim')}: {name} has no context-free indicator, as scores ca-att… have")
-        if config.chi_dim and config.share_combination_projections:
-            found.append(f"{flag_of('share_combination_projections')}: energies are of other embeddings")
-        for field in ("share_combination_projections", "attention_sentinel"):
-            if getattr(config, field) and not cls.divides:
-                found.append(
-                    f"{flag_of(field)}: there is no distribution over sources, as flat and hierarchical have it"
-                )
-        return found
-
-    @classmethod
-    def reads_score_dim(cls, config: CombinationConfig) -> bool:
-        """Whether any of its scores is computed in a space of width ``score_dim``."""
-        return ATTENTION_SCORES[config.combination_attention].own_space
-
     def project_sources(self, states: List[Tensor]) -> List[Tensor]:
-        """What is attended to of every source, [..., w_k], from its states [..., d_k], each state by itself."""
+        """Keys and values [..., w_k] of every source, from its states [..., d_k], position by position."""
         raise NotImplementedError
 
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """Context vectors [S, b, d_c], and how they divide over the sources, [S, b, K], with sentinel K + 1.
+        """Context vectors [S, b, d_c], and the share of each source in them, [S, b, K], with sentinel K + 1.
 
-        A source of which a sentence has nothing gets exactly zero. The shares add up to 1 where the combination has
-        a distribution over sources; where it attends to each by itself, each is 1. With CA-ATT in place of a
-        distribution over states, what is missing is the share of v(c).
+        A source without states contributes exactly zero. Shares sum to 1 if the combination has a distribution over
+        sources; otherwise each attended source has share 1. With CA-ATT the rest up to 1 is the share of v(c).
 
         Args:
-            x: [S, b, d_q] decoder states, e.g. of b hypotheses of each sentence, or of all its b tokens.
-            projected: [S, n_k, w_k] of :meth:`project_sources`, of every source.
-            paddings: [S, n_k] True at padding, all of it where a sentence has nothing of a source; or [S, b, n_k],
-                where queries of one row see different states.
-            evidence: [S, b, d_e] what the sentinel's gate is computed from, [y_i; s_{i−1}]; only with a sentinel.
+            x: [S, b, d_q] decoder states, e.g. of b hypotheses per sentence, or of its b target tokens.
+            projected: [S, n_k, w_k] output of :meth:`project_sources`, for every source.
+            paddings: [S, n_k] True at padding, everywhere if a sentence has no such source; or [S, b, n_k] if queries
+                of one row see different states.
+            evidence: [S, b, d_e] input of the sentinel's gate, [y_i; s_{i−1}]; only with a sentinel.
         """
         raise NotImplementedError
 
     def main_source(self) -> Dict[str, str]:
-        """Which parameters are those of an ordinary attention to the first source, by fairseq's names.
+        """Names of the parameters that an ordinary attention to the first source has, by fairseq's names.
 
-        E.g. ``{"q_proj": "score.query", …}``: where a model of one source can be a starting point; else empty.
+        E.g. ``{"q_proj": "score.query", …}`` if a single-source model can initialise them; otherwise empty.
         """
         return {}
 
 
 ATTENTION_COMBINATIONS: Registry[AttentionCombination] = Registry("attention combination")
-
-
-def sharing_problems(score: str, config: CombinationConfig) -> List[str]:
-    """Why context vectors cannot be made by the projections of that score's keys, if so."""
-    width = ATTENTION_SCORES[score].width_of_keys(config.query_dim, config.output_dim)
-    if not config.share_combination_projections or ATTENTION_SCORES[score].multi_head or width == config.output_dim:
-        return []
-    flag = flag_of("share_combination_projections")
-    return [f"{flag}: {score} computes with projections of width {width}, not {config.output_dim}"]

@@ -1,6 +1,6 @@
-"""Combinations over packed states: padded only here, sentences of similar lengths together."""
+"""Sources as packed states, and combinations over them: states are padded only here, in groups of similar length."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import List, Optional, Tuple
 
 import numpy as np
@@ -10,20 +10,75 @@ from torch import Tensor
 from docnmt_fairseq.batch.attention_plans import AttentionPlan, Slots
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.ragged import Ragged, attention_groups
-from docnmt_fairseq.batch.sources import PaddedRows, SourceRows, TargetsAndSources
+from docnmt_fairseq.batch.sources import Padded, PaddedRows, SourceKey, SourceRows, TargetsAndSources
 from docnmt_fairseq.layers.capture import joined
 from docnmt_fairseq.layers.precision import gather_rows
 from docnmt_fairseq.multisource.base import AttentionCombination
-from docnmt_fairseq.multisource.source_states import lookup
+
+
+@dataclass(frozen=True)
+class SourceStates:
+    """Packed output of one encoder, and the states that each decoded sentence sees.
+
+    Attributes:
+        states: [M, d_k] packed states.
+        rows: key of the plan that maps decoded sentences to their states.
+    """
+
+    states: Tensor
+    rows: SourceKey
+
+    def with_states(self, states: Tensor) -> "SourceStates":
+        """The same mapping with other values [M, w], e.g. projected ones."""
+        return replace(self, states=states)
+
+    def padded(self, layout: DocumentLayout, sentences: Optional[np.ndarray] = None) -> Tuple[Tensor, Tensor]:
+        """Padded states [S, n, d_k], n at least 1, and the padding mask [S, n].
+
+        States at padding are arbitrary and must be masked.
+
+        Args:
+            layout: the batch.
+            sentences: numbers of decoded sentences; None: all.
+        """
+        if sentences is None:
+            plan = layout.plan(Padded(self.rows))
+        else:
+            plan = PaddedRows(*map(layout.index, layout.plan(self.rows).block(sentences)))
+        return lookup(self.states, plan.index), plan.padding
+
+
+def padded_sources(
+    sources: List[SourceStates],
+    projected: List[Tensor],
+    layout: DocumentLayout,
+    sentences: Optional[np.ndarray] = None,
+) -> Tuple[List[Tensor], List[Tensor]]:
+    """Padded keys and values [S, n_k, w_k] and padding masks [S, n_k] of every source, for decoding.
+
+    Args:
+        sources: the sources.
+        projected: [M_k, w_k] keys and values of their packed states.
+        layout: the batch.
+        sentences: numbers of decoded sentences; None: all.
+    """
+    padded = [source.with_states(states).padded(layout, sentences) for source, states in zip(sources, projected)]
+    return [states for states, _ in padded], [padding for _, padding in padded]
+
+
+def lookup(states: Tensor, index: Tensor) -> Tensor:
+    """States [..., w] by number; zeros if there are no states at all."""
+    states = states if len(states) else states.new_zeros(1, *states.shape[1:])
+    return gather_rows(states, index.flatten()).unflatten(0, index.shape)
 
 
 @dataclass(frozen=True)
 class CombinationPlan:
-    """Which packed states of each source packed queries see, in groups of rows.
+    """Mapping of packed queries to the packed states of each source that they see, in groups of rows.
 
     Attributes:
-        queries: where queries stand, group by group.
-        keys: [groups][sources] numbers of states, and the padding.
+        queries: positions of queries, group by group.
+        keys: [groups][sources] state numbers and padding.
     """
 
     queries: Slots
@@ -31,21 +86,14 @@ class CombinationPlan:
 
     @classmethod
     def make(cls, targets: Ragged, sources: List[SourceRows]) -> "CombinationPlan":
-        """The plan in which the tokens of sentence i of ``targets`` see what each source has of sentence i.
-
-        Raises:
-            ValueError: a source is of another number of sentences.
-        """
-        for source in sources:
-            if len(source.lengths) != targets.rows:
-                raise ValueError(f"{targets.rows} sentences, but a source is of {len(source.lengths)}")
+        """Plan in which the tokens of sentence i of ``targets`` see the states of sentence i of each source."""
         groups = attention_groups(targets.lengths, np.sum([source.lengths for source in sources], axis=0))
         keys = [[PaddedRows(*map(targets.index, source.block(rows))) for source in sources] for rows in groups]
         return cls(Slots(targets, groups), keys)
 
     @classmethod
     def of_attention(cls, plan: AttentionPlan) -> "CombinationPlan":
-        """The plan of one source that an attention goes by."""
+        """Single-source plan equivalent to an attention plan."""
         keys = []
         for block in plan.blocks:
             padding = torch.zeros_like(block.key, dtype=torch.bool) if block.key_padding is None else block.key_padding
@@ -53,7 +101,7 @@ class CombinationPlan:
         return cls(plan.queries, keys)
 
     def gather(self, projected: List[Tensor]) -> List[Tuple[List[Tensor], List[Tensor]]]:
-        """What each group sees of every source, [b, n_k, w_k], and the paddings [b, n_k], from packed [M_k, w_k]."""
+        """Per group, keys and values [b, n_k, w_k] and paddings [b, n_k] of every source, from packed [M_k, w_k]."""
         return [
             (
                 [lookup(states, rows.index) for states, rows in zip(projected, of_group)],
@@ -68,9 +116,9 @@ class CombinationPlan:
         """Context vectors [N_t, d_c] and shares [N_t, K]; see :class:`AttentionCombination`.
 
         Args:
-            combination: what combines.
+            combination: the combination.
             x: [N_t, d_q] packed decoder states.
-            projected: [M_k, w_k] of its ``project_sources`` over the packed states of each source.
+            projected: [M_k, w_k] output of ``project_sources`` for the packed states of each source.
             evidence: [N_t, d_e] with a sentinel.
         """
         queries = self.queries.split(gather_rows(x, self.queries.index))
@@ -86,7 +134,7 @@ class CombinationPlan:
 
 @dataclass(frozen=True)
 class TargetsToAllSources(TargetsAndSources[CombinationPlan]):
-    """Target tokens attend to all sources of their sentence."""
+    """Plan key: target tokens attend to all sources of their sentence."""
 
     def make(self, layout: DocumentLayout) -> CombinationPlan:
         """See :class:`PlanKey`."""

@@ -1,8 +1,8 @@
-"""How well a decoder state and the states of a source go together, chosen by name.
+"""Attention scores between decoder states and the states of a source.
 
-A score has its two sides apart: what depends on the source alone is computed once a sentence. Names that begin with
-``ca-att`` are those of CA-ATT ([Z] sec. 3.3), where the energy of a state is not compared with those of others: its σ
-is χ, how little the state depends on the query ([Z] eq. 26, or one of the forms of eq. 43).
+A score keeps its two sides separate: keys depend on the source alone and are computed once per sentence. The scores
+``ca-att…`` belong to CA-ATT ([Z] sec. 3.3), which has no softmax: the sigmoid of an energy is χ, the degree to which
+the state does not depend on the query ([Z] eq. 26, or one of the forms of eq. 43).
 """
 
 import math
@@ -11,39 +11,32 @@ from typing import Tuple
 import torch
 from torch import Tensor, nn
 
-from docnmt_fairseq.layers.initialisation import projection
+from docnmt_fairseq.layers.base import projection
 from docnmt_fairseq.layers.precision import computing_type, without_autocast
 from docnmt_fairseq.registry import Registry
 
 
 class AttentionScore(nn.Module):
-    """Contract: ``cls(query_dim, source_dims, score_dim, heads)``; the query's side is shared by all sources.
+    """Contract: ``cls(query_dim, source_dims, score_dim, heads)``; the query side is shared by all sources.
 
     Class attributes:
-        context_free: whether energies make χ of CA-ATT; else a softmax over them gives the weights of states.
-        multi_head: whether values are projected, read by each head in its part, and projected together.
-        over_contexts: the score that weighs context vectors of several sources against each other.
-        own_space: whether it is computed in a space of its own, of width ``score_dim``.
+        context_free: energies give χ of CA-ATT; otherwise their softmax gives attention weights.
+        multi_head: values and results are projected, and each head reads its slice.
+        over_contexts: name of the score for the second attention, over context vectors of several sources.
 
     Attributes:
         key_dim: width of a key.
-        keys: the map from the states of each source to keys.
+        keys: key projection of each source.
     """
 
     context_free = False
     multi_head = False
     over_contexts = "bahdanau"
-    own_space = False
     key_dim: int
     keys: nn.ModuleList
 
-    @classmethod
-    def width_of_keys(cls, query_dim: int, score_dim: int) -> int:
-        """``key_dim`` of a score of these sizes: that of queries, where a score has no space of its own."""
-        return query_dim
-
     def key(self, states: Tensor, source: int) -> Tensor:
-        """Keys [..., key_dim] of states [..., d_k] of the source of that number."""
+        """Keys [..., key_dim] of states [..., d_k] of source number ``source``."""
         return self.keys[source](states)
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
@@ -55,9 +48,9 @@ ATTENTION_SCORES: Registry[AttentionScore] = Registry("attention score")
 
 
 def products(queries: Tensor, keys: Tensor) -> Tensor:
-    """[..., b, n] of queries [..., b, d] and keys [..., n, d] in float32 at least, as the exponents that they become.
+    """Dot products [..., b, n] of queries [..., b, d] and keys [..., n, d], in float32 or float64.
 
-    Half types have not the digits for these and, float16, not the range.
+    Half types lack the precision for exponents and, in float16, the range.
     """
     dtype = computing_type(queries.dtype)
     with without_autocast(queries):
@@ -66,25 +59,18 @@ def products(queries: Tensor, keys: Tensor) -> Tensor:
 
 @ATTENTION_SCORES.register("bahdanau")
 class AdditiveScore(AttentionScore):
-    """e_ij = vᵀ tanh(W s_i + U^{(k)} h_j) ([L] eq. 1); v, W are shared by the sources, each has its U.
+    """e_ij = vᵀ tanh(W s_i + U^{(k)} h_j) ([L] eq. 1); v and W are shared, each source has its U.
 
-    W and each U^{(k)} have a bias: [L] leaves them out of its equations, but has one at every projection. By those of
-    U^{(k)} a source can be preferred whatever its states are.
+    W and each U^{(k)} have a bias: [L] omits it in the equations, but has one in every projection. With the biases of
+    U^{(k)}, a source can be preferred independently of its states.
     """
-
-    own_space = True
 
     def __init__(self, query_dim: int, source_dims: Tuple[int, ...], score_dim: int, heads: int = 1):
         super().__init__()
-        self.key_dim = self.width_of_keys(query_dim, score_dim)
+        self.key_dim = score_dim
         self.query = projection(query_dim, score_dim, zero_bias=True)  # W
         self.keys = nn.ModuleList(projection(width, score_dim, zero_bias=True) for width in source_dims)  # U^{(k)}
         self.energy = projection(score_dim, 1, bias=False)  # v
-
-    @classmethod
-    def width_of_keys(cls, query_dim: int, score_dim: int) -> int:
-        """``score_dim``: the space that scores are computed in."""
-        return score_dim
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
         """[S, 1, b, n]."""
@@ -99,7 +85,7 @@ class GeneralScore(AttentionScore):
 
     def __init__(self, query_dim: int, source_dims: Tuple[int, ...], score_dim: int, heads: int = 1):
         super().__init__()
-        self.key_dim = self.width_of_keys(query_dim, score_dim)
+        self.key_dim = query_dim
         self.keys = nn.ModuleList(projection(width, query_dim, bias=False) for width in source_dims)  # W^{(k)}
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
@@ -109,14 +95,14 @@ class GeneralScore(AttentionScore):
 
 @ATTENTION_SCORES.register("dot-product")
 class DotProductScore(AttentionScore):
-    """e_ij = (W s_i)ᵀ U^{(k)} h_j / √(d_q/H) in each head's part (Vaswani et al. 2017); W is shared by the sources."""
+    """e_ij = (W s_i)ᵀ U^{(k)} h_j / √(d_q/H) per head (Vaswani et al. 2017); W is shared."""
 
     multi_head = True
     over_contexts = "dot-product"
 
     def __init__(self, query_dim: int, source_dims: Tuple[int, ...], score_dim: int, heads: int = 1):
         super().__init__()
-        self.key_dim = self.width_of_keys(query_dim, score_dim)
+        self.key_dim = query_dim
         self.heads = heads
         self.query = projection(query_dim, query_dim, gain=2**-0.5)  # W
         self.keys = nn.ModuleList(projection(width, query_dim, gain=2**-0.5) for width in source_dims)  # U^{(k)}
@@ -129,20 +115,15 @@ class DotProductScore(AttentionScore):
 
 @ATTENTION_SCORES.register("ca-att")
 class LinearScore(AttentionScore):
-    """e_ij = w^{(k)}·h_j + u·s_i + b, of which σ is χ ([Z] eq. 26); u, b are shared by the sources."""
+    """e_ij = w^{(k)}·h_j + u·s_i + b, χ = σ(e) ([Z] eq. 26); u and b are shared."""
 
     context_free = True
 
     def __init__(self, query_dim: int, source_dims: Tuple[int, ...], score_dim: int, heads: int = 1):
         super().__init__()
-        self.key_dim = self.width_of_keys(query_dim, score_dim)
+        self.key_dim = 1  # what a state adds to its energy
         self.query = projection(query_dim, 1, zero_bias=True)  # u, b
         self.keys = nn.ModuleList(projection(width, 1, bias=False) for width in source_dims)  # w^{(k)}
-
-    @classmethod
-    def width_of_keys(cls, query_dim: int, score_dim: int) -> int:
-        """1: what a state adds to its energy is a number."""
-        return 1
 
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
         """[S, 1, b, n]."""

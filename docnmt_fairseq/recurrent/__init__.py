@@ -1,6 +1,6 @@
-"""Recurrent cells, over whole sequences and step by step, and what is built from them. Pure PyTorch.
+"""Recurrent cells and layers, over whole sequences and step by step. Pure PyTorch.
 
-Importing the folder registers the cells in it.
+Importing the folder registers its cells.
 """
 
 from docnmt_fairseq.registry import import_folder

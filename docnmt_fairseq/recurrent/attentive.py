@@ -1,4 +1,4 @@
-"""Recurrent cells of a decoder: where in a step they attend, and what asks."""
+"""Recurrent cells with attention, for decoders."""
 
 from typing import Callable, Dict, List, Tuple, Type
 
@@ -10,17 +10,17 @@ from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS, RecurrentCell, State
 
 ATTENDING_STATES = Choices(("previous", "updated"))
 QUERIES = Choices(("output", "cell"))
-# From states [B, d] to context vectors [B, d_c] and how they divide over the sources, [B, K].
+# Maps queries [B, d] to context vectors [B, d_c] and the shares of the sources in them, [B, K].
 Attend = Callable[[Tensor], Tuple[Tensor, Tensor]]
 
 
 class AttentiveCell(nn.Module):
-    """Contract: a step of rows that attends somewhere in between.
+    """Contract: a recurrent step with one attention.
 
     Attributes:
-        cell: the recurrent cell that makes the next state, whose form all states have.
-        carried: width of what a state carries on behind the parts of the cell's, from zeros; 0: nothing.
-        query: which part of the cell's state asks: 0 the output, -1 what a cell with a state of its own keeps.
+        cell: recurrent cell that computes the next state and defines the form of states.
+        carried: width of an additional last part of the state, initially zeros; 0: none.
+        query: part of the state that is the attention's query: 0 the output, -1 the cell state.
     """
 
     cell: RecurrentCell
@@ -29,16 +29,16 @@ class AttentiveCell(nn.Module):
 
     @property
     def widths(self) -> List[int]:
-        """The widths of a state's parts, what is carried on last."""
+        """Widths of the parts of a state, the carried one last."""
         return [self.cell.state_dim] * self.cell.parts + [self.carried] * bool(self.carried)
 
     def forward(self, y: Tensor, state: State, attend: Attend) -> Tuple[State, Tensor, Tensor]:
-        """The next state s_i, the context vector c_i [B, d_c] and its shares.
+        """Next state s_i, context vector c_i [B, d_c] and its shares.
 
         Args:
-            y: [B, d_y] the embedded tokens y_{i−1}.
+            y: [B, d_y] embedded tokens y_{i−1}.
             state: s_{i−1}.
-            attend: what gives context vectors; is called once.
+            attend: the attention, called once.
         """
         raise NotImplementedError
 
@@ -51,7 +51,7 @@ class AttendFirst(AttentiveCell):
         input_dim: d_y.
         context_dim: d_c.
         state_dim: d.
-        query: a name in ``QUERIES``: what asks, y_{i−1} or c_{i−1} of a cell that has both.
+        query: a name in ``QUERIES``: the cell's output, or its cell state.
     """
 
     def __init__(self, cell: str, input_dim: int, context_dim: int, state_dim: int, query: str = "output"):
@@ -68,8 +68,8 @@ class AttendFirst(AttentiveCell):
 class AttendUpdated(AttendFirst):
     """s_i = cell([y_i; c_{i−1}], s_{i−1}), then c_i from s_i, c_0 = 0 ([L] eq. 1-5, whose y_i is the step's input).
 
-    [L] attends with the updated state, and takes the context vector for an input of the decoder: so it is one of the
-    next step. A state carries it on. For the arguments see :class:`AttendFirst`.
+    [L] attends with the updated state and feeds the context vector to the decoder, hence to the next step; the state
+    carries it. For the arguments see :class:`AttendFirst`.
     """
 
     def __init__(self, cell: str, input_dim: int, context_dim: int, state_dim: int, query: str = "output"):
@@ -103,7 +103,7 @@ CONDITIONAL: Dict[str, Tuple[Type[AttentiveCell], str]] = {"conditional-gru": (C
 
 
 class DecoderCells:
-    """The names of cells that a decoder may have."""
+    """Names of decoder cells."""
 
     def names(self) -> List[str]:
         """The names, sorted."""
@@ -124,12 +124,12 @@ def attentive_cell(
     attend_with: str = "previous",
     query: str = "output",
 ) -> AttentiveCell:
-    """The attending cell of a name in ``DECODER_CELLS``.
+    """Cell with attention of a name in ``DECODER_CELLS``.
 
     Args:
-        name: of the cell.
+        name: name of the cell.
         input_dim, context_dim, state_dim: see :class:`AttendFirst`.
-        attend_with: a name in ``ATTENDING_STATES``; a conditional cell has its own place.
+        attend_with: a name in ``ATTENDING_STATES``; ignored by conditional cells, which attend between their steps.
         query: see :class:`AttendFirst`; conditional cells have states of one part.
     """
     if name in CONDITIONAL:
@@ -139,5 +139,5 @@ def attentive_cell(
 
 
 def plain_cell(name: str) -> str:
-    """The cell of a decoder's layers above the one that attends, a name in ``RECURRENT_CELLS``."""
+    """Cell of the decoder layers above the attending one, a name in ``RECURRENT_CELLS``."""
     return CONDITIONAL[name][1] if name in CONDITIONAL else name

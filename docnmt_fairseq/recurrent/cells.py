@@ -1,4 +1,4 @@
-"""The contract of recurrent cells, and their registry."""
+"""Contract and registry of recurrent cells; GRU and LSTM."""
 
 from typing import Optional, Tuple, Type, Union
 
@@ -10,14 +10,14 @@ from torch.nn.utils.rnn import PackedSequence
 from docnmt_fairseq.batch.steps import StepOrder
 from docnmt_fairseq.registry import Registry
 
-State = Tuple[Tensor, ...]  # of B rows, [B, d] each; the first is the cell's output
+State = Tuple[Tensor, ...]  # parts [B, d] of B rows; the first is the cell's output
 
 
 class RecurrentCell(nn.Module):
-    """Contract: ``cls(input_dim, state_dim)``. The same parameters over whole rows and step by step.
+    """Contract: ``cls(input_dim, state_dim)``; the same parameters serve whole rows and single steps.
 
     Class attributes:
-        parts: how many vectors a state has.
+        parts: number of vectors in a state.
 
     Attributes:
         state_dim: d.
@@ -30,20 +30,20 @@ class RecurrentCell(nn.Module):
         self.input_dim, self.state_dim = input_dim, state_dim
 
     def initial(self, rows: int, like: Tensor) -> State:
-        """A state of zeros, [rows, d] each, of the kind and on the device of ``like``."""
+        """Zero state, parts [rows, d] of the type and device of ``like``."""
         return tuple(like.new_zeros(rows, self.state_dim) for _ in range(self.parts))
 
     def step(self, x: Tensor, state: State) -> State:
-        """The next state of rows with inputs x [B, input_dim]."""
+        """Next state of rows with inputs x [B, input_dim]."""
         raise NotImplementedError
 
     def sequence(self, x: Tensor, order: StepOrder, initial: Optional[State] = None) -> Tensor:
-        """The outputs [N, d] of all steps of the rows, item by item as in x.
+        """Outputs [N, d] of all steps of the rows, in the order of x.
 
         Args:
             x: packed inputs [N, input_dim].
-            order: the rows, all of them.
-            initial: the states before the first step, [rows, d] each, row by row; None: zeros.
+            order: step order of all rows.
+            initial: initial state, parts [rows, d]; None: zeros.
         """
         if initial is None:
             initial = self.initial(len(order.rows), x)
@@ -51,7 +51,7 @@ class RecurrentCell(nn.Module):
         return self.run(x.index_select(0, order.items), first, order).index_select(0, order.places)
 
     def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
-        """:meth:`sequence`, inputs, states and outputs being in the order of steps."""
+        """:meth:`sequence` with inputs, states and outputs in step order."""
         raise NotImplementedError
 
 
@@ -59,7 +59,7 @@ RECURRENT_CELLS: Registry[RecurrentCell] = Registry("recurrent cell")
 
 
 class TorchCell(RecurrentCell):
-    """A cell whose rows go through one of PyTorch's recurrent layers at once."""
+    """Cell computed by one of PyTorch's recurrent layers."""
 
     layer: Type[Union[nn.GRU, nn.LSTM]]
 
@@ -68,7 +68,7 @@ class TorchCell(RecurrentCell):
         self.rnn = self.layer(input_dim, state_dim)
 
     def parameters_of_step(self) -> Tuple[Tensor, ...]:
-        """The weights and biases, of the input and of the state."""
+        """Weights and biases of input and state."""
         return tuple(self.rnn.all_weights[0])
 
 
@@ -89,10 +89,10 @@ class GRU(TorchCell):
 
 @RECURRENT_CELLS.register("gru-reset-before")
 class GRUResetBefore(GRU):
-    """:class:`GRU` but for n = tanh(W x_t + b + U (r h_{t−1}) + b′) (Bahdanau et al. 2015, A.1.1; [Z] Table 1).
+    """:class:`GRU` with n = tanh(W x_t + b + U (r h_{t−1}) + b′) (Bahdanau et al. 2015, A.1.1; [Z] Table 1).
 
-    What is reset is the state, before the matrix, where PyTorch resets the product. The parameters have the same names
-    and shapes. No fused layer computes this one: it is a loop over the steps.
+    The reset gate multiplies the state before the matrix, not the product as in PyTorch. Parameters have the same names
+    and shapes. Computed as a loop over steps, since there is no fused layer.
     """
 
     def step(self, x: Tensor, state: State) -> State:
@@ -110,7 +110,7 @@ class GRUResetBefore(GRU):
         return torch.cat(outputs)
 
     def _next(self, sums: Tensor, h: Tensor, of_state: Tensor, bias: Tensor) -> Tensor:
-        """h_t from W x_t + b, [B, 3 d], and h_{t−1}."""
+        """h_t from W x_t + b [B, 3 d] and h_{t−1}."""
         of_gates = 2 * self.state_dim
         gates = torch.sigmoid(sums[:, :of_gates] + F.linear(h, of_state[:of_gates], bias[:of_gates]))
         r, z = gates.chunk(2, dim=1)

@@ -1,4 +1,4 @@
-"""Recurrent layers one above the other, over packed rows."""
+"""Stacked bidirectional layers over packed rows, and the deep output of a decoder."""
 
 from typing import List, Optional
 
@@ -8,21 +8,20 @@ from torch import Tensor, nn
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.batch.steps import StepOrder, StepsOfTokens
-from docnmt_fairseq.layers.initialisation import projection
-from docnmt_fairseq.layers.modules import ModulesOf
+from docnmt_fairseq.layers.base import ModulesOf, projection
 from docnmt_fairseq.options import Choices
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
 
 
 class BidirectionalLayers(nn.Module):
-    """Layers that each read rows from both ends: h_j = [h→_j; h←_j]. A row is read by itself, without padding.
+    """Stacked bidirectional layers, h_j = [h→_j; h←_j], without padding and independent between rows.
 
     Args:
         cell: name in ``RECURRENT_CELLS``.
-        input_dim: width of what is read.
-        state_dim: of one direction; outputs are twice as wide.
-        layers: how many.
-        dropout: between layers.
+        input_dim: input width.
+        state_dim: width of one direction; outputs are twice as wide.
+        layers: number of layers.
+        dropout: dropout between layers.
     """
 
     def __init__(self, cell: str, input_dim: int, state_dim: int, layers: int = 1, dropout: float = 0.0):
@@ -35,7 +34,7 @@ class BidirectionalLayers(nn.Module):
         self.output_dim = 2 * state_dim
 
     def forward(self, x: Tensor, layout: DocumentLayout) -> Tensor:
-        """The last layer's [N, 2 · state_dim] from packed x [N, input_dim]."""
+        """Outputs [N, 2 · state_dim] of the last layer, from packed x [N, input_dim]."""
         orders = [layout.plan(key) for key in self.plans()]
         for number, cells in enumerate(zip(self.forwards, self.backwards)):
             x = self.dropout(x) if number else x
@@ -43,7 +42,7 @@ class BidirectionalLayers(nn.Module):
         return x
 
     def plans(self) -> List[PlanKey[StepOrder]]:
-        """The plans that ``forward`` asks a layout for: the tokens forwards and backwards."""
+        """Plans that ``forward`` uses: step orders in both directions."""
         return [StepsOfTokens(), StepsOfTokens(reverse=True)]
 
 
@@ -51,12 +50,12 @@ SUMMARIES = Choices(("mean", "last-backward"))
 
 
 def summary(states: Tensor, rows: Ragged, kind: str) -> Tensor:
-    """One vector a row [R, 2 · d, or d] from the states h [N, 2 · d] of bidirectional layers.
+    """One vector per row, [R, 2 · d or d], from the states h [N, 2 · d] of bidirectional layers.
 
     Args:
-        states: see above.
+        states: the states.
         rows: their rows.
-        kind: of ``SUMMARIES``; mean: of the states; last-backward: h←_1, which has read the whole row.
+        kind: a name in ``SUMMARIES``: the mean of the states, or h←_1, which has read the whole row.
     """
     if kind == "mean":
         return rows.mean(states)
@@ -68,18 +67,17 @@ DEEP_OUTPUTS = Choices(("tanh", "maxout", "state"))
 
 
 class DeepOutput(nn.Module):
-    """t_i = tanh(W_s s_i + W_y y_{i−1} + W_c c_i + b); maxout: the larger one of each pair of twice as many sums.
+    """t_i = tanh(W_s s_i + W_y y_{i−1} + W_c c_i + b); ``maxout``: pairwise maxima of 2 · output_dim sums.
 
-    state: t_i = s_i, as [Z] Fig. 11 has it: nothing but the cell's output.
-
-    (In Bahdanau et al. 2015, A.2.2, it is s_{i−1} that is seen; its own code and later ones take s_i.)
+    ``state``: t_i = s_i, the cell's output alone ([Z] Fig. 11). (Bahdanau et al. 2015, A.2.2 print s_{i−1}; their code
+    uses s_i.)
 
     Args:
-        state_dim: of s_i.
-        input_dim: of y_{i−1}.
-        context_dim: of c_i.
-        output_dim: of t_i.
-        kind: of ``DEEP_OUTPUTS``.
+        state_dim: width of s_i.
+        input_dim: width of y_{i−1}.
+        context_dim: width of c_i.
+        output_dim: width of t_i.
+        kind: a name in ``DEEP_OUTPUTS``.
     """
 
     def __init__(self, state_dim: int, input_dim: int, context_dim: int, output_dim: int, kind: str = "tanh"):

@@ -6,7 +6,7 @@ from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.text_codec import token_ids
 from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.batches import takes_layout
+from docnmt_fairseq.models.base import takes_layout
 from docnmt_fairseq.tasks.document_translation import DocumentTranslationTask
 
 

@@ -3,7 +3,7 @@
 from typing import Dict
 
 from docnmt_fairseq.checkpoints import Ensemble
-from docnmt_fairseq.models.extra_sources_config import attended_names
+from docnmt_fairseq.models.extra_sources import attended_names
 from docnmt_fairseq.models.transformer.config import combination_name, feed_forward_of
 
 

@@ -7,7 +7,7 @@ import torch
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
-from docnmt_fairseq.models.batches import batch_for_model
+from docnmt_fairseq.models.base import batch_for_model
 from docnmt_fairseq.search.steps import Translated
 
 

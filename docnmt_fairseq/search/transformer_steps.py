@@ -13,7 +13,7 @@ from docnmt_fairseq.layers.lora import weight_of
 from docnmt_fairseq.layers.packed_linear import pack_linears
 from docnmt_fairseq.layers.rounding import FLOAT32
 from docnmt_fairseq.layers.search_kernels import attend_hypotheses
-from docnmt_fairseq.models.batches import right_padded_with_layout
+from docnmt_fairseq.models.base import right_padded_with_layout
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs, PreviousTargets
 from docnmt_fairseq.models.transformer.attention import SourceAttention, TargetSelfAttention
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
@@ -71,7 +71,7 @@ class SlotView:
 
     def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
         """See ``DecoderInput``; no weights."""
-        return attention.of_hypotheses(x, [part.seen() for part in self.steps.parts[attention]])
+        return attention.attend_hypotheses(x, [part.seen() for part in self.steps.parts[attention]])
 
     def context(self, mechanism: DecoderContextMechanism, x: Tensor) -> Tensor:
         """See ``DecoderInput``."""
@@ -161,7 +161,7 @@ class TransformerSteps:
     def prepare(self, encoded: EncodedSources, sentences: np.ndarray) -> PreparedSentences:
         """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
         sources = encoded.sources.taking(sentences)
-        parts = {layer.encoder_attn: layer.encoder_attn.of_sources(sources) for layer in self.decoder.layers}
+        parts = {layer.encoder_attn: layer.encoder_attn.project_sources(sources) for layer in self.decoder.layers}
         documents = sources.layout.decoded_document[sentences]
         if self.target_context is not None:
             parts[self.target_context] = self._previous([encoded.histories.get(int(n), []) for n in documents])

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Callable, Optional, Tuple, TypeVar
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.batches import takes_layout
+from docnmt_fairseq.models.base import takes_layout
 from docnmt_fairseq.serve.backlog import Backlog
 from docnmt_fairseq.serve.limits import Limits, Refusal
 from docnmt_fairseq.serve.pending import Deadline, PendingTranslation

@@ -32,7 +32,7 @@ from docnmt_fairseq.data.pieces import PieceLimits
 from docnmt_fairseq.data.split import Split
 from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError, refuse
-from docnmt_fairseq.models.batches import all_take_layouts, batch_for_model, takes_layout
+from docnmt_fairseq.models.base import all_take_layouts, batch_for_model, takes_layout
 from docnmt_fairseq.options import problems_of
 from docnmt_fairseq.search.rounds import Hypotheses, translate_in_rounds, with_target_context
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult

@@ -22,7 +22,7 @@ from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
 from omegaconf import II
 from torch import Tensor
 
-from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
+from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
 from docnmt_fairseq.corpus.prepared import languages_of
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.data.integrity import check_side, split_named
@@ -253,7 +253,7 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
                         f"--em-steps {module.em_steps}: --fp16 and --bf16 train a copy of all parameters at once; use "
                         "--amp, --memory-efficient-fp16 or --memory-efficient-bf16"
                     )
-                module.clear_resting()
+                module.clear_frozen()
         super().optimizer_step(optimizer, model, update_num)
 
     def inference_step(

@@ -3,15 +3,12 @@ import torch
 from torch import nn
 
 from docnmt_fairseq.batch.ragged import Ragged
-from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
-from docnmt_fairseq.ca_layers.bag_of_features import BagOfStates, SparseFeatures
-from docnmt_fairseq.ca_layers.convolution import ConvolutionalSentenceEncoder
-from docnmt_fairseq.ca_layers.embedding import ContextAwareEmbedding
-from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer
-from docnmt_fairseq.ca_layers.residual import ResidualBlock
-from docnmt_fairseq.ca_layers.residual_convolution import ConvolutionalResidual
+from docnmt_fairseq.ca_layers.convolution import ConvolutionalResidual, ConvolutionalSentenceEncoder
+from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
+from docnmt_fairseq.ca_layers.embeddings import BagOfStates, ContextAwareEmbedding, SparseFeatures
+from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer, ResidualBlock
 from docnmt_fairseq.multisource.base import CombinationConfig
-from docnmt_fairseq.multisource.source_attention import AttentionToOneSource
+from docnmt_fairseq.multisource.separate import AttentionToOneSource
 from tests.support.residual import joined_residual
 
 ROWS = Ragged([2, 3])
@@ -77,7 +74,7 @@ def test_blocks_of_updates_train_chi_and_the_vectors_in_turn(kind):
         chi_trains = update in (0, 1, 2, 6, 7, 8)
         for name, parameter in model.layer.named_parameters():
             assert bool(parameter.grad.any()) == (is_of_chi(name, of_chi) == chi_trains), (update, name)
-        alternating.clear_resting()
+        alternating.clear_frozen()
         for name, parameter in model.layer.named_parameters():
             assert (parameter.grad is not None) == (is_of_chi(name, of_chi) == chi_trains), (update, name)
 

@@ -4,12 +4,9 @@ from hypothesis import given, settings
 from torch import nn
 
 from docnmt_fairseq.batch.ragged import Ragged
-from docnmt_fairseq.ca_layers.bag_of_features import SparseFeatures
-from docnmt_fairseq.ca_layers.convolution import ContextAwareConvolution
-from docnmt_fairseq.ca_layers.embedding import ContextAwareEmbedding
-from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer
-from docnmt_fairseq.ca_layers.residual import ContextAwareResidual, ResidualBlock
-from docnmt_fairseq.ca_layers.residual_convolution import ConvolutionalResidual
+from docnmt_fairseq.ca_layers.convolution import ContextAwareConvolution, ConvolutionalResidual
+from docnmt_fairseq.ca_layers.embeddings import ContextAwareEmbedding, SparseFeatures
+from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer, ContextAwareResidual, ResidualBlock
 from docnmt_fairseq.layers.capture import ContextFreeIndicator, ContextShare, capture
 from tests.reference import context_aware_layers as reference
 from tests.support.comparison import PRECISIONS, assert_same

@@ -10,7 +10,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, ScoringRequest, as_tokens
-from docnmt_fairseq.models.batches import batch_for_model
+from docnmt_fairseq.models.base import batch_for_model
 from tests.support import toy
 from tests.support.documents import DOCUMENTS
 

@@ -9,7 +9,7 @@ from docnmt_fairseq.layers.capture import capture
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.models.rnn.decoder import RecurrentDecoder
 from docnmt_fairseq.models.rnn.model import DocumentRNN
-from docnmt_fairseq.multisource.source_states import SourceStates
+from docnmt_fairseq.multisource.packed import SourceStates
 from docnmt_fairseq.recipes.models import model
 from tests.support import toy
 from tests.support.decoding import logits, padded, stepwise, stir

@@ -10,7 +10,7 @@ from fairseq.models.transformer import TransformerConfig
 
 import docnmt_fairseq
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.transformer.structure import structure_of_transformer
+from docnmt_fairseq.models.transformer.stock import structure_of_transformer
 
 docnmt_fairseq.register()
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.batch.steps import StepOrder
-from docnmt_fairseq.recurrent import ca_rnn_steps
+from docnmt_fairseq.recurrent import ca_rnn
 from docnmt_fairseq.recurrent.attentive import ATTENDING_STATES, DECODER_CELLS, QUERIES, attentive_cell
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
 from docnmt_fairseq.recurrent.layers import DEEP_OUTPUTS, BidirectionalLayers, DeepOutput, summary
@@ -109,7 +109,7 @@ def test_steps_hold_every_item_of_their_rows_once(layout):
             step = -1 if reverse else 1
             later = order.items[order.sizes[0] :]
             assert torch.equal(order.items[order.before] + step, later)
-            assert sum(s.stop - s.start for s in ca_rnn_steps.step_slices(order)) == len(taken)
+            assert sum(s.stop - s.start for s in ca_rnn.step_slices(order)) == len(taken)
 
 
 @PRECISIONS

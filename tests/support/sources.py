@@ -10,8 +10,7 @@ from torch import Tensor
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.sources import SourceKey, SourceRows
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
-from docnmt_fairseq.multisource.packed import CombinationPlan
-from docnmt_fairseq.multisource.source_states import lookup
+from docnmt_fairseq.multisource.packed import CombinationPlan, lookup
 
 
 @dataclass(frozen=True)

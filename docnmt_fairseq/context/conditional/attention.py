@@ -18,8 +18,8 @@ from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey
 from docnmt_fairseq.context.conditional.selection_loss import SelectionLoss, SelectionLossOptions
 from docnmt_fairseq.layers.attention import ragged_attention
 from docnmt_fairseq.layers.auxiliary_losses import collector
+from docnmt_fairseq.layers.base import projection
 from docnmt_fairseq.layers.capture import TOKENS, Observe, Relevance, Weights, observer
-from docnmt_fairseq.layers.initialisation import projection
 from docnmt_fairseq.layers.precision import gather_rows
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
 from docnmt_fairseq.options import changed, option

@@ -18,7 +18,7 @@ from docnmt_fairseq.layers.attention import MultiHeadAttention
 from docnmt_fairseq.layers.capture import SENTENCES, TOKENS, Observe, Weights, observer, scatter
 from docnmt_fairseq.layers.feed_forward import FeedForwardSubLayer
 from docnmt_fairseq.layers.precision import computing_type, gather_rows, without_autocast
-from docnmt_fairseq.multisource.source_states import lookup
+from docnmt_fairseq.multisource.packed import lookup
 from docnmt_fairseq.options import Choices, changed, option
 
 COMBINATIONS = Choices(("concatenate", "parallel"))

@@ -1,3 +1,3 @@
-"""``document_rnn``: a recurrent encoder and a recurrent decoder with attention."""
+"""``document_rnn``: recurrent encoder and decoder with attention."""
 
 from docnmt_fairseq.models.rnn import model  # noqa: F401  (registers the model and its architectures)

@@ -1,4 +1,4 @@
-"""The decoder of ``document_rnn``: in training over packed target tokens, group by group; in a search step by step."""
+"""Decoder of ``document_rnn``: over packed target tokens in training, step by step during decoding."""
 
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional, Tuple
@@ -13,29 +13,28 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import cheapest_groups
 from docnmt_fairseq.batch.sources import OfSentence, PaddedRows, SourceKey, TargetsAndSources
 from docnmt_fairseq.batch.steps import StepOrder, StepsOfTargets
+from docnmt_fairseq.layers.base import ModulesOf, projection
 from docnmt_fairseq.layers.capture import SourceShares, joined, observer
-from docnmt_fairseq.layers.initialisation import projection
-from docnmt_fairseq.layers.modules import ModulesOf
 from docnmt_fairseq.models.encoder_outputs import EncoderOut, EncoderOutputs
 from docnmt_fairseq.models.rnn.config import DocumentRNNOptions, combination_config
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
-from docnmt_fairseq.multisource.source_states import lookup, padded_sources
+from docnmt_fairseq.multisource.packed import lookup, padded_sources
 from docnmt_fairseq.recurrent.attentive import attentive_cell, plain_cell
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS, State
 from docnmt_fairseq.recurrent.layers import DeepOutput, summary
 
-STEP_PRICE = 1000.0  # of a step of one more group, in pairs of a target token and a source state
+STEP_PRICE = 1000.0  # cost of a step of an additional group, in (target token, source state) pairs
 
-Attended = Tuple[Tensor, Tensor, Tensor]  # s_i [·, d], c_i [·, d_c] and shares [·, K] of the layer that attends
+Attended = Tuple[Tensor, Tensor, Tensor]  # s_i [·, d], c_i [·, d_c] and shares [·, K] of the attending layer
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 
 
 def decoding_groups(targets: np.ndarray, keys: np.ndarray) -> List[np.ndarray]:
-    """Rows that go through the steps together: similar numbers of keys, which are padded; no target is.
+    """Groups of rows with similar numbers of keys, which are padded together; targets are not padded.
 
     Args:
-        targets: [S] target tokens of each row.
-        keys: [S] source states that each row sees.
+        targets: [S] number of target tokens of each row.
+        keys: [S] number of source states that each row sees.
     """
     pairs = np.arange(int(keys.max(initial=0)) + 1) * float(targets.mean())
     return cheapest_groups(keys, pairs, STEP_PRICE * float(targets.max()))
@@ -43,12 +42,12 @@ def decoding_groups(targets: np.ndarray, keys: np.ndarray) -> List[np.ndarray]:
 
 @dataclass(frozen=True)
 class DecodingPlan:
-    """The sentences of a batch in groups that go through the steps together.
+    """Groups of sentences that are decoded together.
 
     Attributes:
-        orders: the steps of each group.
-        keys: [groups][sources] which states its sentences see.
-        places: [N_t] where every target token is among those of all groups.
+        orders: step order of each group.
+        keys: [groups][sources] states that its sentences see.
+        places: [N_t] position of every target token among those of all groups.
     """
 
     orders: List[StepOrder]
@@ -58,7 +57,7 @@ class DecodingPlan:
 
 @dataclass(frozen=True)
 class Decoding(TargetsAndSources[DecodingPlan]):
-    """How a batch is decoded step by step."""
+    """Plan key of step-by-step decoding of a batch."""
 
     def make(self, layout: DocumentLayout) -> DecodingPlan:
         """See :class:`PlanKey`."""
@@ -70,15 +69,15 @@ class Decoding(TargetsAndSources[DecodingPlan]):
 
 
 class RecurrentDecoder(FairseqIncrementalDecoder):
-    """Recurrent layers; the first attends to all sources at every step, and the output sees what it attended to.
+    """Recurrent layers; the first attends to all sources at every step, and its context vector enters the output.
 
     Args:
-        cfg: of the model.
-        dictionary: of the target language.
-        embed: the embeddings.
-        source_dims: widths of the states of every source, the sentence itself being the first.
-        extra_rows: of every extra source, which of its states decoded sentences see.
-        names: of what attention is divided over: the sources, perhaps a sentinel.
+        cfg: options of the model.
+        dictionary: target dictionary.
+        embed: target embeddings.
+        source_dims: widths of the states of every source, the main one first.
+        extra_rows: keys of the plans that map decoded sentences to the states of each extra source.
+        names: names of the shares of attention: the sources, perhaps a sentinel.
     """
 
     def __init__(
@@ -119,39 +118,39 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             nn.init.normal_(self.output_projection.weight, 0, cfg.decoder_out_embed_dim**-0.5)
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """The plans that :meth:`decode_packed` will ask a layout for."""
+        """Plans that :meth:`decode_packed` uses."""
         yield self.decoding
         if self.layers:
             yield StepsOfTargets()
 
     def embed(self, tokens: Tensor) -> Tensor:
-        """The tokens y_{i−1}, [..., d_y]."""
+        """Embedded tokens y_{i−1}, [..., d_y]."""
         return self.dropout(self.embed_tokens(tokens))
 
     def begin(self, sources: EncoderOutputs) -> Tuple[Tensor, List[Tensor]]:
-        """s_0 = tanh(W h̄ + b) [S, w] of all layers, and what is attended to of every source, [M_k, w_k]."""
+        """Initial states s_0 = tanh(W h̄ + b) [S, w] of all layers, and projected sources [M_k, w_k]."""
         main = sources.by_source[0]
         of_sentence = summary(main.states[:, : self.source_dim], sources.layout.decoded_tokens, self.initial_from)
         projected = self.attention.project_sources(sources.all_states(self.names))
         initial = torch.tanh(self.bridge(of_sentence))
         carried = self.attending.carried
-        if carried:  # stands last in the state of the layer that attends, the first
+        if carried:  # last part of the state of the first layer, which attends
             place = sum(self.state_widths[0]) - carried
             initial = torch.cat([initial[:, :place], initial.new_zeros(len(initial), carried), initial[:, place:]], 1)
         return initial, projected
 
     def split_state(self, state: Tensor) -> List[State]:
-        """The state of each layer from all of them side by side, [B, w]."""
+        """State of each layer, from the concatenated states [B, w] of all layers."""
         parts = iter(state.split([width for of_layer in self.state_widths for width in of_layer], dim=1))
         return [tuple(next(parts) for _ in of_layer) for of_layer in self.state_widths]
 
     def attend_step(
         self, y: Tensor, state: State, projected: List[Tensor], paddings: List[Tensor]
     ) -> Tuple[State, Tensor, Tensor]:
-        """s_i, c_i [B, d_c] and its shares [B, K] of the layer that attends.
+        """State s_i, context c_i [B, d_c] and its shares [B, K] of the attending layer.
 
         Args:
-            y: [B, d_y] tokens, those of a sentence side by side, as many of each.
+            y: [B, d_y] tokens, grouped by sentence, the same number for each.
             state: s_{i−1}.
             projected, paddings: [S, n_k, w_k] and [S, n_k] of every source.
         """
@@ -169,18 +168,18 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def attend_rows(
         self, y: Tensor, sizes: List[int], state: State, projected: List[Tensor], paddings: List[Tensor]
     ) -> Attended:
-        """What the layer that attends gives at all steps, in their order.
+        """Outputs of the attending layer at all steps, in step order.
 
         Args:
-            y: [N_t, d_y] tokens in the order of steps.
-            sizes: how many rows have each step, see :class:`StepOrder`.
+            y: [N_t, d_y] tokens in step order.
+            sizes: number of rows at each step, see :class:`StepOrder`.
             state: s_0 of the rows.
-            projected, paddings: see :meth:`attend_step`; one sentence a row.
+            projected, paddings: see :meth:`attend_step`; one sentence per row.
         """
         outputs = []
         for tokens in y.split(sizes):
             size = len(tokens)
-            if size < len(state[0]):  # what has ended stands last
+            if size < len(state[0]):  # finished rows come last
                 state = tuple(part[:size] for part in state)
                 projected, paddings = ([part[:size] for part in parts] for parts in (projected, paddings))
             state, context, shares = self.attend_step(tokens, state, projected, paddings)
@@ -195,8 +194,8 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 
         Args:
             prev_output_tokens: right-padded [S, m_t].
-            sources: what target tokens may look at; their layout has targets.
-            features_only: leave out the output projection.
+            sources: encoder outputs, whose layout has targets.
+            features_only: omit the output projection.
         """
         plan = sources.layout.plan(self.decoding)
         y = self.embed(sources.layout.target_tokens.pack(prev_output_tokens))  # [N_t, d_y]
@@ -228,11 +227,11 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         """Logits (or features) [B, m_t, ...] of right-padded tokens [B, m_t] step by step, and extras.
 
         Args:
-            prev_output_tokens: of the hypotheses of every sentence of the encoder's output, as many of each.
-            encoder_out: of :class:`RecurrentEncoder`.
-            incremental_state: of a search; only the last token is computed then.
-            features_only: leave out the output projection.
-            unused: of other decoders.
+            prev_output_tokens: tokens of the hypotheses, the same number for every sentence.
+            encoder_out: output of :class:`RecurrentEncoder`.
+            incremental_state: decoding state; only the last token is computed then.
+            features_only: omit the output projection.
+            unused: arguments of other decoders.
         """
         sources = EncoderOutputs.of(encoder_out)
 
@@ -272,12 +271,12 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         return self.output_projection(features)
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
-        """Takes over the states of the rows ``new_order``."""
+        """Selects the states of the rows ``new_order``."""
         state = self.get_incremental_state(incremental_state, "state")
         if state is not None:
             moved = {"state": state["state"].index_select(0, new_order)}
             self.set_incremental_state(incremental_state, "state", moved)
 
     def max_positions(self) -> int:
-        """The longest target sentence, in tokens."""
+        """Maximum target length, in tokens."""
         return self.max_target_positions

@@ -1,4 +1,4 @@
-"""The encoder of ``document_rnn``: sentences are read from both ends, each by itself, without padding."""
+"""Encoder of ``document_rnn``: bidirectional layers over packed sentences."""
 
 from functools import partial
 from typing import Any, Iterable, Iterator, Optional, Sequence
@@ -9,10 +9,9 @@ from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.ca_layers.embedding import ChiEmbedding
+from docnmt_fairseq.ca_layers.embeddings import ChiEmbedding
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput
-from docnmt_fairseq.models.base import DocumentEncoder
-from docnmt_fairseq.models.batches import right_padded_with_layout
+from docnmt_fairseq.models.base import DocumentEncoder, right_padded_with_layout
 from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOut, EncoderOutputs
 from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, SourceEncoder, source_encoder
 from docnmt_fairseq.models.rnn.config import DocumentRNNOptions
@@ -20,11 +19,11 @@ from docnmt_fairseq.recurrent.layers import BidirectionalLayers
 
 
 class SeparateRecurrentEncoder(SourceEncoder):
-    """Bidirectional recurrent layers of its own for one extra source, of the main encoder's kind and widths.
+    """Separate bidirectional layers for one extra source, of the main encoder's kind and widths.
 
     Args:
-        cfg: of the model.
-        embed_tokens: embeddings of its own, None: the main encoder's.
+        cfg: options of the model.
+        embed_tokens: embeddings; None: the main encoder's.
     """
 
     def __init__(self, cfg: DocumentRNNOptions, embed_tokens: Optional[nn.Embedding]):
@@ -50,9 +49,9 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
     """Bidirectional recurrent layers over embedded tokens.
 
     Args:
-        cfg: of the model.
-        dictionary: of the source language.
-        embed: the embeddings.
+        cfg: options of the model.
+        dictionary: source dictionary.
+        embed: source embeddings.
         inputs: extra sources.
     """
 
@@ -79,7 +78,7 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
         self.extra_sources = ExtraSources(inputs, make, cfg.seed) if inputs else None
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """The plans that :meth:`encode` will ask a layout for."""
+        """Plans that :meth:`encode` uses."""
         yield from self.layers.plans()
         if self.extra_sources is not None:
             yield from self.extra_sources.plans(self.layers.plans())
@@ -87,14 +86,14 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
     def encode_tokens(
         self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
     ) -> Tensor:
-        """See :class:`DocumentEncoder`; behind a token's state stands what χ reads of it, if that is something else."""
+        """See :class:`DocumentEncoder`; with ``--chi-embed-dim``, the embeddings for χ are appended to the states."""
         states = self.layers(self.dropout((embed_tokens or self.embed_tokens)(tokens)), layout)
         return states if self.for_chi is None else torch.cat([states, self.for_chi(tokens).to(states.dtype)], dim=-1)
 
     def encode(
         self, src_tokens: Tensor, layout: DocumentLayout, extra_sources: Sequence[Optional[ExtraSourceBatch]] = ()
     ) -> EncoderOutputs:
-        """See :class:`DocumentEncoder`; sentences that are context only are not read where nothing asks for them."""
+        """See :class:`DocumentEncoder`; without extra sources, context-only sentences are skipped."""
         if self.extra_sources is None and layout.decoded is not None:
             layout = layout.without_context()
         return super().encode(src_tokens, layout, extra_sources)
@@ -107,22 +106,22 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
         extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
         **unused: Any,
     ) -> EncoderOut:
-        """What a search needs of the decoded rows: their :class:`EncoderOutputs`.
+        """Encoder output for decoding, with an :class:`EncoderOutputs`.
 
         Args:
-            src_tokens: [S, m], padded on either side; without a layout every sentence stands alone.
-            src_lengths: not needed, for fairseq's callers.
+            src_tokens: [S, m], padded on either side; without a layout, sentences are independent.
+            src_lengths: unused, for fairseq's callers.
             layout: the batch.
             extra_sources: see :meth:`encode`.
-            unused: of other models.
+            unused: arguments of other models.
         """
         src_tokens, layout = right_padded_with_layout(src_tokens, layout, self.padding_idx, self.plans)
         return {ENCODER_OUTPUTS: [self.encode(src_tokens, layout, extra_sources)]}
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
-        """The output for the rows ``new_order`` [B]; the hypotheses of a sentence share what is of it."""
+        """Encoder output for the rows ``new_order`` [B]; the hypotheses of a sentence share it."""
         return {ENCODER_OUTPUTS: [EncoderOutputs.of(encoder_out).reordered(new_order)[0]]}
 
     def max_positions(self) -> int:
-        """The longest sentence that the encoder takes, in tokens."""
+        """Maximum source length, in tokens."""
         return self.max_source_positions

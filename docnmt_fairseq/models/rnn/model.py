@@ -1,7 +1,7 @@
-"""``document_rnn``: a recurrent encoder and a recurrent decoder with attention."""
+"""``document_rnn``: recurrent encoder and decoder with attention, and its named architectures."""
 
 from argparse import Namespace
-from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
 from fairseq.tasks import FairseqTask
@@ -9,33 +9,29 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
-from docnmt_fairseq.models.alternating import alternate_updates
-from docnmt_fairseq.models.base import DocumentModel, NetOutput, embeddings_and_inputs
-from docnmt_fairseq.models.batches import right_padded_with_layout
-from docnmt_fairseq.models.extra_sources_config import attended_names
-from docnmt_fairseq.models.rnn.config import DocumentRNNConfig, check, remarks
+from docnmt_fairseq.models.base import DocumentModel, NetOutput, right_padded_with_layout
+from docnmt_fairseq.models.embeddings import source_and_target_embeddings
+from docnmt_fairseq.models.extra_sources import attended_names, extra_inputs
+from docnmt_fairseq.models.options import alternate_updates
+from docnmt_fairseq.models.rnn.config import DocumentRNNConfig, check
 from docnmt_fairseq.models.rnn.decoder import RecurrentDecoder
 from docnmt_fairseq.models.rnn.encoder import RecurrentEncoder
 
 
 @register_model("document_rnn", dataclass=DocumentRNNConfig)
 class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
-    """Sentences are read from both ends; the decoder attends to what was read, one step after another."""
+    """Bidirectional encoder, and a decoder that attends to the sources at every step."""
 
     options = DocumentRNNConfig
-    gives_alignment = False  # combinations of attention keep the weights of tokens to themselves
-
-    @classmethod
-    def training_remarks(cls, cfg: Any) -> Iterator[str]:
-        """See :class:`DocumentModel`."""
-        return remarks(cls.complete(cfg), PRESETS.get(cfg._name, {}))
+    gives_alignment = False  # attention combinations do not expose the weights of tokens
 
     @classmethod
     def build_model(cls, cfg: Any, task: FairseqTask) -> "DocumentRNN":
-        """The model; :class:`InputError` if options contradict each other."""
+        """Builds the model; :class:`InputError` for invalid options."""
         cfg = cls.complete(cfg)
         check(cfg)
-        of_source, of_target, inputs = embeddings_and_inputs(cfg, task)
+        of_source, of_target = source_and_target_embeddings(cfg, task)
+        inputs = extra_inputs(cfg, task)
         encoder = RecurrentEncoder(cfg, task.source_dictionary, of_source, inputs)
         extra_rows = [] if encoder.extra_sources is None else encoder.extra_sources.rows
         names = attended_names(cfg, cfg.attention_sentinel)
@@ -59,30 +55,30 @@ class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
 
         Args:
             src_tokens: [S, m] decoded sentences.
-            src_lengths: not needed, for fairseq's callers.
+            src_lengths: unused, for fairseq's callers.
             prev_output_tokens: right-padded [S, m_t].
-            layout: the batch; without it every sentence stands alone.
-            features_only: what goes into the output projection, instead of logits.
+            layout: the batch; None: sentences are independent.
+            features_only: omit the output projection.
             extra_sources: see :meth:`RecurrentEncoder.encode`.
-            unused: of other models.
+            unused: arguments of other models.
         """
         src_tokens, layout = right_padded_with_layout(src_tokens, layout, self.encoder.padding_idx, self.plans)
         return self.encode_and_decode(src_tokens, layout, prev_output_tokens, extra_sources, features_only)
 
 
-SIZES: Dict[str, Dict[str, Any]] = {  # of both sides: embeddings, states, attention, layers
+SIZES: Dict[str, Dict[str, Any]] = {  # of both sides: embeddings, states, attention
     "": {},
     "_base": {"encoder_embed_dim": 512, "encoder_hidden_size": 512, "attention_dim": 512},
     "_small": {"encoder_embed_dim": 256, "encoder_hidden_size": 256, "attention_dim": 256},
     "_tiny": {"encoder_embed_dim": 32, "encoder_hidden_size": 32, "attention_dim": 32},
 }
-CELLS: Dict[str, Dict[str, Any]] = {  # of the encoder and the decoder
+CELLS: Dict[str, Dict[str, Any]] = {  # of encoder and decoder
     "": {},
     "_lstm": {"encoder_cell": "lstm", "decoder_cell": "lstm"},
     "_ca_rnn": {"encoder_cell": "ca-rnn", "decoder_cell": "ca-rnn"},
     "_conditional_gru": {"decoder_cell": "conditional-gru"},
 }
-# Of one source: c_i = Σ_j α_ij h_j, which no projection follows; that of flat is for sources of different spaces.
+# One source: c_i = Σ_j α_ij h_j without a projection, which flat needs for sources of different spaces.
 PLAIN_CONTEXT: Dict[str, Any] = {"attention_combination": "concatenation", "concatenated_contexts": "whole"}
 RNNSEARCH: Dict[str, Any] = {  # Bahdanau et al. 2015, A.1.1 and A.2.2
     **PLAIN_CONTEXT,
@@ -91,24 +87,24 @@ RNNSEARCH: Dict[str, Any] = {  # Bahdanau et al. 2015, A.1.1 and A.2.2
 }  # fmt: skip
 # Bahdanau et al. 2015, A.2.3.
 RNNSEARCH_50: Dict[str, Any] = {"encoder_embed_dim": 620, "encoder_hidden_size": 1000, "attention_dim": 1000}
-# [L] sec. 4: sizes of both of its tasks.
+# [L] sec. 4: sizes for both tasks.
 LIBOVICKY_HELCL: Dict[str, Any] = {
     "encoder_embed_dim": 300, "encoder_hidden_size": 300, "attention_dim": 500, "context_vector_dim": 500,
 }  # fmt: skip
-# [L] eq. 1, 4, 5 and sec. 3; its GRU is that of Cho et al. 2014.
+# [L] eq. 1, 4, 5 and sec. 3; the GRU of Cho et al. 2014.
 IN_ORDER: Dict[str, Any] = {
     "encoder_cell": "gru-reset-before", "decoder_cell": "gru-reset-before", "attend_with": "updated",
     "concatenated_contexts": "whole",
 }  # fmt: skip
-# [Z] sec. 4.3.1 and Fig. 11: embeddings of 100, the cell state of before asks, the output is the cell's. It gives no
-# sizes of states and of the attention, which are here those of embeddings.
+# [Z] sec. 4.3.1 and Fig. 11: embeddings of width 100; the previous cell state is the query, the cell's output is the
+# deep output. Sizes of states and attention are not given; here those of embeddings.
 FIG_11: Dict[str, Any] = {
     **PLAIN_CONTEXT,
     "encoder_cell": "ca-rnn", "decoder_cell": "ca-rnn", "attention_query": "cell", "combination_attention": "luong",
     "deep_output": "state",
 }  # fmt: skip
 ZENG: Dict[str, Any] = {"encoder_embed_dim": 100, "encoder_hidden_size": 100, "attention_dim": 100}
-PAPERS: Dict[str, Tuple[Dict[str, Any], Dict[str, Any]]] = {  # what a model is, and its published sizes
+PAPERS: Dict[str, Tuple[Dict[str, Any], Dict[str, Any]]] = {  # architecture, published sizes
     "rnnsearch": (RNNSEARCH, {**RNNSEARCH_50, "decoder_out_embed_dim": 500}),
     "document_rnn_zeng": (FIG_11, ZENG),
     "document_rnn_post_editing": (IN_ORDER, {**LIBOVICKY_HELCL, "decoder_hidden_size": 300}),
@@ -117,12 +113,8 @@ PAPERS: Dict[str, Tuple[Dict[str, Any], Dict[str, Any]]] = {  # what a model is,
     ),
 }  # fmt: skip
 
-PRESETS: Dict[str, Dict[str, Any]] = {}  # what each named architecture sets
-
 
 def _register(name: str, **values: Any) -> None:
-    PRESETS[name] = values
-
     def preset(args: Namespace) -> None:
         DocumentRNN.check_task(args)
         for option, value in values.items():
@@ -134,7 +126,7 @@ def _register(name: str, **values: Any) -> None:
 
 for _size, _values in SIZES.items():
     for _cell, _cells in CELLS.items():
-        if _size or _cell:  # document_rnn is the model itself
+        if _size or _cell:  # document_rnn is the model's own name
             _register(f"document_rnn{_cell}{_size}", **_cells, **_values)
 for _name, (_model, _sizes) in PAPERS.items():
     for _size, _values in {**SIZES, "": _sizes}.items():

@@ -1,4 +1,4 @@
-"""The attentions of a decoder layer: to the target tokens before, and to the sources; packed, and in a search."""
+"""Attentions of a decoder layer: to previous target tokens and to the sources, packed or during decoding."""
 
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -13,20 +13,16 @@ from docnmt_fairseq.layers.attention import MultiHeadAttention
 from docnmt_fairseq.layers.capture import SourceShares, observer
 from docnmt_fairseq.layers.search_kernels import attend_hypotheses
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
-from docnmt_fairseq.models.transformer.config import (
-    DocumentTransformerOptions,
-    combination_config,
-    combination_name,
-)
+from docnmt_fairseq.models.transformer.config import DocumentTransformerOptions, combination_name
+from docnmt_fairseq.models.transformer.parts import combination_config
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
-from docnmt_fairseq.multisource.packed import TargetsToAllSources
-from docnmt_fairseq.multisource.source_states import padded_sources
+from docnmt_fairseq.multisource.packed import TargetsToAllSources, padded_sources
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 
 
 class FairseqAttention(MultiHeadAttention):
-    """Multi-head attention whose parameters have fairseq's order and, by the same seed, fairseq's initial values."""
+    """Multi-head attention with the parameter order and, for the same seed, the initial values of fairseq's."""
 
     def add_projections(self, embed_dim: int, source_dim: int) -> None:
         """See :class:`MultiHeadAttention`."""
@@ -44,12 +40,12 @@ class FairseqAttention(MultiHeadAttention):
         """[B, H, m, d/H] from [B, m, d]."""
         return self.split_heads(x).transpose(1, 2)
 
-    def of_padded(self, x: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
-        """What queries x [B, m, d] find in keys and values [B, H, n, d/H]: [B, m, d].
+    def attend_padded(self, x: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+        """Attention of x [B, m, d] to keys and values [B, H, n, d/H]: [B, m, d].
 
         Args:
             x, k, v: see above.
-            causal: query i sees keys 0..i only; else all.
+            causal: query i sees keys 0..i only.
         """
         q, dropout = self.heads_first(self.q_proj(x)), self.dropout if self.training else 0.0
         output = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=causal)
@@ -57,30 +53,30 @@ class FairseqAttention(MultiHeadAttention):
 
 
 class TargetSelfAttention(FairseqIncrementalState, FairseqAttention):
-    """Attention of target tokens to those before them in their sentence."""
+    """Causal self-attention of target tokens."""
 
-    # fairseq's, which has no types
+    # types of fairseq's methods
     get_incremental_state: Callable[[IncrementalState, str], Optional[Dict[str, Tensor]]]
     set_incremental_state: Callable[[IncrementalState, str, Dict[str, Tensor]], IncrementalState]
 
-    def of_rows(self, x: Tensor, incremental_state: Optional[IncrementalState]) -> Tensor:
-        """What tokens find, [B, m, d].
+    def attend_rows(self, x: Tensor, incremental_state: Optional[IncrementalState]) -> Tensor:
+        """Attention output [B, m, d].
 
         Args:
-            x: [B, m, d] all tokens of each row; with a state of a search the last one, m = 1.
-            incremental_state: what the search keeps.
+            x: [B, m, d] all tokens of each row; with an incremental state the last one, m = 1.
+            incremental_state: cached keys and values.
         """
         k, v = self.heads_first(self.k_proj(x)), self.heads_first(self.v_proj(x))
         if incremental_state is None:
-            return self.of_padded(x, k, v, causal=True)
+            return self.attend_padded(x, k, v, causal=True)
         before = self.get_incremental_state(incremental_state, "before")
         if before is not None:
             k, v = torch.cat([before["k"], k], dim=2), torch.cat([before["v"], v], dim=2)
         self.set_incremental_state(incremental_state, "before", {"k": k, "v": v})
-        return self.of_padded(x, k, v)
+        return self.attend_padded(x, k, v)
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> IncrementalState:
-        """Takes over what is kept of the rows ``new_order``."""
+        """Selects the cache of the rows ``new_order``."""
         before = self.get_incremental_state(incremental_state, "before")
         if before is not None:
             moved = {name: part.index_select(0, new_order) for name, part in before.items()}
@@ -92,51 +88,55 @@ class SourceAttention(nn.Module):
     """Contract of the attention of a decoder layer to the sources."""
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """The plans that :meth:`of_packed_targets` will ask a layout for."""
+        """Plans that :meth:`attend_packed` uses."""
         raise NotImplementedError
 
-    def of_packed_targets(self, x: Tensor, sources: EncoderOutputs) -> Tensor:
-        """What packed target tokens x [N_t, d] find, [N_t, d]."""
+    def attend_packed(self, x: Tensor, sources: EncoderOutputs) -> Tensor:
+        """Attention output of packed target tokens x [N_t, d], [N_t, d]."""
         raise NotImplementedError
 
-    def of_sources(self, sources: EncoderOutputs) -> List[Tensor]:
-        """What hypotheses look at, computed once a sentence: [S, ..., n, w] each, of n states of every sentence.
+    def project_sources(self, sources: EncoderOutputs) -> List[Tensor]:
+        """Keys, values and masks for :meth:`attend_hypotheses`, once per sentence: [S, ..., n, w] for n states.
 
-        Zeros may follow these n: what they would hold is not seen.
+        Zeros may be appended to the n states: their masks are False.
         """
         raise NotImplementedError
 
-    def of_hypotheses(self, x: Tensor, parts: List[Tensor], weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
-        """What hypotheses find, [S, b, d], and their weights of the main source's tokens, if these are wanted.
+    def attend_hypotheses(
+        self, x: Tensor, projected: List[Tensor], weights: bool = False
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """Attention output of hypotheses, [S, b, d], and the weights of the main source's tokens if wanted.
 
         Args:
             x: [S, b, d] b tokens of hypotheses of each sentence.
-            parts: of :meth:`of_sources`.
-            weights: whether they are wanted, [S, H, b, n].
+            projected: result of :meth:`project_sources`.
+            weights: return weights [S, H, b, n], if available.
         """
         raise NotImplementedError
 
 
 class SingleSourceAttention(FairseqAttention, SourceAttention):
-    """fairseq's encoder-decoder attention: to the tokens of the source sentence."""
+    """fairseq's encoder-decoder attention to the tokens of the source sentence."""
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """See :class:`SourceAttention`."""
         yield TargetsToSource()
 
-    def of_packed_targets(self, x: Tensor, sources: EncoderOutputs) -> Tensor:
+    def attend_packed(self, x: Tensor, sources: EncoderOutputs) -> Tensor:
         """See :class:`SourceAttention`."""
         return self.attend(x, sources.by_source[0].states, sources.layout.plan(TargetsToSource()))
 
-    def of_sources(self, sources: EncoderOutputs) -> List[Tensor]:
-        """See :class:`SourceAttention`: keys and values [S, H, n, d/H], and which there are, [S, 1, n, 1]."""
+    def project_sources(self, sources: EncoderOutputs) -> List[Tensor]:
+        """See :class:`SourceAttention`: keys and values [S, H, n, d/H], and their mask [S, 1, n, 1]."""
         states, padding = sources.padded()
         sides = (self.heads_first(proj(states)).contiguous() for proj in (self.k_proj, self.v_proj))
         return [*sides, ~padding[:, None, :, None]]
 
-    def of_hypotheses(self, x: Tensor, parts: List[Tensor], weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
+    def attend_hypotheses(
+        self, x: Tensor, projected: List[Tensor], weights: bool = False
+    ) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`SourceAttention`."""
-        k, v, seen = parts
+        k, v, seen = projected
         q = self.split_heads(self.q_proj(x))
         if not weights:
             return self.out_proj(attend_hypotheses(q, k, v, seen[:, 0].transpose(1, 2))), None
@@ -146,12 +146,12 @@ class SingleSourceAttention(FairseqAttention, SourceAttention):
 
 
 class CombinedAttention(SourceAttention):
-    """Attention to all sources.
+    """Attention to all sources by an attention combination.
 
     Args:
-        cfg: the model's options.
-        key: of the plan that says of every source which of its states decoded sentences see.
-        names: of what attention is divided over: the sources, perhaps a sentinel.
+        cfg: options of the model.
+        key: key of the plan that maps decoded sentences to the states of every source.
+        names: names of the shares of attention: the sources, perhaps a sentinel.
     """
 
     def __init__(self, cfg: DocumentTransformerOptions, key: TargetsToAllSources, names: Tuple[str, ...]):
@@ -159,43 +159,45 @@ class CombinedAttention(SourceAttention):
         config = combination_config(cfg)
         self.combination = ATTENTION_COMBINATIONS[str(combination_name(cfg))](config)
         self.key, self.names = key, names
-        self.asks_evidence = config.attention_sentinel
+        self.with_evidence = config.attention_sentinel
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """See :class:`SourceAttention`."""
         yield self.key
 
-    def of_packed_targets(self, x: Tensor, sources: EncoderOutputs) -> Tensor:
+    def attend_packed(self, x: Tensor, sources: EncoderOutputs) -> Tensor:
         """See :class:`SourceAttention`."""
         projected = self.combination.project_sources(sources.all_states(self.names))
         plan = sources.layout.plan(self.key)
-        return self.show(*plan.combine(self.combination, x, projected, x if self.asks_evidence else None))
+        return self.record(*plan.combine(self.combination, x, projected, x if self.with_evidence else None))
 
-    def of_sources(self, sources: EncoderOutputs) -> List[Tensor]:
-        """See :class:`SourceAttention`: what is attended to of every source, [S, n, w], then which there is."""
+    def project_sources(self, sources: EncoderOutputs) -> List[Tensor]:
+        """See :class:`SourceAttention`: keys and values of every source, [S, n, w], then their masks."""
         projected = sources.per_batch(self, lambda: self.combination.project_sources(sources.all_states(self.names)))
         padded, paddings = padded_sources(sources.by_source, projected, sources.layout, sources.taken)
         return [*padded, *(~padding[..., None] for padding in paddings)]
 
-    def of_hypotheses(self, x: Tensor, parts: List[Tensor], weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
-        """See :class:`SourceAttention`; no weights, combinations keep those of tokens to themselves."""
-        projected, seen = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+    def attend_hypotheses(
+        self, x: Tensor, projected: List[Tensor], weights: bool = False
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """See :class:`SourceAttention`; without weights, which combinations do not expose."""
+        states, seen = projected[: len(projected) // 2], projected[len(projected) // 2 :]
         paddings = [~of_source.squeeze(-1) for of_source in seen]
-        return self.show(*self.combination(x, projected, paddings, x if self.asks_evidence else None)), None
+        return self.record(*self.combination(x, states, paddings, x if self.with_evidence else None)), None
 
-    def show(self, context: Tensor, shares: Tensor) -> Tensor:
-        """Context vectors, after the shares were shown to who records."""
+    def record(self, context: Tensor, shares: Tensor) -> Tensor:
+        """Context vectors; records the shares of the sources if a recording is active."""
         observe = observer(self)
         if observe is not None:
             observe(SourceShares(self.names, shares.detach()))
         return context
 
     def begin_as_plain_attention(self, state_dict: Dict[str, Tensor], prefix: str) -> None:
-        """Moves an ordinary attention's parameters to where the main source has its own; elsewhere they are left out.
+        """Initialises the main source's attention from an ordinary one in a checkpoint's state, if it has the form.
 
         Args:
-            state_dict: a checkpoint's state.
-            prefix: the name of this module in it.
+            state_dict: the checkpoint's state, modified in place.
+            prefix: name of this module in it.
         """
         own = self.combination.main_source()
         for part in ("q_proj", "k_proj", "v_proj", "out_proj"):

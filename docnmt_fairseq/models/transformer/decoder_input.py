@@ -1,4 +1,4 @@
-"""How target tokens are arranged, and what they look at: packed in training, rows of hypotheses in a search."""
+"""Arrangements of target tokens in the decoder: packed in training, rows of hypotheses during decoding."""
 
 from dataclasses import dataclass
 from typing import Optional, Protocol, Tuple
@@ -12,16 +12,16 @@ from docnmt_fairseq.models.transformer.attention import IncrementalState, Source
 
 
 class DecoderInput(Protocol):
-    """What a decoder layer asks of the target tokens x that it computes."""
+    """Contract: computes the attentions of a decoder layer for target tokens x in one arrangement."""
 
     def self_attention(self, attention: TargetSelfAttention, x: Tensor) -> Tensor:
-        """What x find in the target tokens before them, of the shape of x."""
+        """Attention of x to the previous target tokens, of the shape of x."""
 
     def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
-        """What x find in the sources, of the shape of x, and their weights where these are wanted and had."""
+        """Attention of x to the sources, of the shape of x, and its weights if wanted and available."""
 
     def context(self, mechanism: DecoderContextMechanism, x: Tensor) -> Tensor:
-        """What x find in the source document, of the shape of x."""
+        """Context of x from the source document, of the shape of x."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class PackedDecoderInput:
         return attention.attend(x, x, self.sources.layout.plan(WithinTargets()))
 
     def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
-        """See :class:`DecoderInput`; no weights."""
-        return attention.of_packed_targets(x, self.sources), None
+        """See :class:`DecoderInput`; without weights."""
+        return attention.attend_packed(x, self.sources), None
 
     def context(self, mechanism: DecoderContextMechanism, x: Tensor) -> Tensor:
         """See :class:`DecoderInput`."""
@@ -47,20 +47,20 @@ class PackedDecoderInput:
 
 @dataclass(frozen=True)
 class PaddedDecoderInput:
-    """A search: rows [B, m, d], as many of each sentence that is left; step by step with what the search keeps."""
+    """Decoding: rows [B, m, d], the same number for each remaining sentence, optionally with an incremental state."""
 
     sources: EncoderOutputs
     incremental_state: Optional[IncrementalState] = None
 
     def self_attention(self, attention: TargetSelfAttention, x: Tensor) -> Tensor:
         """See :class:`DecoderInput`."""
-        return attention.of_rows(x, self.incremental_state)
+        return attention.attend_rows(x, self.incremental_state)
 
     def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
         """See :class:`DecoderInput`; weights are [H, B, m, n]."""
-        of_sentences = x.reshape(self.sources.left, -1, x.size(-1))  # [S', b · m, d]
-        parts = self.sources.per_sentence(attention, lambda: attention.of_sources(self.sources))
-        y, shares = attention.of_hypotheses(of_sentences, parts, weights)
+        by_sentence = x.reshape(self.sources.left, -1, x.size(-1))  # [S', b · m, d]
+        keys = self.sources.per_sentence(attention, lambda: attention.project_sources(self.sources))
+        y, shares = attention.attend_hypotheses(by_sentence, keys, weights)
         if shares is not None:
             shares = shares.transpose(0, 1).unflatten(2, (-1, x.size(1))).flatten(1, 2)
         return y.view_as(x), shares

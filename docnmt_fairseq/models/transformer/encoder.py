@@ -1,8 +1,8 @@
-"""The Transformer encoder over packed documents: fairseq's parameters, computed on real tokens only."""
+"""Transformer encoder over packed documents, with fairseq's parameters and without padding."""
 
 import itertools
 from functools import partial
-from typing import Any, Dict, Iterator, Optional, Sequence
+from typing import Any, Dict, Iterable, Iterator, Optional, Sequence
 
 import torch
 from fairseq.data import Dictionary
@@ -19,29 +19,26 @@ from docnmt_fairseq.layers.attention import SentenceSelfAttention
 from docnmt_fairseq.layers.auxiliary_losses import recomputed
 from docnmt_fairseq.layers.gate import ContextGate
 from docnmt_fairseq.layers.positions import StructuralPositions
-from docnmt_fairseq.models.base import DocumentEncoder, plans_of
-from docnmt_fairseq.models.batches import right_padded_with_layout
+from docnmt_fairseq.models.base import DocumentEncoder, plans_of, right_padded_with_layout
 from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOut, EncoderOutputs
-from docnmt_fairseq.models.extra_sources import ExtraSources, SourceEncoder, source_encoder
-from docnmt_fairseq.models.transformer.config import (
-    DocumentTransformerOptions,
-    context_layers,
+from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, SourceEncoder, source_encoder
+from docnmt_fairseq.models.transformer.config import DocumentTransformerOptions, context_layers, context_placement
+from docnmt_fairseq.models.transformer.parts import (
+    added_positions,
     context_mechanism,
-    context_placement,
+    feed_forward,
     layer_config,
     starts_at_identity,
+    word_positions,
 )
-from docnmt_fairseq.models.transformer.feed_forward import feed_forward
-from docnmt_fairseq.models.transformer.positions import added_positions, word_positions
-from docnmt_fairseq.models.transformer.separate_encoder import SeparateEncoder
 
 
 class DocumentEncoderLayer(nn.Module):
-    """Self-attention sentence by sentence and the feed-forward, with a place for a context mechanism.
+    """Self-attention within sentences and feed-forward, with an optional context mechanism.
 
     Args:
-        cfg: the model's options.
-        context: the mechanism; None: a sentence-level layer.
+        cfg: options of the model.
+        context: context mechanism; None: a sentence-level layer.
     """
 
     def __init__(self, cfg: DocumentTransformerOptions, context: Optional[ContextMechanism] = None):
@@ -60,7 +57,7 @@ class DocumentEncoderLayer(nn.Module):
             self.context = context
         if self.placement in GATED:
             self.context_gate = ContextGate(layer.embed_dim, starts_at_identity(cfg))
-        # What enters the attention sub-layer is normalised already, and in a post-norm model every layer's states are.
+        # The attention's input is normalised already, and so are all states of post-norm models.
         after_attention = self.placement in ("gated-feed-forward", "gated-output") and self.normalize_before
         after_attention &= context is not None and not context.asks_attention
         if self.placement == "block" or after_attention:
@@ -72,12 +69,12 @@ class DocumentEncoderLayer(nn.Module):
         Args:
             x: packed states [N, d].
             layout: the batch.
-            embeddings: [N, d] the tokens as they entered the encoder.
+            embeddings: [N, d] embedded tokens, the encoder's input.
         """
         attended = self.attention(self.enter(x, self.self_attn_layer_norm), layout, embeddings)
         x = self.leave(x, attended, self.self_attn_layer_norm)
         if self.placement == "block":
-            # Pre-norm also in a post-norm model: only so can the block begin as the identity.
+            # Pre-norm in post-norm models, too, so that the block can start as the identity.
             x = x + self.dropout_module(self.enrich(self.context_layer_norm(x), layout, embeddings))
         y = self.leave(x, self.feed_forward(self.enter(x, self.final_layer_norm)), self.final_layer_norm)
         if self.placement in ("gated-feed-forward", "gated-output"):
@@ -90,39 +87,80 @@ class DocumentEncoderLayer(nn.Module):
         return y
 
     def enter(self, x: Tensor, norm: nn.Module) -> Tensor:
-        """What goes into a sub-layer: x, normalised where the model does it before."""
+        """Input of a sub-layer: x, normalised in pre-norm models."""
         return norm(x) if self.normalize_before else x
 
     def leave(self, x: Tensor, y: Tensor, norm: nn.Module) -> Tensor:
-        """x + dropout(y), y what the sub-layer gave, normalised where the model does it after."""
+        """Residual x + dropout(y) of a sub-layer's output y, normalised in post-norm models."""
         x = x + self.dropout_module(y)
         return x if self.normalize_before else norm(x)
 
     def attention(self, x: Tensor, layout: DocumentLayout, embeddings: Tensor) -> Tensor:
-        """Self-attention, with the context that has its place here."""
+        """Self-attention, with context in the placements ``heads`` and ``gated-attention``."""
         y = self.self_attn(x, layout)
         if self.placement == "heads":
             return y + self.enrich(x, layout, embeddings)
         return self.gate(y, x, layout, embeddings) if self.placement == "gated-attention" else y
 
     def enrich(self, x: Tensor, layout: DocumentLayout, embeddings: Tensor) -> Tensor:
-        """What tokens x [N, d] get from their context."""
+        """Context [N, d] of tokens x [N, d]."""
         return self.context(x, layout, embeddings) if self.context.reads_embeddings else self.context(x, layout)
 
     def gate(self, source: Tensor, x: Tensor, layout: DocumentLayout, embeddings: Tensor) -> Tensor:
-        """What tokens are by themselves, ``source`` [N, d], weighed against what tokens x get from context."""
+        """Gated sum of ``source`` [N, d] and the context of tokens x."""
         return self.context_gate(source, self.enrich(x, layout, embeddings), self.context.has_context(layout))
 
 
+class SeparateEncoder(SourceEncoder):
+    """Separate Transformer encoder for one extra source: layers of the main encoder's kind and width without context.
+
+    Args:
+        cfg: options of the model.
+        embed_tokens: embeddings; None: the main encoder's.
+        padding_idx: index of the padding symbol.
+    """
+
+    def __init__(self, cfg: DocumentTransformerOptions, embed_tokens: Optional[nn.Embedding], padding_idx: int):
+        super().__init__()
+        width = cfg.encoder_embed_dim
+        self.recompute = cfg.checkpoint_activations
+        self.embed_tokens = embed_tokens
+        self.embed_scale = 1.0 if cfg.no_scale_embedding else width**0.5
+        self.embed_positions = StructuralPositions(width, word_positions(cfg, padding_idx))
+        self.layernorm_embedding = nn.LayerNorm(width) if cfg.layernorm_embedding else None
+        self.dropout = nn.Dropout(cfg.dropout)
+        layers = cfg.extra_encoder_layers or cfg.encoder_layers
+        self.layers = nn.ModuleList(DocumentEncoderLayer(cfg) for _ in range(layers))
+        self.layer_norm = nn.LayerNorm(width) if cfg.encoder_normalize_before else None
+
+    def plans(self, main: Iterable[PlanKey[Any]]) -> Iterator[PlanKey[Any]]:
+        """See :class:`SourceEncoder`."""
+        yield WithinSentences()
+
+    def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: MainEncoder) -> Tensor:
+        """See :class:`SourceEncoder`."""
+        assert layout is not None
+        embed_tokens = main.embed_tokens if self.embed_tokens is None else self.embed_tokens
+        x = self.embed_scale * embed_tokens(values)
+        x = x + self.embed_positions(layout).to(x.dtype)
+        if self.layernorm_embedding is not None:
+            x = self.layernorm_embedding(x)
+        x = embeddings = self.dropout(x)
+        for layer in self.layers:
+            inputs = (x, layout, embeddings)
+            x = recomputed(layer, *inputs) if self.recompute and self.training else layer(*inputs)
+        return x if self.layer_norm is None else self.layer_norm(x)
+
+
 class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
-    """Encodes the sentences of whole documents; its public output is fairseq's ordinary one, a sentence a row.
+    """Encodes the sentences of whole documents; its output has fairseq's format, one sentence per row.
 
     Args:
         fairseq_cfg: fairseq's nested configuration.
-        cfg: the model's options.
-        dictionary: of the source language.
-        embed: its embeddings.
-        inputs: the extra sources.
+        cfg: options of the model.
+        dictionary: source dictionary.
+        embed: source embeddings.
+        inputs: extra sources.
     """
 
     def __init__(
@@ -148,22 +186,21 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
         self.extra_sources = ExtraSources(inputs, make, cfg.seed) if inputs else None
 
     def build_encoder_layer(self, cfg: TransformerConfig) -> nn.Module:
-        """The next layer, as fairseq asks for it."""
+        """Builds the next layer; called by fairseq."""
         with_context = next(self.layer_numbers) in context_layers(self.document_cfg)
         context = context_mechanism(self.document_cfg) if with_context else None
         return DocumentEncoderLayer(self.document_cfg, context)
 
     def build_separate_encoder(self, embed_tokens: Optional[nn.Embedding]) -> SourceEncoder:
-        """The encoder of an extra source; embeddings are None where they are this encoder's."""
-        make_layer = partial(DocumentEncoderLayer, self.document_cfg)
-        return SeparateEncoder(self.document_cfg, embed_tokens, self.padding_idx, make_layer)
+        """Builds a separate encoder of an extra source, with given embeddings or (None) this encoder's."""
+        return SeparateEncoder(self.document_cfg, embed_tokens, self.padding_idx)
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> Dict[str, Tensor]:
-        """Nothing: fairseq's own renames what its first versions wrote, layer by layer of its own."""
+        """Does nothing: fairseq's method renames parameters of its own layers in early checkpoints."""
         return state_dict
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """The plans that :meth:`encode` will ask a layout for."""
+        """Plans that :meth:`encode` uses."""
         of_layers = dict.fromkeys([WithinSentences(), *plans_of(self.layers.children())])
         yield from of_layers
         if self.extra_sources is not None:
@@ -192,12 +229,11 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
         return_all_hiddens: bool = False,
         extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
     ) -> EncoderOut:
-        """fairseq's encoder output of the decoded rows: ``encoder_out`` [m, S, d], padding mask [S, m], …; and, for
-        the decoder, :class:`EncoderOutputs`.
+        """fairseq's encoder output of the decoded rows, ``encoder_out`` [m, S, d] etc., and :class:`EncoderOutputs`.
 
         Args:
-            src_tokens: [S, m], padded on either side; without a layout every sentence stands alone.
-            src_lengths: not needed, for fairseq's callers.
+            src_tokens: [S, m], padded on either side; without a layout, sentences are independent.
+            src_lengths: unused, for fairseq's callers.
             layout: the batch.
             return_all_hiddens: not supported, for fairseq's callers.
             extra_sources: see :meth:`encode`.
@@ -217,15 +253,15 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
         }
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
-        """The output for the rows ``new_order`` [B].
+        """Encoder output for the rows ``new_order`` [B].
 
-        Hypotheses of one sentence share its columns of ``encoder_out`` and of the mask: which sentence they are of is
-        in the :class:`EncoderOutputs`, and nothing moves unless a sentence finishes.
+        Hypotheses of a sentence share its columns of ``encoder_out`` and of the mask; the :class:`EncoderOutputs` maps
+        them to sentences. Nothing is copied unless a sentence finishes.
         """
         sources, kept, moved = EncoderOutputs.of(encoder_out).reordered(new_order)
         output = super().reorder_encoder_out(encoder_out, kept) if moved else dict(encoder_out)
         return {**output, ENCODER_OUTPUTS: [sources]}
 
     def max_positions(self) -> int:
-        """The longest sentence that the encoder takes, in tokens."""
+        """Maximum source length, in tokens."""
         return self.max_source_positions

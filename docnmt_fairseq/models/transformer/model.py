@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from docnmt_fairseq import compat
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.sources import OfSentence
-from docnmt_fairseq.ca_layers.embedding import ContextAwareEmbedding
-from docnmt_fairseq.context.base import ContextMechanism
+from docnmt_fairseq.ca_layers.embeddings import ContextAwareEmbedding
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.feed_forward import FeedForward
@@ -22,54 +22,58 @@ from docnmt_fairseq.layers.gate import ContextGate
 from docnmt_fairseq.layers.lora import PARAMETERS as LORA
 from docnmt_fairseq.layers.positions import ADDED_LEVELS, StructuralPositions
 from docnmt_fairseq.lr_scales import mark
-from docnmt_fairseq.models.alternating import alternate_updates
-from docnmt_fairseq.models.base import DocumentModel, NetOutput, embeddings_and_inputs
-from docnmt_fairseq.models.batches import right_padded_with_layout
-from docnmt_fairseq.models.extra_sources import ExtraSources
-from docnmt_fairseq.models.extra_sources_config import attended_names
+from docnmt_fairseq.models.base import DocumentModel, NetOutput, right_padded_with_layout
+from docnmt_fairseq.models.embeddings import source_and_target_embeddings
+from docnmt_fairseq.models.extra_sources import ExtraSources, attended_names, extra_inputs
+from docnmt_fairseq.models.options import alternate_updates
 from docnmt_fairseq.models.transformer.attention import CombinedAttention, SingleSourceAttention, SourceAttention
-from docnmt_fairseq.models.transformer.checks import check, remarks
 from docnmt_fairseq.models.transformer.config import (
     DocumentTransformerConfig,
     DocumentTransformerOptions,
+    check,
     combination_name,
+    mechanisms_of,
 )
 from docnmt_fairseq.models.transformer.decoder import DocumentTransformerDecoder
 from docnmt_fairseq.models.transformer.encoder import DocumentTransformerEncoder
 from docnmt_fairseq.models.transformer.lora import add_updates
 from docnmt_fairseq.multisource.packed import TargetsToAllSources
+from docnmt_fairseq.options import options_of
 
-UPDATES = "low-rank updates (LoRA)"  # among the parts that a sentence-level model does not have
+UPDATES = "low-rank updates (LoRA)"  # name of a part that a sentence-level model does not have
 
 logger = logging.getLogger(__name__)
 
 
 @register_model("document_transformer", dataclass=DocumentTransformerConfig)
 class DocumentTransformer(DocumentModel, TransformerModelBase):
-    """Sentences are encoded once, in their documents; the decoder sees ordinary sentences."""
+    """Encodes each sentence once, within its document; the decoder processes ordinary sentences."""
 
     options = DocumentTransformerConfig
 
     @property
     def gives_alignment(self) -> bool:
-        """Whether its decoder gives the weights of source tokens: combinations of attention keep them to themselves."""
+        """True if the decoder returns weights of source tokens, which attention combinations do not expose."""
         return combination_name(self.encoder.document_cfg) is None
 
     @classmethod
     def training_remarks(cls, cfg: Any) -> Iterator[str]:
         """See :class:`DocumentModel`."""
-        return remarks(cls.complete(cfg))
+        cfg = cls.complete(cfg)
+        for mechanism in (CONTEXT_MECHANISMS[name] for name in sorted(mechanisms_of(cfg))):
+            yield from mechanism.remarks(options_of(cfg, mechanism.Options))
 
     @classmethod
     def build_model(cls, cfg: Any, task: FairseqTask) -> "DocumentTransformer":
-        """The model; :class:`InputError` if options contradict each other."""
+        """Builds the model; :class:`InputError` for invalid options."""
         cfg = cls.complete(cfg)
         check(cfg)
         fairseq_cfg = TransformerConfig.from_namespace(cfg)
         fairseq_cfg.decoder.input_dim = fairseq_cfg.decoder.output_dim = fairseq_cfg.decoder.embed_dim
         if cfg.share_all_embeddings:
             fairseq_cfg.share_decoder_input_output_embed = True
-        of_source, of_target, inputs = embeddings_and_inputs(cfg, task)
+        of_source, of_target = source_and_target_embeddings(cfg, task)
+        inputs = extra_inputs(cfg, task)
         encoder = DocumentTransformerEncoder(fairseq_cfg, cfg, task.source_dictionary, of_source, inputs)
         make_attention = partial(source_attention, cfg, encoder.extra_sources)
         decoder = DocumentTransformerDecoder(fairseq_cfg, cfg, task.target_dictionary, of_target, make_attention)
@@ -97,13 +101,13 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
 
         Args:
             src_tokens: [S, m] decoded sentences.
-            src_lengths: not needed, for fairseq's callers.
+            src_lengths: unused, for fairseq's callers.
             prev_output_tokens: right-padded [S, m_t].
-            layout: the batch; without it every sentence stands alone.
-            features_only: states instead of logits.
-            alignment_layer, alignment_heads: if attention weights are wanted; computed on padded states.
+            layout: the batch; None: sentences are independent.
+            features_only: omit the output projection.
+            alignment_layer, alignment_heads: attention weights to return; computed on padded states.
             extra_sources: see :meth:`DocumentTransformerEncoder.encode`.
-            unused: of other models.
+            unused: arguments of other models.
         """
         src_tokens, layout = right_padded_with_layout(src_tokens, layout, self.encoder.padding_idx, self.plans)
         if alignment_layer is not None or alignment_heads is not None:
@@ -113,20 +117,22 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         return self.encode_and_decode(src_tokens, layout, prev_output_tokens, extra_sources, features_only)
 
     def freeze_sentence_model(self) -> None:
-        """Leaves only that to train which a sentence-level model does not have."""
+        """Freezes all parameters of the sentence-level model; added parameters are trained."""
         self.requires_grad_(False)
         for parameter in self.added_parameters():
             parameter.requires_grad_(True)
 
     def added_parameters(self) -> Iterator[nn.Parameter]:
-        """What a sentence-level model does not have."""
+        """Parameters that a sentence-level model does not have."""
         added = self.context_state_keys() - self.sentence_state_keys()
         return (parameter for name, parameter in self.named_parameters() if name in added)
 
     def context_parts(self) -> Dict[str, Set[str]]:
-        """The state-dict keys of what a sentence-level model does not have, by what comes together."""
+        """State-dict keys of each part that a sentence-level model does not have."""
         parts: Dict[str, Set[str]] = defaultdict(set)
-        for name, module in self.named_modules(remove_duplicate=False):  # a state has shared ones by all their names
+        for name, module in self.named_modules(
+            remove_duplicate=False
+        ):  # a state dict has shared modules under all names
             keys, side = {f"{name}.{key}" for key in module.state_dict()}, name.split(".")[0]
             if isinstance(module, (ContextMechanism, ContextGate)) or name.endswith("context_layer_norm"):
                 of_targets = name.startswith("decoder.target_context")
@@ -141,17 +147,17 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
                 for level in ADDED_LEVELS:
                     parts[f"{level} positions"] |= {key for key in keys if key.startswith(f"{name}.{level}.")}
             if name.endswith(".feed_forward") and not isinstance(module, FeedForward) and ".layers." in name:
-                stock = f"{name}.v."  # the usual feed-forward inside
+                stock = f"{name}.v."  # the standard feed-forward inside
                 parts[f"context-aware feed-forward in the {side}"] |= {k for k in keys if not k.startswith(stock)}
         updates = {key for key in self.state_dict() if key.endswith(LORA)}
         return {**{part: keys - updates for part, keys in parts.items()}, UPDATES: updates}
 
     def context_state_keys(self) -> Set[str]:
-        """The state-dict keys of all context parts."""
+        """State-dict keys of all added parts."""
         return set().union(*self.context_parts().values())
 
     def sentence_state_keys(self) -> Set[str]:
-        """The state-dict keys of a sentence-level model: also the token attention of a mechanism that replaces it."""
+        """State-dict keys of a sentence-level model, including the token attention of a mechanism that replaces it."""
         replaced = (".self_attn.q_proj.", ".self_attn.k_proj.", ".self_attn.v_proj.", ".self_attn.out_proj.")
         parts = self.context_parts()
         context, added = set().union(*parts.values()), parts[UPDATES] | parts.get("extra sources", set())
@@ -162,12 +168,12 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         }
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
-        """Makes a sentence-level checkpoint (fairseq's or ours) loadable: context parts keep their initialisation.
+        """Accepts a sentence-level checkpoint, fairseq's or ours: missing parts keep their initialisation.
 
-        What has some keys of a part but not all is left alone, so that loading it fails by name.
+        A part with some but not all keys is left as it is, so that loading reports the missing ones.
 
         Raises:
-            InputError: the checkpoint has low-rank updates where the model has none.
+            InputError: the checkpoint has low-rank updates that the model lacks.
         """
         compat.drop_fast_path_weights(state_dict)
         super().upgrade_state_dict_named(state_dict, name)
@@ -179,15 +185,15 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         lost = [key for key in state_dict if key.endswith(LORA) and key not in own]
         if lost:
             raise InputError(
-                f"the checkpoint has {UPDATES} that this model has no place for, such as {lost[0]}; give --lora-rank, "
-                "--lora-alpha, --lora-on and --lora-side of its training"
+                f"the checkpoint has {UPDATES} that the model lacks, e.g. {lost[0]}; set --lora-rank, --lora-alpha, "
+                "--lora-on and --lora-side as in its training"
             )
         for key in [key for key in state_dict if key.replace(".feed_forward.fc", ".feed_forward.v.fc") in own]:
             state_dict[key.replace(".feed_forward.fc", ".feed_forward.v.fc")] = state_dict.pop(key)
         for part, keys in self.context_parts().items():
             added = keys - shared
             if added and not added & state_dict.keys():
-                logger.info(f"the checkpoint has no {part}: they start from their initialisation")
+                logger.info(f"the checkpoint has no {part}: using their initial values")
                 state_dict.update({key: own[key] for key in added})
         for module_name, module in self.named_modules():
             if isinstance(module, CombinedAttention):
@@ -195,7 +201,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
 
 
 def source_attention(cfg: DocumentTransformerOptions, extra_sources: Optional[ExtraSources]) -> SourceAttention:
-    """The attention of one decoder layer to the sources."""
+    """Attention of one decoder layer to the sources."""
     if combination_name(cfg) is None:
         sizes = (cfg.decoder_embed_dim, cfg.decoder_attention_heads, cfg.attention_dropout, cfg.encoder_embed_dim)
         return SingleSourceAttention(*sizes)

@@ -1,4 +1,4 @@
-"""Named architectures: presets over the options of ``document_transformer``, so that command lines stay short."""
+"""Named architectures of ``document_transformer``: presets of its options."""
 
 from argparse import Namespace
 from typing import Any
@@ -7,11 +7,11 @@ from fairseq.models import register_model_architecture
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.transformer import model
-from docnmt_fairseq.models.transformer.structure import POSITIONS, structure_of_checkpoint
+from docnmt_fairseq.models.transformer.model import DocumentTransformer
+from docnmt_fairseq.models.transformer.stock import POSITIONS, structure_of_checkpoint
 from docnmt_fairseq.options import flag_of
 
-PRETRAINED = "pretrained"  # instead of a size: of the model to go on from
+PRETRAINED = "pretrained"  # instead of a size: the size of the model to fine-tune
 SIZES = {
     # width, feed-forward, heads, layers, dropout: fairseq's transformer_iwslt_de_en, base and big
     "tiny": (64, 128, 4, 2, 0.1),
@@ -29,7 +29,7 @@ def _default(args: Namespace, **values: Any) -> None:
 
 
 def set_size(args: Namespace, size: str) -> None:
-    """Sets what the command line leaves open to the given size."""
+    """Sets options that are not given to the values of a size."""
     width, feed_forward, heads, layers, dropout = SIZES[size]
     _default(args, encoder_embed_dim=width, encoder_ffn_embed_dim=feed_forward, encoder_layers=layers)
     _default(args, encoder_attention_heads=heads, dropout=dropout)
@@ -38,12 +38,12 @@ def set_size(args: Namespace, size: str) -> None:
 
 
 def set_structure(args: Namespace) -> None:
-    """Sets what the command line leaves open to the structure of the model that ``--finetune-from-model`` names.
+    """Sets options that are not given to the structure of the model in ``--finetune-from-model``.
 
-    A trained model's configuration has it all already.
+    Configurations from checkpoints are complete already.
 
     Raises:
-        InputError: there is no such model, or learned positions of other numbers than it has.
+        InputError: no such option, or a different number of learned positions.
     """
     path = getattr(args, "finetune_from_model", None)
     if not path:
@@ -55,9 +55,9 @@ def set_structure(args: Namespace) -> None:
     for name in POSITIONS:
         positions = structure.pop(name, None)
         if learned and positions and getattr(args, name, positions) != positions:
-            raise InputError(f"{flag_of(name)} {getattr(args, name)}: {path} has learned {positions}; give that number")
+            raise InputError(f"{flag_of(name)} {getattr(args, name)}: must be {positions}, as learned in {path}")
     for name, value in structure.items():
-        if not getattr(args, name, None):  # of switches that are not given argparse says False
+        if not getattr(args, name, None):  # argparse sets switches that are not given to False
             setattr(args, name, value)
 
 
@@ -65,7 +65,7 @@ def _register(mechanism: str, size: str) -> None:
     infix = "" if mechanism == "none" else f"_{mechanism.replace('-', '_')}"
 
     def preset(args: Namespace) -> None:
-        model.DocumentTransformer.check_task(args)
+        DocumentTransformer.check_task(args)
         if size == PRETRAINED:
             set_structure(args)
         else:
@@ -76,7 +76,7 @@ def _register(mechanism: str, size: str) -> None:
         _default(args, context_attention=mechanism, **CONTEXT_MECHANISMS[mechanism].preset(vars(args)))
 
     register_model_architecture("document_transformer", f"document_transformer{infix}_{size}")(preset)
-    if size == "base" and infix:  # without a size: base
+    if size == "base" and infix:  # the default size
         register_model_architecture("document_transformer", f"document_transformer{infix}")(preset)
 
 

@@ -40,7 +40,7 @@ class FairseqCheckpoint(Family):
     def read(self, request: Request) -> Released:
         """See :class:`Family`."""
         # Not above: who derives a family of their own has mechanisms to register, too, before there are models.
-        from docnmt_fairseq.models.transformer.structure import structure_of_transformer
+        from docnmt_fairseq.models.transformer.stock import structure_of_transformer
 
         docnmt_fairseq.register()
         path = _checkpoint(request.path)

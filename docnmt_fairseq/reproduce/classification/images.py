@@ -11,9 +11,8 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from docnmt_fairseq.ca_layers.convolution import ContextAwareConvolution, around
-from docnmt_fairseq.ca_layers.residual import ResidualBlock
-from docnmt_fairseq.ca_layers.residual_convolution import ConvolutionalResidual
+from docnmt_fairseq.ca_layers.convolution import ContextAwareConvolution, ConvolutionalResidual, same_padding
+from docnmt_fairseq.ca_layers.feed_forward import ResidualBlock
 from docnmt_fairseq.corpus.files import DAMAGED
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
@@ -100,7 +99,7 @@ class Convolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, outputs, *size]."""
-        return self.convolution(F.pad(x, around(self.kernel)))
+        return self.convolution(F.pad(x, same_padding(self.kernel)))
 
 
 class ImageClassifier(nn.Module):

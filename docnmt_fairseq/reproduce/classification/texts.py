@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.ragged import Ragged
-from docnmt_fairseq.ca_layers.bag_of_features import SparseFeatures
+from docnmt_fairseq.ca_layers.embeddings import SparseFeatures
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.tokenizers import tokenizer
 from docnmt_fairseq.errors import InputError

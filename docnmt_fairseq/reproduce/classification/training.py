@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from docnmt_fairseq.ca_layers.alternating_updates import AlternatingUpdates
+from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
 
 Batch = Tuple[Tuple[Any, ...], Tensor]  # what the model is given, and labels [B]
 
@@ -70,7 +70,7 @@ def train(
         optimiser.zero_grad()
         F.cross_entropy(model(*given), labels).backward()
         if alternating is not None:
-            alternating.clear_resting()
+            alternating.clear_frozen()
         optimiser.step()
         if update % budget.every == 0 or update == budget.updates:
             found.append(accuracy(model, test, device))

@@ -1,0 +1,88 @@
+"""Options that all document models share, and the flat dataclasses of options that fairseq requires."""
+
+from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
+from typing import Any, Dict, Iterable, Optional, Tuple, Type
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from omegaconf import II
+from torch import nn
+
+from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.options import Choices, allowed_names, help_of, option, same_declaration
+
+
+@dataclass
+class TrainedViewOptions:
+    """Document options of the training task, stored in checkpoints and restored at generation."""
+
+    seed: int = II("common.seed")
+    max_source_positions: int = II("task.max_source_positions")
+    max_target_positions: int = II("task.max_target_positions")
+    context: Optional[str] = II("task.context")
+    max_document_sentences: Optional[int] = II("task.max_document_sentences")
+    max_document_tokens: Optional[int] = II("task.max_document_tokens")
+    context_overlap: Optional[int] = II("task.context_overlap")
+    context_overlap_after: Optional[int] = II("task.context_overlap_after")
+
+
+@dataclass
+class AlternatingOptions:
+    """Alternating training of χ and the vectors of context-aware layers."""
+
+    em_steps: int = option(
+        0, "train the parameters of χ and the vectors that χ mixes alternately, this many updates each; 0: together. "
+        "ca-rnn, whose χ has no separate parameters, is not affected", minimum=0,
+    )  # fmt: skip
+
+
+def alternate_updates(model: nn.Module, cfg: AlternatingOptions) -> None:
+    """Adds alternating updates to a model if ``--em-steps`` is set.
+
+    Raises:
+        InputError: the model has no χ-gated layer.
+    """
+    if cfg.em_steps == 0:
+        return
+    try:
+        model.alternating_updates = AlternatingUpdates(model, cfg.em_steps)
+    except ValueError as error:
+        raise InputError(f"--em-steps {cfg.em_steps}: {error}; e.g. --feed-forward ca-nn has one") from error
+
+
+def flat_options(name: str, module: str, parts: Iterable[type]) -> Type[FairseqDataclass]:
+    """Dataclass with the options of all parts, each once.
+
+    (fairseq's command line does not support subclasses of nested configurations.)
+
+    Args:
+        name: name of the dataclass.
+        module: module that defines it under this name.
+        parts: dataclasses of options; several may inherit the same option.
+
+    Raises:
+        ValueError: two parts declare different options of one name.
+    """
+    known: Dict[str, Tuple[type, Field[Any]]] = {}
+    for part in parts:
+        for own in fields(part):
+            first = known.setdefault(own.name, (part, own))[1]
+            if not same_declaration(first, own):
+                raise ValueError(f"{known[own.name][0].__qualname__} and {part.__qualname__} both declare {own.name}")
+    made = make_dataclass(name, [_flat(own) for _, own in known.values()], bases=(FairseqDataclass,))
+    made.__module__ = module
+    return made
+
+
+def _flat(own: "Field[Any]") -> Tuple[str, Any, Any]:
+    """Name, type and field for fairseq, with an enumeration as the type of a fixed set of names."""
+    metadata = {key: value for key, value in own.metadata.items() if value is not None}
+    if metadata.get("help"):
+        metadata["help"] = help_of(own)
+    kind: Any = own.type
+    if isinstance(own.metadata.get("names"), Choices):
+        choices = ChoiceEnum(allowed_names(own))
+        kind = choices if own.type is str else Optional[choices]
+    if own.default_factory is not MISSING:
+        return own.name, kind, field(default_factory=own.default_factory, metadata=metadata)
+    return own.name, kind, field(default=own.default, metadata=metadata)
