@@ -86,13 +86,3 @@ def test_positions_beyond_a_table_share_its_last_row_with_one_warning(caplog):
     assert torch.equal(embedded[1], embedded[2]) and not torch.equal(embedded[0], embedded[1])
     positions(LAYOUT)
     assert sum("share the last row" in record.message for record in caplog.records) == 1
-
-
-def test_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="learned, sinusoidal, none"):
-        levels(sentence="rotary")
-
-
-def test_unknown_level_is_refused():
-    with pytest.raises(ValueError, match="positions of page: levels are sentence, paragraph"):
-        levels(page="learned")

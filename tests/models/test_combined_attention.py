@@ -170,23 +170,6 @@ def test_how_target_words_divide_their_attention_is_recorded(data_bin):
         assert torch.equal(evidence.shares[:, 1] == 0, at_start)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (["--attention-combination", "plain"], "--attention-combination plain: must be one of concatenation, flat"),
-        (["--combination-attention", "ca-att"], "--combination-attention needs --attention-combination, or several"),
-        (["--attention-sentinel"], "--attention-sentinel needs --attention-combination"),
-        (["--attention-combination", "flat", "--combination-attention", "dot"], "--combination-attention dot: must"),
-        (["--attention-combination", "serial", "--attention-sentinel"], "--attention-sentinel: there is no distribut"),
-        (["--attention-combination", "flat", "--combination-attention", "ca-att", "--share-combination-projections"],
-         "--share-combination-projections: ca-att computes with projections of width 1, not 8"),
-    ],
-)  # fmt: skip
-def test_bad_options_are_refused_by_name(data_bin, wrong, message):
-    with pytest.raises(InputError, match=message):
-        toy.build(data_bin, *wrong)
-
-
 def test_a_batch_without_the_models_sources_is_refused(data_bin, monkeypatch):
     _, task, model = build(data_bin)
     monkeypatch.setattr(model.encoder.extra_sources, "encode", lambda *_: [])

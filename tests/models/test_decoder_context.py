@@ -5,7 +5,6 @@ import torch
 
 from docnmt_fairseq.batch.attention_plans import TargetsToSentences
 from docnmt_fairseq.context.base import DECODER_MECHANISMS, ContextMechanism
-from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.decoding import logits, padded, stepwise, stir
 
@@ -26,22 +25,6 @@ def test_the_upper_half_of_the_decoder_has_context_unless_layers_are_named(data_
     assert layers_with_context(build(data_bin, "sentence-encodings", "--decoder-layers", "4")[2]) == [2, 3]
     assert layers_with_context(build(data_bin, "sentence-encodings", "--decoder-context-layers", "0")[2]) == [0]
     assert layers_with_context(toy.build(data_bin)[2]) == []
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (["--decoder-context-attention", "conditional"], "--decoder-context-attention conditional: must be one of n"),
-        (
-            ["--decoder-context-attention", "sentence-encodings", "--decoder-context-layers", "1,2"],
-            r"\[2\]: the decoder has lay",
-        ),
-        (["--freeze-sentence-model"], "--decoder-context-attention, --target-context-attention, "),
-    ],
-)
-def test_bad_options_are_refused_by_name(data_bin, wrong, message):
-    with pytest.raises(InputError, match=message):
-        toy.build(data_bin, *wrong)
 
 
 @every_mechanism

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import capture
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.models.rnn.decoder import RecurrentDecoder
@@ -173,39 +172,3 @@ def test_dropout_is_of_embeddings_between_layers_and_before_the_output(data_bin)
     encoder_out, dropped[:] = model.encoder.forward_torchscript(net_input), []
     model.decoder(net_input["prev_output_tokens"][:, :1], encoder_out=encoder_out)
     assert dropped == [7, 4, 9]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (
-            ["--encoder-cell", "conditional-gru"],
-            "--encoder-cell conditional-gru: must be one of ca-rnn, gru, gru-reset-before, lstm",
-        ),
-        (["--decoder-cell", "grue"], "--decoder-cell grue: must be one of ca-rnn, conditional-gru, gru, gru-reset"),
-        (["--attention-query", "cell"], "--attention-query cell: gru has no cell state"),
-        (["--attention-query", "cell", "--decoder-cell", "conditional-gru"], "--attention-query cell: conditional-gru"),
-        (["--combination-attention", "x", "--decoder-layers", "0"], "--combination-attention x: .*--decoder-layers 0"),
-        (["--attention-combination", "plain"], "--attention-combination plain: must be one of"),
-        (["--attention-combination", "serial", "--attention-sentinel"], "--attention-sentinel"),
-        (["--share-decoder-input-output-embed", "--decoder-out-embed-dim", "4"], "--decoder-out-embed-dim 4"),
-        (
-            ["--encoder-embed-dim", "0", "--decoder-hidden-size", "-1"],
-            "--encoder-embed-dim 0: .*--decoder-hidden-size -1",
-        ),
-        (["--deep-output", "state"], "--decoder-out-embed-dim 7: must be --decoder-hidden-size 4 with"),
-        (["--decoder-attention-heads", "0"], "--decoder-attention-heads 0: must be at least 1"),
-        (["--share-all-embeddings"], "--encoder-embed-dim and --decoder-embed-dim differ"),
-        (["--chi-embed-dim", "3"], "--chi-embed-dim: bahdanau has no context-free indicator"),
-        (
-            ["--chi-embed-dim", "3", "--combination-attention", "ca-att", "--extra-sources", "previous"],
-            "--chi-embed-dim: is of models with one source",
-        ),
-        (["--token-embedding", "ca-em", "--token-chi-dim", "0"], "--token-chi-dim 0: must be at least 1"),
-        (["--em-steps", "-1"], "--em-steps -1: must not be negative"),
-        (["--decoder-cell", "ca-rnn", "--em-steps", "2"], "--em-steps 2: the model has no χ-gated layer"),
-    ],
-)
-def test_bad_options_are_refused_by_name(data_bin, wrong, message):
-    with pytest.raises(InputError, match=message):
-        build(data_bin, "gru", *wrong)

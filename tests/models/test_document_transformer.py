@@ -6,7 +6,6 @@ from omegaconf import OmegaConf
 
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.positions import ADDED_LEVELS
 from tests.support import toy
 from tests.support.decoding import logits, stir
@@ -215,39 +214,6 @@ def test_frozen_models_train_their_context_when_activations_are_recomputed(data_
         return cfg, task, stir(model)
 
     toy.assert_same_gradients_when_recomputed(built)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (["--context-attention", "condtional"], "--context-attention condtional: must be one of none, ca-att"),
-        (
-            ["--context-attention", "sentence-encodings", "--context-placement", "replace"],
-            "--context-placement replace",
-        ),
-        (["--context-attention", "sentence-encodings", "--context-layers", "5"], "layers 0 to 1"),
-        (["--context-attention", "sentence-encodings", "--context-heads", "3"], "--context-heads 3 does not divide"),
-        (["--context-attention", "conditional", "--context-top-t-start", "2"], "--context-top-t-start 2"),
-        (["--freeze-sentence-model"], "nothing to train"),
-        (["--target-context-attention", "memory"], "--target-context-attention memory: must be one of none, han"),
-        (["--encoder-attention-heads", "3"], "not a multiple"),
-        (["--context-attention", "sentence-encodings", "--context-heads", "-4"], "--context-heads -4"),
-        (["--context-attention", "memory", "--context-sentences", "-1"], "--context-sentences -1"),
-        (["--context-attention", "memory", "--context-placement", "block"], "memory has gated-feed-forward"),
-        (["--max-sentence-positions", "0"], "--max-sentence-positions 0"),
-        (["--context-attention", "tree", "--tree-merge", "avg"], "--tree-merge avg: must be one of average, multi-dim"),
-    ],
-)
-def test_bad_options_are_refused_by_name(data_bin, wrong, message):
-    with pytest.raises(InputError, match=message):
-        toy.build(data_bin, *wrong)
-
-
-def test_every_bad_option_is_told_at_once(data_bin):
-    with pytest.raises(InputError, match=r"--sentence-encoder avg.*--context-layers"):
-        toy.build(
-            data_bin, "--context-attention", "sentence-encodings", "--sentence-encoder", "avg", "--context-layers", "7"
-        )
 
 
 def test_a_checkpoint_may_be_older_than_an_option(data_bin):

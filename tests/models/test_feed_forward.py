@@ -114,26 +114,6 @@ def test_freezing_leaves_chi_and_the_default_to_train(data_bin):
     assert trained == {"score.weight", "score.bias", "default"}
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (["--feed-forward", "ca-res", "--ca-res-block", "2,1,-,0"], r"--ca-res-block '2,1,-,0' is not l,n_v,n_σ,b"),
-        (["--feed-forward", "ca-res", "--ca-res-block", "0,1,1,0"], "--ca-res-block '0,1,1,0': l, n_v and n_σ"),
-        (["--decoder-feed-forward", "ca-res", "--ca-res-block", "6,1,1,0"], "--decoder-ffn-embed-dim 12 cannot be"),
-        (
-            ["--feed-forward", "ca-nn", "--ca-res-block", "3,1,1,0"],
-            "--ca-res-block 3,1,1,0: needs --feed-forward ca-res",
-        ),
-        (["--chi-bias", "1"], "--chi-bias 1: needs --feed-forward"),
-        (["--em-steps", "-1"], "--em-steps -1"),
-        (["--em-steps", "3"], "--em-steps 3: the model has no χ-gated layer"),
-    ],
-)
-def test_bad_options_are_refused_by_name(data_bin, wrong, message):
-    with pytest.raises(InputError, match=message):
-        toy.build(data_bin, *wrong)
-
-
 def test_alternating_training_resumes_where_it_was(data_bin, tmp_path):
     options = [*VARIANTS["ca-nn"], "--em-steps", "3", "--dropout", "0.1", "--save-interval-updates", "4"]
     at_three = toy.state(toy.train(data_bin, tmp_path / "half", *options, "--max-update", "3"))

@@ -35,7 +35,7 @@ def sizes(args):
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 def test_a_transformer_with_another_attention_is_no_start(side):
     cfg = TransformerConfig.from_namespace(Namespace(**{f"{side}_xformers_att_config": '{"name": "linformer"}'}))
-    with pytest.raises(InputError, match="attention of xformers, which document_transformer has not"):
+    with pytest.raises(InputError, match="xformers"):
         structure_of_transformer(cfg)
 
 

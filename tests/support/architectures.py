@@ -10,7 +10,7 @@ from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, 
 from docnmt_fairseq.context.selected.memory_network import CONTEXT_ENCODERS
 from docnmt_fairseq.layers.feed_forward import FEED_FORWARDS
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, TREE_MERGES
-from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
+from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
 from docnmt_fairseq.recurrent.attentive import DECODER_CELLS
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
@@ -60,8 +60,7 @@ def _selects(mechanism: str) -> List[str]:
 
 
 def _takes_sentinel(name: str, score: str) -> bool:
-    config = CombinationConfig(16, (16,) * 4, 16, score, heads=2, attention_sentinel=True, evidence_dim=16)
-    return not ATTENTION_COMBINATIONS[name].problems(config)
+    return ATTENTION_COMBINATIONS[name].divides and not (name == "flat" and ATTENTION_SCORES[score].context_free)
 
 
 def architectures() -> Dict[str, Architecture]:

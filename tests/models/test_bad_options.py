@@ -1,0 +1,60 @@
+"""Bad option values and combinations are reported by the name of the option."""
+
+import re
+
+import pytest
+
+from docnmt_fairseq.errors import InputError
+from tests.support import toy
+
+SENTENCES = ["--context-attention", "sentence-encodings"]
+MEMORY = ["--context-attention", "memory"]
+LORA = ["--lora-rank", "2"]
+TRANSFORMER = [
+    (["--context-attention", "condtional"], "--context-attention condtional: must be one of none, ca-att"),
+    ([*SENTENCES, "--context-placement", "replace"], "--context-placement replace"),
+    ([*MEMORY, "--context-placement", "block"], "memory has gated-feed-forward"),
+    ([*SENTENCES, "--context-layers", "5"], "--context-layers [5]"),
+    ([*SENTENCES, "--context-heads", "3"], "--context-heads 3"),
+    ([*SENTENCES, "--context-heads", "-4"], "--context-heads -4"),
+    (["--encoder-attention-heads", "3"], "--encoder-attention-heads 3"),
+    (["--context-attention", "conditional", "--context-top-t-start", "2"], "--context-top-t-start 2"),
+    ([*MEMORY, "--context-sentences", "-1"], "--context-sentences -1"),
+    (["--context-attention", "tree", "--tree-merge", "avg"], "--tree-merge avg"),
+    (["--decoder-context-attention", "conditional"], "--decoder-context-attention conditional"),
+    (["--decoder-context-attention", "ca-att", "--decoder-context-layers", "1,2"], "--decoder-context-layers [1, 2]"),
+    (["--target-context-attention", "memory"], "--target-context-attention memory: must be one of none, han"),
+    (["--attention-combination", "plain"], "--attention-combination plain"),
+    (["--attention-combination", "flat", "--combination-attention", "dot"], "--combination-attention dot"),
+    (["--attention-combination", "serial", "--attention-sentinel"], "--attention-sentinel"),
+    (["--feed-forward", "ca-res", "--ca-res-block", "0,1,1,0"], "--ca-res-block 0,1,1,0"),
+    (["--em-steps", "3"], "--em-steps 3"),
+    ([*LORA, "--lora-dropout", "2"], "--lora-dropout 2"),
+    ([*LORA, "--lora-on", "q,query"], "--lora-on q,query"),
+    ([*LORA, "--lora-on", "fc1", "--lora-side", "encoder", "--encoder-feed-forward", "ca-res"], "--lora-side encoder"),
+    ([*SENTENCES, "--sentence-encoder", "avg", "--encoder-layers", "-1"], "--encoder-layers -1"),  # with others
+]
+RNN = [
+    (["--encoder-cell", "conditional-gru"], "--encoder-cell conditional-gru"),
+    (["--attention-query", "cell"], "--attention-query cell"),
+    (["--attention-combination", "parallel", "--attention-sentinel"], "--attention-sentinel"),
+    (["--share-decoder-input-output-embed", "--decoder-out-embed-dim", "4"], "--decoder-out-embed-dim 4"),
+    (["--share-all-embeddings"], "--share-all-embeddings"),
+    (["--deep-output", "state"], "--decoder-out-embed-dim 7"),
+    (["--decoder-attention-heads", "0"], "--decoder-attention-heads 0"),
+    (["--chi-embed-dim", "3"], "--chi-embed-dim"),
+    (["--chi-embed-dim", "3", "--combination-attention", "ca-att", "--extra-sources", "previous"], "--chi-embed-dim"),
+    (["--decoder-cell", "ca-rnn", "--em-steps", "2"], "--em-steps 2"),
+]
+
+
+@pytest.mark.parametrize(("options", "named"), TRANSFORMER, ids=[" ".join(options) for options, _ in TRANSFORMER])
+def test_transformer_options(data_bin, options, named):
+    with pytest.raises(InputError, match=re.escape(named)):
+        toy.build(data_bin, *options)
+
+
+@pytest.mark.parametrize(("options", "named"), RNN, ids=[" ".join(options) for options, _ in RNN])
+def test_recurrent_options(data_bin, options, named):
+    with pytest.raises(InputError, match=re.escape(named)):
+        toy.build(data_bin, *options, arch="document_rnn", tiny=toy.TINY_RNN)
