@@ -1,5 +1,5 @@
-"""Benchmarks, run by hand from the project's folder, e.g. ``python -m benchmarks.speed.complexity``.
+"""Benchmarks and experiments, run from the repository's root: ``python -m benchmarks.speed.complexity``.
 
-``speed`` times, ``experiments`` train and score; each writes its report to ``results``, with the command that made it.
-``summary`` writes the figures that the documentation quotes.
+``speed`` measures time and memory, ``experiments`` train and score models, ``gpu`` runs stages on a GPU. Each
+writes its report and figures to ``results``. ``summary`` updates the figures quoted in docs/benchmarks.md.
 """

@@ -1,17 +1,17 @@
-"""Writes the section on speed of docs/benchmarks.md from the results of the benchmarks.
+"""Updates the section on speed of docs/benchmarks.md from the results of the benchmarks.
 
     python -m benchmarks.summary [--check]
 
-With --check nothing is written; a section that is not what the results say is an error.
+--check: report an error if the section differs from the results, without writing it.
 """
 
 import argparse
 import json
 import re
 import sys
-from typing import Callable, Dict, List
+from collections.abc import Callable
 
-from benchmarks.lib.machine import RESULTS, ROOT, table
+from benchmarks.lib.reporting import RESULTS, ROOT, table
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- begin of python benchmarks/summary.py -->\n", "<!-- end -->\n"
@@ -49,17 +49,17 @@ def complexity() -> str:
         "encodings": "sentence encodings",
         "conditional": "conditional",
         "tree": "tree",
-        "sentence": "sentence by sentence",
+        "sentence": "per sentence",
     }
     parts = [
         f"{label} {layers[name]['exponents']['core n']:.2f} (to {layers[name]['in_n'][-1]['sentences']:,})"
         for name, label in names.items()
     ]
-    return f"- time grows with the number of sentences to the power of (`complexity.md`): {', '.join(parts)};"
+    return f"- exponent of the time in the number of sentences (`complexity.md`): {', '.join(parts)};"
 
 
 def crossover() -> str:
-    least: Dict[str, Dict[int, int]] = {}
+    least: dict[str, dict[int, int]] = {}
     for point in results("tree_crossover")["points"]:
         for name, times in point["times"].items():
             of_kernel = least.setdefault(name, {})
@@ -71,19 +71,16 @@ def crossover() -> str:
         f"{name} {', '.join(f'{sentences:,} (t = {t})' for t, sentences in sorted(found.items()))}"
         for name, found in least.items()
     ]
-    return f"- the tree finds sentences faster than flat selection from (`tree_crossover.md`): {'; '.join(parts)};"
+    label = "- number of sentences from which tree selection is faster than flat selection (`tree_crossover.md`)"
+    return f"{label}: {'; '.join(parts)};"
 
 
 def training() -> str:
     systems = results("training_speed")["systems"]
     ratios = [f"{name} {systems[name]['ratio']:.2f}" for name in ("sentence", "conditional")]
-    shares = systems["conditional"]["real_share"]
-    cores = [shares[name] for name in ("encoder self", "decoder self", "cross", "context")]
     return (
-        "- target tokens per second in training on English-German documents ÷ fairseq's `translation` task and "
-        f"`transformer` of the same size (`training_speed.md`): {', '.join(ratios)}; real tokens among computed "
-        f"ones in feed-forward and loss {shares['decoder fc1']:.2f}, inside attention "
-        f"{min(cores):.2f} to {max(cores):.2f};"
+        "- target tokens per second in training on English-German documents ÷ those of fairseq's `translation` task "
+        f"and `transformer` of the same size (`training_speed.md`): {', '.join(ratios)};"
     )
 
 
@@ -91,7 +88,7 @@ def mechanisms() -> str:
     systems = results("mechanism_speed")["systems"]
     ordered = sorted((name for name in systems if name != "stock"), key=lambda name: -systems[name]["ratio"])
     parts = ", ".join(f"{name} {systems[name]['ratio']:.2f}" for name in ordered)
-    return f"- the same of every mechanism and baseline, in another run (`mechanism_speed.md`): {parts};"
+    return f"- the same for all mechanisms and baselines, in another run (`mechanism_speed.md`): {parts};"
 
 
 def generation() -> str:
@@ -102,23 +99,24 @@ def generation() -> str:
         return f"{values[len(values) // 2]:.1f}"
 
     others = {
-        "stock": "`fairseq-generate` by sentences",
-        "4-to-4": "a concatenation model of three context sentences that writes all four",
-        "4-to-1": "one that writes the last",
+        "stock": "sentence-level `fairseq-generate`",
+        "4-to-4": "a concatenation model with three context sentences that translates all four",
+        "4-to-1": "one that translates the last",
     }
     parts = [f"{ratio('conditional', other)} × {label}" for other, label in others.items()]
-    return f"- translating documents, beam 4, conditional attention (`generation_speed.md`): {', '.join(parts)};"
+    label = "- tokens per second of translating documents, beam 4, conditional attention (`generation_speed.md`)"
+    return f"{label}: {', '.join(parts)};"
 
 
 def indexing() -> str:
     return "- indexing 50 million lines: 16 s, 1.9 GB (`indexing.md`)."
 
 
-LINES: List[Callable[[], str]] = [complexity, crossover, training, mechanisms, generation, indexing]
+LINES: list[Callable[[], str]] = [complexity, crossover, training, mechanisms, generation, indexing]
 
 
 def section() -> str:
-    """Returns the section, between its marks."""
+    """Returns the section with its markers."""
     lines = [BEGIN + "\n" + kernels() + "\n", *(line() for line in LINES), "\n" + END]
     return "\n".join(lines)
 
@@ -130,9 +128,9 @@ def main() -> None:
     text = PAGE.read_text(encoding="utf-8")
     new, number = re.subn(re.escape(BEGIN) + ".*" + re.escape(END), lambda _: section(), text, flags=re.DOTALL)
     if number != 1:
-        sys.exit(f"{PAGE.name}: not one section between {BEGIN.strip()} and {END.strip()}")
+        sys.exit(f"{PAGE.name}: needs one section between {BEGIN.strip()} and {END.strip()}")
     if args.check and new != text:
-        sys.exit(f"{PAGE.name}: not what benchmarks/results say; run python -m benchmarks.summary")
+        sys.exit(f"{PAGE.name}: differs from benchmarks/results; run python -m benchmarks.summary")
     if not args.check:
         PAGE.write_text(new, encoding="utf-8")
 

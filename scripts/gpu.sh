@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# The run-book of a GPU: measures what this package does on one, stage by stage, each within ten minutes.
+# Measurements on a GPU, in stages of at most ten minutes.
 #
-#   bash scripts/gpu.sh pack --raw FOLDER     # where there is a network: wheels and text to carry along, into work/gpu-pack
+#   bash scripts/gpu.sh pack --raw FOLDER     # with network access: wheels and text into work/gpu-pack
 #   bash scripts/gpu.sh hardware tests        # on the machine with the GPU; all stages: bash scripts/gpu.sh --help
 #   bash scripts/gpu.sh report
 #
-# Where work/gpu-pack/wheels has wheels they are used with the machine's own Python and PyTorch, without any network;
-# else .venv is set up. Run again, a stage goes on where it was.
+# Wheels in work/gpu-pack/wheels are used with the Python and PyTorch of the machine, without network access; otherwise
+# .venv is set up. A stage that is run again measures missing points only.
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packed=${DOCNMT_GPU_PACK:-$ROOT/work/gpu-pack}
-use_packed() { # [the archive is unpacked once, beside itself]
+use_packed() {
     local command site=$packed/site text=$packed/real-text
     if [ ! -e "$site/.done" ]; then
         python3 -m pip install -q --no-index --no-deps --no-compile --target "$site" "$packed"/wheels/*.whl

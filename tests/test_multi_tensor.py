@@ -10,8 +10,8 @@ from fairseq.optim import fp16_optimizer
 from omegaconf import OmegaConf
 
 import docnmt_fairseq
-from benchmarks.lib.counted_device import Operations
-from benchmarks.lib.unchanged import unchanged
+from tests.support.counted_device import Operations
+from tests.support.unchanged import unchanged
 
 docnmt_fairseq.register()
 SHAPES = [(7, 5), (3,), (2, 2, 2), (1,)]

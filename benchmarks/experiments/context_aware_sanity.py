@@ -14,7 +14,7 @@ from typing import Callable, Dict, List, Tuple
 import torch
 from torch import Tensor, nn
 
-from benchmarks.lib.machine import RESULTS, command, machine, table, write
+from benchmarks.lib.reporting import RESULTS, command, machine, table, write
 from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer, ContextAwareResidual, ResidualBlock
 from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 
@@ -237,7 +237,7 @@ def main() -> None:
     results = {"command": command(), "machine": machine(), "steps": args.steps}
     results |= {"xor": run_xor(args.seeds, args.steps), "surface": run_surface(args.seeds, args.steps)}
     results |= {"residual": residual_difference(args.steps)}
-    write("context_aware_sanity.md", report(results), args.results)
+    write("context_aware_sanity", [report(results)], args.results)
     figures = json.dumps(results, indent=1) + "\n"
     (args.results / "context_aware_sanity.json").write_text(figures, encoding="utf-8")
     draw(0, args.steps, args.results)

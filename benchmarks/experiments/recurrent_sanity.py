@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from benchmarks.lib.machine import RESULTS, command, machine, table, write
+from benchmarks.lib.reporting import RESULTS, command, machine, table, write
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
 
 PUBLISHED = {"lstm": 0.318, "gru": 0.172, "gru-reset-before": 0.172, "ca-rnn": 0.126}  # [Z] fig. 13 b
@@ -130,7 +130,7 @@ def main() -> None:
     header = ["cell", "width", "optimiser", "parameters", "error", "wrong answers", "training loss", "published error"]
     lines = ["# Validation task of recurrent cells ([Z] sec. 4.4.1)", "", f"`{command()}`; {machine()}.", "", READING]
     lines += ["", f"{args.seeds} runs each, mean ± standard error:", "", table(header, rows(results))]
-    write("recurrent_sanity.md", "\n".join(lines), args.results)
+    write("recurrent_sanity", ["\n".join(lines)], args.results)
     figures = json.dumps(results, indent=1) + "\n"
     (args.results / "recurrent_sanity.json").write_text(figures, encoding="utf-8")
 

@@ -1,277 +1,215 @@
-"""Is what selection leaves out missed? Trainings that jump to t sentences, with and without the selection's loss.
+"""Effect of the selection loss when attention changes from all sentences to the top t at once.
 
-    python -m benchmarks.experiments.selection long     (an hour on one core; run again, it goes on where it was)
-    python -m benchmarks.experiments.selection demo     (the demo with ten seeds, five minutes each)
-    python -m benchmarks.experiments.selection demo --top-t 2
+    python -m benchmarks.experiments.selection long     (an hour on one core; finished trainings are skipped)
+    python -m benchmarks.experiments.selection demo     (scripts/demo.sh with ten seeds, five minutes each)
 
-``long``: one model a seed learns with all sentences, first on short documents, then on those of 104 to 120 sentences.
-From it on, for some updates, the selection is taught or not; then t jumps from all to what is asked for, at once. Flat
-selection and trees have the same parameters, and so the same model to begin with.
+``long``: models attend to all sentences, on short documents and then on long ones (104 to 120 sentences); then to the
+top t. The selection loss is used from the start, in a window of updates before the change, or not.
 """
 
 import argparse
 import itertools
+import os
+import re
 import shlex
-import shutil
-import sys
+import subprocess
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Iterator, List, Optional, Tuple
 
-from benchmarks.experiments import selection_report as report
-from benchmarks.experiments.long_range_runs import CORPORA, Runner
-from benchmarks.experiments.selection_demo import demo_name, run_demo
-from benchmarks.experiments.selection_shares import shares_found
-from benchmarks.lib.curves import validation_curve
-from benchmarks.lib.machine import RESULTS, ROOT, call, machine
-from benchmarks.lib.store import Store
-from docnmt_fairseq.evaluation.synth_report import build_report
-from docnmt_fairseq.recipes.processes import PLUGIN, fairseq, run
-from docnmt_fairseq.recipes.training import LAST, updates_of
+from benchmarks.experiments.comparison import right_of_cases
+from benchmarks.experiments.long_range import OPTIONS, Runner, Training
+from benchmarks.lib.recipe_results import validation_curve
+from benchmarks.lib.reporting import RESULTS, ROOT, Store, finish, new_figure, side_by_side, style, table, write
 
-SHORT, DENSE, JUMP, END = 1500, 150, 300, 400  # updates: on short documents; on long ones, when what begins or ends
-COMMON = [
-    "--task",
-    "document_translation",
-    "--num-workers",
-    "0",
-    "--cpu",
-    "--optimizer",
-    "adam",
-    "--adam-betas",
-    "(0.9, 0.98)",
-    "--lr-scheduler",
-    "inverse_sqrt",
-    "--clip-norm",
-    "1.0",
-    "--criterion",
-    "label_smoothed_cross_entropy",
-    "--label-smoothing",
-    "0.1",
-    "--dropout",
-    "0",
-    "--encoder-layers",
-    "3",
-    "--decoder-layers",
-    "1",
-    "--encoder-normalize-before",
-    "--decoder-normalize-before",
-    "--share-decoder-input-output-embed",
-    "--context-layers",
-    "1,2",
-    "--context-init",
-    "xavier",
-    "--encoder-embed-dim",
-    "128",
-    "--decoder-embed-dim",
-    "128",
-    "--encoder-ffn-embed-dim",
-    "256",
-    "--decoder-ffn-embed-dim",
-    "256",
-    "--no-epoch-checkpoints",
-    "--log-format",
-    "json",
-]
+SHORT, WINDOW_START, CHANGE, END = 1500, 150, 300, 400  # updates on short documents; on long ones
+WIDTH = shlex.split(
+    "--encoder-embed-dim 128 --decoder-embed-dim 128 --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256 "
+    "--context-init xavier"
+)
 PACE = {
-    "short": shlex.split("--max-tokens 1000 --lr 0.002 --warmup-updates 200 --disable-validation"),
-    "long": shlex.split("--max-tokens 650 --lr 0.0007 --warmup-updates 50 --validate-interval-updates 25"),
+    "short": shlex.split("--lr 0.002 --warmup-updates 200 --disable-validation"),
+    "long": shlex.split("--lr 0.0007 --warmup-updates 50"),
 }
-
-
-def _part(taught: str) -> str:
-    return taught.replace(", ", " ").replace(" ", "-")
+WINDOW, NONE = ["--selection-loss-phase", "window"], ["--selection-loss", "0"]
+FROM_START, IN_WINDOW, NOT = "from the start", "in a window", "not used"
+LOSSES = {  # options of the selection loss
+    FROM_START: [],
+    "from the start, weight 0.1": ["--selection-loss", "0.1"],
+    IN_WINDOW: WINDOW,
+    NOT: NONE,
+    "in a window, weight 0.1": [*WINDOW, "--selection-loss", "0.1"],
+    "in a window, temperature 1": [*WINDOW, "--selection-loss-temperature", "1"],
+    "in a window and after it": ["--selection-loss-phase", "always"],
+}
+GROUPS = ((1, 3), (4, 6), (7, 9), (10, 12))  # distances in the demo
+TEXT = f"""\
+Documents of 104 to 120 sentences of 4 words, two kinds of words decided by an earlier sentence 1 to 100 sentences back.
+{SHORT:,} updates on short documents and {CHANGE} on long ones with all sentences; then {END - CHANGE} with
+the top t. The selection loss is used from the start, in a window from update {WINDOW_START} to {CHANGE}, or not.
+Right in % over all distances; rise of the validation nll (bits per token) over its minimum before the change: maximum
+and at the end."""
+DEMO = """\
+`scripts/demo.sh`: from all sentences to the top t after 85 % of the updates. nll: validation loss in bits per token
+before the change and at the end."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A model of the table; ``taught``: how its selection is, one of ``TAUGHT``."""
+    """Model of the table; ``loss`` is a key of ``LOSSES``."""
 
     mechanism: str
     t: int
-    taught: str
+    loss: str
     seed: int
 
     @property
+    def model(self) -> str:
+        """Returns the name of the model without its seed."""
+        return f"{self.mechanism}, t = {self.t}, {self.loss}"
+
+    @property
     def name(self) -> str:
-        """Returns the name of its folder."""
-        return f"s{self.seed}-{self.way}-{self.mechanism}-t{self.t}"
-
-    @property
-    def way(self) -> str:
-        """Returns how it is taught, as a part of names."""
-        return _part(self.taught)
-
-    @property
-    def from_start(self) -> bool:
-        """Returns whether it is taught on short documents, too."""
-        return self.taught.startswith(FROM_START)
+        """Returns the name of the folder."""
+        return f"s{self.seed}-{self.loss.replace(', ', ' ').replace(' ', '-')}-{self.mechanism}-t{self.t}"
 
 
-WINDOW = ["--selection-loss-phase", "window"]  # from DENSE to JUMP
-TAUGHT = {
-    "from the start": [],  # as the presets: while all sentences are seen, on short documents, too
-    "from the start, weight 0.1": ["--selection-loss", "0.1"],
-    "in a window": WINDOW,
-    "not": ["--selection-loss", "0"],
-    "in a window, weight 0.1": [*WINDOW, "--selection-loss", "0.1"],
-    "in a window, weight 0.01": [*WINDOW, "--selection-loss", "0.01"],
-    "in a window, weight 10": [*WINDOW, "--selection-loss", "10"],
-    "in a window, temperature 1": [*WINDOW, "--selection-loss-temperature", "1"],
-    "in a window, and after it": ["--selection-loss-phase", "always"],
-    "in a window, gradient into states": WINDOW,  # selection_into_states.py
-    "in a window, until mass is 0.95": [*WINDOW, "--context-top-t-anneal-threshold", "0.95"],
-}
-PROGRAMS = {"in a window, gradient into states": [sys.executable, "-m", "benchmarks.experiments.selection_into_states"]}
-FROM_START, LIGHTER, IN_WINDOW, NOT = list(TAUGHT)[:4]
-WAITING = list(TAUGHT)[-1]  # begins as IN_WINDOW does, and jumps when it is ready, END updates later at most
+def cells(seeds: Sequence[int], top_t: Sequence[int], ablations: bool) -> Iterator[Cell]:
+    """Yields the models: the presets' loss first, then the others."""
+    for seed, t, mechanism in itertools.product(seeds, top_t, ("conditional", "tree")):
+        yield Cell(mechanism, t, FROM_START, seed)
+    for seed, t, loss in itertools.product(seeds, top_t, LOSSES) if ablations else ():
+        if loss != FROM_START:
+            yield Cell("conditional", t, loss, seed)
 
 
-def cells(seeds: List[int], kept: List[int], ablations: bool) -> Iterator[Cell]:
-    """Yields the cells, the most telling first."""
-    for seed in seeds:
-        for t in kept:
-            for mechanism in ("conditional", "tree"):
-                yield Cell(mechanism, t, FROM_START, seed)
-    if not ablations:
-        return
-    for seed in seeds:
-        for t in kept:
-            yield Cell("conditional", t, LIGHTER, seed)
-            yield Cell("conditional", t, NOT, seed)
-            for mechanism in ("conditional", "tree"):
-                yield Cell(mechanism, t, IN_WINDOW, seed)
-            yield Cell("conditional", t, WAITING, seed)
-        for taught in list(TAUGHT)[4:-1]:
-            yield Cell("conditional", 2, taught, seed)
-
-
-def train(
-    runner: Runner,
-    name: str,
-    corpus: str,
-    updates: int,
-    start: Optional[Tuple[str, str]],
-    *options: str,
-    program: Optional[List[str]] = None,
-) -> str:
-    """Trains a model if need be; returns its name.
-
-    Args:
-        runner: whose folder it is in.
-        name: of its folder.
-        corpus: of ``CORPORA``.
-        updates: at which it ends.
-        start: ``goes on`` or ``begins as``, and the name of the model that it does.
-        options: of fairseq-train.
-        program: that trains; None: fairseq-train.
-    """
-    folder = runner.folder / name
-    if updates_of(folder / LAST) >= updates:
-        return name
-    folder.mkdir(exist_ok=True)
-    more: List[str] = []
-    if start is not None and start[0] == "begins as":
-        more = ["--finetune-from-model", str(runner.folder / start[1] / LAST)]
-    elif start is not None:
-        shutil.copy(runner.folder / start[1] / LAST, folder / LAST)
-    command = [
-        *(program or fairseq("train")),
-        str(runner.data(corpus)),
-        "--user-dir",
-        str(PLUGIN),
-        *COMMON,
-        *PACE[corpus],
-        *more,
-    ]
-    command += ["--max-update", str(updates), "--log-interval", "25", "--save-dir", str(folder), *options]
-    with open(folder / "train.log", "w", encoding="utf-8") as log:
-        run(command, log, folder / "train.log")
-    return name
-
-
-def window_of(cell: Cell) -> str:
-    """Returns how the selection is taught until the jump may come."""
-    return IN_WINDOW if cell.taught == WAITING else cell.taught
-
-
-def trained(runner: Runner, cell: Cell) -> str:
-    """Returns the folder's name of a cell's model; trains what is missing."""
-    seed, arch = ["--seed", str(cell.seed)], "document_transformer_{}_tiny"
-    flat, schedule = ["--arch", arch.format("conditional")], ["--context-top-t-anneal-start", str(JUMP)]
-    # No document has as few sentences as the largest t: until then t plays no part, and all cells share one training.
-    dense = [*flat, *schedule, "--context-top-t", "8", *seed]
-    if cell.from_start:
-        own = [
-            *flat,
-            "--context-top-t",
-            "8",
-            "--context-top-t-anneal-start",
-            str(10 * SHORT),
-            *TAUGHT[cell.taught],
-            *seed,
-        ]
-        short = train(runner, f"s{cell.seed}-short-{cell.way}", "short", SHORT, None, *own)
-        start = ("begins as", short)
-        taught = train(runner, stages(cell)[0], "long", JUMP, start, *dense, *TAUGHT[cell.taught])
+def training_of(cell: Cell) -> Training:
+    """Returns the last training of a model; stages that models have in common are the same training."""
+    seed, flat, loss = cell.seed, "document_transformer_conditional", LOSSES[cell.loss]
+    own = cell.name.rpartition(f"-{cell.mechanism}")[0]
+    anneal = ["--context-top-t-anneal-start", str(CHANGE)]
+    dense = [*anneal, "--context-top-t", "8"]  # before the change t has no effect
+    last = [*anneal, "--context-top-t", str(cell.t), *loss]
+    arch = f"document_transformer_{cell.mechanism}"
+    if cell.loss.startswith(FROM_START):
+        never = ["--context-top-t", "8", "--context-top-t-anneal-start", str(10 * SHORT), *loss]
+        short = Training(f"{own}-short", "short", seed, SHORT, flat, never)
+        change = Training(f"{own}-long", "long", seed, CHANGE, flat, [*dense, *loss], finetunes=short)
     else:
-        short = train(runner, f"s{cell.seed}-short", "short", SHORT, None, *flat, "--context-top-t", "0", *seed)
-        start = ("begins as", short)
-        before = train(runner, stages(cell)[0], "long", DENSE, start, *dense, "--selection-loss", "0")
-        window, program = window_of(cell), PROGRAMS.get(cell.taught)
-        start = ("goes on", before)
-        taught = train(runner, stages(cell)[1], "long", JUMP, start, *dense, *TAUGHT[window], program=program)
-    options = [*schedule, "--context-top-t", str(cell.t), *TAUGHT[cell.taught], *seed]
-    name, end = stages(cell)[-1], 2 * END if cell.taught == WAITING else END
-    return train(runner, name, "long", end, ("goes on", taught), "--arch", arch.format(cell.mechanism), *options)
-
-
-def stages(cell: Cell) -> List[str]:
-    """Returns the folders' names of a cell's trainings on long documents, in order."""
-    if cell.from_start:
-        return [f"s{cell.seed}-long-{cell.way}", cell.name]
-    return [f"s{cell.seed}-long", f"s{cell.seed}-{_part(window_of(cell))}", cell.name]
+        short = Training(f"s{seed}-short", "short", seed, SHORT, flat, ["--context-top-t", "0"])
+        shared = Training(f"s{seed}-long", "long", seed, WINDOW_START, flat, [*dense, *NONE], finetunes=short)
+        change = Training(f"{own}-long", "long", seed, CHANGE, flat, [*dense, *loss], continues=shared)
+    return Training(cell.name, "long", seed, END, arch, last, continues=change)
 
 
 def run_cell(runner: Runner, cell: Cell) -> dict:
-    """Returns what a cell reached: accuracies by kind, nll at validations; trains and translates what is missing."""
-    name = trained(runner, cell)
-    result = build_report(runner.folder / "corpus" / "long", "test", {"": runner.translate(name)}).systems[""]
+    """Returns right translations by kind and the validation curve on long documents."""
+    training = training_of(cell)
+    runner.train(training)
+    logs = [runner.folder / training.name / "train.log"]
+    while (training := training.continues) is not None:
+        logs.insert(0, runner.folder / training.name / "train.log")
     figures = {
-        kind: [sum(figure.right for figure in part.values()), sum(figure.cases for figure in part.values())]
-        for kind, part in result.accuracy.by_kind_and_distance.items()
+        kind: [sum(column) for column in zip(*part.values())] for kind, part in runner.right_of_cases(cell.name).items()
     }
-    found = shares_found(runner, name) if cell.mechanism == "tree" else None
-    nll = validation_curve(*(runner.folder / log / "train.log" for log in stages(cell)))
-    return {**asdict(cell), "right_of_cases": figures, "nll": nll, "found": found}
+    return {**asdict(cell), "model": cell.model, "right_of_cases": figures, "nll": validation_curve(*logs)}
 
 
-def main() -> None:
+def run_demo(folder: Path, seed: int, t: int) -> dict:
+    """Returns right translations by kind and group of distances, and the validation curve of the demo."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    translations = folder / "conditional" / "generate.log"
+    with open(folder.with_suffix(".log"), "a", encoding="utf-8") as log:
+        environment = {**os.environ, "SEED": str(seed), "TOP_T": str(t)}
+        command = ["bash", str(ROOT / "scripts" / "demo.sh"), str(folder)]
+        status = subprocess.run(command, env=environment, stdout=log, stderr=log).returncode
+    if status and not translations.exists():
+        raise SystemExit(f"{folder.with_suffix('.log')}: the demo failed")
+    groups: dict[str, dict[str, list[int]]] = {}
+    for kind, by_distance in right_of_cases(folder / "corpus", translations).items():
+        for distance, (right, cases) in by_distance.items():
+            group = next(f"{low}-{high}" for low, high in GROUPS if low <= int(distance) <= high)
+            sums = groups.setdefault(kind, {}).setdefault(group, [0, 0])
+            groups[kind][group] = [sums[0] + right, sums[1] + cases]
+    text = (folder / "conditional" / "train.log").read_text(encoding="utf-8")
+    nll = [float(value) for value in re.findall(r"valid on .* nll_loss ([\d.]+) ", text)]
+    return {"model": "demo", "seed": seed, "t": t, "right_of_cases": groups, "nll": nll}
+
+
+def percent(figure: Sequence[int]) -> float:
+    """Returns right cases in %."""
+    return 100 * figure[0] / figure[1]
+
+
+def rise(run: dict) -> tuple[float, float]:
+    """Returns maximum and final rise of the nll over its minimum before the change."""
+    before = min(nll for update, nll in run["nll"] if update <= CHANGE)
+    after = [nll - before for update, nll in run["nll"] if update > CHANGE]
+    return max(after), after[-1]
+
+
+def report(stored: Store, results: Path) -> None:
+    """Writes the report and its figure."""
+    parts, runs = ["# Selection loss"], list(stored.runs.values())
+    demos = sorted((run for run in runs if run["model"] == "demo"), key=lambda run: (-run["t"], run["seed"]))
+    if demos:
+        rows = []
+        for run in demos:
+            kinds = [[sum(part) for part in zip(*groups.values())] for groups in run["right_of_cases"].values()]
+            worst = min(percent(group) for groups in run["right_of_cases"].values() for group in groups.values())
+            rows.append(
+                [run["t"], run["seed"], *(f"{percent(one):.1f}" for one in kinds), f"{worst:.1f}", *run["nll"][-2:]]
+            )
+        header = [
+            "t",
+            "seed",
+            *demos[0]["right_of_cases"],
+            "worst kind and group of distances",
+            "nll before",
+            "at the end",
+        ]
+        parts += ["## The demo by seed", DEMO, table(header, rows)]
+    models = stored.by_model(list(dict.fromkeys(run["model"] for run in runs if run["model"] != "demo")))
+    if models:
+        kinds, rows = list(next(iter(models.values()))[0]["right_of_cases"]), []
+        figure, ((panel,),) = new_figure(size=(8, 4.5))
+        for number, (name, seeds) in enumerate(models.items()):
+            right = [side_by_side([percent(run["right_of_cases"][kind]) for run in seeds]) for kind in kinds]
+            rises = [side_by_side([rise(run)[place] for run in seeds], 3) for place in (0, 1)]
+            rows.append([name, ", ".join(str(run["seed"]) for run in seeds), *right, *rises])
+            panel.plot(*zip(*seeds[0]["nll"]), label=name, **style(number))
+        panel.axvline(CHANGE, color="0.6", linestyle=":")
+        finish(panel, xlabel="updates on long documents", ylabel="validation nll, bits per token")
+        figure.savefig(results / "selection.png")
+        header = ["model", "seeds", *kinds, "maximum rise of nll", "at the end"]
+        parts += ["## Long documents", TEXT, table(header, rows), "![Validation loss](selection.png)"]
+    write("selection", [*parts, *stored.provenance()], results)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Trains and scores all models."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=["long", "demo"])
     parser.add_argument("--work", type=Path, default=ROOT / "work" / "selection", help="folder for corpora and models")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the report")
-    parser.add_argument("--seeds", nargs="+", type=int, help="default: 1 2 3; of the demo 1 to 10")
-    parser.add_argument("--top-t", nargs="+", type=int, help="sentences that are selected (default: 4; long: 4 2 8 1)")
-    parser.add_argument("--ablations", action="store_true", help="long: other phases, weights, temperatures, too")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="output folder")
+    parser.add_argument("--seeds", nargs="+", type=int, help="default: 1 2 3; for the demo 1 to 10")
+    parser.add_argument("--top-t", nargs="+", type=int, help="default: 4; long: 4 2 8 1")
+    parser.add_argument("--ablations", action="store_true", help="long: other phases, weights and temperatures")
     parser.add_argument("--documents", nargs=3, type=int, default=(8000, 800, 100), metavar=("SHORT", "LONG", "TEST"))
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     stored = Store(args.results / "selection.json")
-    stored.facts.update(machine=machine())
-    stored.called(call(None))
-    args.work.mkdir(parents=True, exist_ok=True)
+    stored.add_call()
     if args.part == "demo":
         for t, seed in itertools.product(args.top_t or [4], args.seeds or range(1, 11)):
-            stored.add(demo_name(seed, t), run_demo(args.work, seed, t))
-            print(report.demo_line(stored.runs[demo_name(seed, t)]), flush=True)
+            name = f"demo-{seed}" + (f"-t{t}" if t != 4 else "")
+            stored.add(name, run_demo(args.work / name, seed, t))
     else:
-        runner = Runner(args.work)
-        assert set(PACE) == set(CORPORA)
-        runner.corpora(args.documents[:2], args.documents[2])
+        runner = Runner(args.work, options=[*OPTIONS, *WIDTH], pace=PACE)
+        runner.write_corpora(args.documents[:2], args.documents[2])
         for cell in cells(args.seeds or [1, 2, 3], args.top_t or [4, 2, 8, 1], args.ablations):
             stored.add(cell.name, run_cell(runner, cell))
-            print(report.line(stored.runs[cell.name]), flush=True)
-    report.write(stored, args.results, report.Schedule(SHORT, DENSE, JUMP, END), list(TAUGHT))
+            print(f"{cell.model}, seed {cell.seed}: done", flush=True)
+    report(stored, args.results)
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The run-book of a GPU: one stage a file, each of figures by point; ``python -m benchmarks.gpu`` runs them."""
+"""Stages of measurements on a GPU; ``python -m benchmarks.gpu`` runs them."""

@@ -1,123 +1,70 @@
-"""Stage ``attention``: conditional attention beside PyTorch's attention to the whole document, by words of it."""
+"""Stage ``attention``: conditional attention compared with PyTorch's attention to the whole document."""
 
-from typing import Callable, Dict, Iterator, List, Tuple
+from collections.abc import Callable, Iterator
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from benchmarks.gpu.hardware import name_of
 from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage, milliseconds, peak_memory
+from benchmarks.speed.conditional_attention import WORDS as WORDS_PER_SENTENCE
+from benchmarks.speed.conditional_attention import attention, document, errors, inputs
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.conditional.attention import conditional_attention
 from docnmt_fairseq.context.conditional.kernels import KERNELS
-from docnmt_fairseq.context.conditional.selection import KeptSentences
 
-HEADS, DIM, WORDS_A_SENTENCE, KEPT = 8, 64, 25, 4
+TOP_T = 4
 WORDS = (2_048, 8_192, 32_768, 131_072)
 WHOLE = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
-OWN = {"triton": 15, "torch": 5}  # rounds: the second takes long
-ROUNDS = 15
-DENSE_WORDS = 300  # documents that float64 and whole matrices can do
+ROUNDS = {"triton": 15, "torch": 5}
+DENSE_WORDS = 300  # document for the dense kernel in float64
 
 
 @STAGES.register("attention")
 class Attention(Stage):
-    """Forward, and forward and backward, of one call of 8 heads of 64, t = 4; errors of each first."""
-
-    minutes = 9.0
+    """Errors, then forward, and forward and backward, of one call with 8 heads of width 64, t = 4."""
 
     def points(self, setting: Setting) -> Iterator[Point]:
-        """See :class:`Stage`."""
-        ways = [way for way in OWN if way in KERNELS and KERNELS[way]().serves(setting.device, dtype_of(setting))]
-        for way in ways:
+        """Yields names and measuring functions."""
+        cuda = setting.device.type == "cuda"
+        main = torch.bfloat16 if cuda else torch.float32
+        kernels = [name for name in ROUNDS if name in KERNELS and KERNELS[name]().serves(setting.device, main)]
+        for kernel in kernels:
             for dtype in (torch.float32, torch.bfloat16, torch.float16):
-                yield f"error/{way}/{name_of(dtype)}", lambda way=way, dtype=dtype: error(way, dtype, setting)
+                name = f"error/{kernel}/{str(dtype).removeprefix('torch.')}"
+                yield name, lambda kernel=kernel, dtype=dtype: error(kernel, dtype, setting)
         for words in (128, 256) if setting.dry else WORDS:
-            for way in ("math",) if setting.device.type == "cpu" else WHOLE:
-                yield f"{words}/{way}", lambda way=way, words=words: whole(way, words, setting)
-            for way in ways if words < max(WORDS) else ways[:1]:  # the slow one takes a second there
-                yield f"{words}/{way}", lambda way=way, words=words: own(way, words, setting)
+            for way in WHOLE if cuda else ("math",):
+                yield f"{words}/{way}", lambda way=way, words=words: timed(way, words, main, setting)
+            for kernel in kernels if words < max(WORDS) else kernels[:1]:  # the second is slow there
+                yield f"{words}/{kernel}", lambda way=kernel, words=words: timed(way, words, main, setting)
 
 
-def layout_of(words: int) -> DocumentLayout:
-    """One document of about so many words, in sentences of lognormal lengths, 25 words on average."""
-    sentences = max(2, words // WORDS_A_SENTENCE)
-    lengths = np.random.default_rng(0).lognormal(np.log(WORDS_A_SENTENCE) - 0.18, 0.6, sentences).clip(1, 200)
-    lengths = np.maximum(1, np.round(lengths * words / lengths.sum())).astype(np.int64)
-    place = np.arange(sentences)
-    return DocumentLayout.of(lengths, np.array([sentences]), place, np.zeros_like(place))
+def layout_of(words: int, setting: Setting) -> DocumentLayout:
+    """Returns a document on the device."""
+    return document(words, max(2, words // WORDS_PER_SENTENCE)).to(setting.device)
 
 
-def steps(call: Callable[..., Tensor], given: List[Tensor]) -> Tuple[Callable[[], object], Callable[[], object]]:
-    """Returns what computes forward, and what computes forward and backward."""
-    leaves = [x.clone().requires_grad_() for x in given]
-    ones = torch.ones_like(call(*given))
-
-    def forward() -> object:
-        with torch.no_grad():
-            return call(*leaves)
-
-    return forward, lambda: torch.autograd.grad(call(*leaves), leaves, ones)
+def error(kernel: str, dtype: torch.dtype, setting: Setting) -> Figures:
+    """Returns the errors of output and gradients relative to the dense kernel in float64."""
+    return errors(kernel, layout_of(DENSE_WORDS, setting), TOP_T, dtype, setting.device.type)
 
 
-def timed(call: Callable[..., Tensor], given: List[Tensor], setting: Setting, rounds: int = ROUNDS) -> Figures:
-    """Returns ms and MB of both passes."""
-    rounds = 2 if setting.dry else rounds
-    found: Figures = {}
-    for name, step in zip(("forward", "both"), steps(call, given)):
-        found[f"{name} ms"] = milliseconds(step, setting.device, rounds)
-        found[f"{name} MB"] = peak_memory(step, setting.device)
-    return found
+def timed(way: str, words: int, dtype: torch.dtype, setting: Setting) -> Figures:
+    """Returns milliseconds and MB of forward, and of forward and backward."""
+    layout, whole = layout_of(words, setting), way not in ROUNDS
+    given = [x.to(setting.device, dtype).requires_grad_() for x in inputs(layout, flash=whole)]
+    call: Callable[..., Tensor] = F.scaled_dot_product_attention if whole else attention(way, layout, TOP_T)
+    with sdpa_kernel(WHOLE.get(way, SDPBackend.MATH)) if whole else torch.enable_grad():
+        ones = torch.ones_like(call(*given))
 
+        def forward() -> object:
+            with torch.no_grad():
+                return call(*given)
 
-def dtype_of(setting: Setting) -> torch.dtype:
-    """bfloat16 on a GPU; a CPU's dry run has kernels in float32."""
-    return torch.bfloat16 if setting.device.type == "cuda" else torch.float32
-
-
-def whole(way: str, words: int, setting: Setting) -> Figures:
-    """PyTorch's attention to all words of the document."""
-    shape = (1, HEADS, layout_of(words).tokens.total, DIM)
-    given = [torch.randn(shape, device=setting.device, dtype=dtype_of(setting)) for _ in range(3)]
-    with sdpa_kernel(WHOLE.get(way, SDPBackend.MATH)):
-        return timed(F.scaled_dot_product_attention, given, setting)
-
-
-def own(way: str, words: int, setting: Setting) -> Figures:
-    """This package's, to the words of the 4 most relevant sentences; choosing them is part of it."""
-    layout = layout_of(words).to(setting.device)
-    given = inputs(layout, setting.device, dtype_of(setting))
-    return timed(
-        lambda *x: conditional_attention(*x, layout, KeptSentences(KEPT), kernel=way), given, setting, OWN[way]
-    )
-
-
-def inputs(layout: DocumentLayout, device: torch.device, dtype: torch.dtype) -> List[Tensor]:
-    """Returns q, k, v, q_s [N, H, d_k] and k_s [n, H, d_k]; the last two multiples of 1/8, so that all choose alike."""
-    counts = [layout.tokens.total] * 4 + [layout.tokens.rows]
-    generator = torch.Generator().manual_seed(0)
-    given = [torch.randn(count, HEADS, DIM, generator=generator) for count in counts]
-    given[3:] = [(x * 8).round() / 8 for x in given[3:]]
-    return [x.to(device, dtype) for x in given]
-
-
-def error(way: str, dtype: torch.dtype, setting: Setting) -> Figures:
-    """The largest error of output and gradients against the dense kernel in float64, relative to the largest value."""
-    layout = layout_of(DENSE_WORDS).to(setting.device)
-    rounded = inputs(layout, setting.device, dtype)
-
-    def results(kernel: str, given: List[Tensor]) -> List[Tensor]:
-        leaves = [x.clone().requires_grad_() for x in given]
-        out = conditional_attention(*leaves, layout, KeptSentences(KEPT), kernel=kernel)
-        weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(out.device, out.dtype)
-        return [out.detach(), *torch.autograd.grad(out, leaves, weight)]
-
-    exact = results("dense", [x.double() for x in rounded])
-    names = ("output", "dq", "dk", "dv", "dq_s", "dk_s")
-    found: Dict[str, float] = {}
-    for name, one, right in zip(names, results(way, rounded), exact):
-        found[name] = float((one.double() - right).abs().max() / right.abs().max())
+        found, rounds = {}, 2 if setting.dry else ROUNDS.get(way, 15)
+        steps = {"forward": forward, "both": lambda: torch.autograd.grad(call(*given), given, ones)}
+        for name, step in steps.items():
+            found[f"{name} ms"] = milliseconds(step, setting.device, rounds)
+            found[f"{name} MB"] = peak_memory(step, setting.device)
     return found

@@ -1,78 +1,123 @@
-"""Stage ``tests``: the tests that only a GPU runs, and the kernels' memory accesses under NVIDIA's checker."""
+"""Stages ``hardware``, ``tests`` and ``demo``: speed of the GPU, tests that need one, and scripts/demo.sh."""
 
 import importlib.util
+import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, List
 
-from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
-from benchmarks.lib.machine import ROOT
+import torch
 
-GROUPS = {  # by what a file or a test is called
+from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage, milliseconds
+from benchmarks.lib.reporting import ROOT
+
+GROUPS = {  # pytest's -k
     "kernels and mechanisms": "(gpu or cuda) and not every_family",
     "trainings": "every_family and gpu",
 }
-MOST_SECONDS = 180  # of a group: one that hangs must not take the others' time
-MOST_WORKERS = 12  # each with a context of its own on the GPU
-CHECKER = "compute-sanitizer"
-CHECKED = "tests/context/conditional/check_triton.py::test_output_gradients_and_choice"
+TEST_SECONDS, DEMO_SECONDS, MAX_WORKERS = 180, 360, 12
+CHECKER, CHECKED = "compute-sanitizer", "tests/context/conditional/check_triton.py::test_output_gradients_and_choice"
+
+
+@STAGES.register("hardware")
+class Hardware(Stage):
+    """Versions, copies of 1 GB, products of 8,192 × 8,192 matrices."""
+
+    minutes = 2.0
+
+    def points(self, setting: Setting) -> Iterator[Point]:
+        """Yields names and measuring functions."""
+        yield "versions", lambda: versions(setting)
+        yield "copies", lambda: copies(setting)
+        for name in ("float32", "bfloat16", "float16", "tf32"):
+            yield f"products/{name}", lambda name=name: products(setting, name)
+
+
+def versions(setting: Setting) -> Figures:
+    """Returns the versions of libraries and driver."""
+    has_triton = importlib.util.find_spec("triton") is not None
+    triton = importlib.import_module("triton").__version__ if has_triton else None
+    found = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "triton": triton,
+    }
+    if setting.device.type == "cuda":
+        found["capability"] = ".".join(map(str, torch.cuda.get_device_capability()))
+        query = ["nvidia-smi", "--query-gpu=driver_version,clocks.max.sm,power.limit", "--format=csv,noheader"]
+        found["driver"] = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
+    return found
+
+
+def copies(setting: Setting) -> Figures:
+    """Returns GB per second within the device, and from pageable and pinned memory."""
+    size, device, rounds = (10**6 if setting.dry else 2**30), setting.device, 3 if setting.dry else 20
+    there, other = (torch.empty(size, dtype=torch.uint8, device=device) for _ in range(2))
+    here = torch.empty(size, dtype=torch.uint8)
+    found = {"within": 2 * size / 1e6 / milliseconds(lambda: other.copy_(there), device, rounds)}
+    found["from pageable"] = size / 1e6 / milliseconds(lambda: there.copy_(here), device, rounds)
+    if device.type == "cuda":
+        pinned = here.pin_memory()
+        found["from pinned"] = size / 1e6 / milliseconds(lambda: there.copy_(pinned, non_blocking=True), device, rounds)
+    return found
+
+
+def products(setting: Setting, name: str) -> Figures:
+    """Returns TFLOP/s of products of square matrices."""
+    width, dtype = 256 if setting.dry else 8192, torch.float32 if name == "tf32" else getattr(torch, name)
+    a, b = (torch.randn(width, width, device=setting.device).to(dtype) for _ in range(2))
+    previous = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
+    try:
+        time_ = milliseconds(lambda: a @ b, setting.device, 3 if setting.dry else 20)
+    finally:
+        torch.set_float32_matmul_precision(previous)
+    return {"TFLOP/s": 2 * width**3 / 1e9 / time_}
 
 
 @STAGES.register("tests")
 class Tests(Stage):
-    """Runs pytest, once a group of tests, slow ones too."""
+    """Tests that need a GPU, and memory accesses of the kernels under NVIDIA's checker."""
 
     minutes = 5.0
 
     def points(self, setting: Setting) -> Iterator[Point]:
-        """See :class:`Stage`."""
+        """Yields names and measuring functions."""
         for group, words in GROUPS.items():
             yield group, lambda words=words: tested(words, setting)
         if shutil.which(CHECKER) is not None:
-            yield CHECKER, checked
+            yield CHECKER, memory_checked
 
 
-def files_of_gpus() -> List[str]:
-    """The test files that speak of GPUs: no others need to be collected."""
-    files = sorted((ROOT / "tests").rglob("test_*.py"))
-    return [str(path.relative_to(ROOT)) for path in files if "cuda" in path.read_text(encoding="utf-8")]
-
-
-def workers() -> List[str]:
-    """pytest's options for several processes, where its plugin is there and the machine has the cores."""
-    count = min(MOST_WORKERS, os.cpu_count() or 1)
-    return ["-n", str(count)] if count > 1 and importlib.util.find_spec("xdist") is not None else []
+def pytest_command(*words: str) -> list[str]:
+    """Returns a command line of pytest with a time limit."""
+    return ["timeout", str(TEST_SECONDS), *words, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 
 
 def tested(words: str, setting: Setting) -> Figures:
-    """Returns how many tests passed, failed and were skipped, and what failed, with the end of what was said of it.
-
-    Args:
-        words: of pytest's ``-k``.
-        setting: where; a dry run collects only.
-    """
-    path = setting.output / "pytest.xml"
+    """Returns the numbers of passed, failed and skipped tests, and errors; a dry run only collects."""
+    path, workers = setting.output / "pytest.xml", min(MAX_WORKERS, os.cpu_count() or 1)
     path.unlink(missing_ok=True)
-    call = ["timeout", str(MOST_SECONDS), sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    call += ["-m", "slow or not slow", "-k", words]
-    call += ["--collect-only"] if setting.dry else ["--junitxml", str(path), *workers()]
-    given = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*call, *files_of_gpus()], cwd=ROOT, capture_output=True, text=True, check=False, env=given)
+    call = [*pytest_command(), "-m", "slow or not slow", "-k", words]
+    call += ["--collect-only"] if setting.dry else ["--junitxml", str(path)]
+    if not setting.dry and workers > 1 and importlib.util.find_spec("xdist") is not None:
+        call += ["-n", str(workers)]
+    tests = sorted((ROOT / "tests").rglob("test_*.py"))
+    files = [str(test.relative_to(ROOT)) for test in tests if "cuda" in test.read_text(encoding="utf-8")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*call, *files], cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
     if setting.dry:
         return {"exit": done.returncode, "collected": sum("::" in line for line in done.stdout.splitlines())}
     if not path.exists():
-        raise RuntimeError(f"pytest wrote no report: {(done.stdout + done.stderr)[-2000:]}")
-    return summed_up(path)
-
-
-def summed_up(path: Path) -> Figures:
-    """What pytest's XML report says, in numbers, and each failure by its name."""
-    cases = list(ElementTree.parse(path).getroot().iter("testcase"))
-    failures = {}
+        raise RuntimeError(f"no report of pytest: {(done.stdout + done.stderr)[-2000:]}")
+    cases, failures = list(ElementTree.parse(path).getroot().iter("testcase")), {}
     for case in cases:
         trouble = next((found for kind in ("failure", "error") if (found := case.find(kind)) is not None), None)
         if trouble is not None:
@@ -82,13 +127,41 @@ def summed_up(path: Path) -> Figures:
     return {"passed": passed, "failed": len(failures), "skipped": skipped, "failures": failures}
 
 
-def checked() -> Figures:
-    """Returns how many errors NVIDIA's checker of memory accesses finds in the kernels' forward and backward pass."""
-    call = ["timeout", str(MOST_SECONDS), CHECKER, "--tool", "memcheck"]
-    call += [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", CHECKED]
-    given = {**os.environ, "TRITON_INTERPRET": "0"}
-    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False, env=given)
-    said = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR SUMMARY" in line]
-    if not said or " passed" not in done.stdout:
+def memory_checked() -> Figures:
+    """Returns the number of wrong memory accesses of the kernels."""
+    call = [*pytest_command(CHECKER, "--tool", "memcheck"), CHECKED]
+    environment = {**os.environ, "TRITON_INTERPRET": "0"}
+    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    summary = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR SUMMARY" in line]
+    if not summary or " passed" not in done.stdout:
         raise RuntimeError((done.stdout + done.stderr)[-3000:])
-    return {"errors": int(said[-1].split("ERROR SUMMARY:")[1].split()[0])}
+    return {"errors": int(summary[-1].split("ERROR SUMMARY:")[1].split()[0])}
+
+
+@STAGES.register("demo")
+class Demo(Stage):
+    """scripts/demo.sh, both models at the same time."""
+
+    minutes = 7.0
+
+    def points(self, setting: Setting) -> Iterator[Point]:
+        """Yields name and measuring function."""
+        yield "demo", lambda: demo(setting)
+
+
+def demo(setting: Setting) -> Figures:
+    """Returns seconds, exit status, and BLEU and accuracy of each model; a dry run checks the syntax."""
+    folder, script = (setting.output / "demo").resolve(), str(ROOT / "scripts" / "demo.sh")
+    call = ["bash", "-n", script] if setting.dry else ["timeout", str(DEMO_SECONDS), "bash", script, str(folder)]
+    environment, begin = {**os.environ, "OMP_NUM_THREADS": "1"}, time.monotonic()
+    done = subprocess.run(call, env=environment, check=False, capture_output=True, text=True)
+    if setting.dry:
+        return {"exit": done.returncode}
+    results = Path(folder, "report", "results.json")
+    if not results.exists():
+        raise RuntimeError((done.stdout + done.stderr)[-3000:])
+    found: Figures = {"seconds": time.monotonic() - begin, "exit": done.returncode}
+    for name, system in json.loads(results.read_text(encoding="utf-8"))["systems"].items():
+        found[f"{name}: BLEU"] = system["scores"]["bleu"]
+        found[f"{name}: accuracy"] = system["phenomena"]["overall"]["accuracy"]
+    return found

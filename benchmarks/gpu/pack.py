@@ -1,35 +1,41 @@
-"""Stage ``pack``: what a machine without a network needs beside the project, in one folder, and its size."""
+"""Stage ``pack``: wheels and text for a machine without network access, in one folder."""
 
 import lzma
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Iterator, Mapping
 
 from benchmarks.gpu.real_text import RECIPE
 from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
-from benchmarks.lib.machine import ROOT
+from benchmarks.lib.reporting import ROOT
 from docnmt_fairseq import cli
 
-PYTHON = "3.12"  # of the machine
-MOST_MB = 64
-WHEELS = ("fairseq-fixed", "hydra-core", "omegaconf", "bitarray", "sacremoses")  # beside PyTorch, Triton, NumPy, …
-SOURCES = ("antlr4-python3-runtime==4.9.3",)  # of which there is no wheel
-REACH = 2**28  # bytes back in which xz finds what it has seen: a recipe holds its text three times
+PYTHON = "3.12"  # version on the machine with the GPU
+MAX_MB = 64
+WHEELS = (
+    "fairseq-fixed",
+    "hydra-core",
+    "omegaconf",
+    "bitarray",
+    "sacremoses",
+)  # PyTorch, Triton and NumPy are installed there
+SOURCES = ("antlr4-python3-runtime==4.9.3",)  # has no wheel
+DICTIONARY = 2**28  # bytes of xz: the output of a recipe has the same text three times
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux1_x86_64")
 
 
 @STAGES.register("pack")
 class Pack(Stage):
-    """Wheels for another Python, the recipe's text as it is and prepared; runs where there is a network, and no GPU."""
+    """Wheels for another Python version, the recipe's text and its prepared output; needs a network but no GPU."""
 
-    minutes = 60.0  # nobody waits for it with a machine that is lent
+    minutes = 60.0
     needs_gpu = False
 
     def points(self, setting: Setting) -> Iterator[Point]:
-        """See :class:`Stage`."""
+        """Yields names and functions."""
         yield "wheels", lambda: wheels(setting)
         if (raw := setting.raw) is not None:
             yield "prepared", lambda: prepared(raw, setting.pack / "recipe")
@@ -39,13 +45,13 @@ class Pack(Stage):
 
 
 def pinned(name: str) -> str:
-    """A requirement with the version of requirements.lock, by itself where that has none."""
+    """Returns a requirement with its version in requirements.lock, if it has one."""
     lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
     return next((line for line in lines if line.split("==")[0] == name), name)
 
 
 def commands(folder: Path) -> Iterator[list]:
-    """Yields pip's command lines that bring the wheels into a folder."""
+    """Yields the commands of pip that write the wheels to a folder."""
     pip = [sys.executable, "-m", "pip"]
     platforms = [word for name in PLATFORMS for word in ("--platform", name)]
     target = ["--only-binary=:all:", "--python-version", PYTHON, "--implementation", "cp", *platforms]
@@ -54,7 +60,7 @@ def commands(folder: Path) -> Iterator[list]:
 
 
 def wheels(setting: Setting) -> Figures:
-    """MB of the wheels; a dry run, which has no network, writes down the commands."""
+    """Downloads the wheels and returns their MB; a dry run writes the commands to files instead."""
     folder = setting.pack / "wheels"
     folder.mkdir(parents=True, exist_ok=True)
     for number, call in enumerate(commands(folder)):
@@ -68,24 +74,24 @@ def wheels(setting: Setting) -> Figures:
 
 
 def prepared(raw: Path, output: Path) -> Figures:
-    """Prepares the recipe's data, which takes minutes that need no GPU."""
+    """Prepares the data of the recipe and returns its MB."""
     code = cli.main(["recipe", RECIPE, "--raw", str(raw), "--until", "prepare", "--output", str(output)])
     if code:
-        raise RuntimeError(f"{raw}: could not be prepared")
+        raise RuntimeError(f"{raw}: preparation failed")
     return {"MB": size(output)}
 
 
 def archived(folders: Mapping[str, Path], archive: Path) -> Figures:
-    """MB of folders as one compressed archive.
+    """Writes a compressed archive and returns its MB.
 
-    Times are kept to the nanosecond: by them a recipe knows that what it prepared has not changed.
+    Modification times keep their nanoseconds, by which a recipe recognises its finished steps.
 
     Args:
-        folders: by their names in the archive.
-        archive: what is written.
+        folders: folders by their names in the archive.
+        archive: output file.
     """
     partial = archive.with_suffix(".part")
-    filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": REACH}]
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": DICTIONARY}]
     with lzma.open(partial, "wb", filters=filters) as packed, tarfile.open(fileobj=packed, mode="w") as stream:
         for name, folder in folders.items():
             for path in sorted(folder.rglob("*")):
@@ -98,21 +104,21 @@ def archived(folders: Mapping[str, Path], archive: Path) -> Figures:
 
 
 def whole(setting: Setting) -> Figures:
-    """MB of all that travels: wheels and archives of the folder, and the project's files.
+    """Returns the MB of wheels, archives and the files of the project.
 
     Raises:
-        RuntimeError: it is more than may be carried.
+        RuntimeError: more than ``MAX_MB``.
     """
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     project = sum((ROOT / name).stat().st_size for name in listed.split("\0") if name and (ROOT / name).is_file()) / 1e6
     packed = sum(map(size, setting.pack.glob("*.tar.xz"))) + size(setting.pack / "wheels")
     found = {"packed MB": packed, "project MB": project}
-    if sum(found.values()) > MOST_MB:
-        raise RuntimeError(f"{found}: more than {MOST_MB} MB; leave out --raw")
+    if sum(found.values()) > MAX_MB:
+        raise RuntimeError(f"{found}: more than {MAX_MB} MB; pack without --raw")
     return found
 
 
 def size(path: Path) -> float:
-    """MB of a file, or of all files of a folder."""
+    """Returns the MB of a file or folder."""
     files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
     return sum(one.stat().st_size for one in files) / 1e6

@@ -1,18 +1,17 @@
-"""Stage ``real-text``: the handbooks on a GPU, a sentence-level start, then all models from it side by side."""
+"""Stage ``real-text``: the recipe of the handbooks; a sentence-level start, then all models at the same time."""
 
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Dict, Iterator, List
 
 from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
-from benchmarks.lib.machine import ROOT
+from benchmarks.lib.reporting import ROOT
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.lifetime import end_with_parent
 from docnmt_fairseq.options import flag_of
 from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
@@ -22,20 +21,20 @@ from docnmt_fairseq.recipes.result_files import ResultFiles, read_json
 from docnmt_fairseq.recipes.training import BEST
 
 RECIPE, SEED = "en_de_manuals_gpu", 1
-TOGETHER = ("train", "translate", "probe")  # steps that all models do side by side: one alone leaves a GPU idle
+TOGETHER = ("train", "translate", "probe")  # steps of all models at the same time: a single one leaves the GPU idle
 TRUE, CXMI = "true", "cxmi"
-TOKENS = 16_384  # of a batch of translation
+TOKENS = 16_384  # batch of translation
 
 
 @STAGES.register("real-text")
 class RealText(Stage):
-    """The start and the models are trained, translate and are asked; killed at the limit, it goes on where it was."""
+    """Trains the start and the models, translates and scores; an interrupted run is resumed."""
 
     minutes = 9.5
-    goes_on = True
+    resumable = True
 
     def points(self, setting: Setting) -> Iterator[Point]:
-        """See :class:`Stage`."""
+        """Yields names and measuring functions."""
         dataset = read_dataset_config(named_recipes()[RECIPE])
         names = dataset.models[:2] if setting.dry else dataset.models
         yield "start", partial(started, setting, names[0])
@@ -51,40 +50,36 @@ class RealText(Stage):
             yield f"{names[0]} alone/{command}", partial(translated, setting, names[0], command)
 
 
-def begin(setting: Setting, output: Path, name: str, until: str, beside: int = 1) -> "subprocess.Popen[str]":
-    """Starts the recipe for a model, up to a step; so many run."""
+def start_recipe(setting: Setting, output: Path, name: str, until: str, processes: int = 1) -> "subprocess.Popen[str]":
+    """Starts the recipe for a model up to a step, as one of several processes."""
     words = ["recipe", RECIPE, "--output", str(output), "--models", name, "--seeds", str(SEED), "--until", until]
     words += ["--smoke", "--updates", "4", "--workers", "1"] if setting.dry else ["--raw", str(setting.raw)]
-    environment = {**os.environ, "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // beside // 2))}
+    environment = {**os.environ, "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // processes // 2))}
     return subprocess.Popen(
         [sys.executable, "-m", "docnmt_fairseq", *words], cwd=ROOT, env=environment, text=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=end_with_parent,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
 
 
-def waited(running: Dict[str, "subprocess.Popen[str]"]) -> None:
-    """Waits until all have ended.
-
-    Raises:
-        RuntimeError: one failed.
-    """
-    said = {name: process.communicate()[1] for name, process in running.items()}
-    failed = {name: said[name][-2000:] for name, process in running.items() if process.returncode}
+def wait_for(running: dict[str, "subprocess.Popen[str]"]) -> None:
+    """Waits for processes and raises the errors of failed ones."""
+    output = {name: process.communicate()[1] for name, process in running.items()}
+    failed = {name: output[name][-2000:] for name, process in running.items() if process.returncode}
     if failed:
         raise RuntimeError(str(failed))
 
 
 def started(setting: Setting, name: str) -> Figures:
-    """Trains the start; returns its seconds, those of preparation included where it was not carried along."""
-    begun, output = time.monotonic(), setting.output / "recipe"
+    """Trains the start; returns its seconds, including preparation without --prepared."""
+    begin, output = time.monotonic(), setting.output / "recipe"
     if setting.prepared is not None and not output.exists():
         linked(setting.prepared, output)
-    waited({"start": begin(setting, output, name, "start")})
-    return {"seconds": time.monotonic() - begun}
+    wait_for({"start": start_recipe(setting, output, name, "start")})
+    return {"seconds": time.monotonic() - begin}
 
 
 def linked(folder: Path, copy: Path) -> None:
-    """Makes a folder whose files are those of another: a recipe's are replaced, never changed."""
+    """Copies a folder with hard links; recipes replace files and never change them."""
 
     def link(source: str, target: str) -> None:
         try:
@@ -99,22 +94,23 @@ def linked(folder: Path, copy: Path) -> None:
 
 
 def folder_of(setting: Setting, name: str) -> Path:
-    """Where a model is trained."""
+    """Returns the output folder of a model."""
     return setting.output / "side-by-side" / name
 
 
-def side_by_side(setting: Setting, names: List[str], until: str) -> Figures:
-    """Does a step of all models at once; returns its seconds."""
-    begun = time.monotonic()
+def side_by_side(setting: Setting, names: list[str], until: str) -> Figures:
+    """Runs a step of all models at the same time; returns its seconds."""
+    begin = time.monotonic()
     for name in names:
         if not folder_of(setting, name).exists():
             linked(setting.output / "recipe", folder_of(setting, name))
-    waited({name: begin(setting, folder_of(setting, name), name, until, len(names)) for name in names})
-    return {"seconds": time.monotonic() - begun}
+    running = {name: start_recipe(setting, folder_of(setting, name), name, until, len(names)) for name in names}
+    wait_for(running)
+    return {"seconds": time.monotonic() - begin}
 
 
 def scores_of(dataset: DatasetConfig, files: ResultFiles) -> Figures:
-    """Returns the scores of a translation; of one with true context CXMI, too."""
+    """Returns the scores of a translation, with CXMI for true context."""
     scores = read_json(files.named("scores.json"))
     found = {"BLEU": scores["bleu"], "chrF": scores["chrf"]}
     found.update((metric, scores["metrics"][metric]["score"]) for metric in dataset.scores.metrics)
@@ -126,7 +122,7 @@ def scores_of(dataset: DatasetConfig, files: ResultFiles) -> Figures:
 
 
 def translated(setting: Setting, name: str, command: str) -> Figures:
-    """Returns the seconds that a process alone takes to load and translate the test set, and sentences a second."""
+    """Returns the seconds of one process to load the model and translate the test set, and sentences per second."""
     folder = folder_of(setting, name)
     data, best = folder / "data", str(folder / "models" / f"{name}-{SEED}" / BEST)
     source, output = data / "text" / "test.en", setting.output / "translated"
@@ -138,8 +134,8 @@ def translated(setting: Setting, name: str, command: str) -> Figures:
     else:
         words = ["fairseq_cli.generate", str(data / "data-bin"), "--user-dir", str(PLUGIN), *words]
         words += ["--task", model(name).task]
-    begun = time.monotonic()
+    begin = time.monotonic()
     with open(output.with_suffix(".log"), "w", encoding="utf-8") as log:
         subprocess.run([sys.executable, "-m", *words], cwd=ROOT, stdout=log, stderr=log, check=True)
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - begin
     return {"seconds": seconds, "sentences/s": sum(map(bool, read_lines(source))) / seconds}

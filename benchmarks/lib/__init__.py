@@ -1,1 +1,1 @@
-"""What benchmarks share: the machine, stored runs, systems to train, peak memory."""
+"""Shared code of the benchmarks: reports, measurements, systems to train, results of recipes."""

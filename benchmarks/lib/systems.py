@@ -1,8 +1,9 @@
-"""Systems to train: fairseq's own task and model beside this package's, built from command lines."""
+"""Systems to train: fairseq's own task and model, and those of this package, built from command lines."""
 
 import argparse
+import importlib.util
+from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import Iterator, List, Optional
 
 import numpy as np
 import torch
@@ -11,32 +12,26 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.optim import fp16_optimizer
 
 import docnmt_fairseq
-from benchmarks.lib.machine import ROOT
-from benchmarks.lib.unchanged import unchanged
+from benchmarks.lib.reporting import ROOT
 from docnmt_fairseq.models.base import batch_for_model
-from docnmt_fairseq.recipes.models import model as recipe
+from docnmt_fairseq.recipes.models import model as recipe_model
 from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationTask
-from docnmt_fairseq.training_data import TrainingData
 
 docnmt_fairseq.register()
 
+STOCK = "stock"
 DOCUMENT = ["--task", "document_translation", "--arch", "document_transformer"]
 SYSTEMS = {
-    "stock": ["--task", "translation", "--arch", "transformer"],
+    STOCK: ["--task", "translation", "--arch", "transformer"],
     "sentence": [*DOCUMENT, "--context", "none"],
     "conditional": [*DOCUMENT, "--context", "document", "--context-attention", "conditional", "--context-top-t", "4"],
     "ca-nn": [*DOCUMENT, "--context", "none", "--feed-forward", "ca-nn"],
     "ca-res": [*DOCUMENT, "--context", "none", "--feed-forward", "ca-res"],
 }
-DESCRIPTIONS = {
-    "stock": "stock: task translation, model transformer",
-    "sentence": "sentence: document_transformer, --context none",
-    "conditional": "conditional: document_transformer, 4 most relevant sentences, upper half of the layers",
-}
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the data, the sizes of batches and models and the seed."""
+    """Adds options for data, batch size, model size, seed and device."""
     parser.add_argument("data_bin")
     parser.add_argument("--max-tokens", type=int, default=4096)
     parser.add_argument("--layers", type=int, default=6)
@@ -45,63 +40,70 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
 
 
-def sizes(args: object, tiny: bool) -> List[str]:
-    """Returns the options of a model's sizes; ``tiny``: as many layers, but no width, to count positions only."""
-    width, feed_forward, heads = (4, 4, 1) if tiny else (args.width, args.ffn, args.heads)
+def shown_sizes(args: argparse.Namespace) -> str:
+    """Returns the model size in words."""
+    return f"{args.layers} + {args.layers} layers, width {args.width}, feed-forward {args.ffn}, {args.heads} heads"
+
+
+def size_options(args: argparse.Namespace) -> list[str]:
+    """Returns the options of fairseq-train for the model size."""
     words = ["--dropout", args.dropout, "--encoder-layers", args.layers, "--decoder-layers", args.layers]
     for side in ("encoder", "decoder"):
-        words += [f"--{side}-embed-dim", width, f"--{side}-ffn-embed-dim", feed_forward]
-        words += [f"--{side}-attention-heads", heads]
+        words += [f"--{side}-embed-dim", args.width, f"--{side}-ffn-embed-dim", args.ffn]
+        words += [f"--{side}-attention-heads", args.heads]
     return [str(word) for word in words]
 
 
-def options_of(name: str) -> List[str]:
-    """Returns the options of a system: of ``SYSTEMS``, or a model of the recipes, selecting from the start."""
+def system_options(name: str) -> list[str]:
+    """Returns the options of a system of ``SYSTEMS`` or a recipe model, which selects from the first update on."""
     if name in SYSTEMS:
         return SYSTEMS[name]
-    model = recipe(name)
+    model = recipe_model(name)
     own = model.options(0)
-    at_once = ["--context-top-t-anneal-threshold", "0"] if "--context-top-t" in own else []
-    return ["--task", model.task, "--arch", model.arch, *own, *at_once]
+    selecting = ["--context-top-t-anneal-threshold", "0"] if "--context-top-t" in own else []
+    return ["--task", model.task, "--arch", model.arch, *own, *selecting]
 
 
-def sentences_of(name: str) -> int:
-    """Returns how many sentences a sample of a system holds."""
-    return 1 if name in SYSTEMS else recipe(name).sentences
-
-
-def configuration(name: str, args: object, tiny: bool = False) -> object:
-    """Returns fairseq's configuration of a system, from a command line.
+def configuration(name: str, args: argparse.Namespace) -> object:
+    """Returns fairseq's configuration of a system.
 
     Args:
-        name: see :func:`options_of`. Batches hold as many sentences for every one.
-        args: the benchmark's options; ``args.more`` goes to all models.
-        tiny: see :func:`sizes`.
+        name: see :func:`system_options`. Batches hold the same number of sentences for every system.
+        args: options of the benchmark; ``args.more`` is passed to all models.
     """
-    words = [args.data_bin, "--user-dir", str(ROOT / "docnmt_fairseq"), *options_of(name), *sizes(args, tiny)]
+    sentences = 1 if name in SYSTEMS else recipe_model(name).sentences
+    words = [args.data_bin, "--user-dir", str(ROOT / "docnmt_fairseq"), *system_options(name), *size_options(args)]
     words += ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1", "--optimizer", "adam"]
-    words += ["--adam-betas", "(0.9, 0.98)", "--lr", "0.0001", "--cpu"]
-    words += ["--max-tokens", str(args.max_tokens * sentences_of(name))]
+    words += [
+        "--adam-betas",
+        "(0.9, 0.98)",
+        "--lr",
+        "0.0001",
+        "--cpu",
+        "--max-tokens",
+        str(args.max_tokens * sentences),
+    ]
     words += ["--num-workers", "0", "--seed", str(args.seed), *args.more]
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
 
 
-def first_linear(layer: torch.nn.Module) -> torch.nn.Module:
-    """Returns W_1 of a layer's feed-forward, of stock fairseq's layers and of this package's."""
-    return getattr(layer, "feed_forward", layer).fc1
+def unpatched_fp16_optimizer() -> object:
+    """Returns fairseq's half-precision optimizers without the changes of this package."""
+    spec = importlib.util.spec_from_file_location("unpatched_fp16_optimizer", str(fp16_optimizer.__file__))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 class System:
-    """A task with its train set, a model, a criterion and an optimiser; arguments as of :func:`configuration`.
+    """A task with its training set, a model, a criterion and an optimizer; arguments as in :func:`configuration`."""
 
-    ``cfg`` is what that returned before, where many systems are alike: to make it takes long. ``alone``: half types
-    are trained as by fairseq without this package; "stock" always is.
-    """
-
-    def __init__(self, name: str, args: object, tiny: bool = False, cfg: Optional[object] = None, alone: bool = False):
-        cfg = configuration(name, args, tiny) if cfg is None else cfg
+    def __init__(self, name: str, args: argparse.Namespace):
+        cfg = configuration(name, args)
         torch.manual_seed(args.seed)
         self.device = args.device
         self.task = tasks.setup_task(cfg.task)
@@ -109,22 +111,22 @@ class System:
         concatenated = isinstance(self.task, ConcatenatedTranslationTask)
         self.break_index = self.task.target_dictionary.index(self.task.view("break_symbol")) if concatenated else -1
         self.criterion = self.task.build_criterion(cfg.criterion)
-        parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         if cfg.common.bf16 or cfg.common.fp16:  # as fairseq's trainer does
             half = torch.bfloat16 if cfg.common.bf16 else torch.float16
             self.model, self.criterion = self.model.to(half), self.criterion.to(half)
-            wrapping = unchanged(fp16_optimizer) if alone or name == "stock" else optim
-            self.optimizer = wrapping.FP16Optimizer.build_optimizer(cfg, parameters)
+            module = unpatched_fp16_optimizer() if name == STOCK else optim
+            self.optimizer = module.FP16Optimizer.build_optimizer(cfg, trained)
         else:
-            self.optimizer = optim.build_optimizer(cfg.optimizer, parameters)
-        with self.task.for_training() if isinstance(self.task, TrainingData) else nullcontext():
+            self.optimizer = optim.build_optimizer(cfg.optimizer, trained)
+        with getattr(self.task, "for_training", nullcontext)():
             self.task.load_dataset("train")
             self.dataset = self.task.dataset("train")
         self.batches = self._batches(cfg.dataset, args.seed)
         self.updates = 0
 
     def _batches(self, cfg: object, seed: int) -> list:
-        """Returns an epoch's batches as fairseq-train makes them, in its random order."""
+        """Returns the batches of an epoch as fairseq-train makes them, in random order."""
         positions = utils.resolve_max_positions(self.task.max_positions(), self.model.max_positions())
         iterator = self.task.get_batch_iterator(
             self.dataset,
@@ -138,27 +140,27 @@ class System:
         return [batches[i] for i in np.random.default_rng(seed).permutation(len(batches))]
 
     def samples(self, first: int, count: int) -> Iterator[dict]:
-        """Yields collated batches, always anew: a layout remembers what training has worked out for it."""
+        """Yields newly collated batches (a layout caches what training computes for it)."""
         for number in range(first, first + count):
             batch = self.batches[number % len(self.batches)]
             yield self.dataset.collater([self.dataset[int(i)] for i in batch])
 
     def target_tokens(self, sample: dict) -> int:
-        """Returns the real target tokens of the sentences to translate, which follow the last break."""
+        """Returns the number of target tokens, without those of context that a concatenation model writes again."""
         target = sample["target"]
         breaks_to_come = target.eq(self.break_index).flip(1).cumsum(1).flip(1)
         return int((target.ne(self.task.target_dictionary.pad()) & breaks_to_come.eq(0)).sum())
 
     def prepared(self, sample: dict) -> dict:
-        """Returns a batch as the system's criterion and model take it."""
+        """Returns a batch in the form that criterion and model take."""
         return batch_for_model(self.model, sample)
 
     def step(self, sample: dict, wait: bool = True) -> None:
-        """Trains on one batch: forward, backward, Adam.
+        """Trains on one batch: forward, backward, optimizer.
 
         Args:
-            sample: the batch.
-            wait: until a GPU is done with it.
+            sample: batch.
+            wait: wait for the GPU.
         """
         if self.device != "cpu":
             sample = utils.move_to_cuda(sample)
@@ -169,3 +171,8 @@ class System:
         self.updates += 1
         if wait and self.device != "cpu":
             torch.cuda.synchronize()
+
+    def optimizer_bytes(self) -> int:
+        """Returns the size of the optimizer state."""
+        states = self.optimizer.optimizer.state.values()
+        return sum(one.nbytes for state in states for one in state.values() if isinstance(one, torch.Tensor))

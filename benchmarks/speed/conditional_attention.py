@@ -1,15 +1,14 @@
-"""Times the kernels of conditional attention as ratios to flash attention over the whole document.
+"""Time, memory and error of the kernels of conditional attention, compared with flash attention to the whole document.
 
     python -m benchmarks.speed.conditional_attention [--t 2 4 8] [--kernels compiled torch] [--threads 1]
 
-Steps take turns in one process, medians of their ratios are reported: absolute times mean little, ratios do. Peak
-memory is measured in a process of its own for every point, beyond the inputs. Errors are those against the dense
-kernel in float64. Writes benchmarks/results/conditional_attention.md, .json and .png.
+Steps take turns in one process; the median ratio counts. Peak memory is measured in a new process per point.
 """
 
 import argparse
 import statistics
-from typing import Callable, Dict, List
+import sys
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -17,58 +16,58 @@ from torch import Tensor
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from benchmarks.lib.machine import RESULTS, clock, command, machine, write, write_figures
-from benchmarks.lib.peak_memory import peak_of, print_peak
-from benchmarks.speed.conditional_attention_report import plot, report
+from benchmarks.lib.measuring import by_turns, peak_of, print_peak, run_benchmark, seconds_of, target
+from benchmarks.lib.reporting import finish, new_figure, style, table
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.conditional.attention import conditional_attention
 from docnmt_fairseq.context.conditional.selection import KeptSentences
 
+TITLE = "Conditional attention compared with flash attention to the whole document"
 HEADS, DIM, WORDS = 8, 64, 25
 SIZES = {8: 15, 32: 9, 64: 7, 128: 5, 256: 3}  # sentences: rounds
-MEMORY_SIZES = (8, 128, 256)
-ERROR_SENTENCES = 32
+MEMORY_SIZES, ERROR_SENTENCES = (8, 128, 256), 32
 PASSES = ("fwd", "fwd + bwd")
+FLASH, EXACT = "flash", "dense"
+TIME_TARGETS = {  # kernel, sentences: limits of the ratio for both passes, t = 4
+    ("compiled", 8): (1.0, 1.0),
+    ("compiled", 128): (0.10, 0.08),
+    ("compiled", 256): (0.07, 0.05),
+    ("torch", 128): (0.55, 0.32),
+    ("torch", 256): (0.28, 0.16),
+}
 
 
-def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernels", nargs="+", default=["compiled", "torch"])
-    parser.add_argument("--t", type=int, nargs="+", default=[2, 4, 8], help="sentences that every word and head keeps")
-    parser.add_argument("--threads", type=int, default=1, help="of PyTorch (default: 1)")
-    parser.add_argument("--memory-of", nargs=4, metavar=("WAY", "SENTENCES", "T", "PASS"), help=argparse.SUPPRESS)
-    return parser.parse_args()
-
-
-def document(sentences: int, seed: int) -> DocumentLayout:
-    """Returns one document of sentences of 25 words on average, lognormal lengths."""
-    lengths = np.random.default_rng(seed).lognormal(np.log(WORDS) - 0.18, 0.6, sentences).clip(1, 200)
-    lengths = np.maximum(1, np.round(lengths * WORDS * sentences / lengths.sum())).astype(np.int64)
+def document(words: int, sentences: int, seed: int = 0) -> DocumentLayout:
+    """Returns a document whose sentence lengths are lognormal."""
+    mean = words / sentences
+    lengths = np.random.default_rng(seed).lognormal(np.log(mean) - 0.18, 0.6, sentences).clip(1, 200)
+    lengths = np.maximum(1, np.round(lengths * words / lengths.sum())).astype(np.int64)
     place = np.arange(sentences)
     return DocumentLayout.of(lengths, np.array([sentences]), place, np.zeros_like(place))
 
 
-def inputs(way: str, layout: DocumentLayout) -> List[Tensor]:
-    """Returns q, k, v, q_s [N, H, d_k] and k_s [n, H, d_k]; for flash attention q, k, v [1, H, N, d_k]."""
-    words = layout.tokens.total
-    shapes = (
-        [(1, HEADS, words, DIM)] * 3
-        if way == "flash"
-        else [(words, HEADS, DIM)] * 4 + [(layout.tokens.rows, HEADS, DIM)]
-    )
-    generator = torch.Generator().manual_seed(0)
-    return [torch.randn(shape, generator=generator) for shape in shapes]
+def inputs(layout: DocumentLayout, flash: bool = False) -> list[Tensor]:
+    """Returns q, k, v, q_s [N, H, d_k] and k_s [n, H, d_k]; for flash attention q, k, v [1, H, N, d_k].
+
+    Queries and keys of selection are multiples of 1/8: relevance is then exact in every dtype, and all select the same.
+    """
+    words, generator = layout.tokens.total, torch.Generator().manual_seed(0)
+    shapes = [(1, HEADS, words, DIM)] * 3 if flash else [(words, HEADS, DIM)] * 4 + [(layout.tokens.rows, HEADS, DIM)]
+    found = [torch.randn(shape, generator=generator) for shape in shapes]
+    return [*found[:3], *((x * 8).round() / 8 for x in found[3:])]
 
 
-def forward(way: str, layout: DocumentLayout, t: int) -> Callable[..., Tensor]:
-    if way == "flash":
+def attention(way: str, layout: DocumentLayout, t: int) -> Callable[..., Tensor]:
+    """Returns flash attention, or conditional attention with a kernel."""
+    if way == FLASH:
         return F.scaled_dot_product_attention
     return lambda *x: conditional_attention(*x, layout, KeptSentences(t), kernel=way)
 
 
-def step(call: Callable[..., Tensor], given: List[Tensor], backward: bool) -> Callable[[], None]:
-    """Returns what computes once, from inputs that want a gradient if there is a backward pass."""
-    leaves = [x.clone().requires_grad_(backward) for x in given]
+def step(way: str, layout: DocumentLayout, t: int, backward: bool) -> Callable[[], None]:
+    """Returns a function that computes one step."""
+    call = attention(way, layout, t)
+    leaves = [x.requires_grad_(backward) for x in inputs(layout, way == FLASH)]
 
     def run() -> None:
         out = call(*leaves)
@@ -78,100 +77,134 @@ def step(call: Callable[..., Tensor], given: List[Tensor], backward: bool) -> Ca
     return run
 
 
-def ratios(sentences: int, t: int, args: argparse.Namespace) -> Dict[str, Dict[str, float]]:
-    """Returns by kernel and pass the median ratio to flash attention."""
-    layout = document(sentences, seed=0)
-    found: Dict[str, Dict[str, float]] = {name: {} for name in args.kernels}
-    for part in PASSES:
-        steps = {
-            way: step(forward(way, layout, t), inputs(way, layout), part != "fwd") for way in ("flash", *args.kernels)
-        }
-        samples: Dict[str, List[float]] = {name: [] for name in args.kernels}
-        for number in range(SIZES[sentences] + 1):
-            times = {}
-            for way, run in steps.items():
-                start = clock()
-                run()
-                times[way] = clock() - start
-            for name in args.kernels if number else ():  # the first round warms up
-                samples[name].append(times[name] / times["flash"])
-        for name in args.kernels:
-            found[name][part] = statistics.median(samples[name])
-    return found
+def errors(way: str, layout: DocumentLayout, t: int, dtype: torch.dtype, device: str = "cpu") -> dict[str, float]:
+    """Returns the largest errors of output and gradients relative to the dense kernel in float64.
 
-
-def print_memory(args: argparse.Namespace) -> None:
-    way, sentences, t, part = args.memory_of
-    for size in (2, int(sentences)):  # the first loads what is loaded at first use
-        layout = document(size, seed=0)
-        run = step(forward(way, layout, int(t)), inputs(way, layout), part != "fwd")
-        if size == int(sentences):
-            print_peak(run)
-        else:
-            run()
-
-
-def memory(sentences: int, t: int, args: argparse.Namespace) -> Dict[str, Dict[str, int]]:
-    """Returns by way and pass the peak memory in bytes."""
-    return {
-        way: {part: peak_of(__spec__.name, "--memory-of", way, sentences, t, part) for part in PASSES}
-        for way in ("flash", *args.kernels)
-    }
-
-
-def errors(t: int, args: argparse.Namespace) -> Dict[str, Dict[str, float]]:
-    """Returns by kernel and dtype the largest error of outputs and gradients against the dense kernel in float64.
-
-    Relative to the largest magnitude of each. Queries and keys of selection are multiples of 1/8, so that relevance is
-    exact in every dtype and all select the same.
+    Args:
+        way: kernel.
+        layout: document, on the device.
+        t: number of selected sentences.
+        dtype: dtype of the kernel.
+        device: device of the states.
     """
-    layout = document(ERROR_SENTENCES, seed=0)
-    given = inputs("dense", layout)
-    given[3:] = [(x * 8).round() / 8 for x in given[3:]]
+    given = [x.to(device, dtype) for x in inputs(layout)]
 
-    def results(name: str, dtype: torch.dtype) -> List[Tensor]:
-        leaves = [x.to(dtype, copy=True).requires_grad_() for x in given]
-        out = forward(name, layout, t)(*leaves)
-        weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+    def results(kernel: str, kind: torch.dtype) -> list[Tensor]:
+        leaves = [x.to(kind, copy=True).requires_grad_() for x in given]
+        out = attention(kernel, layout, t)(*leaves)
+        weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(out.device, out.dtype)
         return [out.detach(), *torch.autograd.grad(out, leaves, weight)]
 
-    exact = results("dense", torch.float64)
-    found = {}
-    for name in ("dense", *args.kernels):
-        found[name] = {
-            str(dtype).split(".")[1]: max(
-                float((own - one).abs().max() / one.abs().max()) for own, one in zip(results(name, dtype), exact)
-            )
-            for dtype in (torch.float64, torch.float32, torch.bfloat16)
-        }
+    names = ("output", "dq", "dk", "dv", "dq_s", "dk_s")
+    pairs = zip(names, results(way, dtype), results(EXACT, torch.float64))
+    return {name: float((own.double() - exact).abs().max() / exact.abs().max()) for name, own, exact in pairs}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds options."""
+    parser.set_defaults(threads=1)
+    parser.add_argument("--kernels", nargs="+", default=["compiled", "torch"])
+    parser.add_argument("--t", type=int, nargs="+", default=[2, 4, 8], help="numbers of selected sentences")
+
+
+def child(args: argparse.Namespace) -> None:
+    """Prints the peak memory of a step."""
+    way, sentences, t, part = args.child
+    step(way, document(2 * WORDS, 2), int(t), part != PASSES[0])()  # loads libraries and kernels
+    print_peak(step(way, document(int(sentences) * WORDS, int(sentences)), int(t), part != PASSES[0]))
+
+
+def ratios(sentences: int, t: int, args: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Returns the median ratio to flash attention by kernel and pass."""
+    layout = document(sentences * WORDS, sentences)
+    found: dict[str, dict[str, float]] = {name: {} for name in args.kernels}
+    for part in PASSES:
+        steps = {way: step(way, layout, t, part != PASSES[0]) for way in (FLASH, *args.kernels)}
+        times = by_turns({way: lambda run=run: seconds_of(run) for way, run in steps.items()}, SIZES[sentences])
+        for name in args.kernels:
+            found[name][part] = statistics.median(own / flash for own, flash in zip(times[name], times[FLASH]))
     return found
 
 
-def main() -> None:
-    args = options()
-    torch.set_num_threads(args.threads)
-    if args.memory_of:
-        return print_memory(args)
+def measure(args: argparse.Namespace) -> dict:
+    """Returns ratios of time, peak memory and errors."""
+    middle, ways = args.t[len(args.t) // 2], (FLASH, *args.kernels)
     points = [
         {"sentences": sentences, "t": t, "ratios": ratios(sentences, t, args)}
-        for sentences in tqdm(SIZES, desc="sizes")
+        for sentences in tqdm(SIZES, desc="sizes", disable=None)
         for t in args.t
     ]
-    middle = args.t[len(args.t) // 2]
-    peaks = [
-        {"sentences": n, "t": middle, "memory": memory(n, middle, args)} for n in tqdm(MEMORY_SIZES, desc="memory")
+    memory = [
+        {
+            "sentences": n,
+            "t": middle,
+            "memory": {
+                way: {part: peak_of(__name__, "--child", way, n, middle, part) for part in PASSES} for way in ways
+            },
+        }
+        for n in tqdm(MEMORY_SIZES, desc="memory", disable=None)
     ]
-    facts = {
-        "command": command(),
-        "machine": machine(),
-        "points": points,
-        "memory": peaks,
-        "errors": errors(middle, args),
+    layout, types = document(ERROR_SENTENCES * WORDS, ERROR_SENTENCES), (torch.float64, torch.float32, torch.bfloat16)
+    found = {
+        way: {str(dtype).split(".")[1]: max(errors(way, layout, middle, dtype).values()) for dtype in types}
+        for way in (EXACT, *args.kernels)
     }
-    write_figures("conditional_attention.json", facts)
-    write("conditional_attention.md", report(facts, args))
-    plot(facts, args, RESULTS / "conditional_attention.png")
+    return {"points": points, "memory": memory, "errors": found}
+
+
+def report(args: argparse.Namespace, figures: dict) -> list[str]:
+    """Returns the paragraphs of the report."""
+    size = lambda sentences: f"{WORDS * sentences:,} ({sentences})"  # noqa: E731
+    columns = [(name, part) for name in args.kernels for part in PASSES]
+    times = [
+        [size(point["sentences"]), point["t"], *(f"{point['ratios'][name][part]:.3f}" for name, part in columns)]
+        for point in figures["points"]
+    ]
+    ways = [(way, part) for way in (FLASH, *args.kernels) for part in PASSES]
+    memory = [
+        [size(point["sentences"]), *(f"{point['memory'][way][part] / 1e6:,.1f}" for way, part in ways)]
+        for point in figures["memory"]
+    ]
+    dtypes = list(figures["errors"][EXACT])
+    errors_ = [[name, *(f"{of_kernel[d]:.1e}" for d in dtypes)] for name, of_kernel in figures["errors"].items()]
+    of_t = {point["sentences"]: point["ratios"] for point in figures["points"] if point["t"] == 4}
+    targets = [
+        target(f"time, {name}, {WORDS * sentences:,} words, {part}", of_t[sentences][name][part], limit, digits=3)
+        for (name, sentences), limits in TIME_TARGETS.items()
+        if name in of_t.get(sentences, {})
+        for part, limit in zip(PASSES, limits)
+    ]
+    return [
+        f"Time ÷ time of PyTorch's flash attention to the whole document, medians of steps by turns; with selection, "
+        f"without projections. {HEADS} heads of width {DIM}, float32, sentences of {WORDS} words on average.",
+        table(["words (sentences)", "t", *(f"{name}, {part}" for name, part in columns)], times),
+        f"Peak memory of a step beyond its inputs in MB, t = {figures['memory'][0]['t']}, one process per point. "
+        "Conditional attention has one more gradient, that of the queries of selection (6.6 MB for 3,200 words).",
+        table(["words (sentences)", *(f"{way}, {part}" for way, part in ways)], memory),
+        f"Largest error of output and gradients relative to the dense kernel in float64, {ERROR_SENTENCES} sentences:",
+        table(["kernel", *dtypes], errors_),
+        "\n".join(["Targets (t = 4):", "", *targets]),
+    ]
+
+
+def plot(args: argparse.Namespace, figures: dict) -> object:
+    """Returns a figure: time and memory against words, relative to flash attention."""
+    figure, ((time, memory),) = new_figure(1, 2)
+    for number, (name, t) in enumerate((name, t) for name in args.kernels for t in args.t):
+        some = [point for point in figures["points"] if point["t"] == t]
+        values = [point["ratios"][name][PASSES[1]] for point in some]
+        time.plot([WORDS * point["sentences"] for point in some], values, label=f"{name}, t = {t}", **style(number))
+    for number, name in enumerate(args.kernels):
+        peaks = [point["memory"] for point in figures["memory"]]
+        values = [peak[name][PASSES[1]] / peak[FLASH][PASSES[1]] for peak in peaks]
+        memory.plot([WORDS * p["sentences"] for p in figures["memory"]], values, label=name, **style(number))
+    for panel, title in ((time, "Time, forward and backward"), (memory, "Peak memory, forward and backward")):
+        panel.axhline(1, color="#555555", linestyle="--", linewidth=1.2)
+        finish(
+            panel, xscale="log", yscale="log", xlabel="words of the document", ylabel="÷ flash attention", title=title
+        )
+    return figure
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_benchmark("benchmarks.speed.conditional_attention"))

@@ -1,52 +1,112 @@
-"""Training speed beside stock fairseq, and how much of the computation is spent on real tokens.
+"""Training speed of systems, ratios within rounds of training steps by turns.
 
-    python -m benchmarks.speed.training_speed DATA_BIN [--rounds 7] [--steps 8] [--max-tokens 4096] [--width 256] ...
+    python -m benchmarks.speed.training_speed DATA_BIN [--compare mechanisms] [--rounds 7] [--width 256] ...
 
-In one process, rounds of training steps of three systems by turns; ratios are within a round, of which the median is
-reported. Options that are not listed by --help go to all three models, e.g. --share-all-embeddings.
-Writes benchmarks/results/training_speed.md and .json.
+``--compare``: ``systems`` (this package and stock fairseq), ``mechanisms`` (all context mechanisms and baselines),
+``finetuning`` (all parameters, context only, LoRA; with peak memory), ``precision`` (float32 and bfloat16) or
+``selection`` (cost of the selection loss). Options that --help does not list are passed to all models, for example
+--share-all-embeddings.
 """
 
 import argparse
+import shlex
 import statistics
-from typing import Iterable
+import sys
+from dataclasses import dataclass
 
-import torch
-from tqdm import tqdm
+from benchmarks.lib.measuring import by_turns, clock, peak_of, print_peak, ratio, run_benchmark, shown_ratio
+from benchmarks.lib.reporting import table
+from benchmarks.lib.systems import STOCK, System, add_model_options, shown_sizes, system_options
 
-from benchmarks.lib.machine import begin, clock, command, machine, publish, table, threads
-from benchmarks.lib.systems import DESCRIPTIONS, System, add_model_options
-from benchmarks.speed.real_share import PARTS, real_shares
+TITLE = "Training speed"
+FREEZE, LORA = ["--freeze-sentence-model"], ["--lora-rank", "8"]
+ALL_SENTENCES = ["--context-top-t", "4", "--context-top-t-anneal-start", "1000000"]
 
-SENTENCE_TARGET, CONDITIONAL_TARGET, SHARE_TARGET = 0.9, 1.4, 0.85
-SHARE_PARTS = {
-    "feed-forward and loss": ("encoder fc1", "decoder fc1", "output"),
-    "attention cores": ("encoder self", "decoder self", "cross"),
+
+@dataclass(frozen=True)
+class Comparison:
+    """Systems that are trained by turns.
+
+    Attributes:
+        title: title of the report.
+        result: file name of the report.
+        systems: name of the system and additional options, by label; the first is the baseline.
+    """
+
+    title: str
+    result: str
+    systems: dict[str, tuple[str, list[str]]]
+
+
+MECHANISMS = [
+    STOCK, "sentence", "concatenation", "concatenation-2to2", "concatenation-4to1", "sentence-attention", "conditional",
+    "tree", "memory", "memory-3", "context-aware", "han", "han-target", "han-both", "ca-att", "previous-flat",
+    "previous-hierarchical", "ca-nn", "ca-res",
+]  # fmt: skip
+COMPARISONS = {
+    "systems": Comparison(
+        "Training speed compared with stock fairseq",
+        "training_speed",
+        {name: (name, []) for name in (STOCK, "sentence", "conditional")},
+    ),
+    "mechanisms": Comparison(
+        "Training speed of context mechanisms", "mechanism_speed", {name: (name, []) for name in MECHANISMS}
+    ),
+    "finetuning": Comparison(
+        "Finetuning: all parameters, context only, LoRA",
+        "finetuning",
+        {
+            "all parameters": ("conditional", []),
+            "context only": ("conditional", FREEZE),
+            "context, LoRA r = 8 on q, v": ("conditional", [*FREEZE, *LORA]),
+            "context, LoRA r = 8 on all six": ("conditional", [*FREEZE, *LORA, "--lora-on", "q,k,v,out,fc1,fc2"]),
+            "LoRA r = 8 on q, v, no context": ("sentence", [*FREEZE, *LORA]),
+        },
+    ),
+    "precision": Comparison(
+        "Training in bfloat16",
+        "half_precision",
+        {
+            f"{name}, {precision}": (name, options)
+            for name in ("sentence", "conditional")
+            for precision, options in (("float32", []), ("bfloat16", ["--bf16"]))
+        },
+    ),
+    "selection": Comparison(
+        "Cost of the selection loss",
+        "selection_loss",
+        {
+            f"{kept}{loss}": ("conditional", [*options, *more])
+            for kept, options in (("all sentences", ALL_SENTENCES), ("t = 4", ["--context-top-t", "4"]))
+            for loss, more in (
+                ("", ["--selection-loss", "0"]),
+                (", selection loss", ["--selection-loss", "1", "--selection-loss-phase", "always"]),
+            )
+        },
+    ),
 }
 
 
-def add_round_options(parser: argparse.ArgumentParser) -> None:
-    """Adds data, sizes and how long and on what it is measured."""
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds options of data, sizes and rounds."""
     add_model_options(parser)
-    parser.add_argument("--rounds", type=int, default=7, help="rounds that count (default: 7)")
-    parser.add_argument("--steps", type=int, default=8, help="steps of a system in a round (default: 8)")
-    parser.add_argument("--warmup", type=int, default=2, help="steps of each system before (default: 2)")
-    parser.add_argument("--threads", type=int, help="of PyTorch (default: its own choice)")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--compare", choices=COMPARISONS, default="systems")
+    parser.add_argument("--only", nargs="+", metavar="LABEL", help="compare only these with the baseline")
+    parser.add_argument("--rounds", type=int, default=7, help="number of rounds (default: 7)")
+    parser.add_argument("--steps", type=int, default=8, help="training steps of each system in a round (default: 8)")
+    parser.add_argument("--warmup", type=int, default=2, help="training steps before the first round (default: 2)")
 
 
-def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_round_options(parser)
-    parser.add_argument("--share-batches", type=int, default=0, help="batches to count positions in; 0: an epoch")
-    args, args.more = parser.parse_known_args()
-    return args
+def system_of(label: str, args: argparse.Namespace) -> System:
+    """Returns a system of the comparison."""
+    name, options = COMPARISONS[args.compare].systems[label]
+    return System(name, argparse.Namespace(**{**vars(args), "more": [*args.more, *options]}))
 
 
-def one_round(system: System, first: int, steps: int) -> dict:
-    """Returns target tokens, seconds of training and seconds of collating for the same batches in every round."""
+def train(system: System, steps: int) -> dict:
+    """Returns target tokens, seconds of training and of collating; all rounds train on the same batches."""
     tokens, seconds, collating = 0, 0.0, 0.0
-    samples = system.samples(first, steps)
+    samples = system.samples(0, steps)
     for _ in range(steps):
         start = clock()
         sample = next(samples)
@@ -58,110 +118,77 @@ def one_round(system: System, first: int, steps: int) -> dict:
     return {"tokens": tokens, "seconds": seconds, "collating": collating, "speed": tokens / seconds}
 
 
-def measure(args: argparse.Namespace, names: Iterable[str] = tuple(DESCRIPTIONS)) -> dict:
-    """Returns the rounds of every system and facts about it; ``stock`` must be among them."""
-    systems = {name: System(name, args) for name in names}
+def child(args: argparse.Namespace) -> None:
+    """Prints the peak memory of two steps of a system."""
+    system = system_of(args.child[0], args)
+    print_peak(lambda: train(system, 2))
+
+
+def measure(args: argparse.Namespace) -> dict:
+    """Returns speeds, ratios to the baseline, sizes and, for finetuning, peak memory."""
+    comparison = COMPARISONS[args.compare]
+    args.title, args.result_name = comparison.title, comparison.result
+    labels = [label for place, label in enumerate(comparison.systems) if not place or label in (args.only or [label])]
+    systems = {label: system_of(label, args) for label in labels}
     for system in systems.values():
-        one_round(system, 0, args.warmup)
-    rounds = {name: [] for name in systems}
-    for _ in tqdm(range(args.rounds), desc="rounds"):
-        for name, system in systems.items():
-            rounds[name].append(one_round(system, 0, args.steps))
-    return {name: summary(systems[name], rounds, name, args.steps) for name in systems}
+        train(system, args.warmup)
+    calls = {label: lambda system=system: train(system, args.steps) for label, system in systems.items()}
+    rounds = by_turns(calls, args.rounds, warmup=0)
+    speeds = {label: [one["speed"] for one in own] for label, own in rounds.items()}
+    found = {}
+    for label, own in rounds.items():
+        parameters = set(systems[label].model.parameters())
+        median, *span = ratio(speeds, label, labels[0])
+        found[label] = {
+            "speed": statistics.median(speeds[label]),
+            "ratio": median,
+            "ratio_range": span,
+            "tokens_per_step": own[0]["tokens"] / args.steps,
+            "ms_per_step": 1000 * statistics.median(one["seconds"] for one in own) / args.steps,
+            "ms_collating": 1000 * statistics.median(one["collating"] for one in own) / args.steps,
+            "parameters": sum(one.numel() for one in parameters),
+            "trained": sum(one.numel() for one in parameters if one.requires_grad),
+            "optimizer_bytes": systems[label].optimizer_bytes(),
+            "peak_bytes": peak_of(__name__, *child_words(label, args)) if args.compare == "finetuning" else None,
+        }
+    return {"systems": found}
 
 
-def summary(system: System, rounds: dict, name: str, steps: int) -> dict:
-    """Returns the medians of one system, its ratio to stock among them."""
-    own = rounds[name]
-    ratios = [one["speed"] / stock["speed"] for one, stock in zip(own, rounds["stock"])]
-    return {
-        "speed": statistics.median(one["speed"] for one in own),
-        "ratio": statistics.median(ratios),
-        "ratio_range": [min(ratios), max(ratios)],
-        "tokens_a_step": own[0]["tokens"] / steps,
-        "ms_a_step": 1000 * statistics.median(one["seconds"] for one in own) / steps,
-        "ms_collating": 1000 * statistics.median(one["collating"] for one in own) / steps,
-        "batches": len(system.batches),
-        "parameters": sum(parameter.numel() for parameter in set(system.model.parameters())),
-        "rounds": own,
-    }
+def child_words(label: str, args: argparse.Namespace) -> list[object]:
+    """Returns the arguments of the process that measures peak memory."""
+    names = ("max_tokens", "layers", "width", "ffn", "heads", "dropout", "seed", "threads", "compare")
+    given = [(name, getattr(args, name)) for name in names if getattr(args, name) is not None]
+    words = [word for name, value in given for word in (f"--{name.replace('_', '-')}", value)]
+    return [args.data_bin, *words, *args.more, "--child", label]
 
 
-def speed_table(result: dict) -> str:
-    header = [
-        "system",
-        "target tokens/s",
-        "÷ stock (range)",
-        "tokens a step",
-        "ms a step",
-        "ms collating",
-        "parameters",
-    ]
+def report(args: argparse.Namespace, figures: dict) -> list[str]:
+    """Returns the paragraphs of the report."""
+    systems = figures["systems"]
+    columns = ["system", "speed ÷ first (range)", "target tokens/s", "tokens per step", "ms per step", "ms collating"]
+    columns += ["parameters", "trained", "optimizer state, MiB"]
+    peaks = any(one["peak_bytes"] for one in systems.values())
     rows = []
-    for name, one in result.items():
-        low, high = one["ratio_range"]
-        ratio = f"{one['ratio']:.3f} ({low:.3f} to {high:.3f})"
-        times = [f"{one['tokens_a_step']:,.0f}", f"{one['ms_a_step']:,.1f}", f"{one['ms_collating']:,.1f}"]
-        rows.append([name, f"{one['speed']:,.0f}", ratio, *times, f"{one['parameters']:,}"])
-    return table(header, rows)
-
-
-def share_table(result: dict) -> str:
-    rows = []
-    for part, label in PARTS.items():
-        shares = [one["real_share"].get(part) for one in result.values()]
-        rows.append([label, *("" if share is None else f"{share:.3f}" for share in shares)])
-    return table(["real ÷ computed", *result], rows)
-
-
-def targets(result: dict) -> list:
-    """Returns one line a target: what, the number, met or missed."""
-    lines = []
-
-    def line(text: str, value: float, met: bool) -> None:
-        lines.append(f"- {text}: {value:.3f}, {'met' if met else 'missed'}")
-
-    ratio = result["sentence"]["ratio"]
-    line(f"sentence ≥ {SENTENCE_TARGET} × stock", ratio, ratio >= SENTENCE_TARGET)
-    rounds = zip(result["conditional"]["rounds"], result["sentence"]["rounds"])
-    ratio = statistics.median(one["seconds"] / other["seconds"] for one, other in rounds)
-    line(f"a conditional step ≤ {CONDITIONAL_TARGET} × a sentence-level one", ratio, ratio <= CONDITIONAL_TARGET)
-    for name in ("sentence", "conditional"):
-        for what, parts in SHARE_PARTS.items():
-            share = min(result[name]["real_share"][part] for part in parts)
-            line(f"{name}, real in {what} ≥ {SHARE_TARGET}", share, share >= SHARE_TARGET)
-    return lines
-
-
-def report(args: argparse.Namespace, result: dict) -> str:
-    where = threads() if args.device == "cpu" else torch.cuda.get_device_name()
-    sizes = f"{args.layers} + {args.layers} layers, width {args.width}, feed-forward {args.ffn}, {args.heads} heads"
-    counted = f"{args.share_batches} random batches" if args.share_batches else "an epoch"
-    return "\n\n".join(
-        [
-            "# Training speed beside stock fairseq",
-            f"`{command()}`  \n{machine()}; {where}",
-            "\n".join(f"- {text}" for text in DESCRIPTIONS.values()),
-            f"{sizes}; float32, --max-tokens {args.max_tokens}. {args.rounds} rounds by turns of {args.steps} steps "
-            "(forward, backward, Adam) on the same random batches of the train set; medians. Collating is timed apart: "
-            "in training it happens beside the steps. The stock task takes the marks of documents and paragraphs for "
-            "sentences; their tokens count in its favour.",
-            speed_table(result),
-            f"Positions, and pairs of query and key inside attention, over {counted}:",
-            share_table(result),
-            "\n".join(["Targets:", *targets(result)]),
-        ]
+    for label, one in systems.items():
+        shown = [label, shown_ratio([one["ratio"], *one["ratio_range"]]), f"{one['speed']:,.0f}"]
+        shown += [f"{one['tokens_per_step']:,.0f}", f"{one['ms_per_step']:,.1f}", f"{one['ms_collating']:,.1f}"]
+        shown += [f"{one['parameters']:,}", f"{one['trained']:,}", f"{one['optimizer_bytes'] / 2**20:,.1f}"]
+        rows.append([*shown, f"{one['peak_bytes'] / 2**20:,.0f}"] if peaks else shown)
+    text = (
+        f"{shown_sizes(args)}; --max-tokens {args.max_tokens}, for concatenation models multiplied by the number of "
+        f"sentences of an input. {args.rounds} rounds by turns of {args.steps} steps (forward, backward, Adam) on the "
+        "same random batches; medians. Target tokens do not include context that a concatenation model writes again. "
+        "Collating is timed separately, since it runs in data loader processes during training."
     )
-
-
-def main() -> None:
-    args = options()
-    begin(args.threads)
-    result = measure(args)
-    for name, one in result.items():
-        one["real_share"] = real_shares(name, args)
-    publish("training_speed", report(args, result), systems=result)
+    if peaks:
+        text += " Peak memory: two steps in a new process, without the model's weights."
+    options = COMPARISONS[args.compare].systems
+    listed = [
+        f"- {label}: `{shlex.join([*system_options(options[label][0]), *options[label][1]])}`" for label in systems
+    ]
+    header = [*columns, "peak, MiB"] if peaks else columns
+    return [text, table(header, rows), "\n".join(listed)]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_benchmark("benchmarks.speed.training_speed"))

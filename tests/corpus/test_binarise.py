@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from benchmarks.lib.preprocess import fairseq_preprocess
 from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.corpus.prepare import prepare
 from tests.support.documents import write_lines
+from tests.support.preprocess import fairseq_preprocess
 
 TEXT = ["the cat sat .", "It was big .", "<p>", "we saw the cat .", "", "the dog saw us .", "", "so it sat so .", ""]
 

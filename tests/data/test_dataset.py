@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.lib.preprocess import fairseq_preprocess
 from docnmt_fairseq.batch.attention_plans import WithinSentences
 from docnmt_fairseq.data.context_dropout import ContextDropout, Hidden
 from docnmt_fairseq.data.dataset import DocumentDataset
@@ -14,6 +13,7 @@ from docnmt_fairseq.data.split import Split
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.documents import DOCUMENTS, write_lines
+from tests.support.preprocess import fairseq_preprocess
 
 SOURCE_DROPOUT = "--source-context-dropout"
 

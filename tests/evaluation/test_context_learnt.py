@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from benchmarks.lib.preprocess import fairseq_preprocess
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
 from docnmt_fairseq.corpus.text_codec import TextCodec
@@ -15,6 +14,7 @@ from docnmt_fairseq.evaluation.cxmi import measure, read_test_set
 from docnmt_fairseq.evaluation.cxmi_report import build_report as cxmi_report
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
 from tests.support import toy
+from tests.support.preprocess import fairseq_preprocess
 
 pytestmark = pytest.mark.slow
 

@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-from benchmarks.lib.counted_device import HostRead, counted
-from benchmarks.speed import operation_counts
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.context.conditional.kernels.pytorch import kernel
 from tests.support import toy
+from tests.support.counted_device import HostRead, counted
 from tests.support.device import NEEDED, device, moved, on_cpu, step
 from tests.support.variants import VARIANTS, build
 
@@ -30,21 +29,6 @@ def test_training_step(name, data_bin):
     torch.testing.assert_close(found[0], expected[0], atol=1e-4, rtol=1e-4)
     for key, gradient in found[1].items():
         torch.testing.assert_close(gradient, expected[1][key], atol=1e-3, rtol=1e-3, msg=key)
-
-
-@pytest.mark.slow
-def test_a_step_starts_few_operations_beside_fairseqs(tmp_path, monkeypatch):
-    """A GPU has each operation started by the CPU, whatever it computes."""
-    monkeypatch.setattr("sys.argv", ["operation_counts", "--layers", "2", "--sentences", "40", "--documents", "2"])
-    args = operation_counts.options()
-    args.data_bin = str(operation_counts.make_data_bin(tmp_path, args))
-    operations = {}
-    with device(packed_attention=True):
-        for name in ("stock", "sentence", "conditional"):
-            found = operation_counts.counts_of(name, args)
-            operations[name] = found["forward"] + found["backward"]
-    assert operations["sentence"] <= operations["stock"]
-    assert operations["conditional"] <= 2 * operations["stock"]
 
 
 def test_what_still_waits_for_the_device(data_bin, monkeypatch):

@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.lib.counted_device import counted
 from docnmt_fairseq.search.build_engine import search_engine
 from docnmt_fairseq.search.options import SearchOptions
 from tests.support.architectures import ARCHITECTURES, begun
+from tests.support.counted_device import counted
 from tests.support.device import NEEDED, device, moved
 
 pytestmark = NEEDED

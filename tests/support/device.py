@@ -6,10 +6,10 @@ import pytest
 import torch
 from fairseq import utils
 
-from benchmarks.lib import counted_device
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
 from docnmt_fairseq.layers import attention
 from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
+from tests.support import counted_device
 
 NEEDED = pytest.mark.skipif(not counted_device.HAVE, reason="this PyTorch knows no devices written in Python")
 

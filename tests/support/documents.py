@@ -33,7 +33,7 @@ def write_data_bin(folder: Path, splits, *options_) -> Path:
         splits: documents by split.
         options_: more of fairseq-preprocess.
     """
-    from benchmarks.lib.preprocess import fairseq_preprocess
+    from tests.support.preprocess import fairseq_preprocess
 
     for split, documents in splits.items():
         source = []

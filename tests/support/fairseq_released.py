@@ -14,7 +14,7 @@ from tests.support.toy import TINY
 
 def binarise(folder):
     """Makes a data-bin of SentencePiece's pieces, a sentence a line, as translation tasks have it; returns where."""
-    from benchmarks.lib.preprocess import fairseq_preprocess
+    from tests.support.preprocess import fairseq_preprocess
 
     processor = train_sentencepiece(folder / "spm.model", ENGLISH + GERMAN, 80)
     for side, lines in (("en", ENGLISH), ("de", GERMAN)):

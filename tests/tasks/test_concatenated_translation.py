@@ -258,7 +258,7 @@ def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
 @pytest.fixture(scope="module")
 def copying(tmp_path_factory):
     """Returns a data-bin in which a sentence is translated by what the one before it says; the first, by itself."""
-    from benchmarks.lib.preprocess import fairseq_preprocess
+    from tests.support.preprocess import fairseq_preprocess
 
     folder, chance = tmp_path_factory.mktemp("copying"), random.Random(1)
     for split, number in (("train", 200), ("valid", 5), ("test", 20)):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.lib.preprocess import fairseq_preprocess
 from tests.support import toy
 from tests.support.documents import write_lines
+from tests.support.preprocess import fairseq_preprocess
 
 pytestmark = pytest.mark.slow
 WORDS = "abcd"

@@ -8,12 +8,12 @@ import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
 
-from benchmarks.lib.preprocess import fairseq_preprocess
 from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOutputs
 from docnmt_fairseq.search.rounds import translate_in_rounds
 from tests.support import toy
 from tests.support.architectures import begun
 from tests.support.documents import DOCUMENTS, write_lines
+from tests.support.preprocess import fairseq_preprocess
 
 IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
 FIRST = {0, 6, 8}  # of their documents

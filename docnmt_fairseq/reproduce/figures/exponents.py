@@ -5,7 +5,7 @@ from typing import Dict, List
 from docnmt_fairseq.reproduce.base import FIGURES, Cell, Figures
 from docnmt_fairseq.reproduce.benchmarks import figures_of
 
-SMOKE = ["--heads", "2", "--head-dim", "4", "--kernel", "torch", "--most-sentences", "64", "--seconds", "0.01"]
+SMOKE = ["--heads", "2", "--head-dim", "4", "--kernel", "torch", "--max-sentences", "64", "--seconds", "0.01"]
 
 
 @FIGURES.register("exponents")

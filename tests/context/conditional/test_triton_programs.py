@@ -5,8 +5,8 @@ import torch
 
 pytest.importorskip("triton")
 
-from benchmarks.lib.ahead_of_time import TARGETS, compiled
-from benchmarks.lib.triton_programs import HEAVY, LIMITS, LIMITS_FLOAT32, programs
+from tests.support.ahead_of_time import TARGETS, compiled
+from tests.support.triton_programs import HEAVY, LIMITS, LIMITS_FLOAT32, programs
 
 
 def assert_within_limits(width, dtype, target, names):

@@ -1,7 +1,6 @@
 """Sizes of the programs' blocks, by width of heads and type: chosen so that registers hold what they compute with.
 
-What each program needs of a GPU is in ``benchmarks/results/triton_programs.md``, its limits in
-``benchmarks/lib/triton_programs.py``.
+The tests compile each program ahead of time and check its registers and shared memory.
 """
 
 from dataclasses import dataclass, field

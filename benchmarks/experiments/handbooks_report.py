@@ -1,0 +1,334 @@
+"""Reports of the handbook studies: tables and figures."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import sacrebleu
+
+from benchmarks.experiments.handbooks_analysis import Line, Name, TestSet
+from benchmarks.lib.recipe_results import BASELINE, CONTEXTS, validation_curve
+from benchmarks.lib.reporting import Store, command, finish, machine, new_figure, style, table, write
+from docnmt_fairseq.evaluation.plots import COLOURS, MARKERS
+from docnmt_fairseq.evaluation.register_rules import RegisterRule
+from docnmt_fairseq.evaluation.texts import segments
+
+TEST, REGISTERS = "test", ("du", "Sie")
+ONE_REGISTER = 0.9  # share of a project's training sentences from which on it counts as having one register
+RESTRICTED = ("books", "jsinfo", "3b1b-reviewed")  # projects whose texts must not be redistributed
+SHOWN_SENTENCES, MIN_MARKED = 8, 3
+DISTANCES = """\
+By distance in sentences to the last one with an unambiguous register in the reference: right registers in % of the
+labelled sentences whose translation shows a register (all seeds), and their number."""
+CONTEXT_ONLY = """\
+All models start from the sentence-level model of [the small budget](manuals_small_budget_{finished}.md) after
+{finished:,} updates and are trained for {updates:,} more. `sentence`: all parameters; `conditional`: with conditional
+attention, all parameters; `conditional-frozen`: conditional attention only (`--freeze-sentence-model`);
+`conditional-lora`: in addition low-rank updates of rank 8 of all six projections."""
+TALKS = """\
+`test`: talks; `news`: news commentary. All models start from one sentence-level model; the learning rate falls to zero.
+Training uses chunks of at most 24 sentences; context models translate whole documents."""
+ORACLE = """\
+Each source sentence starts with the known facts. Project: that of the document. Register: the most frequent unambiguous
+one of the document's reference, an oracle. Differences are to the same model without facts; p and interval by a paired
+bootstrap over documents."""
+READING = {
+    "by-project": f"""\
+Cells: right registers in % of the labelled sentences whose translation shows a register, and their number. A project
+has one register if at least {ONE_REGISTER:.0%} of its training sentences that show any show that one.""",
+    "register-worth": """\
+Sentences of the sentence-level translation are replaced by those of the context model: those whose register only the
+context model has right, and, as a control, those whose register both have right. Extrapolated: the gain per replaced
+sentence times all sentences whose register the sentence-level model has wrong.""",
+}
+BY_MODEL = """\
+Test set, whole documents; seeds in order. Register: right in % of the labelled sentences that show one. Gain in BLEU
+over the sentence-level model of the same seed, p by a bootstrap over documents. CXMI: nats per sentence."""
+
+
+def small_budget_text(updates: int, pieces: bool) -> str:
+    """Returns the description of the small budget."""
+    view = "in chunks of at most 24 sentences, as in training" if pieces else "as whole documents"
+    return (
+        "The recipe `en_de_manuals` with width 192, 3 + 2 layers, 4,000 joint subwords and batches of 2,500 tokens. "
+        "Each seed has its own sentence-level start of 5,000 updates; every model is trained for "
+        f"{updates:,} more, with a learning rate that falls to zero. Context models translate {view}. Variants: see "
+        "`VARIANTS` in `benchmarks/experiments/handbooks.py`."
+    )
+
+
+def shown(value: float | None) -> str:
+    """Returns a score with one digit."""
+    return "–" if value is None else f"{value:.1f}"
+
+
+def significance(found: Mapping[str, Any], baseline: bool) -> list[str]:
+    """Returns difference, interval and p value."""
+    if baseline:
+        return ["–"] * 3
+    low, high = found["difference_interval"]
+    return [f"{found['difference']:+.2f}", f"{low:+.2f} to {high:+.2f}", f"{found['p_value']:.3f}"]
+
+
+def share(right: int, cases: int) -> str:
+    """Returns a percentage with the number of cases."""
+    return f"{100 * right / cases:.1f} ({cases})" if cases else "–"
+
+
+def by_distance(runs: Mapping[str, Sequence[dict]], test_set: str) -> str:
+    """Returns a table of right registers: one row per model, one column per group of distances."""
+    groups = list(next(iter(runs.values()))[0]["distances"][test_set])
+    rows = [
+        [name, *(share(*map(sum, zip(*(run["distances"][test_set][group] for run in seeds)))) for group in groups)]
+        for name, seeds in runs.items()
+    ]
+    return table(["model", *groups], rows)
+
+
+def target_context(stored: Store) -> list[str]:
+    """Returns the report of the study target-context, models of a test set next to each other."""
+    runs = list(stored.runs.values())
+    rows = [
+        [test_set, run["model"], run["updates"], run["seed"], *cells]
+        for wanted in dict.fromkeys(row[0] for run in runs for row in run["rows"])
+        for run in runs
+        for test_set, *cells in run["rows"]
+        if test_set == wanted
+    ]
+    header = ["test set", "model", "updates", "seed", "target context", "BLEU", "difference", "95 %", "p", "register"]
+    text = """\
+Every sentence is translated by the model, after the references of the previous sentences, or of as many sentences
+elsewhere in the test set. Difference to the model's own translations as context; p and interval by a paired bootstrap
+over documents."""
+    title = "# Reference translations as target-side context"
+    return [title, table([*header, "of all", "consistency"], rows), text, *stored.provenance()]
+
+
+def by_project(test_set: TestSet, lines: Sequence[Line], training: Mapping[str, Counter[str]]) -> str:
+    """Returns a table of right registers by project and by groups of projects."""
+    usual = {}
+    for project in {line.project for line in lines}:
+        counts = training.get(project, Counter())
+        register, most = max(counts.items(), key=lambda one: one[1], default=("", 0))
+        usual[project] = register if most and most >= ONE_REGISTER * counts.total() else None
+    names = list(test_set.translations)
+
+    def row(title: str, of_training: Sequence[object], chosen: Sequence[Line]) -> list[object]:
+        needed = Counter(line.needed for line in chosen)
+        cells = []
+        for name in names:
+            visible = [line for line in chosen if line.shown[name]]
+            cells.append(share(sum(line.shown[name] == line.needed for line in visible), len(visible)))
+        return [title, *of_training, *(needed[one] for one in REGISTERS), *cells]
+
+    rows = []
+    for project, _ in Counter(line.project for line in lines).most_common():
+        counts = training.get(project, Counter())
+        rows.append(row(project, [counts[one] for one in REGISTERS], [one for one in lines if one.project == project]))
+    groups = {
+        "projects with one register": lambda line: usual[line.project] is not None,
+        "its usual register": lambda line: usual[line.project] == line.needed,
+        "the other register": lambda line: usual[line.project] not in (None, line.needed),
+        "projects with both": lambda line: line.project in training and usual[line.project] is None,
+        "projects not in training": lambda line: line.project not in training,
+    }
+    for title, belongs in groups.items():
+        chosen = [line for line in lines if belongs(line)]
+        rows += [row(f"*{title}*", ["", ""], chosen)] if chosen else []
+    header = ["project", *(f"training: {one}" for one in REGISTERS), *REGISTERS, *(f"{n}-{s}" for n, s in names)]
+    return table(header, rows)
+
+
+def register_worth(test_set: TestSet, rule: RegisterRule) -> str:
+    """Returns a table of BLEU after inserting sentences with the right register: one row per context model."""
+    rows = []
+    for name in test_set.translations:
+        baseline = (BASELINE, name[1])
+        if name != baseline and baseline in test_set.translations:
+            found = worth(test_set, baseline, name, rule)
+            counts = [found[key] for key in ("marked", "wrong", "repaired")]
+            scores = [f"{found[key]:.2f}" for key in ("before", "with repaired", "all")]
+            control = [found["both"], f"{found['with both']:.2f}", f"{found['after']:.2f}"]
+            rows.append([f"{name[0]}-{name[1]}", *counts, *scores, *control])
+    header = [
+        "model",
+        "labelled sentences",
+        "wrong in sentence-level",
+        "right in the model only",
+        "BLEU sentence-level",
+    ]
+    header += ["these replaced", "extrapolated", "right in both", "these replaced", "the model"]
+    return table(header, rows)
+
+
+def worth(test_set: TestSet, baseline: Name, name: Name, rule: RegisterRule) -> dict[str, float]:
+    """Returns numbers of sentences and BLEU, by what is replaced in the baseline's translation."""
+    before, after = (segments(test_set.translations[one]) for one in (baseline, name))
+    references = [segments(one) for one in test_set.references.streams]
+
+    def states(texts: Sequence[str]) -> list[bool | None]:  # right, wrong, or no register shown
+        registers = [rule.register_of(text) if label else None for text, label in zip(texts, test_set.labels)]
+        return [None if one is None else one == label for one, label in zip(registers, test_set.labels)]
+
+    pairs = list(zip(states(before), states(after)))
+
+    def bleu(pair: tuple[bool, bool] | None, texts: Sequence[str] = before) -> float:
+        mixed = [new if both == pair else old for old, new, both in zip(texts, after, pairs)]
+        return float(sacrebleu.corpus_bleu(mixed, references).score)
+
+    found = {
+        "marked": sum(label is not None for label in test_set.labels),
+        "wrong": [was for was, _ in pairs].count(False),
+        "repaired": pairs.count((False, True)),
+        "both": pairs.count((True, True)),
+        "before": bleu(None),
+        "with repaired": bleu((False, True)),
+        "with both": bleu((True, True)),
+        "after": bleu(None, after),
+    }
+    gain = found["with repaired"] - found["before"]
+    return {**found, "all": found["before"] + gain * found["wrong"] / max(1, found["repaired"])}
+
+
+def seeds_of(stored: Store, model: str) -> list[int]:
+    """Returns the seeds for which a model and the baseline are trained."""
+    runs = stored.runs.values()
+    return sorted(run["seed"] for run in runs if run["model"] == model and f"{BASELINE}-{run['seed']}" in stored.runs)
+
+
+def values(stored: Store, model: str, measure: str, context: str) -> list[float]:
+    """Returns a measure on the test set by seed.
+
+    Args:
+        stored: results of the small budget.
+        model: name.
+        measure: "bleu", "cxmi" or the name of a metric.
+        context: key of ``CONTEXTS``.
+    """
+    found = []
+    for seed in seeds_of(stored, model):
+        scores = stored.runs[f"{model}-{seed}"]["scores"][TEST]
+        translated = scores if context == "true" else scores.get("contexts", {}).get(context)
+        if measure == "cxmi":
+            found += [scores["cxmi"][context]] if context in scores.get("cxmi", {}) else []
+        elif translated is not None:
+            found.append(translated["bleu"] if measure == "bleu" else translated["metrics"][measure]["score"])
+    return found
+
+
+def by_model(stored: Store, updates: int, results: Path) -> None:
+    """Writes table and figure of all models of the small budget, by right registers."""
+    names = [name for name in dict.fromkeys(run["model"] for run in stored.runs.values()) if seeds_of(stored, name)]
+    if not names:
+        raise SystemExit(f"{stored.path}: no model with a sentence-level model of the same seed")
+    names.sort(key=lambda name: mean(values(stored, name, "register", "true")), reverse=True)
+
+    def cells(numbers: Sequence[float], form: str) -> str:
+        return ", ".join(format(number, form) for number in numbers)
+
+    rows, gains = [], {}
+    for name in names:
+        compared = [
+            stored.runs[f"{name}-{seed}"]["scores"][TEST].get("significance") for seed in seeds_of(stored, name)
+        ]
+        gains[name] = [one["difference"] for one in compared if one]
+        registers = [cells(values(stored, name, "register", one), ".1f") for one in ("true", "none", "shuffled")]
+        scores = [cells(gains[name], "+.2f"), cells([one["p_value"] for one in compared if one], ".3f")]
+        consistency = cells(values(stored, name, "register-consistency", "true"), ".1f")
+        cxmi = [cells(values(stored, name, "cxmi", one), "+.2f") for one in ("true", "shuffled")]
+        rows.append([name, len(compared), *registers, *scores, consistency, *cxmi])
+    header = ["model", "seeds", "register", "without context", "with other context", "gain in BLEU", "p"]
+    header += ["documents with one register", "CXMI", "CXMI with other context"]
+    figure, (axes,) = new_figure(1, 3, (10, 1.6 + 0.32 * len(names)), sharey=True, width_ratios=[2, 1, 1])
+    for place, name in enumerate(names):
+        for number, (context, label) in enumerate(CONTEXTS.items()):
+            look = {"marker": MARKERS[number], "linestyle": "none", "color": COLOURS[number], "alpha": 0.7}
+            for axis, measure in ((axes[0], "register"), (axes[1], "cxmi")):
+                points = values(stored, name, measure, context)
+                axis.plot(points, [place] * len(points), label=None if place or axis is axes[1] else label, **look)
+        axes[2].plot(gains[name], [place] * len(gains[name]), MARKERS[0], color=COLOURS[0], alpha=0.7)
+    for axis, title in zip(axes, ("right register, %", "CXMI, nats per sentence", "gain in BLEU")):
+        finish(axis, title=title, yticks=range(len(names)), yticklabels=names)
+    axes[0].invert_yaxis()
+    result = f"manuals_by_model_{updates}"
+    figure.savefig(results / f"{result}.png")
+    title = f"# Use of context by model, {updates:,} updates"
+    write(result, [title, f"![By model]({result}.png)", table(header, rows), BY_MODEL, f"`{command()}`"], results)
+
+
+def by_updates(stores: Mapping[int, Store], model: str, pieces: bool, results: Path) -> None:
+    """Writes table and figure of a model by number of updates, means over seeds."""
+    known = {updates: stores[updates] for updates in sorted(stores) if seeds_of(stores[updates], model)}
+    if not known:
+        raise SystemExit(f"{results}: no results of {model} with a sentence-level model; run small-budget")
+    columns = [("bleu", BASELINE, "true"), ("bleu", model, "true"), ("register", BASELINE, "true")]
+    columns += [("register", model, context) for context in CONTEXTS] + [
+        ("cxmi", model, "true"),
+        ("cxmi", model, "shuffled"),
+    ]
+    curves = {
+        column: [mean(values(one, column[1], column[0], column[2])) for one in known.values()] for column in columns
+    }
+    rows = [
+        [f"{updates:,}", len(seeds_of(stored, model)), *(f"{curve[place]:.3f}" for curve in curves.values())]
+        for place, (updates, stored) in enumerate(known.items())
+    ]
+    names = [
+        f"{measure}, {name}" + ("" if context == "true" else f", {CONTEXTS[context]}")
+        for measure, name, context in columns
+    ]
+    figure, (panels,) = new_figure(1, 3, (10, 3.8))
+    for panel, measure in zip(panels, ("register", "bleu", "cxmi")):
+        for number, (column, label) in enumerate(zip(columns, names)):
+            if column[0] == measure:
+                panel.plot(list(known), curves[column], label=label, **style(number))
+        finish(panel, title=measure, xlabel="updates after the start")
+    figure.savefig(results / "manuals_by_updates.png")
+    view = "in chunks, as in training" if pieces else "as whole documents"
+    parts = [f"# Use of context by number of updates: {model}", table(["updates", "seeds", *names], rows)]
+    parts += [f"Test set, means over seeds; documents are translated {view}.", "![By updates](manuals_by_updates.png)"]
+    write("manuals_by_updates", [*parts, f"`{command()}`"], results)
+
+
+def recipe(work: Path, results: Path, test_sets: Mapping[str, TestSet], rule: RegisterRule, call: str) -> None:
+    """Writes the report on the recipe's output: score table, curves, register by distance, example documents."""
+    own = work / "table.md"
+    parts = [own.read_text(encoding="utf-8") if own.exists() else "# Handbooks", "![Validation loss](manuals.png)"]
+    names = [name for name in next(iter(test_sets.values())).translations]
+    figure, ((panel,),) = new_figure(size=(8, 4))
+    for number, (name, seed) in enumerate(names):
+        curve = validation_curve(work / "models" / f"{name}-{seed}" / "train.log")
+        panel.plot(*zip(*curve), label=f"{name}-{seed}", **style(number))
+    finish(panel, xlabel="updates after the start", ylabel="validation nll, bits per token")
+    figure.savefig(results / "manuals.png")
+    for title, test_set in test_sets.items():
+        runs: dict[str, list[dict]] = {}
+        for name in test_set.translations:
+            run = {"distances": {title: test_set.right_by_distance(name, rule)}}
+            runs.setdefault(name[0], []).append(run)
+        parts += [f"## {title}: register by distance", DISTANCES, by_distance(runs, title)]
+    for title, test_set in test_sets.items():
+        parts += [f"## {title}: examples", *examples(test_set, names)]
+    write("manuals", [*parts, f"`{call}`  \n{machine()}"], results)
+
+
+def examples(test_set: TestSet, names: Sequence[Name]) -> list[str]:
+    """Returns the first document of each register with enough labelled sentences, from the first of them on."""
+    parts, start, wanted = [], 0, {label for label in test_set.labels if label}
+    for number, source in enumerate(test_set.references.source or []):
+        labels = test_set.labels[start : start + len(source)]
+        start += len(source)
+        marked = [place for place, label in enumerate(labels) if label]
+        restricted = test_set.projects[number] in RESTRICTED
+        if len(marked) < MIN_MARKED or labels[marked[0]] not in wanted or restricted:
+            continue
+        wanted.remove(labels[marked[0]])
+        texts = [source, test_set.references.streams[0][number]]
+        texts += [test_set.translations[name][number] for name in names[:2]]
+        part = slice(marked[0], marked[0] + SHOWN_SENTENCES)
+        rows = [[text.replace("|", "\\|") for text in row] for row in zip(*(text[part] for text in texts))]
+        header = ["source", "reference", *(name[0] for name in names[:2])]
+        parts += [f"{test_set.projects[number]}: {labels[marked[0]]}", table(header, rows, numbers=False)]
+    return parts

@@ -1,1 +1,0 @@
-"""Faults that are made on purpose, and what is left after them."""

@@ -1,0 +1,340 @@
+"""Experiments: which trainings they run, their tables, and small runs of each."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from fairseq import options
+
+import docnmt_fairseq
+from benchmarks.experiments import comparison, handbooks, long_range, selection
+from benchmarks.experiments import handbooks_analysis as analysis
+from benchmarks.experiments import handbooks_report as report
+from benchmarks.experiments.long_range import Cell, Schedule, training_of
+from benchmarks.lib.recipe_results import validation_curve
+from benchmarks.lib.reporting import Store
+from docnmt_fairseq.checkpoints import read_checkpoint
+from docnmt_fairseq.evaluation.register_rules import RULES
+from docnmt_fairseq.evaluation.texts import read_references
+from docnmt_fairseq.models.transformer.presets import SIZES
+from docnmt_fairseq.recipes.models import model
+
+DE = RULES["de"]()
+REFERENCE = ["Klick hier.", "Hast du es?", "Das ist gut.", "Du siehst es.", "Dein Haus.", "Nimm dich in Acht.", ""]
+FORMAL = ["Öffnen Sie es.", "Haben Sie es?", "Gut.", "Sehen Sie.", "Sind Sie da?", ""]
+
+
+def test_validation_curve_of_consecutive_logs(tmp_path):
+    for name, lines in {"a": [(5, "2.5"), (9, "2.0")], "b": [(9, "1.5"), (12, "1.25")]}.items():
+        rows = [f'{{"valid_loss": "{loss}", "valid_num_updates": "{update}"}}' for update, loss in lines]
+        (tmp_path / name).write_text("\n".join([*rows, '{"loss": "7", "num_updates": "13"}']))
+    assert validation_curve(tmp_path / "a", tmp_path / "b") == [(5, 2.5), (9, 1.5), (12, 1.25)]
+
+
+def run_of(name, seed, near, far):
+    right = {kind: {"1": [near, 10], "5": [far, 10], "6": [far, 30]} for kind in ("ambiguous", "pronoun")}
+    scores = {"bleu": 50.0 + seed, "chrf": 60.0, "curve": [(150, 3.0 + seed), (300, 2.0)]}
+    known = {"part": "synthetic", "model": name, "seed": seed, "updates": 1500, "parameters": 1234}
+    return {**known, **scores, "right_of_cases": right}
+
+
+def test_comparison_report_has_one_row_per_model(tmp_path):
+    stored = Store(tmp_path / "comparison.json")
+    stored.facts["ceilings"] = {"ambiguous": 0.4, "pronoun": 0.3}
+    stored.add_call()
+    for one in (run_of("tree", 2, 10, 2), run_of("sentence", 1, 3, 3), run_of("tree", 1, 8, 6)):
+        stored.add(f"{one['model']}-{one['seed']}", one)
+    comparison.report(stored, comparison.Suite.read("mechanisms"), "mechanisms", tmp_path)
+    text = (tmp_path / "comparison.md").read_text()
+    assert "| tree | 80.0 / 100.0 | – / – | – / – | 30.0 / 10.0 | – / – |" in text
+    assert "| tree | 1,234 | 2.000 / 2.000 | 51.00 / 52.00 | 60.00 / 60.00 | 40.0 / 28.0 | 40.0 / 28.0 |" in text
+    assert (
+        text.index("| sentence |") < text.index("| tree |") and (tmp_path / "comparison_synthetic.png").stat().st_size
+    )
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in comparison.SUITES.glob("*.yaml")))
+def test_models_of_a_suite_have_known_options(name):
+    docnmt_fairseq.register()
+    suite = comparison.Suite.read(name)
+    for part in comparison.PARTS:
+        budget, models = suite.dataset(part).training, suite.models(part)
+        assert budget.size in SIZES and len(models) > 1
+        for one in models.values():
+            words = ["data", "--task", one.task, "--arch", f"{one.arch}_{budget.size}", "--optimizer", "adam"]
+            words += ["--lr-scheduler", "inverse_sqrt"]
+            words += [*budget.options, *one.options(budget.updates)]
+            parsed = options.parse_args_and_arch(options.get_training_parser(), words)
+            assert parsed.task == one.task
+
+
+def chain_of(training):
+    """Returns a training and those that it depends on."""
+    found = [training]
+    while previous := found[-1].finetunes or found[-1].continues:
+        found.append(previous)
+    return found
+
+
+def test_long_range_models_share_their_stages():
+    schedule = Schedule(short=12, long=8, anneal_start=2, anneal_end=5)
+    cells = [("all", 0), ("schedule", 1), ("schedule", 4), ("at once", 4), ("from start", 4)]
+    chains = {cell: chain_of(training_of(Cell("tree", *cell, 1), schedule)) for cell in cells}
+    assert [chain[-1] == chains["all", 0][-1] for chain in chains.values()] == [True, True, True, True, False]
+    assert chains["schedule", 1][1] == chains["schedule", 4][1] and chains["schedule", 4][1].updates == 2
+    assert all(chain[0].updates == 8 and chain[-1].updates == 12 for chain in chains.values())
+    assert chains["from start", 4][-1].options[-2:] == ["--context-top-t", "4"]
+    names = [cell.name for cell in long_range.cells(["conditional", "tree"], [4, 1], [1, 2])]
+    assert len(names) == 2 * 2 * (1 + 3 * 2) == len({*names})
+
+
+def test_selection_models_differ_in_the_loss_only():
+    cells = list(selection.cells([1, 2], [4, 2], ablations=True))
+    assert len(cells) == len({cell.name for cell in cells}) and {cell.loss for cell in cells} == {*selection.LOSSES}
+    flat, tree = (
+        selection.training_of(selection.Cell(one, 4, selection.IN_WINDOW, 1)) for one in ("conditional", "tree")
+    )
+    assert flat.continues == tree.continues and flat.options == tree.options and flat.arch != tree.arch
+    unused = selection.training_of(selection.Cell("conditional", 4, selection.NOT, 1))
+    assert chain_of(unused)[2:] == chain_of(flat)[2:] and unused.continues != flat.continues
+
+
+def test_rise_is_measured_from_the_minimum_before_the_change(monkeypatch):
+    monkeypatch.setattr(selection, "CHANGE", 30)
+    run = {"nll": [[10, 0.5], [20, 0.3], [30, 0.31], [40, 0.35], [50, 0.32]]}
+    assert selection.rise(run) == pytest.approx((0.05, 0.02))
+
+
+@pytest.mark.slow
+def test_long_range_runs_and_is_not_repeated(tmp_path, monkeypatch, starts_soon):
+    monkeypatch.setattr(long_range, "SEARCH", [*long_range.SEARCH, "--max-len-b", "8"])
+    words = [
+        "--mechanisms",
+        "tree",
+        "--top-t",
+        "2",
+        "--seeds",
+        "1",
+        "--train-documents",
+        "60",
+        "4",
+        "--test-documents",
+        "2",
+        "--updates",
+        "4",
+        "4",
+        "1",
+        "3",
+    ]
+    words += ["--work", str(tmp_path / "work"), "--results", str(tmp_path)]
+    long_range.main(words)
+    runs = json.loads((tmp_path / "long_range.json").read_text())["runs"]
+    assert [run["regime"] for run in runs.values()] == list(long_range.REGIMES)
+    checkpoints = {path: path.stat().st_mtime_ns for path in (tmp_path / "work").glob("*/checkpoint_last.pt")}
+    assert len(checkpoints) == 2 + 5  # short: all, t = 2; long: shared by schedules, and one per regime
+    long_range.main(words)
+    assert checkpoints == {path: path.stat().st_mtime_ns for path in checkpoints}
+
+
+@pytest.mark.slow
+def test_selection_runs(tmp_path, monkeypatch, starts_soon):
+    for name, updates in (("SHORT", 4), ("WINDOW_START", 2), ("CHANGE", 3), ("END", 4)):
+        monkeypatch.setattr(selection, name, updates)
+    monkeypatch.setattr(long_range, "SEARCH", [*long_range.SEARCH, "--max-len-b", "8"])
+    monkeypatch.setitem(selection.PACE, "long", [*selection.PACE["long"][:-1], "1"])
+    wanted = [selection.Cell(one, 4, selection.IN_WINDOW, 1) for one in ("conditional", "tree")]
+    monkeypatch.setattr(selection, "cells", lambda *_: wanted)
+    words = ["long", "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--documents", "24", "4", "2"]
+    selection.main(words)
+    flat, tree = json.loads((tmp_path / "selection.json").read_text())["runs"].values()
+    assert flat["nll"][:3] == tree["nll"][:3] and [update for update, _ in flat["nll"]] == [1, 2, 3, 4]
+
+
+@pytest.fixture
+def work(tmp_path):
+    """Output of the recipe: a model that always writes Sie, and one with one error, on both test sets."""
+    text, raw = tmp_path / "data" / "text", tmp_path / "raw"
+    for folder in (text, raw):
+        folder.mkdir(parents=True)
+    reference = [*REFERENCE, *FORMAL]
+    for split, name in (("test", "test"), ("test1", "unseen")):
+        (text / f"{split}.de").write_text("\n".join(reference) + "\n", encoding="utf-8")
+        (text / f"{split}.en").write_text("".join("a | b\n" if line else "\n" for line in reference), encoding="utf-8")
+        labels = [(number, DE.register_of(line)) for number, line in enumerate(reference)]
+        rows = "".join(f"{number}\t{label}\n" for number, label in labels if label)
+        (raw / f"{name}.register.tsv").write_text(rows, encoding="utf-8")
+        (raw / f"{name}.documents.tsv").write_text("0\t6\tone\n7\t5\tother\n", encoding="utf-8")
+    wrong = [line.replace("Dein Haus", "Haben Sie ein Haus") for line in reference]
+    polite = [line and "Haben Sie es?" for line in reference]
+    for name, lines in (("sentence-1", polite), ("conditional-1", wrong)):
+        folder = tmp_path / "models" / name
+        folder.mkdir(parents=True)
+        (folder / "train.log").write_text('{"valid_nll_loss": "6.5", "valid_num_updates": "100"}\n', encoding="utf-8")
+        for test_set in ("test", "unseen"):
+            (folder / f"{test_set}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_register_by_distance(work):
+    read = analysis.read_test_set(work, "test", "test", work / "raw", DE)
+    assert read.distances == [None, None, 1, 2, 1, 1, None, 1, 1, 2, 1]
+    assert read.right_by_distance(("conditional", 1), DE) == {
+        "1": [3, 4], "2–3": [2, 2], "4–8": [0, 0], "9 and more": [0, 0], "none before": [2, 2],
+    }  # fmt: skip
+    assert read.right_by_distance(("sentence", 1), DE)["1"] == [2, 4]
+
+
+def test_worth_of_the_right_register(work):
+    read = analysis.read_test_set(work, "test", "test", work / "raw", DE)
+    found = report.worth(read, ("sentence", 1), ("conditional", 1), DE)
+    # The baseline has four sentences wrong; the model has one of them wrong, too.
+    assert [found[key] for key in ("marked", "wrong", "repaired", "both")] == [8, 4, 3, 4]
+    gain = found["with repaired"] - found["before"]
+    assert gain > 0 and found["all"] == pytest.approx(found["before"] + gain * 4 / 3)
+    assert found["before"] < found["with both"] < found["after"] < 100
+
+
+@pytest.mark.parametrize("study, result", [("by-project", "register_by_project"), ("register-worth", "register_worth")])
+def test_analyses_of_translations(study, result, work, tmp_path):
+    raw = work / "raw"
+    (raw / "train.de").write_text(
+        "\n".join(["Nimm dich in Acht."] * 10 + ["Sind Sie da?", ""]) + "\n", encoding="utf-8"
+    )
+    (raw / "train.documents.tsv").write_text("0\t11\tone\n", encoding="utf-8")
+    words = [study, "--work", str(tmp_path), "--raw", str(raw), "--results", str(tmp_path)]
+    with pytest.raises(SystemExit):
+        handbooks.main(words)
+    (tmp_path / "7-updates").mkdir()
+    (tmp_path / "7-updates" / "seed-1").symlink_to(work)
+    handbooks.main([*words, "--updates", "7"])
+    text = (tmp_path / f"{result}.md").read_text(encoding="utf-8")
+    if study == "register-worth":
+        assert "| conditional-1 | 8 | 4 | 3 |" in text
+    else:  # columns: models by name
+        assert "| one | 10 | 1 | 4 | 0 | 75.0 (4) | 0.0 (4) |" in text
+        assert "| *projects not in training* |  |  | 0 | 4 | 100.0 (4) | 100.0 (4) |" in text
+
+
+def test_recipe_report(work, tmp_path):
+    handbooks.main(["recipe", "--work", str(work), "--raw", str(work / "raw"), "--results", str(tmp_path)])
+    text = (tmp_path / "manuals.md").read_text(encoding="utf-8")
+    assert "| conditional | 75.0 (4) | 100.0 (2) | – | – | 100.0 (2) |" in text and "one: du" in text
+    assert "| a \\| b | Dein Haus. | Haben Sie ein Haus. | Haben Sie es? |" in text and str(tmp_path) not in text
+
+
+def scores_of(register, gain=None):
+    """Scores of a model as small-budget stores them; without a gain those of the baseline."""
+
+    def translated(right):
+        return {
+            "bleu": right / 4,
+            "metrics": {"register": {"score": right}, "register-consistency": {"score": right / 2}},
+        }
+
+    if gain is None:
+        return {"test": translated(register)}
+    contexts = {"shuffled": translated(70), "none": translated(75)}
+    more = {"significance": {"difference": gain, "p_value": 0.25}, "cxmi": {"true": gain / 2, "shuffled": -gain}}
+    return {"test": {**translated(register), "contexts": contexts, **more}}
+
+
+def test_summaries_by_model_and_by_updates(tmp_path):
+    for updates in (3000, 1000):
+        stored = Store(tmp_path / f"manuals_small_budget_{updates}.json")
+        for seed in (2, 1):
+            stored.add(f"sentence-{seed}", {"model": "sentence", "seed": seed, "scores": scores_of(80 + seed)})
+            for name, right in (("memory", 82), ("conditional", 90)):
+                run = {"model": name, "seed": seed, "scores": scores_of(right + seed, gain=0.2 * seed)}
+                stored.add(f"{name}-{seed}", run)
+        stored.add("conditional-3", {"model": "conditional", "seed": 3, "scores": scores_of(10, gain=9)})  # no baseline
+    handbooks.main(["by-model", "--updates", "3000", "--results", str(tmp_path)])
+    text = (tmp_path / "manuals_by_model_3000.md").read_text(encoding="utf-8")
+    cells = "75.0, 75.0 | 70.0, 70.0 | +0.20, +0.40 | 0.250, 0.250"
+    assert f"| conditional | 2 | 91.0, 92.0 | {cells} | 45.5, 46.0 | +0.10, +0.20 | -0.20, -0.40 |" in text
+    assert text.index("| conditional |") < text.index("| memory |") < text.index("| sentence | 2 | 81.0, 82.0 |  |")
+    handbooks.main(["by-updates", "--results", str(tmp_path)])
+    text = (tmp_path / "manuals_by_updates.md").read_text(encoding="utf-8")
+    assert text.index("| 1,000 | 2 | 20.375 | 22.875 |") < text.index("| 3,000 | 2 |")
+    for words in (["by-model", "--updates", "4000"], ["by-updates", "--models", "han"]):
+        with pytest.raises(SystemExit):
+            handbooks.main([*words, "--results", str(tmp_path)])
+
+
+def test_oracle_corpus_has_the_facts_of_each_test_set(tmp_path):
+    text, raw, english = tmp_path / "text", tmp_path / "raw", ["Click  here.", "Do you have it?", "", "Open it.", ""]
+    german = ["Klick hier.", "Hast du es?", "", "Öffnen Sie es.", ""]
+    for folder in (text, raw):
+        folder.mkdir()
+    for split in ("train", "valid", "test"):
+        (raw / f"{split}.en").write_text("".join(f"{line}\n" for line in english), encoding="utf-8")
+        (raw / f"{split}.documents.tsv").write_text("0\t2\tcontao\n", encoding="utf-8")
+        for side, lines in (("en", english), ("de", german)):
+            (text / f"{split}.{side}").write_text(
+                "".join(f"{' '.join(line.split())}\n" for line in lines), encoding="utf-8"
+            )
+    (raw / "test.register.tsv").write_text("1\tdu\n", encoding="utf-8")
+    handbooks.write_oracle_corpus(text, raw, tmp_path / "oracle", seed=1)
+    lines = {
+        name: (tmp_path / "oracle" / f"{name}.en").read_text(encoding="utf-8").split("\n") for name in handbooks.FACTS
+    }
+    assert {name: found[0] for name, found in lines.items()} == {
+        "test": "Click here.",
+        "project": "contao: Click here.",
+        "register": "du: Click here.",
+        "both": "contao, du: Click here.",
+    }
+    assert lines["both"][3] == "Sie: Open it."
+    read = read_references([text / "test.de"], text / "test.en")
+    assert analysis.aligned(read, ["eins", "zwei", "drei"], 5) == ["eins", "zwei", "", "drei", ""]
+
+
+def test_variants_change_the_options_of_their_model():
+    for name, (base, changed) in handbooks.VARIANTS.items():
+        assert handbooks.variant(name).options(1000) == [*model(base).options(1000), *changed]
+    whole, pieces = (handbooks.small_dataset(1, 2000, cut) for cut in (False, True))
+    assert whole.training == pieces.training and whole.view != pieces.view
+    assert handbooks.small_dataset(2, 2000).training.start.seed == 2
+
+
+@pytest.mark.slow
+def test_studies_that_train(tmp_path, starts_soon):
+    folders = ["--work", str(tmp_path / "work"), "--results", str(tmp_path), "--smoke"]
+    handbooks.main(["small-budget", *folders, "--updates", "1000", "--models", "conditional-target"])
+    stored = Store(tmp_path / "manuals_small_budget_1000.json")
+    assert [*stored.runs] == ["sentence-1", "conditional-target-1"]
+    scores = stored.runs["conditional-target-1"]["scores"]
+    assert {"shuffled", "none"} <= {*scores["unseen"]["contexts"]} and "cxmi" in scores["unseen"]
+    assert "as whole documents" in (tmp_path / "manuals_small_budget_1000.md").read_text(encoding="utf-8")
+
+    handbooks.main(["target-context", *folders, "--updates", "1000"])
+    rows = Store(tmp_path / "manuals_corrected.json").runs["conditional-target-1000-1"]["rows"]
+    assert [row[1] for row in rows] == [handbooks.OWN, handbooks.REFERENCES, handbooks.OTHERS] * 2
+    assert [row[2] for row in rows[::3]] == [f"{scores[name]['bleu']:.2f}" for name in ("test", "unseen")]
+
+    seed = tmp_path / "work" / "1000-updates" / "seed-1"
+    shutil.copytree(seed / "fixtures", tmp_path / "raw")
+    for split in ("train", "valid", "test"):
+        first = (tmp_path / "raw" / f"{split}.en").read_text(encoding="utf-8").split("\n").index("")
+        (tmp_path / "raw" / f"{split}.documents.tsv").write_text(f"0\t{first}\tcontao\n", encoding="utf-8")
+    handbooks.main(["oracle", *folders, "--updates", "1000", "--raw", str(tmp_path / "raw")])
+    assert "| 1 | project and register |" in (tmp_path / "manuals_told.md").read_text(encoding="utf-8")
+
+    folders[1] = str(tmp_path / "more")
+    words = ["context-only", *folders, "--models", "conditional-frozen", "--initial-work", str(tmp_path / "work")]
+    with pytest.raises(SystemExit):
+        handbooks.main(words)  # the default of --finished is another one
+    handbooks.main([*words, "--finished", "1000"])
+    models = tmp_path / "more" / "2000-updates" / "seed-1" / "models"
+    folders = (seed / "models" / "sentence-1", models / "conditional-frozen-1", models / "sentence-1")
+    initial, frozen, trained = (read_checkpoint(folder / "checkpoint_best.pt")["model"] for folder in folders)
+    assert all(torch.equal(values, frozen[name]) for name, values in initial.items()) and len(frozen) > len(initial)
+    assert any(not torch.equal(values, trained[name]) for name, values in initial.items())
+
+
+@pytest.mark.slow
+def test_talks_and_news(tmp_path, starts_soon):
+    words = ["talks-and-news", "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--smoke"]
+    handbooks.main([*words, "--models", "sentence"])
+    (run,) = Store(tmp_path / "talks_and_news.json").runs.values()
+    assert [*run["scores"]] == ["test", "news"] and run["curve"]
