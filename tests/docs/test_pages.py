@@ -22,7 +22,7 @@ OTHERS |= {"slow", "no-build-isolation", "no-deps", "strict", "nproc-per-node", 
 OTHERS |= {"nnodes", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "max-restarts"}  # of torchrun
 OTHERS |= {"encoder-langtok", "decoder-langtok", "langtoks"}  # of fairseq's task of several languages
 OTHERS |= {"clear-fuzzy"}  # of gettext
-OTHERS |= {"pieces", "finished"}  # of benchmarks
+OTHERS |= {"pieces", "finished", "suite", "compare"}  # of benchmarks
 OTHERS |= {"gpus-per-node", "ntasks-per-node", "time", "signal", "batch", "array", "gpus", "requeue"}  # of Slurm
 
 
