@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The whole way on a corpus made here, which cannot be translated right without its documents:
-# make it, prepare it, train a sentence-level and a conditional model side by side on the same budget, translate, score.
+# The complete pipeline on a generated corpus that cannot be translated correctly without document context: generate,
+# prepare, train a sentence-level and a conditional-attention model in parallel on the same budget, translate, score.
 #
 #   bash scripts/demo.sh [FOLDER]        (default: demo; about 5 minutes on 2 cores once set up)
 #
-# Run again, it goes on where it was.
+# Run again, it resumes.
 #
-# UPDATES (default below) is the budget of each model, TOP_T how many sentences attention selects; SEED fixes everything.
+# Environment: UPDATES of each model, TOP_T sentences selected by attention, SEED (determines all results).
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 set_up
@@ -15,15 +15,15 @@ SEED=${SEED:-1}
 UPDATES=${UPDATES:-2000}
 TOP_T=${TOP_T:-4}
 made_with "$OUT/settings.txt" "SEED=$SEED UPDATES=$UPDATES TOP_T=$TOP_T"
-NARROW_FROM=$((UPDATES * 85 / 100)) # until then all sentences, by which the selection is taught what to keep
+NARROW_FROM=$((UPDATES * 85 / 100)) # all sentences until then, which teaches the selection what to keep
 
 declare -A training=() # name → process
 trap '[ ${#training[@]} = 0 ] || kill "${training[@]}" 2>/dev/null || true' EXIT
 
-start_training() { # NAME OPTION...: in the background, on one thread; a half-finished training goes on
+start_training() { # NAME OPTION...: in the background, on one thread; resumes an unfinished training
     local name=$1
     shift
-    [ -f "$OUT/$name/finished" ] && { say "$name: trained already"; return; }
+    [ -f "$OUT/$name/finished" ] && { say "$name: already trained"; return; }
     say "Training $name ($UPDATES updates; the log is $OUT/$name/train.log)"
     mkdir -p "$OUT/$name"
     OMP_NUM_THREADS=1 fairseq-train "$OUT/data/data-bin" --user-dir "$ROOT/docnmt_fairseq" \
@@ -37,7 +37,7 @@ start_training() { # NAME OPTION...: in the background, on one thread; a half-fi
     training[$name]=$!
 }
 
-progress() { # NAME...: prints how far they are, in one line
+progress() { # NAME...: prints the progress of each training on one line
     local name facts shown=''
     for name in "$@"; do
         facts=$(sed -n 's/.*train_inner.* ppl=\([^,]*\),.* num_updates=\([0-9]*\),.*/\2 \1/p' "$OUT/$name/train.log" | tail -n 1)
@@ -55,7 +55,7 @@ progress() { # NAME...: prints how far they are, in one line
     printf '%s' "$shown"
 }
 
-await_trainings() { # NAME...: shows how far they are until all have ended
+await_trainings() { # NAME...: shows the progress until all trainings have ended
     local name line shown='' failed=()
     while [ ${#training[@]} -gt 0 ]; do
         sleep 1
@@ -66,7 +66,7 @@ await_trainings() { # NAME...: shows how far they are until all have ended
         done
         line=$(progress "$@")
         if [ "$line" != "$shown" ]; then
-            # On a terminal the line is written anew; in a file or a pipe each is one of its own.
+            # A terminal updates one line; a file or a pipe gets one line per change.
             if [ -t 2 ]; then printf '\r%s\033[K' "$line" >&2; else printf '%s\n' "$line" >&2; fi
             shown=$line
         fi
@@ -74,14 +74,14 @@ await_trainings() { # NAME...: shows how far they are until all have ended
     if [ -t 2 ] && [ -n "$shown" ]; then echo >&2; fi
     [ ${#failed[@]} = 0 ] && return
     for name in "${failed[@]}"; do
-        say "Training $name failed; $OUT/$name/train.log ends with"
+        say "Training $name failed; last lines of $OUT/$name/train.log:"
         tail -n 5 "$OUT/$name/train.log" >&2
     done
-    die "no translations without trained models; run the same again when it is mended: it goes on where it was"
+    die "training failed; fix the cause and run the same command again to resume"
 }
 
 translate() { # NAME
-    [ -s "$OUT/$1/generate.log" ] && { say "$1: translated already"; return; }
+    [ -s "$OUT/$1/generate.log" ] && { say "$1: already translated"; return; }
     say "Translating the test set with $1"
     fairseq-generate "$OUT/data/data-bin" --user-dir "$ROOT/docnmt_fairseq" --task document_translation \
         --path "$OUT/$1/checkpoint_last.pt" --beam 4 --max-tokens 8000 --num-workers 0 \
@@ -92,7 +92,7 @@ translate() { # NAME
     mv "$OUT/$1/generate.log.part" "$OUT/$1/generate.log"
 }
 
-say "Making a corpus that needs its documents"
+say "Generating a corpus that needs document context"
 [ -f "$OUT/corpus/lexicon.json" ] || docnmt synth --output "$OUT/corpus" --seed "$SEED" \
     --words-per-sentence 4 5 --introductions 4 --nouns 9 --places 8 --verbs 6 --fillers 10 --names 4 --ambiguous-words 2
 say "Preparing it"
