@@ -21,7 +21,8 @@ ragged.MIN_GROUP_COST = 4.0  # the tests' small batches fall into several groups
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 
-EXPLICIT: set = {"evaluation"}  # test folders in which slow tests are marked by hand, and no other
+# Test folders in which slow tests are marked by hand, and no others.
+EXPLICIT: set = {"evaluation", "recipes", "reproduce"}
 TRAINING = ("export", "models", "pretrained", "report", "serve", "tasks", "translate")  # folders whose tests do
 
 

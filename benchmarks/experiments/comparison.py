@@ -37,10 +37,9 @@ from docnmt_fairseq.corpus.files import partial_path
 from docnmt_fairseq.evaluation.synth_report import build_report
 from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
-from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import Model, model
-from docnmt_fairseq.recipes.processes import PLUGIN, alone_in, ending_on_signals, fairseq, run
-from docnmt_fairseq.recipes.run import Options, Recipe
+from docnmt_fairseq.recipes.processes import PLUGIN, Machine, fairseq, run
+from docnmt_fairseq.recipes.recipe import Options, Recipe
 from docnmt_fairseq.recipes.training import BEST
 
 SUITES = Path(__file__).parent / "suites"
@@ -270,11 +269,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             recipe = Recipe(
                 dataset, Options(output, raw, (name,), (seed,), Machine(cpu=True), train_options=options), models
             )
-            with alone_in(output), ending_on_signals():
-                if "similar" in models[name].options(dataset.training.updates):
-                    find_similar(recipe, output / "models" / f"{next(iter(models))}-{args.seeds[0]}")
-                recipe.run()
-                result = results_of(args.part, recipe, corpus, name, seed)
+            if "similar" in models[name].options(dataset.training.updates):
+                find_similar(recipe, output / "models" / f"{next(iter(models))}-{args.seeds[0]}")
+            recipe.run()
+            result = results_of(args.part, recipe, corpus, name, seed)
             stored.add(f"{args.part}-{name}-{seed}", result)
             report(stored, suite, args.suite, args.results)
             print(f"{args.part}: {name}, seed {seed}: BLEU {result['bleu']:.2f}", flush=True)

@@ -38,13 +38,11 @@ from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
 from docnmt_fairseq.evaluation.texts import read_references, read_text, segments
 from docnmt_fairseq.recipes.dataset import DatasetConfig, SplitConfig
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
-from docnmt_fairseq.recipes.machines import Machine
 from docnmt_fairseq.recipes.models import SEARCH, Model, model
-from docnmt_fairseq.recipes.processes import alone_in, ending_on_signals
-from docnmt_fairseq.recipes.result_files import ResultFiles
-from docnmt_fairseq.recipes.results import read_scores
-from docnmt_fairseq.recipes.run import Options, Recipe
-from docnmt_fairseq.recipes.scoring import compared, metric_scores, metrics_of, text_scores
+from docnmt_fairseq.recipes.processes import Machine
+from docnmt_fairseq.recipes.recipe import Options, Recipe
+from docnmt_fairseq.recipes.results import ResultFiles, read_scores
+from docnmt_fairseq.recipes.scoring import bleu_significance, make_metrics, metric_scores, text_scores
 from docnmt_fairseq.recipes.training import BEST
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
@@ -169,8 +167,7 @@ def run_models(
         facts: records additional facts of a recipe.
     """
     for name, seed, recipe in recipes:
-        with alone_in(recipe.output), ending_on_signals():
-            recipe.run()
+        recipe.run()
         stored = Store(path)  # other processes may have added results
         add_counts(stored, recipe)
         facts(stored, recipe)
@@ -295,9 +292,8 @@ def oracle(args: argparse.Namespace) -> None:
         output = work / "oracle"
         dataset = oracle_dataset(seed, args.updates, (work / "data").absolute(), start)
         recipe = recipe_for(dataset, output, [BASELINE], seed, args, raw=output / "raw")
-        with alone_in(output), ending_on_signals():
-            write_oracle_corpus(work / "data" / "text", args.raw, output / "raw", seed)
-            recipe.run()
+        write_oracle_corpus(work / "data" / "text", args.raw, output / "raw", seed)
+        recipe.run()
         folder, text = output / "models" / f"{BASELINE}-{seed}", output / "data" / "text"
         references = read_references([text / "test.de"], text / "test.en")
         translations = {name: read_text(ResultFiles(folder, name).text, references, "score") for name in FACTS}
@@ -305,7 +301,7 @@ def oracle(args: argparse.Namespace) -> None:
             scores = read_scores(ResultFiles(folder, name), significance=False)
             registers = [scores["metrics"][metric]["score"] for metric in ("register", "register-of-all")]
             change = report.significance(
-                compared(references, translations["test"], translation, "none"), name == "test"
+                bleu_significance(references, translations["test"], translation, "none"), name == "test"
             )
             known = {"test": "nothing", "both": "project and register"}.get(name, name)
             rows.append(
@@ -397,8 +393,7 @@ def target_context(args: argparse.Namespace) -> None:
         )
         for name in args.models or ["conditional-target"]:
             require(output / "models" / f"{name}-{seed}" / "test.txt", f"small-budget --models {name}")
-            with alone_in(output):
-                rows = target_context_rows(recipe, name, seed)
+            rows = target_context_rows(recipe, name, seed)
             stored = Store(args.results / "manuals_corrected.json")
             stored.add_call(args.raw)
             run = {"model": name, "updates": args.updates, "seed": seed, "rows": rows}
@@ -411,7 +406,7 @@ def target_context_rows(recipe: Recipe, name: str, seed: int) -> list[list[str]]
     folder, data, dataset = recipe.output / "models" / f"{name}-{seed}", recipe.output / "data", recipe.dataset
     paths, search = recipe.splits.get(recipe.options.raw), SearchOptions(**SEARCH)
     translator = DocumentTranslator.from_checkpoint(
-        folder / BEST, data=data, view=dataset.view, search=search, cpu=True
+        folder / BEST, data=data, view=dataset.document_view, search=search, cpu=True
     )
     rows = []
     for test_set, split in dataset.test_sets.items():
@@ -424,11 +419,11 @@ def target_context_rows(recipe: Recipe, name: str, seed: int) -> list[list[str]]
             aligned = analysis.aligned(references, sentences, len(text))
             lines = translator.translate_lines([text], corrected=[aligned])[0]
             found[context] = [[lines[number - 1].text for number in document] for document in references.lines]
-        metrics = metrics_of(dataset.scores, test_set, references, paths, recipe.options.smoke)
+        metrics = make_metrics(dataset.scores, test_set, references, paths, recipe.options.smoke)
         for context, translation in found.items():
             scores = metric_scores(metrics, translation, paths)
             bleu = text_scores(segments(translation), right, "none")["bleu"]
-            change = report.significance(compared(references, own, translation, "none"), context == OWN)
+            change = report.significance(bleu_significance(references, own, translation, "none"), context == OWN)
             registers = [scores[one]["score"] for one in ("register", "register-of-all", "register-consistency")]
             rows.append([test_set, context, f"{bleu:.2f}", *change, *map(report.shown, registers)])
     return rows

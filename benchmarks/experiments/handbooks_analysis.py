@@ -8,9 +8,9 @@ from pathlib import Path
 from docnmt_fairseq.evaluation.metrics.register import labels_of
 from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
 from docnmt_fairseq.evaluation.texts import References, Stream, read_references, read_text, segments
-from docnmt_fairseq.recipes.result_files import ResultFiles
-from docnmt_fairseq.recipes.run import Recipe
-from docnmt_fairseq.recipes.scoring import metric_scores, metrics_of
+from docnmt_fairseq.recipes.recipe import Recipe
+from docnmt_fairseq.recipes.results import ResultFiles
+from docnmt_fairseq.recipes.scoring import make_metrics, metric_scores
 
 Name = tuple[str, int]  # model and seed
 GROUPS = {"1": (1, 1), "2–3": (2, 3), "4–8": (4, 8), "9 and more": (9, 10**9)}  # distances in sentences
@@ -109,7 +109,9 @@ def consistency_of_references(recipe: Recipe) -> dict[str, float | None]:
     scores, paths, found = recipe.dataset.scores, recipe.splits.get(recipe.options.raw), {}
     for test_set, split in recipe.dataset.test_sets.items():
         references = read_references([recipe.output / "data" / "text" / f"{split}.{recipe.dataset.target_lang}"])
-        metrics = metrics_of(replace(scores, metrics=[CONSISTENCY]), test_set, references, paths, recipe.options.smoke)
+        metrics = make_metrics(
+            replace(scores, metrics=[CONSISTENCY]), test_set, references, paths, recipe.options.smoke
+        )
         found[test_set] = metric_scores(metrics, references.streams[0], paths)[CONSISTENCY]["score"]
     return found
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
 from benchmarks.lib.reporting import ROOT
 from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.files import read_json
 from docnmt_fairseq.options import flag_of
 from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.models import SEARCH, model
 from docnmt_fairseq.recipes.processes import PLUGIN
-from docnmt_fairseq.recipes.result_files import ResultFiles, read_json
+from docnmt_fairseq.recipes.results import ResultFiles
 from docnmt_fairseq.recipes.training import BEST
 
 RECIPE, SEED = "en_de_manuals_gpu", 1
@@ -52,7 +53,7 @@ class RealText(Stage):
 
 def start_recipe(setting: Setting, output: Path, name: str, until: str, processes: int = 1) -> "subprocess.Popen[str]":
     """Starts the recipe for a model up to a step, as one of several processes."""
-    words = ["recipe", RECIPE, "--output", str(output), "--models", name, "--seeds", str(SEED), "--until", until]
+    words = ["recipe", RECIPE, "--output", str(output), "--models", name, "--seeds", str(SEED), "--stop-after", until]
     words += ["--smoke", "--updates", "4", "--workers", "1"] if setting.dry else ["--raw", str(setting.raw)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // processes // 2))}
     return subprocess.Popen(

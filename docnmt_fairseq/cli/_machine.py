@@ -1,91 +1,107 @@
-"""Options of commands that train: on what, with which seeds."""
+"""Options of the commands that train recipes: ``recipe`` and ``reproduce``."""
 
 import argparse
 import os
 import shlex
 from pathlib import Path
-from typing import Tuple
+from typing import Any, Dict, Tuple
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.machines import Machine
+from docnmt_fairseq.recipes.processes import PLUGIN, Machine
 
 
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the data, the seeds, the size, the machine, and more options of trainings."""
+    """Adds the options of data, models and processes."""
     parser.add_argument(
-        "--raw", type=Path, metavar="DIR", help="folder with the data set's files or archives; nothing is downloaded"
+        "--raw", type=Path, metavar="DIR", help="folder with the files or archives of the data; nothing is downloaded"
     )
-    parser.add_argument("--seeds", default="1", metavar="NUMBERS", help="each model is trained with each (default: 1)")
-    parser.add_argument("--size", metavar="SIZE", help="preset of the architectures (default: the recipe's)")
+    parser.add_argument("--seeds", default="1", metavar="NUMBERS", help="seeds of each model, with spaces (default: 1)")
+    parser.add_argument("--size", metavar="SIZE", help="size preset of the architectures (default: the recipe's)")
     parser.add_argument(
         "--updates",
         type=int,
         metavar="N",
-        help="updates of each model, those of a start not counted (default: the recipe's)",
+        help="updates of each model, in addition to those of a start (default: the recipe's)",
     )
-    parser.add_argument(
-        "--processes", type=int, default=1, metavar="N", help="GPUs of this machine, or processes on CPUs"
-    )
-    parser.add_argument("--cpu", action="store_true", help="no GPU (default where there is none)")
     parser.add_argument(
         "--train-options",
         default="",
         metavar="TEXT",
-        help="more options of fairseq-train, e.g. --train-options=--fp16; the models are then not the published ones",
+        help="further options of fairseq-train, e.g. --train-options=--fp16; the models then differ from the published",
     )
-    parser.add_argument("--workers", type=int, metavar="N", help="processes of preparation (default: all available)")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="GPUs per training, or CPU processes (default: 1)",
+    )
+    parser.add_argument(
+        "--launcher",
+        default="",
+        metavar="COMMAND",
+        help="command that starts the --processes processes on several machines, e.g. 'srun torchrun --nnodes 2 …' "
+        "(default: torchrun on this machine)",
+    )
+    parser.add_argument("--cpu", action="store_true", help="do not use GPUs (default if there are none)")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes of the preparation (default: all cores)")
+    parser.add_argument(
+        "--smoke",
+        action="store_true",
+        help="test run on the CPU: few documents, tiny models, synthetic data without --raw",
+    )
 
 
-def check_updates(args: argparse.Namespace) -> None:
-    """Refuses a training without updates by :class:`InputError`."""
-    if args.updates is not None and args.updates < 1:
-        raise InputError(f"--updates {args.updates}: at least 1")
+def training_settings(args: argparse.Namespace) -> Dict[str, Any]:
+    """Returns the values of these options, as fields of :class:`~docnmt_fairseq.recipes.recipe.Options`.
+
+    Raises:
+        InputError: an invalid value.
+    """
+    for option in ("updates", "processes", "workers"):
+        value = getattr(args, option)
+        if value is not None and value < 1:
+            raise InputError(f"--{option} {value}: at least 1")
+    user_dir = getattr(args, "user_dir", None)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return {
+        "raw": args.raw,
+        "seeds": _seeds(args.seeds),
+        "machine": Machine(
+            args.processes,
+            _without_gpu(args),
+            _words("--launcher", args.launcher),
+            PLUGIN if user_dir is None else Path(user_dir).absolute(),
+        ),
+        "size": args.size,
+        "updates": args.updates,
+        "train_options": _words("--train-options", args.train_options),
+        "smoke": args.smoke,
+        "workers": args.workers or cores,
+    }
 
 
-def train_options(args: argparse.Namespace) -> Tuple[str, ...]:
-    """The words of ``--train-options``; :class:`InputError` for a quote that is not closed."""
+def _words(option: str, text: str) -> Tuple[str, ...]:
     try:
-        return tuple(shlex.split(args.train_options))
+        return tuple(shlex.split(text))
     except ValueError as error:
-        raise InputError(f"--train-options {args.train_options!r}: {error}") from error
+        raise InputError(f"{option} {text!r}: {error}") from error
 
 
-def without_gpu(args: argparse.Namespace) -> bool:
-    """Whether to train on CPUs; :class:`InputError` if there are not so many GPUs as processes."""
+def _without_gpu(args: argparse.Namespace) -> bool:
     import torch
 
-    if args.processes < 1:
-        raise InputError(f"--processes {args.processes}: at least 1")
     cpu = bool(args.cpu or args.smoke or not torch.cuda.is_available())
-    if not cpu and args.processes > torch.cuda.device_count():
-        raise InputError(f"--processes {args.processes}: there are {torch.cuda.device_count()} GPUs (or give --cpu)")
+    if not cpu and not args.launcher and args.processes > torch.cuda.device_count():
+        raise InputError(f"--processes {args.processes}: only {torch.cuda.device_count()} GPUs here; or give --cpu")
     return cpu
 
 
-def machine(args: argparse.Namespace) -> Machine:
-    """On what to train, where one machine does."""
-    return Machine(args.processes, without_gpu(args))
-
-
-def seeds(args: argparse.Namespace) -> Tuple[int, ...]:
-    """The numbers of ``--seeds``; :class:`InputError` if they are none, or one comes twice."""
+def _seeds(text: str) -> Tuple[int, ...]:
     try:
-        found = tuple(int(number) for number in args.seeds.split())
+        found = tuple(dict.fromkeys(int(number) for number in text.split()))
     except ValueError:
         found = ()
     if not found:
-        raise InputError(f"--seeds {args.seeds!r}: expected numbers with spaces between")
-    twice = next((seed for seed in found if found.count(seed) > 1), None)
-    if twice is not None:
-        raise InputError(
-            f"--seeds {args.seeds!r}: {twice} comes twice, and would train the same model again; leave one out"
-        )
+        raise InputError(f"--seeds {text!r}: expected numbers with spaces between them")
     return found
-
-
-def workers(args: argparse.Namespace) -> int:
-    """Processes of preparation; :class:`InputError` for none."""
-    if args.workers is not None and args.workers < 1:
-        raise InputError(f"--workers {args.workers}: at least 1")
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return args.workers or available

@@ -1,26 +1,33 @@
-"""The configuration of one data set: where it is, its splits, its preparation, what was published on it."""
+"""Configuration of a data set: its files, splits, preparation, training, scores and published figures.
 
-from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional
+The dataclasses are the schema of the YAML files in ``configs/``, read by :mod:`~docnmt_fairseq.recipes.dataset_file`.
+"""
 
-from docnmt_fairseq.recipes.metrics import FurtherMetrics
-from docnmt_fairseq.recipes.probes import Probes
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, Optional
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.metrics import METRICS, MetricOptions
 from docnmt_fairseq.translate.view import DocumentView
 
 DEFAULT_MODELS = ("sentence", "concatenation", "conditional", "tree")
 TEST = "test"  # the first test set
-NEEDED = ("train", "valid", TEST)
+REQUIRED_SPLITS = ("train", "valid", TEST)
+ALWAYS_SCORED = ("bleu", "chrf")
+SHUFFLED, NO_CONTEXT = "shuffled", "none"
+CONTEXTS = (SHUFFLED, NO_CONTEXT)  # of ``docnmt translate --context``, in addition to the true one
 
 
-@dataclass(frozen=True)
+@dataclass
 class Download:
-    """A file that is fetched, or unpacked from another; ``holds`` are files that are unpacked from it.
+    """File to download, or to extract from another one.
 
     Attributes:
-        name: what it is called on disk.
-        urls: tried in this order; none if another download holds it.
-        md5: of its content, None where it is not known.
-        holds: base names of its members.
+        name: file name on disk.
+        urls: tried in order; empty if another download holds the file.
+        md5: checksum, if known.
+        holds: base names of the archive members to extract.
     """
 
     name: str
@@ -29,13 +36,14 @@ class Download:
     holds: List[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass
 class SplitConfig:
-    """One split: a format of ``docnmt prepare``, and the files of each corpus as that format takes them.
+    """Split: a format of ``docnmt prepare`` and the files of each corpus as that format takes them.
 
     Attributes:
-        balance_register: of a training set, the language by whose rules documents of the rarer register are repeated.
-        documents: the first that is taken, from 0, and the one after the last; files may hold several splits.
+        balance_register: language whose register rules balance the training set, by repeating documents of the rarer
+            register.
+        documents: first document, from 0, and end (exclusive), if the files hold several splits.
     """
 
     format: str
@@ -44,24 +52,24 @@ class SplitConfig:
     documents: Optional[List[int]] = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class HoldOut:
-    """Splits that are cut from the training set: each a run of so many consecutive sentences, at a random place."""
+    """Splits cut from the training set: a run of ``sentences`` consecutive sentences each, at a random position."""
 
     splits: List[str]
     sentences: int
     seed: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass
 class Start:
-    """A model that is trained first; all models of the recipe, itself as well, then begin with its weights.
+    """Sentence-level model that is trained first and initialises every model of the recipe.
 
     Attributes:
-        model: its name; a sentence-level model, which any other can begin as.
-        updates: that it gets.
-        options: of fairseq-train, instead of those that the models get or beside them.
-        seed: of it, whichever the models have.
+        model: name of a sentence-level model.
+        updates: number of updates.
+        options: options of fairseq-train that override those of the recipe.
+        seed: seed of this model, independent of the seeds of the others.
     """
 
     model: str
@@ -70,19 +78,19 @@ class Start:
     seed: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass
 class Training:
-    """How models are trained on this data set.
+    """Training of the models of a data set.
 
     Attributes:
-        size: of the architectures, but for models that have published sizes of their own.
-        updates: of every model, beside those of the start.
-        batch_tokens: source or target tokens that an update sees.
+        size: size preset of the architectures; models with published sizes keep those.
+        updates: updates of every model, in addition to those of the start.
+        batch_tokens: source or target tokens per update.
         validate_every: updates between validations; the checkpoint with the lowest loss translates.
-        common: whether optimiser and loss are those of all recipes, the Transformer's; else ``options`` has them.
-        options: of fairseq-train, beside those of all recipes.
-        task_options: more of them, by the task that has them.
-        start: what models begin as; None: each by itself.
+        common: use the optimiser and loss that all recipes share; otherwise ``options`` give them.
+        options: options of fairseq-train.
+        task_options: further options by the task that has them.
+        start: model that initialises all others, if any.
     """
 
     size: str = "base"
@@ -95,9 +103,9 @@ class Training:
     start: Optional[Start] = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Published:
-    """What a paper reports: sentences of the splits; BLEU and HTER over tokens by model."""
+    """Published figures: sentences per split; BLEU and HTER over tokens per model."""
 
     source: str
     sentences: Dict[str, int] = field(default_factory=dict)
@@ -105,18 +113,107 @@ class Published:
     hter: Dict[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass
+class Probes:
+    """Tests whether a model uses its context; none by default.
+
+    Attributes:
+        contexts: false contexts of ``CONTEXTS`` that the test sets are also translated with.
+        cxmi_sentences: sample size for CXMI per test set, 0 for all sentences; None: not measured.
+    """
+
+    contexts: List[str] = field(default_factory=list)
+    cxmi_sentences: Optional[int] = None
+
+
+@dataclass
+class ExtraMetrics:
+    """Metrics of ``docnmt score`` in addition to BLEU and chrF.
+
+    Attributes:
+        metrics: names in ``METRICS``.
+        options: options of these metrics by name, one value or a value per test set; file names are those of the data
+            set's files.
+    """
+
+    metrics: List[str] = field(default_factory=list)
+    options: Dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def files(self) -> List[str]:
+        """Names of all files that the metrics read."""
+        known = self._known_options()
+        given = [value for name, value in self.options.items() if name in known and _is_file(known[name])]
+        return [file for value in given for file in (value.values() if isinstance(value, Mapping) else [value])]
+
+    def line_files(self, test_set: str) -> Dict[str, str]:
+        """Files whose rows refer to line numbers of a test set, by option."""
+        known = self._known_options()
+        by_line = [name for name in self.options if name in known and known[name].metadata.get("by_line")]
+        return {name: value for name in by_line if (value := self._value(name, test_set)) is not None}
+
+    def options_of(self, metric: str, test_set: str, paths: Mapping[str, Path]) -> MetricOptions:
+        """Returns the options of a metric on a test set.
+
+        Args:
+            metric: one of ``metrics``.
+            test_set: its name.
+            paths: paths of files by name.
+
+        Raises:
+            InputError: invalid value.
+        """
+        given = {}
+        for option in fields(METRICS[metric].Options):
+            value = self._value(option.name, test_set)
+            if value is not None:
+                given[option.name] = str(paths.get(value, value)) if _is_file(option) else value
+        return METRICS[metric].Options(**given)
+
+    def problems(self, test_sets: Mapping[str, str]) -> Iterator[str]:
+        """Yields what is wrong: unknown metrics, options and test sets, invalid values."""
+        choices = [name for name in METRICS.names() if name not in ALWAYS_SCORED]
+        unknown = [name for name in self.metrics if name not in choices]
+        if unknown:
+            yield f"metrics: {', '.join(unknown)}: choose from {', '.join(choices)}"
+            return
+        known = self._known_options()
+        for name, value in self.options.items():
+            if name not in known:
+                yield f"{name}: not an option of {', '.join(self.metrics)}; known: {', '.join(known)}"
+            elif isinstance(value, Mapping) and not {*value} <= {*test_sets}:
+                yield f"{name}: unknown test sets in {', '.join(value)}; known: {', '.join(test_sets)}"
+        for metric in self.metrics:
+            for test_set in test_sets:
+                try:
+                    self.options_of(metric, test_set, {})
+                except (InputError, TypeError) as error:
+                    yield f"{metric}: {error}"
+
+    def _value(self, option: str, test_set: str) -> Optional[Any]:
+        value = self.options.get(option)
+        return value.get(test_set) if isinstance(value, Mapping) else value
+
+    def _known_options(self) -> Dict[str, "Field[Any]"]:
+        return {option.name: option for name in self.metrics for option in fields(METRICS[name].Options)}
+
+
+def _is_file(option: "Field[Any]") -> bool:
+    return option.metadata.get("metavar") == "FILE"
+
+
+@dataclass
 class DatasetConfig:
-    """Everything that a recipe has to know about a data set.
+    """Configuration of a data set.
 
     Attributes:
         prepare: options of ``docnmt prepare`` by name, see :func:`~docnmt_fairseq.corpus.config.config_of`.
-        scores: beside BLEU and chrF.
-        probes: whether it comes from context.
-        view: of documents in translation, where it is to differ from training; of the models that see context.
-        models: that are trained if nobody says which.
-        post_edits_of: for automatic post-editing: the side with machine translations, which are scored, too.
-        features: files with features of every sentence by name and split, which go beside the data-bin.
+        scores: metrics in addition to BLEU and chrF.
+        probes: tests whether models use their context.
+        view: document view in translation where it differs from training; for models that see context.
+        models: models to train by default.
+        post_edits_of: automatic post-editing: side with the machine translations, which are scored as well.
+        features: files with features of every sentence, by name and split.
     """
 
     title: str
@@ -129,27 +226,32 @@ class DatasetConfig:
     downloads: List[Download] = field(default_factory=list)
     hold_out: Optional[HoldOut] = None
     published: Optional[Published] = None
-    scores: FurtherMetrics = field(default_factory=FurtherMetrics)
+    scores: ExtraMetrics = field(default_factory=ExtraMetrics)
     probes: Probes = field(default_factory=Probes)
-    view: DocumentView = DocumentView()
+    view: Dict[str, int] = field(default_factory=dict)
     models: List[str] = field(default_factory=lambda: list(DEFAULT_MODELS))
     post_edits_of: Optional[str] = None
     features: Dict[str, Dict[str, str]] = field(default_factory=dict)
 
     @property
+    def document_view(self) -> DocumentView:
+        """``view`` as :class:`DocumentView`."""
+        return DocumentView(**self.view)  # type: ignore[arg-type]
+
+    @property
     def files(self) -> List[str]:
-        """All files that the splits are read from, and those that metrics read."""
+        """Names of all files that splits and metrics are read from."""
         of_splits = [file for split in self.splits.values() for corpus in split.corpora for file in corpus]
-        of_features = [file for of_splits in self.features.values() for file in of_splits.values()]
+        of_features = [file for by_split in self.features.values() for file in by_split.values()]
         return [*of_splits, *self.scores.files, *of_features]
 
     @property
     def split_names(self) -> List[str]:
-        """The names of all splits, those cut from the training set last."""
+        """Names of all splits, those cut from the training set last."""
         return [*self.splits, *(self.hold_out.splits if self.hold_out else [])]
 
     @property
     def test_sets(self) -> Dict[str, str]:
-        """What ``docnmt prepare`` calls each test set, by its name: ``test`` and all but ``train`` and ``valid``."""
-        names = [TEST, *(name for name in self.split_names if name not in NEEDED)]
+        """Test sets, ``test`` first, and the name of each in the output of ``docnmt prepare``: test, test1, …."""
+        names = [TEST, *(name for name in self.split_names if name not in REQUIRED_SPLITS)]
         return {name: f"{TEST}{number or ''}" for number, name in enumerate(names)}

@@ -1,47 +1,93 @@
-"""What a recipe asks its trained models beside translations: does it come from context?"""
+"""Probes of the context use of trained models: translations with false context, and CXMI."""
 
-from dataclasses import dataclass, field
-from typing import Collection, List, Optional
+from dataclasses import replace
+from pathlib import Path
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import write_json
+from docnmt_fairseq.recipes.dataset import SHUFFLED
+from docnmt_fairseq.recipes.models import SEARCH
+from docnmt_fairseq.translate.view import DocumentView
 
-SHUFFLED, NONE = "shuffled", "none"
-CONTEXTS = (SHUFFLED, NONE)  # of ``docnmt translate``, beside the true one
 
+def translate(
+    data: Path,
+    source: Path,
+    checkpoint: Path,
+    output: Path,
+    context: str,
+    tokens: int,
+    cpu: bool,
+    view: DocumentView = DocumentView(),
+) -> None:
+    """Translates a text as ``docnmt translate`` does, with the search options of the recipes.
 
-@dataclass(frozen=True)
-class Probes:
-    """What models that see context are asked; nothing by default.
+    Args:
+        data: output of ``docnmt prepare``.
+        source: text to translate.
+        checkpoint: model.
+        output: file to write.
+        context: "none" or "shuffled".
+        tokens: tokens per batch.
+        cpu: do not use a GPU.
+        view: document view, without the context.
 
-    Attributes:
-        contexts: of ``CONTEXTS``: test sets are translated so, too.
-        cxmi_sentences: how many of each test set CXMI is measured on; 0: all; None: it is not measured.
+    Raises:
+        InputError: a sentence is too long, or the text is a single document.
     """
+    from docnmt_fairseq.search.options import SearchOptions
+    from docnmt_fairseq.translate.inputs import input_files
+    from docnmt_fairseq.translate.request import Request
+    from docnmt_fairseq.translate.shuffled_context import ShuffledContext
+    from docnmt_fairseq.translate.translate_files import ALL, EMPTY_LINES, translate_files
+    from docnmt_fairseq.translate.translator import DocumentTranslator
 
-    contexts: List[str] = field(default_factory=list)
-    cxmi_sentences: Optional[int] = None
+    view, search = replace(view, context=None if context == SHUFFLED else context), SearchOptions(**SEARCH)
+    translator = DocumentTranslator.from_checkpoint(
+        checkpoint, data=data, view=view, search=search, max_tokens=tokens, cpu=cpu
+    )
+    shown = ShuffledContext(translator) if context == SHUFFLED else translator
+    texts = input_files(Request([source], output, force=True, format="text"))
+    translate_files(
+        texts, shown, EMPTY_LINES[0], lambda sentences: None, group_sentences=ALL if shown != translator else None
+    )
 
-    def check(self, test_sets: Collection[str], post_editing: bool, where: str) -> None:
-        """Refuses what no model can answer, and to ask for nothing.
 
-        Args:
-            test_sets: their names.
-            post_editing: sentences come with machine translations, which stand in no document.
-            where: the file and the key, for messages.
+def measure_cxmi(
+    data: Path,
+    source: Path,
+    reference: Path,
+    checkpoint: Path,
+    output: Path,
+    sentences: int,
+    cpu: bool,
+    view: DocumentView = DocumentView(),
+) -> None:
+    """Writes the report of ``docnmt cxmi --format json``.
 
-        Raises:
-            InputError: names the key.
-        """
-        contexts, sentences = self.contexts, self.cxmi_sentences
-        if post_editing:
-            raise InputError(f"{where}: not with post_edits_of")
-        if not isinstance(contexts, list) or any(one not in CONTEXTS for one in contexts):
-            raise InputError(f"{where}: contexts: {contexts!r}: give a list of {', '.join(CONTEXTS)}")
-        if len({*contexts}) < len(contexts):
-            raise InputError(f"{where}: contexts: {', '.join(contexts)}: each once")
-        if sentences is not None and (isinstance(sentences, bool) or not isinstance(sentences, int) or sentences < 0):
-            raise InputError(f"{where}: cxmi_sentences: {sentences!r} is not a number from 0 on (0: all sentences)")
-        if not contexts and sentences is None:
-            raise InputError(f"{where}: asks for nothing; give contexts, cxmi_sentences or both")
-        for name in (name for name in contexts if name in test_sets):
-            raise InputError(f"{where}: contexts: {name}: a test set is called that, too; give it another name")
+    Args:
+        data: output of ``docnmt prepare``.
+        source, reference: test set.
+        checkpoint: model.
+        output: file to write.
+        sentences: size of the random sample; 0: all sentences.
+        cpu: do not use a GPU.
+        view: document view.
+
+    Raises:
+        InputError: a sentence is too long, or the test set is a single document.
+    """
+    import torch
+
+    from docnmt_fairseq.corpus.text_codec import TextCodec
+    from docnmt_fairseq.evaluation.cxmi import measure, read_test_set
+    from docnmt_fairseq.evaluation.cxmi_report import build_report
+    from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
+    from docnmt_fairseq.translate.loading import load_viewing
+
+    ensemble = load_viewing(checkpoint, data=data, view=view)
+    if torch.cuda.is_available() and not cpu:
+        ensemble.model.cuda()
+    test_set = read_test_set(source, reference, ensemble, TextCodec(data))
+    measured = measure(test_set, ForcedDecoder(ensemble), sentences)
+    about = {"source": str(source), "reference": str(reference), "model": str(checkpoint)}
+    write_json(output, build_report(test_set, measured, ensemble.dictionaries[1], about).to_json(), indent=1)

@@ -1,127 +1,150 @@
-"""Runs fairseq's commands as processes of their own: none outlives the recipe, no two recipes share a folder."""
+"""Commands of fairseq as processes, and the division of a training step among several."""
 
-import contextlib
+import ctypes
 import logging
-import os
+import math
 import shlex
 import signal
 import subprocess
 import sys
-import time
+from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Callable, ContextManager, Iterator, List, Optional, Sequence, TextIO
+from typing import List, NamedTuple, Optional, Sequence, TextIO, Tuple
 
 import docnmt_fairseq
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.lifetime import end_with_parent
-from docnmt_fairseq.locks import holding, in_folder
 
 PLUGIN = Path(docnmt_fairseq.__file__).parent
-POLL = 0.5  # seconds between two looks at what runs
-CAUSE = 3.0  # seconds that the machine which failed has to say so, where others fail for it
-PATIENCE = 30.0  # seconds that a process of a killed recipe has to end
-_running: List[subprocess.Popen[bytes]] = []
+SYNONYMS = {"--max-sentences": "--batch-size"}  # of fairseq-train
+PR_SET_PDEATHSIG = 1
 
 logger = logging.getLogger(__name__)
 
 
-def alone_in(folder: Path) -> ContextManager[None]:
-    """Holds the folder's lock, which what a killed recipe leaves behind also holds until it ends.
+class Share(NamedTuple):
+    """Share of one process in a step: ``--update-freq`` batches of ``--max-tokens`` and perhaps ``--batch-size``."""
 
-    Raises:
-        InputError: another recipe is at work there.
+    tokens: int
+    batches: List[int]
+    documents: Optional[int] = None
+
+    def options(self) -> List[str]:
+        """Options of fairseq-train."""
+        documents = [] if self.documents is None else ["--batch-size", str(self.documents)]
+        return ["--max-tokens", str(self.tokens), *documents, "--update-freq", ",".join(map(str, self.batches))]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Processes that share the training of a model.
+
+    Attributes:
+        processes: number of processes, one per GPU.
+        cpu: do not use GPUs.
+        launcher: command that starts all processes, on several machines; empty: torchrun on this one.
+        user_dir: package that fairseq imports: this one, or one that registers this one.
     """
-    return holding(in_folder(folder), f"--output {folder}", patience=PATIENCE)
+
+    processes: int = 1
+    cpu: bool = False
+    launcher: Tuple[str, ...] = ()
+    user_dir: Path = PLUGIN
+
+    def options(self) -> List[str]:
+        """Options of fairseq's commands."""
+        if not self.cpu:
+            return ["--distributed-world-size", "1"] if self.processes == 1 else []
+        return ["--cpu", "--num-workers", "0", *(["--distributed-backend", "gloo"] if self.processes > 1 else [])]
+
+    def share(self, tokens: int, options: Sequence[str]) -> Share:
+        """Divides a step, so that all processes together do the step of a single process.
+
+        The batches of a step are divided first, then the tokens of a batch.
+
+        Args:
+            tokens: tokens per batch of a single process.
+            options: options of its training; of interest are ``--update-freq``, batches per step, and ``--batch-size``,
+                documents per batch.
+
+        Raises:
+            InputError: tokens or documents cannot be divided evenly.
+        """
+        if (given := last_value("--max-tokens", options)) is not None:
+            raise InputError(f"--max-tokens {given}: batch_tokens of the recipe sets it; change --update-freq instead")
+        batches = [int(number) for number in (last_value("--update-freq", options) or "1").split(",")]
+        common = math.gcd(self.processes, *batches)
+        divisor = self.processes // common
+        documents = last_value("--batch-size", options)
+        for name, count in (("batch_tokens", tokens), ("--batch-size", int(documents or 0))):
+            if count % divisor:
+                raise InputError(
+                    f"--processes {self.processes}: {name} {count:,} is not divisible by {divisor}; change --processes"
+                )
+        per_process = None if documents is None else int(documents) // divisor
+        return Share(tokens // divisor, [number // common for number in batches], per_process)
+
+    def train(self, arguments: List[str], log: Path) -> None:
+        """Runs fairseq-train.
+
+        Args:
+            arguments: its arguments.
+            log: file that its output is appended to.
+
+        Raises:
+            InputError: it failed.
+        """
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+        if self.launcher:
+            program = [*self.launcher, "-m", "fairseq_cli.train"]
+        elif self.processes > 1:
+            program = [*torchrun, str(self.processes), "-m", "fairseq_cli.train"]
+        else:
+            program = fairseq("train")
+        with open(log, "a", encoding="utf-8") as stream:
+            run([*program, *arguments, *self.options(), "--user-dir", str(self.user_dir)], stream, log)
 
 
-@contextlib.contextmanager
-def ending_on_signals() -> Iterator[None]:
-    """Ends at once on SIGTERM and SIGINT, running commands first.
-
-    No exception is raised: raised inside a callback or a destructor it would be lost, and the recipe go on. Every step
-    can be killed anyway.
-    """
-
-    def end(number: int, frame: Optional[FrameType]) -> None:
-        for process in _running:
-            process.terminate()
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(process.pid, 0)  # not process.wait(): the interrupted one holds its lock
-        os._exit(128 + number)
-
-    signals = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.signal(number, end) for number in signals]
-    try:
-        yield
-    finally:
-        for number, handler in zip(signals, before):
-            signal.signal(number, handler)
+def last_value(option: str, options: Sequence[str]) -> Optional[str]:
+    """Returns the last value of an option, under any of its names; None if it is not given."""
+    found = None
+    for word, following in zip(options, [*options[1:], ""]):
+        name, joined, value = word.partition("=")
+        if SYNONYMS.get(name, name) == option:
+            found = value if joined else following
+    return found
 
 
-def fairseq(command: str, processes: int = 1, together: Optional[Sequence[str]] = None) -> List[str]:
-    """The beginning of a command line: ``train``, ``generate``, … as one process, or as several of torchrun.
+def fairseq(command: str) -> List[str]:
+    """Returns the start of a command line of fairseq: ``train``, ``generate``, …."""
+    return [sys.executable, "-m", f"fairseq_cli.{command}"]
+
+
+def run(command: List[str], output: TextIO, log: Path, errors: Optional[TextIO] = None) -> None:
+    """Runs a command, which also ends when this process is killed.
 
     Args:
-        command: of fairseq.
-        processes: of this machine.
-        together: options of torchrun about all machines; None: without it.
-    """
-    program = ["-m", f"fairseq_cli.{command}"]
-    if together is None:
-        return [sys.executable, *program]
-    return [sys.executable, "-m", "docnmt_fairseq.torchrun", *together, "--nproc_per_node", str(processes), *program]
-
-
-def run(
-    command: List[str],
-    output: TextIO,
-    log: Path,
-    errors: Optional[TextIO] = None,
-    check: Optional[Callable[[], object]] = None,
-) -> None:
-    """Runs a command to its end.
-
-    Args:
-        command: what to run.
-        output: takes what it prints.
-        log: where its errors are found, for messages.
-        errors: takes its standard error; None: as ``output``.
-        check: is called now and then; its errors end the command.
+        command: command line.
+        output: standard output of the command.
+        log: file with its error messages.
+        errors: standard error of the command; None: as ``output``.
 
     Raises:
         InputError: it failed; shows the end of the log.
     """
     logger.info(shlex.join(command))
-    process = subprocess.Popen(
-        command, stdout=output, stderr=errors or subprocess.STDOUT, close_fds=False, preexec_fn=end_with_parent
-    )
-    _running.append(process)
+    # fairseq would save a checkpoint on SIGTERM while a restarted recipe trains; torchrun must end its own processes.
+    single = command[:2] == [sys.executable, "-m"] and command[2].startswith("fairseq_cli.")
+    death_signal = signal.SIGKILL if single else signal.SIGTERM
+
+    def end_with_parent() -> None:
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, death_signal)
+
+    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python ignores a KeyboardInterrupt in hooks of fork
     try:
-        status = _wait(process, check)
+        done = subprocess.run(command, stdout=output, stderr=errors or subprocess.STDOUT, preexec_fn=end_with_parent)
     finally:
-        _running.remove(process)
-    if status:
-        until = time.monotonic() + CAUSE
-        while check is not None and time.monotonic() < until:
-            check()
-            time.sleep(POLL)
+        signal.signal(signal.SIGINT, handler)
+    if done.returncode:
         last = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-12:])
-        raise InputError(f"fairseq ended with status {status}; {log} ends with\n{last}")
-
-
-def _wait(process: "subprocess.Popen[bytes]", check: Optional[Callable[[], object]]) -> int:
-    """The status of a process that has ended."""
-    if check is None:
-        return process.wait()
-    while True:
-        try:
-            return process.wait(POLL)
-        except subprocess.TimeoutExpired:
-            pass
-        try:
-            check()
-        except InputError:
-            process.terminate()
-            process.wait()
-            raise
+        raise InputError(f"fairseq ended with status {done.returncode}; {log} ends with\n{last}")

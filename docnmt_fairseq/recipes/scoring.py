@@ -1,4 +1,4 @@
-"""The scores of a translated test set, as a recipe keeps and tabulates them."""
+"""Scores of a translated test set."""
 
 import logging
 from pathlib import Path
@@ -12,93 +12,95 @@ from docnmt_fairseq.evaluation.postprocess import Translation, read_text_as_tran
 from docnmt_fairseq.evaluation.scores import corpus_scores, human_targeted_error_rate, tokenized_bleu
 from docnmt_fairseq.evaluation.significance import SEED, TESTS
 from docnmt_fairseq.evaluation.texts import References, Stream
-from docnmt_fairseq.recipes.metrics import FurtherMetrics
+from docnmt_fairseq.recipes.dataset import ExtraMetrics
 
-# Of one model and seed: bleu_tokens, bleu, chrf, perhaps hter, sentences, signatures; "metrics": score (None where a
-# smoke run has nothing to score) and signature of each further one; "significance", "contexts", "cxmi" where they were
-# asked for.
+# Scores of one model and seed: bleu_tokens, bleu, chrf, perhaps hter, sentences, signatures; "metrics": score (None if
+# a smoke run has nothing to score) and signature of each extra metric; "significance", "contexts", "cxmi" if computed.
 Scores = Dict[str, Any]
 
 logger = logging.getLogger(__name__)
 
 
-def scores_of(found: Translation, post_editing: bool) -> Scores:
-    """The scores of a translation that every recipe has.
+def translation_scores(translation: Translation, post_editing: bool) -> Scores:
+    """Returns the scores that every recipe has.
 
     Args:
-        found: beside its reference.
-        post_editing: the reference is a post-edit, so that there is HTER, too.
+        translation: translation and reference.
+        post_editing: the reference is a post-edit; adds HTER.
     """
-    plain = text_scores(found.text, found.reference_text, found.tokenizer)
-    tokens = tokenized_bleu(found.tokens, found.reference_tokens)
-    scores: Scores = {**plain, "bleu_tokens": tokens.bleu, "bleu_tokens_signature": tokens.signature}
+    tokens = tokenized_bleu(translation.tokens, translation.reference_tokens)
+    scores: Scores = {
+        **text_scores(translation.text, translation.reference_text, translation.tokenizer),
+        "bleu_tokens": tokens.bleu,
+        "bleu_tokens_signature": tokens.signature,
+    }
     if post_editing:
-        edits = human_targeted_error_rate(found.tokens, found.reference_tokens)
+        edits = human_targeted_error_rate(translation.tokens, translation.reference_tokens)
         scores.update(hter=edits.hter, hter_signature=edits.signature)
     return scores
 
 
 def text_scores(text: Sequence[str], reference: Sequence[str], tokenizer: str) -> Scores:
-    """BLEU and chrF of plain text.
+    """Returns BLEU and chrF of plain text.
 
     Args:
-        text: lines of a translation.
+        text: lines of the translation.
         reference: lines of the reference.
-        tokenizer: with which text was prepared.
+        tokenizer: tokenizer of ``docnmt prepare``.
     """
-    return corpus_scores(text, reference, bleu_tokenizer(tokenizer)).to_json()
+    return corpus_scores(text, reference, _bleu_tokenizer(tokenizer)).to_json()
 
 
-def bleu_tokenizer(tokenizer: str) -> Optional[str]:
-    """What sacrebleu's BLEU splits text with that was prepared with a tokenizer; None for its own choice."""
+def _bleu_tokenizer(tokenizer: str) -> Optional[str]:
+    """Returns the tokenizer of sacrebleu's BLEU for a tokenizer of ``docnmt prepare``; None: sacrebleu's default."""
     return "zh" if tokenizer == "jieba" else None
 
 
-def scores_of_unchanged(data: Path, split: str, side: str) -> Scores:
-    """The scores of a machine translation that nobody edits.
+def unedited_scores(data: Path, split: str, side: str) -> Scores:
+    """Returns the scores of the unedited machine translation in automatic post-editing.
 
     Args:
-        data: what ``docnmt prepare`` wrote.
-        split: "test", "test1", ...
-        side: that holds the translation.
+        data: output of ``docnmt prepare``.
+        split: "test", "test1", ….
+        side: side with the machine translation.
     """
-    return scores_of(read_text_as_translation(data, split, side), post_editing=True)
+    return translation_scores(read_text_as_translation(data, split, side), post_editing=True)
 
 
-def metrics_of(
-    further: FurtherMetrics, test_set: str, references: References, paths: Mapping[str, Path], smoke: bool
+def make_metrics(
+    extra: ExtraMetrics, test_set: str, references: References, paths: Mapping[str, Path], smoke: bool
 ) -> Dict[str, Optional[Metric]]:
-    """The further metrics of a test set by name.
+    """Returns the extra metrics of a test set by name.
 
     Args:
-        further: which, and what they are told.
+        extra: metrics and their options.
         test_set: its name.
-        references: of it, with their source.
-        paths: where the files that metrics read are, by name.
-        smoke: a metric that has nothing to score in so few documents is None, with a warning.
+        references: its references and source.
+        paths: paths of the files that metrics read, by name.
+        smoke: metrics with nothing to score in so few documents are None, with a warning.
 
     Raises:
-        InputError: what a metric needs is missing or wrong.
+        InputError: missing or invalid input of a metric.
     """
-    found: Dict[str, Optional[Metric]] = {}
-    for name in further.metrics:
+    metrics: Dict[str, Optional[Metric]] = {}
+    for name in extra.metrics:
         try:
-            found[name] = METRICS[name](references, further.told(name, test_set, paths))
+            metrics[name] = METRICS[name](references, extra.options_of(name, test_set, paths))
         except InputError as error:
             if not smoke:
                 raise InputError(f"scores: {name} of {test_set}: {error}") from error
-            logger.warning(f"scores: {name} of {test_set}: left out of this smoke run: {error}")
-            found[name] = None
-    return found
+            logger.warning(f"scores: {name} of {test_set}: skipped in this smoke run: {error}")
+            metrics[name] = None
+    return metrics
 
 
 def metric_scores(metrics: Mapping[str, Optional[Metric]], translation: Stream, paths: Mapping[str, Path]) -> Scores:
-    """Score and signature of each metric.
+    """Returns score and signature of each metric.
 
     Args:
-        metrics: by name.
-        translation: of their test set.
-        paths: where the files that metrics read are, by name; signatures have the names.
+        metrics: metrics by name.
+        translation: translation of their test set.
+        paths: paths of the files that metrics read; signatures contain the names instead.
     """
     scores: Scores = {}
     for name, metric in metrics.items():
@@ -112,16 +114,16 @@ def metric_scores(metrics: Mapping[str, Optional[Metric]], translation: Stream, 
     return scores
 
 
-def compared(references: References, baseline: Stream, translation: Stream, tokenizer: str) -> Scores:
-    """BLEU beside a baseline's by the paired bootstrap over whole documents: difference, interval, p-value.
+def bleu_significance(references: References, baseline: Stream, translation: Stream, tokenizer: str) -> Scores:
+    """Compares BLEU with a baseline by paired bootstrap over whole documents: difference, interval, p-value.
 
     Args:
-        references: of the test set.
-        baseline: the baseline's translation.
-        translation: to compare.
-        tokenizer: with which text was prepared.
+        references: references of the test set.
+        baseline: translation of the baseline.
+        translation: translation to compare.
+        tokenizer: tokenizer of ``docnmt prepare``.
     """
-    metric, test = Bleu(references, BleuOptions(tokenize=bleu_tokenizer(tokenizer))), TESTS["documents"]()
+    metric, test = Bleu(references, BleuOptions(tokenize=_bleu_tokenizer(tokenizer))), TESTS["documents"]()
     statistics = dict(zip(("baseline", "model"), metric.statistics([baseline, translation])))
     comparison = test.compare(metric, statistics, test.samples, SEED)
     outcome = comparison.outcomes["model"]

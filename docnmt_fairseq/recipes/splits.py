@@ -1,43 +1,47 @@
-"""The splits of a data set on their way to a data-bin: native files, perhaps cut, then ``docnmt prepare``."""
+"""Preparation of a data set: selects documents where needed, then runs ``docnmt prepare`` on all splits."""
 
+import io
+import os
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
+import numpy as np
+
 from docnmt_fairseq.corpus.config import config_of
+from docnmt_fairseq.corpus.delimited import write_documents
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.readers import all_options
 from docnmt_fairseq.corpus.splits import AND
-from docnmt_fairseq.corpus.steps import Steps, sha256
+from docnmt_fairseq.corpus.steps import Steps
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
+from docnmt_fairseq.files import partial_path, sha256, write_bytes
 from docnmt_fairseq.marks import is_mark
-from docnmt_fairseq.recipes import fixtures
-from docnmt_fairseq.recipes.balance import balanced
+from docnmt_fairseq.recipes import synthetic_data
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig
-from docnmt_fairseq.recipes.feature_files import lay_features
-from docnmt_fairseq.recipes.fetch import Source
-from docnmt_fairseq.recipes.select import first, native_documents, part, write_all, write_held_out
+from docnmt_fairseq.recipes.downloads import Source
+from docnmt_fairseq.recipes.selection import Documents, balanced, document_range, native_documents, write_held_out
 
-SMOKE_DOCUMENTS = {"train": 24, "valid": 3, TEST: 3}  # a further test set: as many as the first
+SMOKE_DOCUMENTS = {"train": 24, "valid": 3, TEST: 3}  # further test sets: as many as the first
 SMOKE_HELD_OUT = 10  # sentences
-SMOKE_PIECES = 24  # subwords beside the characters
+SMOKE_SUBWORDS = 24  # in addition to the characters
 
-Prepared = Tuple[str, List[str]]  # format and arguments of docnmt prepare
+Inputs = Tuple[str, List[str]]  # format and files, as docnmt prepare takes them
 
 
 class Splits:
-    """The splits of a data set.
+    """Splits of a data set.
 
     Args:
-        dataset: its configuration.
-        steps: of the recipe; their folder takes ``data`` and what leads to it.
-        smoke: only a few documents.
-        words: for post-editing: the target is left as words.
-        workers: processes of preparation.
+        dataset: configuration.
+        steps: step cache of the recipe; its folder gets ``data``.
+        smoke: use few documents.
+        words: post-editing: keep the target as words instead of edit operations.
+        workers: processes of the preparation.
     """
 
     def __init__(self, dataset: DatasetConfig, steps: Steps, smoke: bool, words: bool, workers: int):
@@ -45,41 +49,41 @@ class Splits:
         self.smoke, self.words, self.workers = smoke, words, workers
 
     def get(self, raw: Optional[Path]) -> Dict[str, Path]:
-        """Where the files of the data set are, by name; a smoke run without any makes some up.
+        """Returns the paths of all files of the data set by name.
 
         Args:
-            raw: a folder with them; None: they are downloaded.
+            raw: folder with the files; None: they are downloaded, or generated for a smoke run.
 
         Raises:
-            InputError: one cannot be had.
+            InputError: a file is not available.
         """
         if self.smoke and raw is None:
             raw = self.output / "fixtures"
-            action = partial(fixtures.write_raw, self.dataset, raw)
-            self.steps.run("fixtures", fixtures.made_from(self.dataset), [raw], action)
-        source = Source(self.dataset, self.output, raw)
+            action = partial(synthetic_data.write_raw, self.dataset, raw)
+            self.steps.run("fixtures", synthetic_data.settings_of(self.dataset), [raw], action)
+        source = Source(self.dataset, self.steps, raw)
         return {name: source.get(name) for name in self.dataset.files}
 
     def prepare(self, paths: Dict[str, Path]) -> Dict[str, Any]:
-        """The manifest of the prepared data, in ``data``.
+        """Writes the prepared data to ``data`` and returns its manifest.
 
         Args:
-            paths: where the files are.
+            paths: files by name.
 
         Raises:
-            InputError: bad input; a file whose rows count lines of a test set that are not those prepared.
+            InputError: invalid input, or a file of line numbers that does not fit the prepared test set.
         """
         dataset, splits = self.dataset, self._native(paths)
         settings = dict(dataset.prepare, on_empty="drop")
         if not self.words:
             settings["edits_of"] = dataset.post_edits_of
         formats = {splits[name][0] for name in dataset.test_sets if name in splits}
-        chosen = any(split.balance_register or split.documents for split in dataset.splits.values())
-        if dataset.hold_out or chosen or self.smoke or len(formats) > 1:  # docnmt prepare takes one format of tests
+        selected = any(split.balance_register or split.documents for split in dataset.splits.values())
+        if dataset.hold_out or selected or self.smoke or len(formats) > 1:  # docnmt prepare reads one test format
             splits = self._selected(paths)
-            settings = {name: value for name, value in settings.items() if name not in all_options()}  # read by now
+            settings = {name: value for name, value in settings.items() if name not in all_options()}
             if self.smoke and settings.get("subwords") != "none":
-                settings["vocab_size"] = self._few_subwords(splits, settings)
+                settings["vocab_size"] = self._small_vocabulary(splits, settings)
         train, valid, test = (splits[name] for name in ("train", "valid", TEST))
         settings.update(
             source_lang=dataset.source_lang, target_lang=dataset.target_lang, output=self.output / "data",
@@ -87,20 +91,16 @@ class Splits:
             train_format=train[0], valid_format=valid[0], test_format=test[0], workers=self.workers,
         )  # fmt: skip
         manifest = prepare(config_of(settings))
-        for split, names in self._data_names().items():
-            for name, files in dataset.features.items():
-                target = self.output / "data" / f"{names}.{name}.npy"
-                lay_features(paths[files[split]], target, manifest["counts"][names]["sentences"], cut=self.smoke)
+        for split in dataset.split_names:
+            name = dataset.test_sets.get(split, split)
+            for feature, files in dataset.features.items():
+                target = self.output / "data" / f"{name}.{feature}.npy"
+                place_features(paths[files[split]], target, manifest["counts"][name]["sentences"], cut=self.smoke)
         for test_set in dataset.test_sets:
             self._check_lines(test_set, paths)
         return manifest
 
-    def _data_names(self) -> Dict[str, str]:
-        """What ``docnmt prepare`` calls every split, by its name."""
-        return {**{name: name for name in self.dataset.split_names}, **self.dataset.test_sets}
-
-    def _native(self, paths: Dict[str, Path]) -> Dict[str, Prepared]:
-        """The splits that have files."""
+    def _native(self, paths: Dict[str, Path]) -> Dict[str, Inputs]:
         splits = {}
         for name, split in self.dataset.splits.items():
             arguments: List[str] = []
@@ -109,8 +109,8 @@ class Splits:
             splits[name] = split.format, arguments
         return splits
 
-    def _selected(self, paths: Dict[str, Path]) -> Dict[str, Prepared]:
-        """Writes all sides of the splits as delimited text in ``selected``."""
+    def _selected(self, paths: Dict[str, Path]) -> Dict[str, Inputs]:
+        """Writes the selected documents of all splits to ``selected`` as delimited text."""
         dataset, smoke, folder = self.dataset, self.smoke, self.output / "selected"
         languages = {"source_lang": dataset.source_lang, "target_lang": dataset.target_lang}
         config = config_of({**dataset.prepare, **languages, "output": self.output, "on_empty": "drop"})
@@ -118,67 +118,108 @@ class Splits:
         files = {name: [folder / f"{name}.{side}" for side in sides] for name in dataset.split_names}
         for name, split in dataset.splits.items():
             native = [[paths[file] for file in corpus] for corpus in split.corpora]
-            documents = native_documents(split, native, config.reading)
+            documents: Documents = native_documents(split, native, config.reading)
             inputs: Dict[str, Any] = {"files": [sha256(path) for corpus in native for path in corpus], "smoke": smoke}
             inputs.update(format=split.format, options=asdict(config.reading))
-            if split.documents and not smoke:  # whose made-up files hold a few
-                documents = part(documents, split.documents, f"splits: {name}")
+            if split.documents and not smoke:  # generated files hold a few documents only
+                documents = document_range(documents, *split.documents, where=f"splits: {name}")
                 inputs["documents"] = split.documents
             if name == "train" and dataset.hold_out:
                 cut = replace(dataset.hold_out, sentences=SMOKE_HELD_OUT) if smoke else dataset.hold_out
                 written = {split: files[split] for split in ("train", *cut.splits)}
                 inputs["hold_out"] = [cut.splits, cut.sentences, cut.seed]
                 action = partial(write_held_out, documents, cut, written)
-                self.steps.run("selected", inputs, [path for several in written.values() for path in several], action)
-            else:
-                most = SMOKE_DOCUMENTS.get(name, SMOKE_DOCUMENTS[TEST]) if smoke else None
-                documents = partial(first, documents, most)
-                if split.balance_register:
-                    documents = balanced(documents, split.balance_register)
-                    inputs["balance_register"] = split.balance_register
-                action = partial(write_all, documents, files[name])
-                self.steps.run(f"selected/{name}", {**inputs, "most": most}, files[name], action)
-        return {name: ("delimited", [str(path) for path in several]) for name, several in files.items()}
+                self.steps.run("selected", inputs, [path for paths in written.values() for path in paths], action)
+                continue
+            limit = SMOKE_DOCUMENTS.get(name, SMOKE_DOCUMENTS[TEST]) if smoke else None
+            documents = _first(documents, limit)
+            if split.balance_register:
+                documents = balanced(documents, split.balance_register)
+                inputs["balance_register"] = split.balance_register
+            action = partial(_write, documents, files[name])
+            self.steps.run(f"selected/{name}", {**inputs, "limit": limit}, files[name], action)
+        return {name: ("delimited", [str(path) for path in of_split]) for name, of_split in files.items()}
 
-    def _few_subwords(self, splits: Dict[str, Prepared], settings: Dict[str, Any]) -> int:
-        """A vocabulary size that suits a few documents."""
+    def _small_vocabulary(self, splits: Dict[str, Inputs], settings: Dict[str, Any]) -> int:
+        """Returns a vocabulary size for few documents."""
         lines = [[line for line in read_lines(path) if not is_mark(line)] for path in splits["train"][1]]
-        signs = [set("".join(side)) for side in lines]
+        characters = [set("".join(side)) for side in lines]
         if settings.get("joint", True):
-            return len(signs[0] | signs[1]) + SMOKE_PIECES
-        return max(map(len, signs)) + SMOKE_PIECES
+            return len(characters[0] | characters[1]) + SMOKE_SUBWORDS
+        return max(map(len, characters)) + SMOKE_SUBWORDS
 
     def _check_lines(self, test_set: str, paths: Dict[str, Path]) -> None:
-        """Refuses files that count the lines of a delimited test set where other lines were prepared.
+        """Raises an error if files refer to lines of a delimited test set that the preparation changed.
 
-        In other formats lines are those of the prepared text.
+        For other formats, line numbers are those of the prepared text.
         """
-        counting = self.dataset.scores.files_of_lines(test_set)
+        files = self.dataset.scores.line_files(test_set)
         split = self.dataset.splits.get(test_set)
-        if not counting or split is None or split.format != "delimited" or len(split.corpora) > 1:
+        if not files or split is None or split.format != "delimited" or len(split.corpora) > 1:
             return
         native = paths[split.corpora[0][0]]
         prepared = self.output / "data" / "text" / f"{self.dataset.test_sets[test_set]}.{self.dataset.source_lang}"
         line = first_difference(native, prepared, cut=self.smoke)
         if line is not None:
             message = (
-                f"{', '.join(counting.values())} counts these lines, but this is not line {line} of what was prepared "
-                f"({prepared}): a sentence without visible characters was left out, or empty lines repeat; mend that"
+                f"differs from line {line} of the prepared text {prepared}, so that {', '.join(files.values())} refers "
+                "to other lines; remove repeated empty lines and sentences without visible characters"
             )
             raise InputError.at(native, line, message)
 
 
+def _first(documents: Documents, limit: Optional[int]) -> Documents:
+    return lambda: islice(documents(), limit)
+
+
+def _write(documents: Documents, paths: List[Path]) -> None:
+    write_documents(documents(), paths)
+
+
 def first_difference(native: Path, prepared: Path, cut: bool) -> Optional[int]:
-    """The first line, from 1, in which prepared text is not what it was prepared from, None if there is none.
+    """Returns the first line, from 1, in which prepared text differs from its delimited original, or None.
 
     Args:
-        native: delimited text; empty lines at its end do not count.
-        prepared: the text, normalised.
-        cut: the prepared text may end before.
+        native: original text; empty lines at the end are ignored.
+        prepared: prepared text, normalised.
+        cut: the prepared text may be shorter.
     """
-    for number, (there, here) in enumerate(zip_longest(read_lines(native), read_lines(prepared)), start=1):
-        if here is None and cut:
+    for number, (original, line) in enumerate(zip_longest(read_lines(native), read_lines(prepared)), start=1):
+        if line is None and cut:
             return None
-        if normalise(there or "") != (here or ""):
+        if normalise(original or "") != (line or ""):
             return number
     return None
+
+
+def place_features(path: Path, target: Path, sentences: int, cut: bool) -> None:
+    """Places a feature file next to the data-bin: a symbolic link, since image features take gigabytes.
+
+    Args:
+        path: ``.npy`` file with a row or matrix per sentence.
+        target: link to create.
+        sentences: number of prepared sentences.
+        cut: copy only the features of the first ``sentences`` sentences.
+
+    Raises:
+        InputError: not a feature file, or features of another number of sentences.
+    """
+    try:
+        features = np.load(path, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path}: not a feature file, .npy ({first_line(error)})") from error
+    if len(features) < sentences or (len(features) != sentences and not cut):
+        raise InputError(
+            f"{path}: features of {len(features)} sentences, but {sentences} were prepared: give one row per sentence "
+            "pair in which no side is empty"
+        )
+    if cut:
+        content = io.BytesIO()
+        np.save(content, features[:sentences])
+        target.unlink(missing_ok=True)
+        write_bytes(target, content.getvalue())
+        return
+    link = partial_path(target)
+    link.unlink(missing_ok=True)
+    link.symlink_to(path.absolute())
+    os.replace(link, target)

@@ -1,1 +1,1 @@
-"""Published tables and figures, each one file of ``tables/``, and what runs them again."""
+"""Published tables: reruns their experiments and compares our figures with the published ones."""

@@ -1,6 +1,6 @@
-"""What a published table is made of, and the contract of what gives our figures for its cells.
+"""Cells of published tables, and the contract of experiments that compute our figures for them.
 
-A class in one file of ``figures/`` is all there is to another kind of figures:
+Another kind of experiment is a class in one file of ``figures/``:
 
     @FIGURES.register("sentences")
     class Sentences(Figures):
@@ -9,23 +9,21 @@ A class in one file of ``figures/`` is all there is to another kind of figures:
         def values(self): ...
 """
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from docnmt_fairseq.recipes.machines import Machine
-from docnmt_fairseq.recipes.run import STEPS, Options
+from docnmt_fairseq.recipes.recipe import STEPS, Options
 from docnmt_fairseq.registry import Registry
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One place of a table.
+    """Cell of a table.
 
     Attributes:
-        row, column: their titles.
-        published: what the paper has there, None: nothing.
-        settings: what says how our figure is made: the column's, then the row's.
+        row, column: titles.
+        published: published figure, if any.
+        settings: settings of our experiment: those of the column, then those of the row.
     """
 
     row: str
@@ -34,98 +32,58 @@ class Cell:
     settings: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a run of a table is asked for; see ``docnmt reproduce --help``.
+def recipe_options(request: Options, recipe: str, models: Tuple[str, ...] = (), stop_after: str = STEPS[-1]) -> Options:
+    """Returns the options of a recipe of a table; a folder of its name in ``--raw`` takes precedence over ``--raw``.
 
-    Attributes:
-        output: folder to write to, which all tables share: what several need is made once.
+    Args:
+        request: options of ``docnmt reproduce``; its output folder is shared by all tables.
+        recipe: name of the recipe.
+        models: models to train.
+        stop_after: last step.
     """
-
-    output: Path
-    raw: Optional[Path] = None
-    seeds: Tuple[int, ...] = (1,)
-    machine: Machine = Machine()
-    size: Optional[str] = None
-    updates: Optional[int] = None
-    train_options: Tuple[str, ...] = ()
-    smoke: bool = False
-    workers: int = 1
-
-    @property
-    def changes(self) -> List[str]:
-        """The options by which models are no longer those of the table."""
-        return self.of_recipe(self.output).changes
-
-    @property
-    def training_options(self) -> List[str]:
-        """Those options of trainings that are given, by their flags."""
-        given = {"--size": self.size, "--updates": self.updates, "--train-options": self.train_options or None}
-        return [flag for flag, value in given.items() if value is not None]
-
-    def of_recipe(self, output: Path, models: Tuple[str, ...] = (), until: str = STEPS[-1]) -> Options:
-        """What a recipe is asked for.
-
-        Args:
-            output: folder to write; of the files that are given, those in a folder of its name are its own.
-            models: that it trains.
-            until: its last step.
-        """
-        own = None if self.raw is None else self.raw / output.name
-        return Options(
-            output=output,
-            raw=own if own is not None and own.is_dir() else self.raw,
-            models=models,
-            seeds=self.seeds,
-            machine=self.machine,
-            size=self.size,
-            updates=self.updates,
-            train_options=self.train_options,
-            until=until,
-            smoke=self.smoke,
-            workers=self.workers,
-        )
+    raw = request.raw
+    if raw is not None and (raw / recipe).is_dir():
+        raw = raw / recipe
+    return replace(request, output=request.output / recipe, raw=raw, models=models, stop_after=stop_after)
 
 
 class Figures:
-    """Contract of what gives our figures.
+    """Contract of experiments that compute our figures.
 
     Class attributes:
-        settings: the keys that columns and rows may have beside their titles.
-        heeds: the options of trainings that change what it does, of ``Request.training_options``.
-        processor: what its hours are of, GPU or CPU.
+        settings: keys of columns and rows in addition to their titles.
+        uses: options of trainings that have an effect, of ``--size``, ``--updates``, ``--train-options``.
+        processor: processor that the hours refer to, GPU or CPU.
 
     Args:
-        cells: of the table, those that are asked for.
-        request: what for.
+        cells: cells to compute.
+        request: options of ``docnmt reproduce``.
     """
 
     settings: Tuple[str, ...] = ()
-    heeds: Tuple[str, ...] = ()
+    uses: Tuple[str, ...] = ()
     processor = "GPU"
 
-    def __init__(self, cells: Sequence[Cell], request: Request):
+    def __init__(self, cells: Sequence[Cell], request: Options):
         self.cells, self.request = cells, request
 
     def hours(self) -> Optional[float]:
-        """Hours of ``processor`` that the cells take, see ``hours.py``; None: minutes, on any machine."""
+        """Returns the estimated hours of ``processor``; None: minutes."""
         return None
 
     def p_values(self, baseline: str) -> Dict[Cell, List[float]]:
-        """How likely chance makes the differences from a row in the same column, one a seed, of cells that are tested.
-
-        Asked for after :meth:`values`.
+        """Returns the p-values of differences from a row in the same column, one per seed, after :meth:`values`.
 
         Args:
-            baseline: the row's title.
+            baseline: title of the row.
         """
         return {}
 
     def values(self) -> Dict[Cell, List[float]]:
-        """Our figures, one a seed; a cell that has none is left out.
+        """Returns our figures, one per seed; cells without figures are omitted.
 
         Raises:
-            InputError: something is missing or wrong.
+            InputError: missing or invalid input.
         """
         raise NotImplementedError
 

@@ -1,36 +1,37 @@
-"""Published tables: one YAML file each, read, checked and cut to what is asked for."""
+"""Published tables: one YAML file each."""
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, refuse
+from docnmt_fairseq.recipes.dataset_file import typed
 from docnmt_fairseq.reproduce import figures  # noqa: F401  (registers all kinds)
 from docnmt_fairseq.reproduce.base import FIGURES, Cell
 
 TABLES = Path(__file__).parent / "tables"
-OF_COLUMNS, OF_ROWS = ("title", "published_only"), ("title", "published", "columns")  # others are settings of cells
+COLUMN_KEYS, ROW_KEYS = ("title", "published_only"), ("title", "published", "columns")  # others are settings of cells
 
 
-@dataclass(frozen=True)
+@dataclass
 class PublishedTable:
-    """One table or figure of a paper.
+    """Table or figure of a paper.
 
     Attributes:
-        name: by which ``docnmt reproduce`` knows it.
-        title: what it shows.
-        source: which paper, which table.
-        page: of the documentation, with what was read how.
-        needs: the data and packages that a run needs.
-        columns: each a ``title``, and settings; ``published_only``: its cells are the paper's alone.
-        rows: each a ``title``, ``published`` (a figure a column, null where there is none), and settings; perhaps
-            ``columns``, the titles of those in which it has cells.
-        figures: where ours come from, of ``FIGURES``.
-        decimals: of the figures.
-        baseline: the row that others are tested against, None: no tests.
-        deviations: what is not as in the paper.
-        deviations_of: tables whose deviations are also this one's.
-        results: where the repository has figures of such a run, a file below its root; None: it has none.
+        name: name for ``docnmt reproduce``.
+        title: content.
+        source: paper and number of the table.
+        page: documentation page that explains how the paper was interpreted.
+        needs: data and packages needed for a run.
+        columns: ``title`` and settings of each; ``published_only``: we have no figures for it.
+        rows: ``title``, ``published`` (one figure per column, null if there is none) and settings of each; optionally
+            ``columns``, titles of those in which the row has cells.
+        figures: kind of experiment, in ``FIGURES``.
+        decimals: decimals of the figures.
+        baseline: row that others are tested against; None: no tests.
+        deviations: differences from the paper.
+        deviations_of: tables whose deviations apply as well.
+        results: file with results of such a run, relative to the root of the repository; None: there is none.
     """
 
     name: str
@@ -49,13 +50,12 @@ class PublishedTable:
 
     @property
     def all_deviations(self) -> List[str]:
-        """All that is not as in the paper."""
-        of_others = [one for name in self.deviations_of for one in read_table(name).all_deviations]
-        return [*of_others, *self.deviations]
+        """All differences from the paper."""
+        return [*(one for name in self.deviations_of for one in read_table(name).all_deviations), *self.deviations]
 
     @property
     def cells(self) -> List[Cell]:
-        """The cells, row by row; one that row, column or settings rule out is none."""
+        """Cells that we have figures for, row by row."""
         return [
             Cell(row["title"], column["title"], published, settings)
             for row in self.rows
@@ -65,28 +65,29 @@ class PublishedTable:
         ]
 
     def only(self, rows: Sequence[str], columns: Sequence[str]) -> "PublishedTable":
-        """The table of some rows and columns, by title; none named: of all.
+        """Returns the table reduced to rows and columns, given by title; an empty list stands for all.
 
         Raises:
-            InputError: there is no such row or column.
+            InputError: unknown row or column.
         """
         kept = {}
         for option, wanted, known in (("--rows", rows, self.rows), ("--columns", columns, self.columns)):
             titles = [one["title"] for one in known]
-            unknown = [title for title in wanted if title not in titles]
-            if unknown:
-                raise InputError(f"{option} {', '.join(unknown)}: not in {self.name}; there are {', '.join(titles)}")
+            if unknown := [title for title in wanted if title not in titles]:
+                raise InputError(f"{option} {', '.join(unknown)}: not in {self.name}; known: {', '.join(titles)}")
             kept[option] = [number for number, title in enumerate(titles) if title in wanted or not wanted]
         places = kept["--columns"]
-        of_rows = [self.rows[number] for number in kept["--rows"]]
-        cut = [{**row, "published": [row["published"][place] for place in places]} for row in of_rows]
+        cut = [
+            {**self.rows[number], "published": [self.rows[number]["published"][place] for place in places]}
+            for number in kept["--rows"]
+        ]
         return replace(self, columns=[self.columns[place] for place in places], rows=cut)
 
 
 def _settings(column: Mapping[str, Any], row: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
-    """The settings of a cell, None if there is no cell: one of them is by recipe, but not for the column's."""
+    """Returns the settings of a cell; None if a setting is given by recipe, but not for that of the column."""
     settings: Dict[str, Any] = {}
-    for part, own in ((column, OF_COLUMNS), (row, OF_ROWS)):
+    for part, own in ((column, COLUMN_KEYS), (row, ROW_KEYS)):
         for key, value in part.items():
             if key in own:
                 continue
@@ -99,61 +100,52 @@ def _settings(column: Mapping[str, Any], row: Mapping[str, Any]) -> Optional[Dic
 
 
 def table_names() -> List[str]:
-    """The names of all published tables."""
+    """Returns the names of all published tables."""
     return sorted(path.stem for path in TABLES.glob("*.yaml"))
 
 
 def read_table(name: str) -> PublishedTable:
-    """A published table.
+    """Returns a published table.
 
     Raises:
-        InputError: there is none of that name.
+        InputError: unknown name.
     """
     if name not in table_names():
-        raise InputError(f"{name}: no such table; there are {', '.join(table_names())}")
+        raise InputError(f"{name}: unknown table; known: {', '.join(table_names())}")
     return read_table_file(TABLES / f"{name}.yaml")
 
 
 def read_table_file(path: Path) -> PublishedTable:
-    """The table in a file.
+    """Reads a table from a file.
 
     Raises:
-        InputError: it says something that nobody knows; names file and key.
+        InputError: a key is unknown, missing or invalid.
     """
     import yaml
 
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    known = {one.name for one in fields(PublishedTable)} - {"name"}
-    if not isinstance(values, Mapping) or not {*values} <= known:
-        unknown = sorted({*values} - known) if isinstance(values, Mapping) else values
-        raise InputError(f"{path}: unknown {unknown}; there are {', '.join(sorted(known))}")
-    try:
-        table = PublishedTable(name=path.stem, **values)
-    except TypeError as error:
-        raise InputError(f"{path}: {error}") from error
-    _check(path, table)
+    table = typed(PublishedTable, {"name": path.stem, **values}, path)
+    refuse(f"{path}: {problem}" for problem in _problems(table))
     return table
 
 
-def _check(path: Path, table: PublishedTable) -> None:
+def _problems(table: PublishedTable) -> Iterator[str]:
     if table.figures not in FIGURES:
-        raise InputError(f"{path}: figures: {table.figures}: there are {', '.join(FIGURES.names())}")
-    allowed = FIGURES[table.figures].settings
-    for kind, several, own in (("columns", table.columns, OF_COLUMNS), ("rows", table.rows, OF_ROWS)):
-        titles = [one.get("title") for one in several]
+        yield f"figures: {table.figures}: unknown; known: {', '.join(FIGURES.names())}"
+        return
+    settings = FIGURES[table.figures].settings
+    for kind, parts, own in (("columns", table.columns, COLUMN_KEYS), ("rows", table.rows, ROW_KEYS)):
+        titles = [part.get("title") for part in parts]
         if None in titles or len({*titles}) < len(titles):
-            raise InputError(f"{path}: {kind}: each needs a title of its own, got {titles}")
-        for one in several:
-            unknown = [key for key in one if key not in (*own, *allowed)]
-            if unknown:
-                message = f"unknown {', '.join(unknown)}; there are {', '.join(allowed)}"
-                raise InputError(f"{path}: {kind}: {one['title']}: {message}")
-    if table.baseline is not None and table.baseline not in [row["title"] for row in table.rows]:
-        raise InputError(f"{path}: baseline: {table.baseline}: no such row")
+            yield f"{kind}: each needs a unique title, got {titles}"
+        for part in parts:
+            if unknown := [key for key in part if key not in (*own, *settings)]:
+                yield f"{kind}: {part.get('title')}: unknown {', '.join(unknown)}; known: {', '.join(settings)}"
+    if table.baseline is not None and table.baseline not in [row.get("title") for row in table.rows]:
+        yield f"baseline: {table.baseline}: no such row"
+    titles = [column.get("title") for column in table.columns]
     for row in table.rows:
         if len(row.get("published", [])) != len(table.columns):
-            raise InputError(f"{path}: rows: {row['title']}: published: {len(table.columns)} figures, null for none")
-        titles = [column["title"] for column in table.columns]
-        unknown = [title for title in row.get("columns", []) if title not in titles]
-        if unknown:
-            raise InputError(f"{path}: rows: {row['title']}: columns: {', '.join(unknown)}: no such column")
+            yield f"rows: {row.get('title')}: published: expected {len(table.columns)} figures, null for none"
+        if not {*row.get("columns", [])} <= {*titles}:
+            yield f"rows: {row.get('title')}: columns: unknown columns in {', '.join(row['columns'])}"

@@ -1,4 +1,4 @@
-"""Whole recipes, on fixtures in the native formats, through the command."""
+"""Whole recipes on synthetic data, through the command."""
 
 import json
 import os
@@ -12,182 +12,187 @@ import pytest
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.recipes import fixtures
-from docnmt_fairseq.recipes.dataset_file import read_dataset_config
-from docnmt_fairseq.recipes.run import Options, Recipe
-from docnmt_fairseq.recipes.training import updates_of
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.processes import last_value
+from docnmt_fairseq.recipes.recipe import Options, Recipe
+from docnmt_fairseq.recipes.training import BEST
 from tests.support import toy
-from tests.support.nodes import free_port
+from tests.support.recipes import HANDBOOKS, SMALL, changed, fake_training, raw, small_recipe
 
 ROOT = Path(__file__).parents[2]
-RECIPES = sorted((ROOT / "docnmt_fairseq" / "recipes" / "configs").glob("*.yaml"))
-SMALL = ROOT / "docnmt_fairseq" / "recipes" / "configs" / "en_de_small.yaml"
-MANUALS = ROOT / "docnmt_fairseq" / "recipes" / "configs" / "en_de_manuals.yaml"
-OF_RECIPE = {
-    "en_de_manuals": ["conditional", "concatenation-2to2"],  # the one recipe that has options by task
+RECIPES = [pytest.param(path, id=name) for name, path in named_recipes().items()]
+POST_EDITING = named_recipes()["ape"]
+MODELS = {
+    "en_de_manuals": ["conditional", "concatenation-2to2"],  # has task_options
     "en_de_small": ["concatenation-2to2"],
     "ape": ["mt-hierarchical", "mt-rnn-flat-shared-sentinel"],
     "multi30k": ["caption-rnn", "image-rnn-concatenation"],
 }
-POST_EDITING = ROOT / "docnmt_fairseq" / "recipes" / "configs" / "ape.yaml"
 
 
 def recipe(path, output, *options):
     return cli.main(["recipe", str(path), "--output", str(output), "--workers", "1", *options])
 
 
-@pytest.mark.slow
-def test_the_whole_way(tmp_path, capsys):
-    fixtures.write_raw(read_dataset_config(SMALL), tmp_path / "raw")
-    options = ["--smoke", "--raw", str(tmp_path / "raw"), "--models", "sentence", "--updates", "5"]
-    assert recipe(SMALL, tmp_path / "out", *options) == 0
-    table = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
-    assert table.strip() in capsys.readouterr().out and "| sentence |" in table
-    folder = tmp_path / "out" / "models" / "sentence-1"
-    text = list(read_lines(folder / "test.txt"))
-    reference = list(read_lines(tmp_path / "raw" / "test.en"))
-    assert [not line for line in text] == [not line for line in reference]  # all its documents: there are few
-    assert json.loads((folder / "scores.json").read_text())["sentences"] == sum(map(bool, reference))
-    written = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-    assert recipe(SMALL, tmp_path / "out", *options) == 0  # seconds: nothing is done again
-    changed = {path.name for path, time in written.items() if path.stat().st_mtime_ns != time}
-    assert changed <= {"training.json"}
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--models", "sentence nonsense"], "--models nonsense: no such model"),
-        (["--seeds", "1 x"], "--seeds '1 x': expected numbers with spaces between"),
-        (["--seeds", " "], "--seeds ' ': expected numbers with spaces between"),
-        (["--seeds", "1 2 01"], "--seeds '1 2 01': 1 comes twice, and would train the same model again; leave one out"),
+        (["--models", "sentence nonsense"], "--models nonsense"),
+        (["--seeds", "1 x"], "--seeds"),
+        (["--seeds", " "], "--seeds"),
         (["--processes", "0"], "--processes 0"),
-        (["--processes", "7"], "--processes 7: 7 processes cannot share 1 × 4,096 tokens"),
-        (["--nodes", "0"], "--nodes 0: at least 1"),
-        (["--node-rank", "1"], "--node-rank 1: needs --nodes"),
-        (["--nodes", "2"], "--nodes 2: needs --node-rank, from 0 (the first machine) to 1"),
-        (["--nodes", "2", "--node-rank", "2", "--rendezvous", "here:1"], "--nodes 2: needs --node-rank"),
-        (["--nodes", "2", "--node-rank", "0", "--rendezvous", "here"], "--nodes 2: needs --rendezvous HOST:PORT"),
+        (["--processes", "7"], "--processes 7: batch_tokens 4,096"),
         (["--updates", "0"], "--updates 0"),
-        (["--size", "nope"], "--size nope: document_transformer has no such size, but tiny, small, iwslt, base, big"),
-        (["--size", "big", "--models", "rnnsearch"], "--size big: rnnsearch has no such size, but tiny, small, base"),
-        (["--raw", "nowhere"], "--raw nowhere: no such folder"),
+        (["--train-options", "'"], "--train-options"),
+        (["--size", "nope"], "--size nope: no such size of document_transformer; known: tiny, small, iwslt, base, big"),
+        (["--size", "big", "--models", "rnnsearch"], "--size big"),
+        (["--raw", "nowhere"], "--raw nowhere"),
+        (["--words"], "--words"),
         ([], "train.en: not in --raw"),
     ],
 )
-def test_bad_options_end_with_one_line(tmp_path, capsys, options, message):
+def test_bad_input(tmp_path, capsys, options, message):
     assert recipe(SMALL, tmp_path / "out", "--cpu", *options) == 2
     assert message in capsys.readouterr().err
+
+
+def test_unknown_sizes_models_and_tasks_of_the_file_are_errors_before_anything_runs(tmp_path):
+    for replacement, key in (
+        (("model: sentence", "model: nonsense"), "training: start: model: nonsense"),
+        (("    document_translation:", "    translation:"), "task_options: translation"),
+        (("size: small", "size: nope"), "training: size: nope"),
+    ):
+        with pytest.raises(InputError, match=key):
+            small_recipe(changed(tmp_path, replacement), tmp_path / "out", smoke="size" not in key)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
     ("options", "size"),
     [({}, ""), ({"size": "base"}, "base"), ({"smoke": True}, "tiny")],
-    ids=["own", "asked", "smoke"],
+    ids=["default", "given", "smoke"],
 )
-def test_models_with_published_sizes_have_them_unless_others_are_asked_for(tmp_path, options, size):
+def test_published_sizes_are_the_default(tmp_path, options, size):
     made = Recipe(read_dataset_config(POST_EDITING), Options(tmp_path, models=("mt-rnn-flat", "mt-flat"), **options))
     budgets = {name: made._budget_of(chosen) for name, chosen in made.models.items()}
     assert budgets["mt-rnn-flat"].size == size and budgets["mt-flat"].size == (size or "small")
     assert not budgets["mt-rnn-flat"].common
 
 
-def test_a_size_of_the_recipe_that_models_have_not_is_told_at_once(tmp_path, capsys):
-    text = SMALL.read_text(encoding="utf-8")
-    (tmp_path / "mine.yaml").write_text(text.replace("size: small", "size: nope"), encoding="utf-8")
-    assert recipe(tmp_path / "mine.yaml", tmp_path / "out") == 2
-    assert "training: size: nope: document_transformer has no such size" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_an_output_belongs_to_one_recipe(tmp_path, capsys):
-    fixtures.write_raw(read_dataset_config(SMALL), tmp_path / "raw")
-    assert recipe(SMALL, tmp_path / "out", "--raw", str(tmp_path / "raw"), "--until", "get") == 0
-    assert recipe(SMALL, tmp_path / "out", "--smoke", "--until", "get") == 2
+def test_output_belongs_to_one_recipe(tmp_path, capsys):
+    raw(read_dataset_config(SMALL), tmp_path / "raw")
+    assert recipe(SMALL, tmp_path / "out", "--raw", str(tmp_path / "raw"), "--stop-after", "fetch") == 0
+    assert recipe(SMALL, tmp_path / "out", "--smoke", "--stop-after", "fetch") == 2
     assert "belongs to another recipe" in capsys.readouterr().err
 
 
+def test_start_is_trained_first_with_its_own_options_and_seed(tmp_path, monkeypatch):
+    trained, _ = fake_training(monkeypatch)
+    dataset = read_dataset_config(HANDBOOKS)
+    models = ("sentence", "concatenation-2to2")
+    small_recipe(dataset, tmp_path / "out", models, seeds=(2, 3), train_options=("--lr", "0.5")).run()
+    start = tmp_path / "out" / "models" / "start" / BEST
+    assert [(call["folder"], call["seed"], call["start"]) for call in trained] == [
+        ("start", 1, None),
+        *((f"{name}-{seed}", seed, start) for name in models for seed in (2, 3)),
+    ]
+    first, sentence, _, concatenation, _ = (call["budget"].options for call in trained)
+    assert [last_value("--max-document-sentences", one) for one in (first, sentence, concatenation)] == [
+        "6",
+        "24",
+        None,
+    ]
+    assert last_value("--warmup-updates", first) == "800" and last_value("--warmup-updates", concatenation) == "100"
+    assert {last_value("--lr", options) for options in (first, sentence, concatenation)} == {"0.5"}
+    assert [call["budget"].updates for call in trained] == [40] * 5
+    del trained[:]
+    assert small_recipe(dataset, tmp_path / "start", models, stop_after="start").run() is None
+    assert [call["folder"] for call in trained] == ["start"]
+
+
+def test_all_data_bins_are_trained_on(tmp_path, monkeypatch):
+    trained, _ = fake_training(monkeypatch)
+    for shards in (3, 1):
+        dataset = read_dataset_config(SMALL)
+        dataset.prepare["shards"] = shards
+        small_recipe(dataset, tmp_path / str(shards), ("sentence",), stop_after="train").run()
+    bins = [str(tmp_path / "3" / "data" / name) for name in ("data-bin", "data-bin-1", "data-bin-2")]
+    assert [call["bins"] for call in trained] == [bins, [str(tmp_path / "1" / "data" / "data-bin")]]
+    assert all((Path(path) / "train.en-de.en.bin").is_file() for path in bins)
+    assert trained[0]["data"] != trained[1]["data"]
+
+
 @pytest.mark.slow
-def test_post_editing_is_of_operations_or_words(tmp_path, capsys):
+def test_whole_recipe_runs_once(tmp_path, capsys, starts_soon):
+    raw(read_dataset_config(SMALL), tmp_path / "raw")
+    options = ["--smoke", "--raw", str(tmp_path / "raw"), "--models", "sentence", "--updates", "5"]
+    assert recipe(SMALL, tmp_path / "out", *options) == 0
+    table = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
+    assert table.strip() in capsys.readouterr().out and "| sentence |" in table
+    folder = tmp_path / "out" / "models" / "sentence-1"
+    reference = list(read_lines(tmp_path / "raw" / "test.en"))
+    assert [not line for line in read_lines(folder / "test.txt")] == [not line for line in reference]
+    assert json.loads((folder / "scores.json").read_text())["sentences"] == sum(map(bool, reference))
+    written = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert recipe(SMALL, tmp_path / "out", *options) == 0
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == written
+
+
+@pytest.mark.slow
+def test_post_editing_with_edit_operations_or_words(tmp_path, capsys):
     for name, options in (("operations", ["--smoke"]), ("words", ["--smoke", "--words"])):
-        assert recipe(POST_EDITING, tmp_path / name, *options, "--until", "prepare") == 0
+        assert recipe(POST_EDITING, tmp_path / name, *options, "--stop-after", "prepare") == 0
         data = tmp_path / name / "data"
-        target = (data / "text" / "train.de").read_text(encoding="utf-8")
-        operations = (data / "edits" / "train.de").is_file()
-        assert "<keep>" not in target and operations == (name == "operations")
-    assert recipe(POST_EDITING, tmp_path / "words", "--smoke", "--until", "prepare") == 2
-    assert "another kind of run" in capsys.readouterr().err
-    assert recipe(SMALL, tmp_path / "small", "--words") == 2
-    assert "--words: only for recipes of automatic post-editing" in capsys.readouterr().err
+        assert "<keep>" not in (data / "text" / "train.de").read_text(encoding="utf-8")
+        assert (data / "edits" / "train.de").is_file() == (name == "operations")
+    assert recipe(POST_EDITING, tmp_path / "words", "--smoke", "--stop-after", "prepare") == 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", RECIPES)
 def test_every_recipe_runs(path, tmp_path, starts_soon):
-    names = OF_RECIPE.get(path.stem, ["conditional"])
+    names = MODELS.get(path.stem, ["conditional"])
     assert recipe(path, tmp_path / "out", "--smoke", "--models", " ".join(names), "--updates", "4") == 0
     table = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
     assert all(f"| {name} |" in table for name in names)
-    for name in names:
-        text = list(read_lines(tmp_path / "out" / "models" / f"{name}-1" / "test.txt"))
-        reference = list(read_lines(tmp_path / "out" / "data" / "text" / "test.en")) if path != SMALL else text
-        assert len(text) == len(reference)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [SMALL, MANUALS], ids=lambda path: path.stem)  # the second in half precision
-def test_two_processes(path, tmp_path, starts_soon):
-    options = ["--smoke", "--models", "sentence", "--updates", "4", "--processes", "2"]
-    assert recipe(path, tmp_path / "out", *options) == 0
-    assert "num. shared model params" in (tmp_path / "out" / "models" / "sentence-1" / "train.log").read_text()
-
-
-@pytest.mark.slow
-def test_two_machines(tmp_path):
-    together = ["--nodes", "2", "--rendezvous", f"127.0.0.1:{free_port()}", "--until", "train", "--models", "sentence"]
-    together += ["--updates", "4", "--train-options=--update-freq 2"]
-    both = [start(tmp_path / "out", *together, "--node-rank", rank) for rank in "10"]
-    printed = "".join("".join(one.communicate()) for one in both)
-    assert [one.returncode for one in both] == [0, 0], printed
-    folder = tmp_path / "out" / "models" / "sentence-1"
-    assert "a step is that of one process; of 2, each: --max-tokens 600 --update-freq 1" in printed
-    assert "training on 2 devices" in (folder / "train.log").read_text()
-    assert (folder / "train.1.log").exists() and updates_of(folder / "checkpoint_last.pt") == 4
+@pytest.mark.parametrize(
+    ("path", "options"),
+    [
+        (SMALL, ["--launcher", f"{sys.executable} -m torch.distributed.run --standalone --nproc-per-node 2"]),
+        (HANDBOOKS, []),  # in half precision
+    ],
+    ids=["launcher", "half precision"],
+)
+def test_two_processes(path, options, tmp_path):
+    words = ["--smoke", "--models", "sentence", "--updates", "4", "--processes", "2", *options]
+    assert recipe(path, tmp_path / "out", *words, "--stop-after", "train") == 0
+    assert "training on 2 devices" in (tmp_path / "out" / "models" / "sentence-1" / "train.log").read_text()
 
 
 def start(output, *more):
     options = ["--output", str(output), "--smoke", "--models", "conditional", "--workers", "2", *more]
     main = "import sys; from docnmt_fairseq.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", main, "recipe", str(SMALL), *options]
+    command = [sys.executable, "-c", main, "recipe", "en_de_manuals", *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """The output of a run that nobody ended."""
-    folder = tmp_path_factory.mktemp("whole")
-    process = start(folder)
-    assert process.wait() == 0, process.communicate()
-    return folder
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("number", "steps"),
-    [(signal.SIGKILL, ["prepare", "train", "translate"]), (signal.SIGTERM, ["train"]), (signal.SIGINT, ["translate"])],
-)
-def test_killed_anywhere_and_run_again_it_gives_the_same(whole, tmp_path, number, steps):
-    output = tmp_path / "killed"
+def test_interrupted_recipe_is_resumed_with_the_same_result(tmp_path):
+    whole, output = start(tmp_path / "whole"), tmp_path / "killed"
+    assert whole.wait() == 0, whole.communicate()
     model = output / "models" / "conditional-1"
-    begun = {
-        "prepare": output / "data" / "models",
-        "train": model / "checkpoint_last.pt",
-        "translate": model / "generate.log.partial",
-    }
-    for step in steps:
+    for number, begun in (
+        (signal.SIGKILL, output / "models" / "start" / "checkpoint_last.pt"),
+        (signal.SIGTERM, model / "checkpoint_last.pt"),
+        (signal.SIGINT, model / "generate.log.partial"),
+    ):
         process = start(output)
-        while not begun[step].exists():
+        while not begun.exists():
             assert process.poll() is None, process.communicate()
             time.sleep(0.02)
         process.send_signal(number)
@@ -196,6 +201,43 @@ def test_killed_anywhere_and_run_again_it_gives_the_same(whole, tmp_path, number
     process = start(output)
     assert process.wait() == 0, process.communicate()
     for name in ("table.md", "models/conditional-1/test.txt"):
-        assert (output / name).read_bytes() == (whole / name).read_bytes()
-    last = "models/conditional-1/checkpoint_last.pt"
-    toy.assert_same_state(output / last, whole / last, atol=0, rtol=0)
+        assert (output / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    for last in ("models/start/checkpoint_last.pt", "models/conditional-1/checkpoint_last.pt"):
+        toy.assert_same_state(output / last, tmp_path / "whole" / last, atol=0, rtol=0)
+
+
+def train_in_process(command, stream, log):
+    """Runs fairseq-train in this process, which saves its imports."""
+    import logging
+
+    from fairseq import options
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from fairseq.distributed import utils as distributed
+    from fairseq_cli import train as fairseq_train
+
+    words = command[command.index("fairseq_cli.train") + 1 :]
+    handler, logger = logging.StreamHandler(stream), logging.getLogger("fairseq")
+    level = logger.level
+    logging.disable(logging.NOTSET)
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        args = options.parse_args_and_arch(options.get_training_parser(), words)
+        distributed.call_main(convert_namespace_to_omegaconf(args), fairseq_train.main)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+@pytest.mark.slow
+def test_every_model_can_be_initialised_with_the_start(tmp_path, monkeypatch):
+    monkeypatch.setattr("docnmt_fairseq.recipes.processes.run", train_in_process)
+    names = [*read_dataset_config(HANDBOOKS).models, "memory", "ca-att", "previous-flat", "concatenation"]
+    options = ["--smoke", "--models", " ".join(names), "--updates", "2", "--stop-after", "train"]
+    assert recipe("en_de_manuals", tmp_path, *options) == 0
+    weights = set()
+    for name in names:
+        folder = tmp_path / "models" / f"{name}-1"
+        assert "loading pretrained model from" in (folder / "train.log").read_text(encoding="utf-8")
+        weights.add(json.loads((folder / "training.json").read_text())["initial_weights"])
+    assert len(weights) == 1

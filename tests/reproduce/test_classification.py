@@ -1,4 +1,4 @@
-"""The small classifiers of published figures: what they read, compute and learn."""
+"""Classifiers of published figures: data files, computation and training."""
 
 import gzip
 
@@ -8,10 +8,11 @@ import torch
 from PIL import Image
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.reproduce.base import Cell, Request
-from docnmt_fairseq.reproduce.classification import images, texts
-from docnmt_fairseq.reproduce.classification.training import Budget, accuracy, train
-from docnmt_fairseq.reproduce.figures.classifiers import Sentiment
+from docnmt_fairseq.recipes.recipe import Options
+from docnmt_fairseq.reproduce.base import Cell
+from docnmt_fairseq.reproduce.figures import images, sentiment
+from docnmt_fairseq.reproduce.figures.classification import Budget, accuracy, train
+from docnmt_fairseq.reproduce.figures.sentiment import Sentiment
 
 CPU = torch.device("cpu")
 
@@ -19,37 +20,31 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def reviews(tmp_path):
     for number, part in enumerate(("train", "test")):
-        texts.write_made_up(tmp_path / part, 80, seed=number)
-    train_set, test = (texts.read_labelled(tmp_path / part) for part in ("train", "test"))
-    dictionary = texts.dictionary_of(train_set)
-    return texts.Bags.of(train_set, dictionary), texts.Bags.of(test, dictionary), len(dictionary)
+        sentiment.write_synthetic_texts(tmp_path / part, 80, seed=number)
+    train_set, test = (sentiment.read_labelled(tmp_path / part) for part in ("train", "test"))
+    dictionary = sentiment.dictionary_of(train_set)
+    return sentiment.Bags.of(train_set, dictionary), sentiment.Bags.of(test, dictionary), len(dictionary)
 
 
-def test_texts_are_labels_and_lowercased_words(tmp_path):
+def test_labelled_texts_are_lowercased_and_tokenised(tmp_path):
     (tmp_path / "x").write_text("1\tGood, good !\n0\tno\n", encoding="utf-8")
-    found = texts.read_labelled(tmp_path / "x")
+    found = sentiment.read_labelled(tmp_path / "x")
     assert found == [(1, ["good", ",", "good", "!"]), (0, ["no"])]
-    dictionary = texts.dictionary_of(found)
-    bags = texts.Bags.of([(0, ["no", "never"])], dictionary)
-    assert bags.bags[0].tolist() == [dictionary["no"], texts.UNSEEN]
+    dictionary = sentiment.dictionary_of(found)
+    bags = sentiment.Bags.of([(0, ["no", "never"])], dictionary)
+    assert bags.bags[0].tolist() == [dictionary["no"], sentiment.UNSEEN]
 
 
 @pytest.mark.parametrize("line", ["2\tx", "1 x", "1\t ", "1\t\x01", ""])
-def test_lines_that_are_no_labelled_texts_are_named(tmp_path, line):
+def test_invalid_lines_are_errors(tmp_path, line):
     (tmp_path / "x").write_text(f"1\tgood\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match="x:2: expected a label"):
-        texts.read_labelled(tmp_path / "x")
+        sentiment.read_labelled(tmp_path / "x")
 
 
-def test_a_file_without_texts_is_named(tmp_path):
-    (tmp_path / "x").write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match="x: no texts"):
-        texts.read_labelled(tmp_path / "x")
-
-
-def test_the_average_is_that_of_words_and_unseen_ones_are_zero():
-    module = texts.AverageOfWords(5, 3)
-    bags = texts.Bags([np.array([1, 4, texts.UNSEEN]), np.array([2])], torch.tensor([0, 1]))
+def test_average_of_word_vectors_with_zero_for_unseen_words():
+    module = sentiment.AverageOfWords(5, 3)
+    bags = sentiment.Bags([np.array([1, 4, sentiment.UNSEEN]), np.array([2])], torch.tensor([0, 1]))
     (tokens, rows), labels = bags.batch(torch.tensor([0, 1]), CPU)
     table = module.words.weight
     expected = torch.stack([(table[1] + table[4]) / 3, table[2]])
@@ -58,18 +53,18 @@ def test_the_average_is_that_of_words_and_unseen_ones_are_zero():
 
 
 @pytest.mark.parametrize(("kind", "em_steps"), [("average", 0), ("ca-bsfe", 0), ("ca-bsfe", 5)])
-def test_texts_are_learnt(reviews, kind, em_steps):
+def test_text_classifiers_learn(reviews, kind, em_steps):
     torch.manual_seed(0)
-    model = texts.classifier(kind, reviews[2])
+    model = sentiment.classifier(kind, reviews[2])
     found = train(model, *reviews[:2], Budget(200, 16, 0.3, 50, em_steps), seed=1, device=CPU)
     assert len(found) == 4 and found[-1] > 95
     assert accuracy(model, reviews[1], CPU, batch=7) == found[-1]
 
 
-def test_chi_and_the_vectors_take_turns(reviews):
+def test_chi_and_word_vectors_alternate(reviews):
     def moved(updates):
         torch.manual_seed(0)
-        model = texts.classifier("ca-bsfe", reviews[2])
+        model = sentiment.classifier("ca-bsfe", reviews[2])
         before = {name: value.clone() for name, value in model.bag.state_dict().items()}
         train(model, *reviews[:2], Budget(updates, 16, 0.1, updates, em_steps=4), 1, CPU)
         return {name for name, value in model.bag.state_dict().items() if not torch.equal(value, before[name])}
@@ -78,10 +73,10 @@ def test_chi_and_the_vectors_take_turns(reviews):
     assert moved(5) == {"theta", "words_for_chi.weight", "v_0", "words.weight"}
 
 
-def test_a_training_is_its_seed(reviews):
+def test_training_depends_on_the_seed(reviews):
     def run(seed):
         torch.manual_seed(0)
-        model = texts.classifier("ca-bsfe", reviews[2])
+        model = sentiment.classifier("ca-bsfe", reviews[2])
         train(model, *reviews[:2], Budget(6, 16, 0.1, 3), seed, CPU)
         return model.output.weight
 
@@ -89,20 +84,20 @@ def test_a_training_is_its_seed(reviews):
 
 
 @pytest.mark.parametrize("kind", images.KINDS)
-def test_images_are_learnt(kind, tmp_path):
+def test_image_classifiers_learn(kind, tmp_path):
     shape = (1, 8, 8)
-    train_set, test = images.made_up(80, shape, seed=0), images.made_up(40, shape, seed=1)
+    train_set, test = images.synthetic_images(80, shape, seed=0), images.synthetic_images(40, shape, seed=1)
     torch.manual_seed(0)
     model = images.ImageClassifier(kind, shape, layers=2, depth=4, kernel=4, hidden=16, classes=2)
     assert train(model, train_set, test, Budget(60, 20, 0.02, 60), 1, CPU)[-1] > 90
 
 
-def test_a_picture_of_chi_has_images_above_and_chi_below(tmp_path):
+def test_picture_has_images_above_and_chi_below(tmp_path):
     model = images.ImageClassifier("ca-cnn", (3, 8, 6), depth=4, kernel=3, hidden=4)
     layer = model.convolutions[0]
     torch.nn.init.normal_(layer.score.weight)
     seen = torch.rand(2, 3, 8, 6)
-    images.write_sigma(model, seen, tmp_path / "chi.png")
+    images.write_chi(model, seen, tmp_path / "chi.png")
     found = np.asarray(Image.open(tmp_path / "chi.png")) / 255
     assert found.shape == (16, 12)
     np.testing.assert_allclose(found[:8, 6:], seen[1].mean(0), atol=0.01)
@@ -115,7 +110,7 @@ def idx(array):
     return head + array.astype(np.uint8).tobytes()
 
 
-def test_mnist_is_read_packed_or_not(tmp_path):
+def test_mnist_files_may_be_gzipped(tmp_path):
     pixels, labels = np.arange(24).reshape(2, 4, 3), np.array([7, 1])
     (tmp_path / "images").write_bytes(idx(pixels))
     (tmp_path / "labels.gz").write_bytes(gzip.compress(idx(labels)))
@@ -127,14 +122,14 @@ def test_mnist_is_read_packed_or_not(tmp_path):
 
 
 @pytest.mark.parametrize("labels", [np.array([7]), np.zeros((2, 1, 1))], ids=["too few", "images"])
-def test_images_and_labels_belong_together(tmp_path, labels):
+def test_other_number_of_labels_is_an_error(tmp_path, labels):
     (tmp_path / "images").write_bytes(idx(np.zeros((2, 4, 3))))
     (tmp_path / "labels").write_bytes(idx(labels))
     with pytest.raises(InputError, match=r"images and .*labels: expected images and as many labels"):
         images.read_mnist(tmp_path / "images", tmp_path / "labels")
 
 
-def test_cifar_is_read(tmp_path):
+def test_cifar_files(tmp_path):
     rows = np.random.default_rng(0).integers(0, 256, (3, 3073), dtype=np.uint8)
     rows[:, 0] = [3, 0, 9]
     (tmp_path / "one").write_bytes(rows[:2].tobytes())
@@ -145,7 +140,7 @@ def test_cifar_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing", bytes([0, 0, 8, 1, 0, 0, 0, 5, 1])])
-def test_files_that_are_no_images_are_refused(tmp_path, content):
+def test_other_files_are_errors(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(InputError, match="x: not a file of MNIST"):
         images.read_idx(tmp_path / "x")
@@ -156,14 +151,14 @@ def test_files_that_are_no_images_are_refused(tmp_path, content):
         images.read_idx(tmp_path / "x.gz")
 
 
-def test_the_best_accuracy_is_looked_for_every_5000_updates(tmp_path):
+def test_interval_between_evaluations(tmp_path):
     cell = Cell("average", "imdb", None, {"set": "imdb", "bag": "average"})
-    asked = Request(tmp_path)
+    asked = Options(tmp_path)
     assert Sentiment([cell], asked).budget(cell, updates=6_000_000, batch=16, lr=0.1).every == 5_000
     assert Sentiment([cell], asked).budget(cell, updates=10_000, batch=16, lr=0.1).every == 100
 
 
-def test_trainings_of_a_table_are_kept_one_by_one(tmp_path, monkeypatch):
+def test_every_training_is_stored_at_once(tmp_path, monkeypatch):
     found = []
 
     def accuracies(self, cell, seed):
@@ -174,7 +169,7 @@ def test_trainings_of_a_table_are_kept_one_by_one(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Sentiment, "accuracies", accuracies)
     cells = [Cell(name, "imdb", None, {"set": "imdb", "bag": name}) for name in ("average", "ca-bsfe")]
-    asked = Request(tmp_path / "out", seeds=(1, 2), smoke=True)
+    asked = Options(tmp_path / "out", seeds=(1, 2), smoke=True)
     with pytest.raises(KeyboardInterrupt):
         Sentiment(cells, asked).values()
     values = Sentiment(cells, asked).values()

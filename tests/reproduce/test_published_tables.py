@@ -1,4 +1,4 @@
-"""The tables that come with the package: data, read and checked; their models exist."""
+"""Tables of the package: their YAML files, and the models they name."""
 
 import pytest
 from fairseq import options, tasks
@@ -8,8 +8,9 @@ import docnmt_fairseq
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset_file import read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.processes import PLUGIN
+from docnmt_fairseq.recipes.recipe import Options
 from docnmt_fairseq.recipes.training import Budget, training_options
-from docnmt_fairseq.reproduce.base import FIGURES, Request
+from docnmt_fairseq.reproduce.base import FIGURES
 from docnmt_fairseq.reproduce.figures.scores import model_name, model_of
 from docnmt_fairseq.reproduce.published import read_table, read_table_file, table_names
 from tests.support.extra_sources import with_extra_sources
@@ -25,11 +26,10 @@ def test_tables_are_complete(name, tmp_path):
     assert table.cells and any(cell.published is not None for cell in table.cells)
     assert (ROOT / table.page).is_file() and table.needs and table.all_deviations
     assert table.results is None or (ROOT / table.results).is_file()
-    hours = FIGURES[table.figures](table.cells, Request(tmp_path)).hours()
+    hours = FIGURES[table.figures](table.cells, Options(tmp_path)).hours()
     assert hours is None or hours > 0
-    for cell in table.cells:
-        if "recipe" in cell.settings:
-            read_dataset_config(recipe_path(cell.settings["recipe"]))
+    for recipe in {cell.settings["recipe"] for cell in table.cells if "recipe" in cell.settings}:
+        read_dataset_config(recipe_path(recipe))
 
 
 def cells_of_models():
@@ -44,6 +44,7 @@ def extra_bin(data_bin, tmp_path_factory):
     return with_extra_sources(data_bin, tmp_path_factory.mktemp("extra") / "data-bin")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", cells_of_models())
 def test_models_of_tables_can_be_built(cell, extra_bin):
     model = model_of(cell)
@@ -53,7 +54,7 @@ def test_models_of_tables_can_be_built(cell, extra_bin):
     assert tasks.setup_task(cfg.task).build_model(cfg.model) is not None
 
 
-def test_all_rows_of_both_tasks_are_among_them():
+def test_tables_have_all_rows_of_both_combination_tasks():
     names = {parameters.id for parameters in cells_of_models()}
     assert sum(name.startswith(("image-rnn-", "mt-rnn-")) for name in names) == 18
 
@@ -64,7 +65,7 @@ def options_of(table, row, column):
     return {word: words[place + 1] for place, word in enumerate(words[:-1]) if word.startswith("--")}
 
 
-def test_the_memory_is_that_of_the_paper():
+def test_memory_options_are_those_of_the_paper():
     found = options_of("memory-table-2", "Our model", "TED Zh-En")
     assert (found["--memory-scope"], found["--context-init"]) == ("batch", "xavier")  # [M] sec. 4.3, eq. 17
     assert "--context-selection" not in found and "--memory-without-rnn" not in found  # the previous sentence, an RNN
@@ -76,7 +77,7 @@ def test_the_memory_is_that_of_the_paper():
     assert drawn["--context-selection"] == "random-each-epoch"
 
 
-def test_equal_cells_of_different_tables_are_one_model():
+def test_tables_share_models():
     names = [
         {model_name(cell) for cell in read_table(table).cells if cell.published == 18.65}
         for table in ("memory-table-2", "memory-table-3", "memory-table-4")
@@ -85,27 +86,27 @@ def test_equal_cells_of_different_tables_are_one_model():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("old", "new", "key"),
     [
-        (("title: BLEU", "titel: BLEU"), "unknown"),
-        (("recipe: ted_zh_en", "recepie: ted_zh_en"), "columns: TED Zh-En: unknown recepie; there are recipe, model"),
-        (("model: sentence", "modle: sentence"), "rows: Transformer: unknown modle"),
-        (("[16.09, ", "["), "RNNSearch.*published: 4 figures"),
-        (("title: Our model", "title: Transformer"), "rows: each needs a title of its own"),
-        (("columns:", "figures: guessed\ncolumns:"), "figures: guessed: there are .*scores"),
+        ("title: BLEU", "titel: BLEU", "titel"),
+        ("recipe: ted_zh_en", "recepie: ted_zh_en", "columns: TED Zh-En: .*recepie"),
+        ("model: sentence", "modle: sentence", "rows: Transformer: .*modle"),
+        ("[16.09, ", "[", "RNNSearch.*published"),
+        ("title: Our model", "title: Transformer", "rows: .*title"),
+        ("columns:", "figures: guessed\ncolumns:", "figures: guessed"),
+        ("baseline: Transformer", "baseline: Tranformer", "baseline: Tranformer"),
     ],
-    ids=lambda change: change[1] if isinstance(change, tuple) else "",
 )
-def test_mistakes_in_a_table_are_named(change, message, tmp_path):
+def test_errors_name_the_key(old, new, key, tmp_path):
     text = (ROOT / "docnmt_fairseq/reproduce/tables/memory-table-2.yaml").read_text(encoding="utf-8")
-    assert change[0] in text
+    assert old in text
     path = tmp_path / "table.yaml"
-    path.write_text(text.replace(*change, 1), encoding="utf-8")
-    with pytest.raises(InputError, match=message):
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(InputError, match=key):
         read_table_file(path)
 
 
-def test_settings_may_be_by_recipe(tmp_path):
+def test_settings_may_depend_on_the_recipe(tmp_path):
     path = tmp_path / "table.yaml"
     path.write_text(
         "{title: t, source: s, page: p, needs: n, columns: [{title: a, recipe: ape}, {title: b, recipe: ted_es_en}], "
@@ -119,7 +120,7 @@ def test_settings_may_be_by_recipe(tmp_path):
     assert cells[2].settings["options"] == ["--lr", "1"] and model_name(cells[2]) == "mt-flat--lr1"
 
 
-def test_rows_and_columns_may_rule_out_cells(tmp_path):
+def test_rows_and_columns_may_exclude_cells(tmp_path):
     path = tmp_path / "table.yaml"
     text = (
         "{title: t, source: s, page: p, needs: n, columns: [{title: a, recipe: ape}, {title: b, published_only: true}, "
@@ -131,23 +132,14 @@ def test_rows_and_columns_may_rule_out_cells(tmp_path):
     assert [(cell.row, cell.column, cell.published) for cell in cells] == [("x", "a", 1), ("x", "c", 3), ("y", "c", 6)]
     assert all({*cell.settings} == {"recipe", "model"} for cell in cells)
     path.write_text(text.replace("columns: [c]", "columns: [d]"))
-    with pytest.raises(InputError, match="rows: y: columns: d: no such column"):
+    with pytest.raises(InputError, match=r"rows: y: columns: .*d"):
         read_table_file(path)
 
 
-def test_rows_of_images_are_trained_where_they_differ():
+def test_image_trainings_are_distinct():
     of_column = {}
     for cell in read_table("context-aware-figure-17").cells:
         used = {key: value for key, value in cell.settings.items() if key != "sublayers" or cell.column == "CA-RES"}
         of_column.setdefault(cell.column, []).append(used)
     assert all(used not in several[:place] for several in of_column.values() for place, used in enumerate(several))
     assert all(one["set"] == "cifar" for one in of_column["CA-RES"])  # of MNIST the paper has none
-
-
-def test_the_baseline_is_a_row(tmp_path):
-    text = (ROOT / "docnmt_fairseq/reproduce/tables/memory-table-2.yaml").read_text(encoding="utf-8")
-    (tmp_path / "table.yaml").write_text(
-        text.replace("baseline: Transformer", "baseline: Tranformer"), encoding="utf-8"
-    )
-    with pytest.raises(InputError, match="baseline: Tranformer: no such row"):
-        read_table_file(tmp_path / "table.yaml")

@@ -1,4 +1,4 @@
-"""``docnmt reproduce``: runs of a table whose models are not trained, and smoke runs of all tables."""
+"""``docnmt reproduce``: tables whose training is replaced, and smoke runs of all tables."""
 
 import json
 from dataclasses import replace
@@ -7,16 +7,16 @@ import pytest
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.machines import Machine
+from docnmt_fairseq.recipes.processes import Machine
+from docnmt_fairseq.recipes.recipe import Options
 from docnmt_fairseq.reproduce import published
-from docnmt_fairseq.reproduce.base import FIGURES, Request
-from docnmt_fairseq.reproduce.figures.classifiers import ImagesFigures
-from docnmt_fairseq.reproduce.figures.scores import ScoresOfModels
-from docnmt_fairseq.reproduce.hours import TOKENS_A_LINE, TOKENS_A_SECOND, logged_speed
+from docnmt_fairseq.reproduce.base import FIGURES, recipe_options
+from docnmt_fairseq.reproduce.figures.images import ImagesFigures
+from docnmt_fairseq.reproduce.figures.scores import TOKENS_PER_LINE, TOKENS_PER_SECOND, ScoresOfModels, logged_speed
 from docnmt_fairseq.reproduce.listing import ELSEWHERE, WIDTH, table_list
 from docnmt_fairseq.reproduce.published import read_table, read_table_file, table_names
 from docnmt_fairseq.reproduce.run import Ours, reproduce, table_text
-from tests.support.recipes import untrained
+from tests.support.recipes import fake_training
 
 TABLE = """
 title: Two models
@@ -42,21 +42,21 @@ def table(tmp_path):
 
 
 def request(tmp_path, **options):
-    return Request(tmp_path / "out", machine=Machine(cpu=True), **{"smoke": True, **options})
+    return Options(tmp_path / "out", machine=Machine(cpu=True), **{"smoke": True, **options})
 
 
-def spoilt(folder, line):
-    """What a model writes: only the first one makes mistakes."""
+def with_errors(folder, line):
+    """Translations with errors by the first model."""
     return line if folder.name.startswith("conditional") else " ".join(line.split()[1:])
 
 
-def test_our_figures_stand_beside_the_papers(table, tmp_path, monkeypatch):
-    trained, _ = untrained(monkeypatch, spoilt)
+def test_table_has_published_figures_ours_and_differences(table, tmp_path, monkeypatch):
+    trained, _ = fake_training(monkeypatch, with_errors)
     text = reproduce(table, request(tmp_path, seeds=(1, 2)), rows=["better"])
     assert [one["folder"] for one in trained] == [f"{CHANGED}-1", f"{CHANGED}-2"]
     assert "| better | – | 100.00 ± 0.00 | – | 70.50 | 100.00 ± 0.00 | +29.50 |" in text
     assert "| plain | 90.00 | – | – | – | – | – |" in text
-    assert "- The data are made up." in text and "mean nothing" in text
+    assert "- The data are made up." in text and "meaningless" in text
     text = reproduce(table, request(tmp_path, seeds=(1, 2)), rows=["plain"], columns=["all"])  # the others stay
     assert "| better | – | 100.00" in text
     found = json.loads((tmp_path / "out" / "two-models.json").read_text())["cells"]
@@ -65,13 +65,13 @@ def test_our_figures_stand_beside_the_papers(table, tmp_path, monkeypatch):
     assert (tmp_path / "out" / "two-models.md").read_text().strip() == text.strip()
 
 
-def test_a_run_that_diverged_is_a_figure_too(table, tmp_path):
+def test_figures_of_diverged_runs(table, tmp_path):
     found = {("plain", "all"): Ours([80.0, float("inf")]), ("better", "all"): Ours([float("nan"), 1.0])}
     text = table_text(table, request(tmp_path), found)
     assert "| plain | 90.00 | inf | +inf | – |" in text and "| better | – | nan | – | 70.50 |" in text
 
 
-def test_changed_models_are_marked_and_kept_apart(table, tmp_path):
+def test_changed_models_are_marked_and_not_mixed_with_others(table, tmp_path):
     changed = request(tmp_path, updates=7, train_options=("--dropout", "0.3"), smoke=False)
     text = table_text(table, changed, {("plain", "all"): Ours([80.0])})
     assert "all: published | ours* | difference" in text
@@ -82,16 +82,13 @@ def test_changed_models_are_marked_and_kept_apart(table, tmp_path):
     (tmp_path / "out" / "two-models.json").write_text(json.dumps({"about": about, "cells": []}))
     with pytest.raises(InputError, match="figures of other options"):
         reproduce(table, changed)
-    (tmp_path / "out" / "two-models.json").write_text("{")
-    with pytest.raises(InputError, match="damaged"):
-        reproduce(table, changed)
 
 
-def test_differences_from_the_baseline_are_tested(table, tmp_path, monkeypatch):
-    untrained(monkeypatch, spoilt)
+def test_significance_of_differences_from_the_baseline(table, tmp_path, monkeypatch):
+    fake_training(monkeypatch, with_errors)
     tested = replace(table, baseline="plain")
     text = reproduce(tested, request(tmp_path), columns=["all"])
-    assert "| better | – | 100.00† | – |" in text and "†: differs from plain, p < 0.05 in every seed" in text
+    assert "| better | – | 100.00† | – |" in text and "†: differs from plain" in text
     cells = json.loads((tmp_path / "out" / "two-models.json").read_text())["cells"]
     p_values = {cell["row"]: cell["p_values"] for cell in cells if cell["column"] == "all"}
     assert p_values["plain"] == [] and 0 < p_values["better"][0] < 0.05
@@ -101,10 +98,10 @@ def test_differences_from_the_baseline_are_tested(table, tmp_path, monkeypatch):
     assert "| 90.50 ± 0.71 |" in table_text(tested, request(tmp_path), found)  # not in every seed
 
 
-def test_a_test_against_another_baseline_is_forgotten(table, tmp_path, monkeypatch):
-    """The row itself is as before, and not asked for again."""
+def test_p_values_against_a_changed_baseline_are_dropped(table, tmp_path, monkeypatch):
+    """The figure of the row itself is unchanged and not computed again."""
     tested, asked, path = replace(table, baseline="plain"), request(tmp_path), tmp_path / "out" / "two-models.json"
-    untrained(monkeypatch, spoilt)
+    fake_training(monkeypatch, with_errors)
     reproduce(tested, asked, columns=["all"])
     content = json.loads(path.read_text())
     content["cells"][0]["ours"] = [12.0]  # of plain, as it was then
@@ -114,18 +111,18 @@ def test_a_test_against_another_baseline_is_forgotten(table, tmp_path, monkeypat
     assert "100.00†" in reproduce(tested, asked, columns=["all"])
 
 
-def test_a_score_that_the_recipe_does_not_have(table, tmp_path, monkeypatch):
-    untrained(monkeypatch)
+def test_unknown_score_is_an_error(table, tmp_path, monkeypatch):
+    fake_training(monkeypatch)
     table.columns[1]["score"] = "hter"
-    with pytest.raises(InputError, match=r"recipe en_de_small has no score hter; there are .*chrf"):
+    with pytest.raises(InputError, match=r"no score hter; known: .*chrf"):
         reproduce(table, request(tmp_path), rows=["plain"])
 
 
-def test_the_list_says_what_was_run(table, tmp_path, monkeypatch):
+def test_list_has_hours_and_state(table, tmp_path, monkeypatch):
     monkeypatch.setattr(published, "TABLES", tmp_path)
     monkeypatch.setattr("docnmt_fairseq.reproduce.listing.table_names", lambda: ["two-models"])
     asked = request(tmp_path, smoke=False)
-    hours = 2 * 3000 / (TOKENS_A_SECOND / 4096) / 3600
+    hours = 2 * 3000 / (TOKENS_PER_SECOND / 4096) / 3600
     lines = table_list(asked).splitlines()
     assert [line.split() for line in lines[:2]] == [
         ["table", "hours", "run"], ["two-models", f"{hours:.0f}", "GPU", "no"]
@@ -146,26 +143,26 @@ def test_the_list_says_what_was_run(table, tmp_path, monkeypatch):
     assert f"{hours:.0f} GPU  1 of 4 cells" in table_list(asked)
 
 
-def test_the_list_fits_a_terminal_and_names_what_is_made_elsewhere(tmp_path):
-    text = table_list(Request(tmp_path))
+def test_list_fits_a_terminal(tmp_path):
+    text = table_list(Options(tmp_path))
     assert all(len(line) <= WIDTH for line in text.splitlines() if str(tmp_path) not in line)
     joined = " ".join(text.split())
-    assert all(f"{one.what}: {one.instead}" in joined for one in ELSEWHERE)
-    assert "Run for this repository: benchmarks/results/recurrent_sanity.md" in joined
+    assert all(f"{what}: {instead}" in joined for what, instead in ELSEWHERE.items())
+    assert "Results in this repository: benchmarks/results/recurrent_sanity.md" in joined
 
 
-def test_hours_are_of_lines_where_these_bound_a_batch(tmp_path):
+def test_hours_with_limited_lines_per_batch(tmp_path):
     (cell,) = [one for one in read_table("combination-table-1").cells if one.row.startswith("text alone")]
     for words, lines in (((), 64), (("--batch-size=32",), 32)):
-        hours = ScoresOfModels([cell], Request(tmp_path, train_options=words)).hours()
-        assert hours == pytest.approx(100_000 * lines * TOKENS_A_LINE / TOKENS_A_SECOND / 3600)
+        hours = ScoresOfModels([cell], Options(tmp_path, train_options=words)).hours()
+        assert hours == pytest.approx(100_000 * lines * TOKENS_PER_LINE / TOKENS_PER_SECOND / 3600)
 
 
 def test_hours_of_images_grow_with_layers(tmp_path):
     cells = [cell for cell in read_table("context-aware-figure-17").cells if cell.column == "CA-RES"]
-    hours = [ImagesFigures([cell], Request(tmp_path)).hours() for cell in cells]
+    hours = [ImagesFigures([cell], Options(tmp_path)).hours() for cell in cells]
     assert 1 < hours[0] < hours[1] < hours[2] < hours[3]
-    assert ImagesFigures(cells[:1], Request(tmp_path, updates=100)).hours() == pytest.approx(hours[0] / 100)
+    assert ImagesFigures(cells[:1], Options(tmp_path, updates=100)).hours() == pytest.approx(hours[0] / 100)
 
 
 @pytest.mark.parametrize(
@@ -177,15 +174,15 @@ def test_hours_of_images_grow_with_layers(tmp_path):
         ("memory-table-1", {"updates": 7}, "--updates"),
     ],
 )
-def test_options_that_would_change_nothing_are_refused(name, given, flags, tmp_path):
-    with pytest.raises(InputError, match=f"^{flags}: {name} has none of these to change"):
+def test_options_without_effect_are_errors(name, given, flags, tmp_path):
+    with pytest.raises(InputError, match=f"^{flags}: "):
         reproduce(read_table(name), request(tmp_path, **given))
     assert not (tmp_path / "out").exists()
 
 
-def test_rows_and_columns_without_a_cell_are_refused(tmp_path):
+def test_rows_and_columns_without_a_cell_are_errors(tmp_path):
     table = read_table("combination-table-1")
-    with pytest.raises(InputError, match="combination-table-1 has no cell of ours there"):
+    with pytest.raises(InputError, match="--columns: combination-table-1"):
         reproduce(table, request(tmp_path), columns=["MMT METEOR"])
     assert "| 48.0 | – | – |" in table_text(table, request(tmp_path), {})
 
@@ -193,25 +190,24 @@ def test_rows_and_columns_without_a_cell_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["memory-table-9"], "memory-table-9: no such table; there are combination-table-1"),
-        (["memory-table-2", "--rows", "Mine"], "--rows Mine: not in memory-table-2; there are RNNSearch"),
-        (["memory-table-2", "--columns", "TED"], "--columns TED: not in memory-table-2; there are TED Zh-En"),
-        (["memory-table-2", "--raw", "nowhere"], "--raw nowhere: no such folder"),
-        (["memory-table-2", "--updates", "0"], "--updates 0"),
-        (["memory-table-2", "--train-options", "'"], """--train-options "'": No closing quotation"""),
-        (["memory-table-1", "--smoke", "--workers", "0"], "--workers 0: at least 1"),
+        (["memory-table-9"], "memory-table-9: unknown table; known: combination-table-1"),
+        (["memory-table-2", "--rows", "Mine"], "--rows Mine"),
+        (["memory-table-2", "--columns", "TED"], "--columns TED"),
+        (["memory-table-2", "--raw", "nowhere"], "--raw nowhere"),
+        (["memory-table-1", "--smoke", "--workers", "0"], "--workers 0"),
     ],
 )
-def test_mistakes_end_with_one_line(words, message, tmp_path, capsys):
+def test_bad_input(words, message, tmp_path, capsys):
     assert cli.main(["reproduce", *words, "--output", str(tmp_path / "out"), "--cpu"]) == 2
     assert message in capsys.readouterr().err
 
 
 def test_raw_may_have_a_folder_for_each_recipe(tmp_path):
     (tmp_path / "ape").mkdir()
-    asked = Request(tmp_path / "out", raw=tmp_path)
-    assert asked.of_recipe(tmp_path / "out" / "ape").raw == tmp_path / "ape"
-    assert asked.of_recipe(tmp_path / "out" / "ted_es_en").raw == tmp_path
+    asked = Options(tmp_path / "out", raw=tmp_path)
+    assert recipe_options(asked, "ape").raw == tmp_path / "ape"
+    assert recipe_options(asked, "ted_es_en").raw == tmp_path
+    assert recipe_options(asked, "ape").output == tmp_path / "out" / "ape"
 
 
 FEW = {"memory-table-2": ["RNNSearch*", "Our model"], "memory-table-3": ["w/o RNN Context & Inter-sentence Attention"]}
@@ -219,7 +215,7 @@ FEW = {"memory-table-2": ["RNNSearch*", "Our model"], "memory-table-3": ["w/o RN
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """Returns the output of all smoke runs: what several tables need is made once."""
+    """Output folder of all smoke runs, which share data and models."""
     return tmp_path_factory.mktemp("reproduce")
 
 
@@ -229,11 +225,11 @@ def test_smoke(name, shared, capsys):
     table = read_table(name)
     rows = FEW.get(name) or [row["title"] for row in table.rows[:1]]
     columns = [column["title"] for column in table.columns if not column.get("published_only")][1:2]
-    few = ["--updates", "2"] if "--updates" in FIGURES[table.figures].heeds else []
+    few = ["--updates", "2"] if "--updates" in FIGURES[table.figures].uses else []
     words = ["--rows", *rows, "--columns", *columns, *few, "--workers", "1"]
     assert cli.main(["reproduce", name, "--smoke", "--output", str(shared), *words]) == 0
     text = capsys.readouterr().out
     found = json.loads((shared / f"{name}.json").read_text())["cells"]
     asked = {(row, column) for row in rows for column in columns}
     assert {(cell["row"], cell["column"]) for cell in found if cell["ours"]} == asked
-    assert "mean nothing" in text and all(one in text for one in table.all_deviations)
+    assert "meaningless" in text and all(one in text for one in table.all_deviations)

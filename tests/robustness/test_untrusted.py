@@ -16,7 +16,7 @@ from docnmt_fairseq.data.similar import read_similar, similar_file
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset_file import read_dataset_config
-from docnmt_fairseq.recipes.fetch import unpack
+from docnmt_fairseq.recipes.downloads import unpack
 from tests.support.reading import EN_DE
 
 HEADER = b"\x93NUMPY\x01\x00"
@@ -55,7 +55,7 @@ def test_archives_write_nowhere_else(tmp_path, name, kind):
         unpack(archive, ["train.en"], folder)
         assert (folder / "train.en").read_bytes() == b"text"
     except InputError as error:  # a name that has no folders on this system
-        assert "does not hold train.en" in str(error)
+        assert "lacks train.en" in str(error)
     assert {path.name for path in tmp_path.iterdir()} == {archive.name, "deep"}
     assert {path.name for path in (tmp_path / "deep").iterdir()} == {"unpacked"}
 
@@ -63,7 +63,7 @@ def test_archives_write_nowhere_else(tmp_path, name, kind):
 @pytest.mark.parametrize("link", [(tarfile.SYMTYPE, "/etc/passwd"), (tarfile.LNKTYPE, "../../secret")])
 def test_links_in_archives_lead_nowhere(tmp_path, link):
     tar_of(tmp_path / "x.tar", ("train.en", b"", link))
-    with pytest.raises(InputError, match=r"does not hold train\.en"):
+    with pytest.raises(InputError, match=r"lacks train\.en"):
         unpack(tmp_path / "x.tar", ["train.en"], tmp_path / "unpacked")
 
 
@@ -102,7 +102,7 @@ EXECUTED = ["!!python/object/apply:os.system ['touch {}']", "!!python/object/new
 def test_tags_of_yaml_make_nothing(tmp_path, value):
     path, made = tmp_path / "recipe.yaml", tmp_path / "made"
     path.write_text(f"name: {value.format(made)}\n")
-    with pytest.raises(InputError, match="no recipe: could not determine a constructor for the tag"):
+    with pytest.raises(InputError, match="not a recipe: could not determine a constructor for the tag"):
         read_dataset_config(path)
     assert not made.exists()
     if value in EXECUTED:  # by who lets it
@@ -112,7 +112,7 @@ def test_tags_of_yaml_make_nothing(tmp_path, value):
 
 def test_deep_yaml_is_refused(tmp_path):
     (tmp_path / "recipe.yaml").write_text("[" * 100_000)
-    with pytest.raises(InputError, match="no recipe"):
+    with pytest.raises(InputError, match="not a recipe"):
         read_dataset_config(tmp_path / "recipe.yaml")
 
 

@@ -1,73 +1,75 @@
-"""Recipes whose models are not trained: what they translate is made up, so that all around it runs in a second."""
+"""Recipes with fake training, translation and probes, so that everything around them runs within a second."""
 
 import json
 
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.recipes import fixtures, results, run, run_probes
+from docnmt_fairseq.recipes import probes, recipe, results, synthetic_data
 from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
-from docnmt_fairseq.recipes.machines import Machine
-from docnmt_fairseq.recipes.run import Options, Recipe
+from docnmt_fairseq.recipes.processes import Machine
+from docnmt_fairseq.recipes.recipe import Options, Recipe
 from docnmt_fairseq.recipes.training import BEST
 
-MANUALS = named_recipes()["en_de_manuals"]
+HANDBOOKS = named_recipes()["en_de_manuals"]
+SMALL = named_recipes()["en_de_small"]
 
 
-def untrained(monkeypatch, write=lambda folder, line: line):
-    """Puts something else in the place of training, translating and probing; returns the calls of the first two.
+def fake_training(monkeypatch, write=lambda folder, line: line):
+    """Replaces training, translation and probes; returns the calls of the first two.
 
     Args:
         monkeypatch: pytest's.
-        write: what the model of a folder makes of a line of the reference.
+        write: translation by the model in a folder, from a line of the reference.
     """
     trained, translated = [], []
 
-    def train(data, folder, model, budget, seed, machine, signature, start=None):
-        trained.append({"folder": folder.name, "budget": budget, "seed": seed, "data": signature, "start": start})
+    def train(data, folder, model, budget, seed, machine, fingerprint, start=None):
+        call = {"folder": folder.name, "bins": str(data).split(":"), "budget": budget, "seed": seed, "start": start}
+        trained.append({**call, "data": fingerprint})
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "training.json").write_text(json.dumps(folder.name))
 
-    def translate(data, split, folder, output, model, tokens, subwords, cpu, view=None):
-        translated.append((folder.name, split))
+    def translate(data, split, folder, output, model, tokens, joins, machine, view):
+        translated.append((folder.name, split, view))
         lines = enumerate(read_lines(data.parent / "text" / f"{split}.de"))
         hypotheses = [f"H-{number}\t-1\t{write(folder, line)}\n" for number, line in lines if line]
         output.write_text("".join(hypotheses), encoding="utf-8")
 
-    monkeypatch.setattr(run, "train", train)
+    monkeypatch.setattr(recipe, "train", train)
     monkeypatch.setattr(results, "translate", translate)
-    unprobed(monkeypatch)
+    fake_probes(monkeypatch)
     return trained, translated
 
 
-def unprobed(monkeypatch, write=lambda context, line: line):
-    """Puts something else in the place of probing; returns the calls: model, text, what, and what it is told.
+def fake_probes(monkeypatch, write=lambda context, line: line):
+    """Replaces the probes; returns the calls: model, split, probe, tokens or sentences, view.
 
     Args:
         monkeypatch: pytest's.
-        write: what every model makes of a line of the reference with a context.
+        write: translation with a context, from a line of the reference.
     """
-    asked = []
+    calls = []
 
-    def translate(data, source, checkpoint, output, context, tokens, cpu, view=None):
+    def translate(data, source, checkpoint, output, context, tokens, cpu, view):
         assert source.parent == data / "text" and source.suffix == ".en" and checkpoint.name == BEST and cpu
-        asked.append((checkpoint.parent.name, source.stem, context, tokens))
+        calls.append((checkpoint.parent.name, source.stem, context, tokens, view))
         lines = read_lines(source.with_suffix(".de"))
         output.write_text("".join(f"{line and write(context, line)}\n" for line in lines), encoding="utf-8")
 
-    def measure_cxmi(data, source, reference, checkpoint, output, sentences, cpu, view=None):
+    def measure_cxmi(data, source, reference, checkpoint, output, sentences, cpu, view):
         assert (source.suffix, reference) == (".en", source.with_suffix(".de")) and checkpoint.name == BEST and cpu
-        asked.append((checkpoint.parent.name, source.stem, "cxmi", sentences))
+        calls.append((checkpoint.parent.name, source.stem, "cxmi", sentences, view))
         figures = {"true": 1.25, "shuffled": -0.5, "random-document": -0.25, "empty": 0.0}
-        probes = {context: {"cxmi": value, "cxmi_token": 9.0} for context, value in figures.items()}
-        output.write_text(json.dumps({"about": {"sentences": sentences}, "probes": probes}))
+        by_context = {context: {"cxmi": value, "cxmi_token": 9.0} for context, value in figures.items()}
+        output.write_text(json.dumps({"about": {"sentences": sentences}, "probes": by_context}))
 
-    monkeypatch.setattr(run_probes, "translate", translate)
-    monkeypatch.setattr(run_probes, "measure_cxmi", measure_cxmi)
-    return asked
+    monkeypatch.setattr(probes, "translate", translate)
+    monkeypatch.setattr(probes, "measure_cxmi", measure_cxmi)
+    return calls
 
 
 def changed(tmp_path, *replacements):
-    """Returns the data set of handbooks, with other text in its YAML."""
-    text = MANUALS.read_text(encoding="utf-8")
+    """Returns the handbook data set with replacements in its YAML."""
+    text = HANDBOOKS.read_text(encoding="utf-8")
     for old, new in replacements:
         assert old in text, old
         text = text.replace(old, new, 1)
@@ -77,11 +79,11 @@ def changed(tmp_path, *replacements):
 
 
 def raw(dataset, folder):
-    """Returns the folder, with made-up files of a data set."""
-    fixtures.write_raw(dataset, folder)
+    """Returns the folder, with synthetic files of a data set."""
+    synthetic_data.write_raw(dataset, folder)
     return folder
 
 
-def recipe(dataset, output, models=("sentence", "conditional"), **options):
+def small_recipe(dataset, output, models=("sentence", "conditional"), **options):
     """Returns a smoke run on the CPU."""
     return Recipe(dataset, Options(output, models=models, machine=Machine(cpu=True), **{"smoke": True, **options}))

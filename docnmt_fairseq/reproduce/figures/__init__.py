@@ -1,4 +1,4 @@
-"""Where our figures for published tables come from, each kind one file."""
+"""Experiments that compute our figures for published tables, one kind per file."""
 
 from docnmt_fairseq.registry import import_folder
 

@@ -1,9 +1,10 @@
-"""Figures ``scores``: what the models of recipes score on their test sets."""
+"""Figures ``scores``: scores of the models of recipes on their first test sets."""
 
 import re
+import statistics
 from collections import defaultdict
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
@@ -13,53 +14,65 @@ from docnmt_fairseq.evaluation.scores import tokenized_sign_test
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig
 from docnmt_fairseq.recipes.dataset_file import read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.models import Model, model
-from docnmt_fairseq.recipes.result_files import ResultFiles
-from docnmt_fairseq.recipes.results import read_scores
-from docnmt_fairseq.recipes.run import Recipe
+from docnmt_fairseq.recipes.processes import last_value
+from docnmt_fairseq.recipes.recipe import Recipe
+from docnmt_fairseq.recipes.results import ResultFiles, read_scores
 from docnmt_fairseq.recipes.scoring import Scores
-from docnmt_fairseq.reproduce.base import FIGURES, Cell, Figures
-from docnmt_fairseq.reproduce.hours import training_hours
+from docnmt_fairseq.reproduce.base import FIGURES, Cell, Figures, recipe_options
 
 BLEU = "bleu_tokens"  # over tokens, as multi-bleu.perl computes it
+# Vaswani et al. (2017, sec. 5.1-5.2): 0.4 s for 25,000 target tokens of a Transformer base model on 8 NVIDIA P100.
+TOKENS_PER_SECOND = 25_000 / 0.4 / 8
+TOKENS_PER_LINE = 16  # of a caption, including the end of sentence; used if --batch-size limits the lines
+_UPDATES_PER_SECOND = re.compile(r'"ups": "([\d.]+)"')
 
 
 @FIGURES.register("scores")
 class ScoresOfModels(Figures):
-    """A cell is a model of a recipe, perhaps with more options, and one of its scores on the first test set.
+    """Score of a model of a recipe on its first test set, perhaps with further options.
 
-    Data and models of a recipe are in its own folder of the output: a model that several cells or tables have is
-    trained once.
+    Each recipe has a folder in the output; a model that several cells or tables need is trained once.
     """
 
     settings = ("recipe", "model", "options", "score")
-    heeds = ("--size", "--updates", "--train-options")
+    uses = ("--size", "--updates", "--train-options")
 
     @cached_property
     def models(self) -> Dict[str, Dict[str, Model]]:
-        """The models of the cells by recipe and name."""
+        """Models of the cells, by recipe and name."""
         found: Dict[str, Dict[str, Model]] = defaultdict(dict)
         for cell in self.cells:
             found[cell.settings["recipe"]][model_name(cell)] = model_of(cell)
         return dict(found)
 
     def hours(self) -> float:
-        """See :class:`Figures`: of all trainings, those that are done among them; each model once."""
+        """See :class:`Figures`: all trainings, each model once."""
         return sum(
-            training_hours(self._dataset(recipe), one, self.request, self._folder(recipe, name, seed))
+            self._training_hours(_dataset(recipe), one, self._folder(recipe, name, seed))
             for recipe, models in self.models.items()
             for name, one in models.items()
             for seed in self.request.seeds
         )
 
+    def _training_hours(self, dataset: DatasetConfig, chosen: Model, folder: Path) -> float:
+        updates = self.request.updates or dataset.training.updates
+        speed = logged_speed(folder / "train.log")
+        if speed is None:
+            tokens = dataset.training.batch_tokens * chosen.sentences
+            lines = last_value("--batch-size", [*dataset.training.options, *self.request.train_options])
+            if lines is not None and dataset.prepare.get("one_document_a_line"):
+                tokens = min(tokens, int(lines) * TOKENS_PER_LINE)
+            speed = TOKENS_PER_SECOND / tokens
+        return updates / speed / 3600
+
     def values(self) -> Dict[Cell, List[float]]:
         """See :class:`Figures`."""
-        for name, models in self.models.items():
-            options = self.request.of_recipe(self.request.output / name, tuple(models))
-            Recipe(self._dataset(name), options, models).run()
+        for recipe, models in self.models.items():
+            Recipe(_dataset(recipe), recipe_options(self.request, recipe, tuple(models)), models).run()
         return {cell: [self._score(cell, seed) for seed in self.request.seeds] for cell in self.cells}
 
     def p_values(self, baseline: str) -> Dict[Cell, List[float]]:
-        """See :class:`Figures`: the sign test of Collins et al. (2005) by BLEU over tokens, where that is the score."""
+        """See :class:`Figures`: sign test of Collins et al. (2005) with BLEU over tokens."""
         scored = [cell for cell in self.cells if cell.settings.get("score", BLEU) == BLEU]
         of_column = {cell.column: cell for cell in scored if cell.row == baseline}
         return {
@@ -75,44 +88,48 @@ class ScoresOfModels(Figures):
     def _translation(self, cell: Cell, seed: int) -> Translation:
         recipe = cell.settings["recipe"]
         log = ResultFiles(self._folder(recipe, model_name(cell), seed), TEST).named("generate.log")
-        split = self._dataset(recipe).test_sets[TEST]
-        return read_translation(self.request.output / recipe / "data", split, log)
-
-    def _dataset(self, recipe: str) -> DatasetConfig:
-        return read_dataset_config(recipe_path(recipe))
+        return read_translation(self.request.output / recipe / "data", _dataset(recipe).test_sets[TEST], log)
 
     def _folder(self, recipe: str, name: str, seed: int) -> Path:
         return self.request.output / recipe / "models" / f"{name}-{seed}"
 
     def _score(self, cell: Cell, seed: int) -> float:
         recipe, name = cell.settings["recipe"], cell.settings.get("score", BLEU)
-        scores = read_scores(ResultFiles(self._folder(recipe, model_name(cell), seed), TEST), significance=False)
+        scores = read_scores(ResultFiles(self._folder(recipe, model_name(cell), seed), TEST))
         value = score_of(scores, name)
         if value is None:
-            raise InputError(
-                f"{cell.row}, {cell.column}: recipe {recipe} has no score {name}; there are {_names(scores)}"
-            )
+            known = [*(one for one, score in scores.items() if isinstance(score, float)), *scores.get("metrics", {})]
+            raise InputError(f"{cell.row}, {cell.column}: {recipe} has no score {name}; known: {', '.join(known)}")
         return value
 
 
+@cache
+def _dataset(recipe: str) -> DatasetConfig:
+    return read_dataset_config(recipe_path(recipe))
+
+
 def model_of(cell: Cell) -> Model:
-    """The model of a cell; its options come last and win."""
+    """Returns the model of a cell; the options of the cell take precedence."""
     known = model(cell.settings["model"], f"{cell.row}: model")
-    more = cell.settings.get("options", [])
-    return replace(known, options=lambda updates: [*known.options(updates), *more])
+    further = cell.settings.get("options", [])
+    return replace(known, options=lambda updates: [*known.options(updates), *further])
 
 
 def model_name(cell: Cell) -> str:
-    """What the model's folder is called: equal models have equal names."""
+    """Returns the folder name of a cell's model; equal models have equal names."""
     return re.sub(r"[^\w.-]+", "_", "".join([cell.settings["model"], *cell.settings.get("options", [])]))
 
 
 def score_of(scores: Scores, name: str) -> Optional[float]:
-    """A score of a recipe's model, or that of a further metric of the recipe."""
-    further: Mapping[str, Any] = scores.get("metrics", {}).get(name, {})
-    return scores.get(name, further.get("score"))
+    """Returns a score, or the score of an extra metric; None if there is none."""
+    extra: Mapping[str, Any] = scores.get("metrics", {}).get(name, {})
+    return scores.get(name, extra.get("score"))
 
 
-def _names(scores: Scores) -> str:
-    own = [name for name, value in scores.items() if isinstance(value, float)]
-    return ", ".join([*own, *scores.get("metrics", {})])
+def logged_speed(log: Path) -> Optional[float]:
+    """Returns the median of the updates per second in a training log; None without any."""
+    if not log.exists():
+        return None
+    found = _UPDATES_PER_SECOND.findall(log.read_text(encoding="utf-8", errors="replace"))
+    speeds = [speed for speed in map(float, found) if speed > 0]
+    return statistics.median(speeds) if speeds else None

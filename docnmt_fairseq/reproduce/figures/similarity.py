@@ -1,4 +1,4 @@
-"""Figures ``similarity``: how well sentence vectors say which sentences mean the same ([Z] sec. 4.1)."""
+"""Figures ``similarity``: correlation of sentence vectors with human similarity judgements ([Z] sec. 4.1)."""
 
 from functools import cache
 from pathlib import Path
@@ -6,17 +6,17 @@ from typing import Dict, List
 
 import numpy as np
 
-from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.corpus.tokenizers import tokenizer
 from docnmt_fairseq.embedding.fitting import fit
 from docnmt_fairseq.embedding.model import Settings
 from docnmt_fairseq.embedding.word_vectors import WordVectors, read_text_vectors
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.sentence_similarity import JudgedPairs, correlation, read_pairs
+from docnmt_fairseq.files import write_bytes
 from docnmt_fairseq.reproduce.base import FIGURES, Cell, Figures
 
 VECTORS = "glove.6B.200d.txt"
-FILES = {  # by set: training and test pairs, and their format
+FILES = {  # by data set: training and test pairs, and their format
     "sts": ("sts-train.csv", "sts-test.csv", "sts-benchmark"),
     "sick": ("SICK_train.txt", "SICK_test_annotated.txt", "sick"),
 }
@@ -26,17 +26,17 @@ YEARS = ("2012", "2013", "2014", "2015", "2016")
 
 @FIGURES.register("similarity")
 class Similarity(Figures):
-    """A cell is a method on a set, of STS perhaps a year: fitted on the training pairs, as single sentences, tested.
+    """Pearson's r × 100 between cosines and judgements, of a method on a data set or a year of STS.
 
-    A figure is Pearson's r × 100 between cosines and judgements. The vectors and sets are files of ``--raw``.
+    Models are fitted on the sentences of the training pairs. Word vectors and pairs are files of ``--raw``.
     """
 
     settings = ("set", "year", "method", "iterations")
 
     def values(self) -> Dict[Cell, List[float]]:
-        """See :class:`Figures`; nothing is drawn, so all seeds are alike."""
+        """See :class:`Figures`; deterministic, so that all seeds are equal."""
         if self.request.smoke:
-            _write_made_up(self._raw)
+            _write_synthetic(self._raw)
         return {cell: [self._correlation(cell)] * len(self.request.seeds) for cell in self.cells}
 
     @property
@@ -50,25 +50,20 @@ class Similarity(Figures):
     def _correlation(self, cell: Cell) -> float:
         train, test = (self._pairs(cell, part) for part in (0, 1))
         corpus = self.request.output / "similarity" / f"{cell.settings['set']}{cell.settings.get('year', '')}.txt"
-        corpus.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write_bytes(corpus, "".join(f"{line}\n" for line in _tokens([*train.first, *train.second])).encode())
+        write_bytes(corpus, "".join(f"{line}\n" for line in _tokens([*train.first, *train.second])).encode())
         iterations = int(cell.settings.get("iterations", ITERATIONS))
         model = fit(self._vectors(), [corpus], Settings(cell.settings["method"], iterations, lowercase=True))
         return correlation(model, test, _tokens)
 
     def _pairs(self, cell: Cell, part: int) -> JudgedPairs:
-        """The pairs of a cell's training or test set.
-
-        Raises:
-            InputError: there are none of its year.
-        """
+        """Returns the pairs of a cell's training or test set."""
         *names, form = FILES[cell.settings["set"]]
         pairs, year = self._read(names[part], form), cell.settings.get("year")
         if year is None:
             return pairs
         by_year = pairs.by_year()
         if str(year) not in by_year:
-            raise InputError(f"{names[part]}: no pairs of {year}; there are those of {', '.join(by_year)}")
+            raise InputError(f"{names[part]}: no pairs of {year}; years: {', '.join(by_year)}")
         return by_year[str(year)]
 
     @cache  # noqa: B019  (lives as long as the run)
@@ -84,18 +79,18 @@ def _tokens(sentences: List[str]) -> List[str]:
     return list(map(tokenizer("moses", "en"), sentences))
 
 
-def _write_made_up(folder: Path) -> None:
-    """Word vectors, and pairs whose scores are how many words they share."""
+def _write_synthetic(folder: Path) -> None:
+    """Writes word vectors, and pairs whose score is the number of common words."""
     folder.mkdir(parents=True, exist_ok=True)
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     words = [f"word{letter}" for letter in "abcdefghijklmnop"]
-    vectors = "".join(f"{word} {' '.join(f'{x:.3f}' for x in chance.normal(size=6) + 1)}\n" for word in words)
+    vectors = "".join(f"{word} {' '.join(f'{x:.3f}' for x in rng.normal(size=6) + 1)}\n" for word in words)
     (folder / VECTORS).write_text(vectors, encoding="utf-8")
     for name, (train, test, form) in FILES.items():
         for file in (train, test):
             rows = ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\n"] if name == "sick" else []
             for number in range(60):
-                first, second = (chance.choice(words, 5, replace=False) for _ in range(2))
+                first, second = (rng.choice(words, 5, replace=False) for _ in range(2))
                 score, sentences = len({*first} & {*second}), (" ".join(first), " ".join(second))
                 year = YEARS[number % len(YEARS)]
                 start = ("genre", "file", year, str(number), str(score)) if form != "sick" else (str(number),)

@@ -1,0 +1,206 @@
+"""Files of a data set: from a folder, or downloaded, and extracted from archives."""
+
+import hashlib
+import logging
+import os
+import shutil
+import tarfile
+import urllib.error
+import urllib.request
+import zipfile
+from functools import partial
+from http.client import HTTPException
+from pathlib import Path
+from typing import IO, Dict, Iterator, List, Optional, Tuple
+
+from docnmt_fairseq.corpus.files import DAMAGED
+from docnmt_fairseq.corpus.steps import Steps
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import identity, partial_path, read_json, write_json
+from docnmt_fairseq.recipes.dataset import DatasetConfig, Download
+
+TIMEOUT = 60  # seconds without data
+BLOCK = 1 << 20
+
+logger = logging.getLogger(__name__)
+
+
+class Source:
+    """Provides the files of a data set; existing files are neither downloaded nor extracted again.
+
+    Args:
+        dataset: configuration.
+        steps: step cache of the output folder, which gets downloads and extracted files.
+        raw: folder with the files or their archives; None: download them.
+    """
+
+    def __init__(self, dataset: DatasetConfig, steps: Steps, raw: Optional[Path] = None):
+        if raw is not None and not raw.is_dir():
+            raise InputError(f"--raw {raw}: no such folder")
+        self.dataset, self.steps, self.raw = dataset, steps, raw
+        self.downloads, self.extracted = steps.folder / "downloads", steps.folder / "unpacked"
+        self._given: Dict[str, Path] = {}
+        if raw is not None:
+            for path in sorted(raw.rglob("*"), key=lambda path: (len(path.parts), str(path))):
+                self._given.setdefault(path.name, path)
+
+    def get(self, name: str) -> Path:
+        """Returns the path of a file.
+
+        Raises:
+            InputError: the file is not available; says where it can be obtained.
+        """
+        if name in self._given:
+            return self._given[name]
+        archive = next((download for download in self.dataset.downloads if name in download.holds), None)
+        if archive is not None:
+            return self._extract(archive, name)
+        for download in self.dataset.downloads:
+            if download.name == name and download.urls and self.raw is None:
+                return fetch(download, self.downloads / name, self._advice(name))
+        raise InputError(f"{name}: not in --raw {self.raw or '(not given)'}. {self._advice(name)}")
+
+    def _extract(self, archive: Download, name: str) -> Path:
+        """Extracts a file, unless it is there and its archive has not changed, or has been deleted."""
+        places = [self._given.get(archive.name), self.downloads / archive.name, self.extracted / archive.name]
+        if (self.extracted / name).exists() and not any(place and place.exists() for place in places):
+            return self.extracted / name
+        try:
+            path = self.get(archive.name)
+        except InputError as error:
+            if self.raw is None:
+                raise
+            raise InputError(f"{name}: not in --raw {self.raw}. {self._advice(name)}") from error
+        outputs = [self.extracted / member for member in archive.holds]
+        action = partial(unpack, path, archive.holds, self.extracted)
+        self.steps.run(f"unpack/{archive.name}", {"archive": identity(path)}, outputs, action)
+        return self.extracted / name
+
+    def _advice(self, name: str) -> str:
+        """Sources of a file, for error messages."""
+        chain = [name]
+        while holders := [one.name for one in self.dataset.downloads if chain[-1] in one.holds]:
+            chain += holders[:1]
+        urls = [url for download in self.dataset.downloads if download.name == chain[-1] for url in download.urls]
+        url = f"; URL: {urls[0]}" if urls else ""
+        return f"Give --raw a folder that holds {' or '.join(chain)} ({self.dataset.page}){url}"
+
+
+def fetch(download: Download, path: Path, advice: str) -> Path:
+    """Downloads a file unless it exists; an interrupted download is resumed.
+
+    Args:
+        download: file to download.
+        path: output file.
+        advice: alternatives, for error messages.
+
+    Raises:
+        InputError: no network, wrong checksum, or not an archive where one is expected.
+    """
+    if path.exists():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished, problems = partial_path(path), []
+    for url in download.urls:
+        logger.info(f"downloading {url}")
+        try:
+            transfer(url, unfinished)
+            break
+        except (OSError, ValueError, HTTPException) as error:
+            problems.append(f"{url}: {getattr(error, 'reason', error)}")
+    else:
+        raise InputError(f"{download.name} cannot be downloaded ({'; '.join(problems)}). {advice}")
+    _state_file(unfinished).unlink(missing_ok=True)
+    problem = None
+    if download.md5:
+        with open(unfinished, "rb") as stream:
+            if hashlib.file_digest(stream, "md5").hexdigest() != download.md5:
+                problem = f"its MD5 differs from {download.md5}"
+    if download.holds and not (tarfile.is_tarfile(unfinished) or zipfile.is_zipfile(unfinished)):
+        problem = "it is not an archive"
+    if problem:
+        unfinished.unlink()
+        raise InputError(f"{download.name}: not the expected file: {problem}. {advice}")
+    os.replace(unfinished, path)
+    return path
+
+
+def transfer(url: str, path: Path) -> None:
+    """Downloads a URL with a progress bar, resuming at the end of an existing file if the content is still the same.
+
+    A file next to it keeps URL and validator (ETag or Last-Modified; RFC 9110, section 8.8) of what is downloaded.
+
+    Raises:
+        OSError: no network, no such content, or a lost connection; the incomplete file stays.
+    """
+    from tqdm import tqdm
+
+    state, done, headers = read_json(_state_file(path)) or {}, 0, {}
+    if path.exists() and state.get("url") == url and state.get("validator"):
+        done = path.stat().st_size
+        headers = {"Range": f"bytes={done}-", "If-Range": state["validator"]}
+    try:
+        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code != 416:  # range not satisfiable: the existing file is complete or longer
+            raise
+        path.unlink()
+        return transfer(url, path)
+    with response:
+        if response.status != 206:
+            tag = response.headers.get("ETag", "")
+            validator = response.headers.get("Last-Modified") if not tag or tag.startswith("W/") else tag
+            path.unlink(missing_ok=True)
+            write_json(_state_file(path), {"url": url, "validator": validator})
+            done = 0
+        length = response.headers.get("Content-Length")
+        total = None if length is None else done + int(length)
+        name = path.name.removesuffix(".partial")
+        with open(path, "ab") as stream, tqdm(total=total, initial=done, unit="B", unit_scale=True, desc=name) as bar:
+            while block := response.read(BLOCK):
+                stream.write(block)
+                bar.update(len(block))
+    if total is not None and path.stat().st_size != total:
+        raise OSError("connection lost; run the command again to resume")
+
+
+def _state_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+def unpack(archive: Path, names: List[str], folder: Path) -> None:
+    """Extracts members of a tar or zip file, given by their base names, into a flat folder.
+
+    Raises:
+        InputError: the archive is damaged or lacks a member.
+    """
+    logger.info(f"unpacking {archive}")
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = set(names)
+    try:
+        for name, stream in _members(archive):
+            if name in missing:
+                missing.discard(name)
+                with open(partial_path(folder / name), "wb") as output:
+                    shutil.copyfileobj(stream, output, BLOCK)
+                os.replace(partial_path(folder / name), folder / name)
+    except (*DAMAGED, tarfile.TarError, RuntimeError) as error:  # RuntimeError: encrypted
+        raise InputError(f"{archive}: cannot be unpacked: {error}") from error
+    if missing:
+        raise InputError(f"{archive}: lacks {', '.join(sorted(missing))}")
+
+
+def _members(archive: Path) -> Iterator[Tuple[str, IO[bytes]]]:
+    """Yields base name and content of every file; the folders inside the archive are ignored."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped:
+            for entry in zipped.infolist():
+                if not entry.is_dir():
+                    with zipped.open(entry) as stream:
+                        yield Path(entry.filename).name, stream
+        return
+    with tarfile.open(archive) as packed:
+        for member in packed:
+            content = packed.extractfile(member) if member.isfile() else None
+            if content is not None:
+                yield Path(member.name).name, content

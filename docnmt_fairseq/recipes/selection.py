@@ -1,0 +1,186 @@
+"""Documents of a split: a range, whole documents held out for other splits, or balanced registers."""
+
+import logging
+import random
+from collections import Counter
+from itertools import chain, islice
+from pathlib import Path
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence
+
+from docnmt_fairseq.corpus import readers
+from docnmt_fairseq.corpus.delimited import write_documents
+from docnmt_fairseq.corpus.document import Document
+from docnmt_fairseq.corpus.text import TextCounts, normalise_documents
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
+from docnmt_fairseq.recipes.dataset import HoldOut, SplitConfig
+
+Documents = Callable[[], Iterable[Document]]  # reads a split from its beginning
+
+logger = logging.getLogger(__name__)
+
+
+def native_documents(split: SplitConfig, paths: Sequence[Sequence[Path]], reading: readers.Reading) -> Documents:
+    """Returns a function that reads a split: normalised documents without pairs that have an empty side."""
+
+    def read() -> Iterator[Document]:
+        corpora = (readers.read(split.format, corpus, reading) for corpus in paths)
+        return normalise_documents(chain.from_iterable(corpora), "drop", TextCounts())
+
+    return read
+
+
+def document_range(documents: Documents, first: int, end: int, where: str) -> Documents:
+    """Returns a function that reads documents ``first`` to ``end`` (exclusive, from 0) of a split.
+
+    Raises:
+        InputError: (while reading) the split has fewer documents.
+    """
+
+    def read() -> Iterator[Document]:
+        left = end - first
+        for document in islice(documents(), first, end):
+            left -= 1
+            yield document
+        if left:
+            raise InputError(f"{where}: documents: [{first}, {end}]: the files hold fewer documents")
+
+    return read
+
+
+# --- Held-out splits ---
+
+
+def shortened(document: Document, sentences: int) -> Document:
+    """Returns the first sentences of a document."""
+    paragraphs, left = [], sentences
+    for paragraph in document.paragraphs:
+        if left > 0:
+            paragraphs.append(paragraph[:left])
+            left -= len(paragraph)
+    return Document(paragraphs, ended=document.ended[: max(len(paragraphs) - 1, 0)])
+
+
+def held_out_runs(sizes: Sequence[int], hold_out: HoldOut) -> Dict[str, range]:
+    """Returns the documents of each held-out split: consecutive ones from a random position.
+
+    Args:
+        sizes: number of sentences of every training document.
+        hold_out: splits and their sizes.
+
+    Raises:
+        InputError: the training set is too small.
+    """
+    rng = random.Random(hold_out.seed)
+    needed = hold_out.sentences * len(hold_out.splits)
+    if sum(sizes) < 2 * needed:
+        raise InputError(f"{sum(sizes):,} training sentences are too few to hold out {needed:,}")
+    for _ in range(1000):  # runs that are too short or overlap are drawn again
+        runs: Dict[str, range] = {}
+        for split in hold_out.splits:
+            start = end = rng.randrange(len(sizes))
+            while end < len(sizes) and sum(sizes[start:end]) < hold_out.sentences:
+                end += 1
+            runs[split] = range(start, end)
+        taken = [document for run in runs.values() for document in run]
+        enough = all(sum(sizes[run.start : run.stop]) >= hold_out.sentences for run in runs.values())
+        if enough and len(taken) == len(set(taken)) < len(sizes):
+            return runs
+    raise InputError(f"{len(sizes):,} training documents are too few to hold out {', '.join(hold_out.splits)}")
+
+
+def write_held_out(documents: Documents, hold_out: HoldOut, paths: Dict[str, List[Path]]) -> None:
+    """Writes the training set and the splits cut from it as delimited text.
+
+    No document is in two splits: the rest of the last document of a held-out split is dropped.
+
+    Args:
+        documents: training set.
+        hold_out: splits to cut.
+        paths: output files of all sides, by split.
+    """
+    runs = held_out_runs([len(document) for document in documents()], hold_out)
+    held_out: Dict[str, List[Document]] = {split: [] for split in runs}
+
+    def training() -> Iterator[Document]:
+        for number, document in enumerate(documents()):
+            split = next((split for split, run in runs.items() if number in run), None)
+            if split is None:
+                yield document
+                continue
+            left = hold_out.sentences - sum(map(len, held_out[split]))
+            held_out[split].append(shortened(document, left))
+
+    write_documents(training(), paths["train"])
+    for split, of_split in held_out.items():
+        write_documents(of_split, paths[split])
+
+
+# --- Balanced registers ---
+
+
+def register_lines(document: Document, rule: RegisterRule) -> "Counter[str]":
+    """Counts the target sentences of a document that unambiguously show each register."""
+    shown = (rule.register_of(target, unambiguous_only=True) for _, target, *_ in document.sentences())
+    return Counter(register for register in shown if register is not None)
+
+
+def repetitions(lines: List["Counter[str]"], seed: int = 1) -> List[int]:
+    """Returns how often to repeat each document, so that all registers have about as many lines as the most frequent.
+
+    A document counts for the register of most of its lines; without a majority it is used once.
+
+    Args:
+        lines: lines of every register, by document.
+        seed: selects the documents that are repeated once more than others of their register.
+
+    Raises:
+        InputError: fewer than two registers occur.
+    """
+    registers = [_majority(counts) for counts in lines]
+    totals: Counter[str] = Counter()
+    for register, counts in zip(registers, lines):
+        if register is not None:
+            totals[register] += counts[register]
+    if len(totals) < 2:
+        raise InputError(f"balance_register: the training set shows fewer than two registers: {dict(totals)}")
+    times = [1] * len(lines)
+    for register, total in sorted(totals.items()):
+        whole, rest = divmod(max(totals.values()), total)
+        of_register = [document for document, one in enumerate(registers) if one == register]
+        random.Random(seed).shuffle(of_register)
+        for document in of_register:
+            times[document] = whole + (rest > 0)
+            rest -= lines[document][register]
+    return times
+
+
+def _majority(counts: "Counter[str]") -> Optional[str]:
+    """Returns the register with most lines; None if there are none, or on a tie."""
+    first = counts.most_common(2)
+    return first[0][0] if first and (len(first) == 1 or first[0][1] > first[1][1]) else None
+
+
+def balanced(documents: Documents, language: str) -> Documents:
+    """Returns a function that reads a training set with repeated documents, all copies after the originals.
+
+    Args:
+        documents: training set.
+        language: target language, in :data:`~docnmt_fairseq.evaluation.register.RULES`.
+    """
+    rule = RULES[language]()
+
+    def read() -> Iterator[Document]:
+        lines = [register_lines(document, rule) for document in documents()]
+        times = repetitions(lines)
+        totals: Counter[str] = Counter()
+        for counts, copies in zip(lines, times):
+            totals.update({register: count * copies for register, count in counts.items()})
+        copies = sum(times) - len(times)
+        logger.info(f"train: {copies:,} copies of documents of the rarer register; lines by register: {dict(totals)}")
+        for repetition in range(max(times)):
+            for copies, document in zip(times, documents()):
+                if copies > repetition:
+                    yield document
+
+    return read
