@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Automatic post-editing of WMT 2016, English-German (--raw FOLDER): prepare, train, translate, score.
+# Recipe: Automatic post-editing, English-German, WMT 2016 (needs --raw FOLDER).
 #
-#   bash scripts/ape.sh [--smoke] [--words] [--raw FOLDER] [--models "NAME NAME"] [--seeds "1 2"] [--processes GPUS] …
+#   bash scripts/ape.sh [--smoke] [--raw FOLDER] [--models "sentence conditional"] [--seeds "1 2"] [--processes N] ...
 #
-# Run again, it goes on where it was. All options: docnmt recipe --help; the data set: docnmt_fairseq/recipes/configs/ape.yaml
+# The same command resumes an interrupted run. Options: docnmt recipe --help; data set: recipes/configs/ape.yaml
 # shellcheck source=scripts/lib/recipe.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/recipe.sh"
 recipe ape "$@"

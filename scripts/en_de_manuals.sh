@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# English-German handbooks of yours (--raw FOLDER), where documents decide between du and Sie: prepare, train a start and
-# all models from it, translate two test sets, score.
+# Recipe: Handbooks, English-German, du or Sie (needs --raw FOLDER).
 #
-#   bash scripts/en_de_manuals.sh [--smoke] [--raw FOLDER] [--models "sentence conditional"] [--seeds "1 2"] [--processes GPUS] …
+#   bash scripts/en_de_manuals.sh [--smoke] [--raw FOLDER] [--models "sentence conditional"] [--seeds "1 2"] [--processes N] ...
 #
-# Run again, it goes on where it was. All options: docnmt recipe --help; the data set: docnmt_fairseq/recipes/configs/en_de_manuals.yaml
+# The same command resumes an interrupted run. Options: docnmt recipe --help; data set: recipes/configs/en_de_manuals.yaml
 # shellcheck source=scripts/lib/recipe.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/recipe.sh"
 recipe en_de_manuals "$@"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Multi30k, English-German, captions with features of their images (--raw FOLDER): prepare, train, translate, score.
+# Recipe: Captions of images, English-German, Multi30k (needs --raw FOLDER).
 #
-#   bash scripts/multi30k.sh [--smoke] [--raw FOLDER] [--models "NAME NAME"] [--seeds "1 2"] [--processes GPUS] …
+#   bash scripts/multi30k.sh [--smoke] [--raw FOLDER] [--models "sentence conditional"] [--seeds "1 2"] [--processes N] ...
 #
-# Run again, it goes on where it was. All options: docnmt recipe --help; the data set: docnmt_fairseq/recipes/configs/multi30k.yaml
+# The same command resumes an interrupted run. Options: docnmt recipe --help; data set: recipes/configs/multi30k.yaml
 # shellcheck source=scripts/lib/recipe.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/recipe.sh"
 recipe multi30k "$@"

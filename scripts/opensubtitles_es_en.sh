@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Spanish-English subtitles: get, prepare, train, translate, score.
+# Recipe: OpenSubtitles2018, Spanish-English.
 #
-#   bash scripts/opensubtitles_es_en.sh [--smoke] [--raw FOLDER] [--models "sentence conditional"] [--seeds "1 2"] [--processes GPUS] …
+#   bash scripts/opensubtitles_es_en.sh [--smoke] [--raw FOLDER] [--models "sentence conditional"] [--seeds "1 2"] [--processes N] ...
 #
-# Run again, it goes on where it was. All options: docnmt recipe --help; the data set: docnmt_fairseq/recipes/configs/opensubtitles_es_en.yaml
+# The same command resumes an interrupted run. Options: docnmt recipe --help; data set: recipes/configs/opensubtitles_es_en.yaml
 # shellcheck source=scripts/lib/recipe.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/recipe.sh"
 recipe opensubtitles_es_en "$@"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sets everything up if need be and runs the recipe NAME with docnmt recipe. To be sourced.
+# Sets up the virtual environment if necessary and runs a recipe with docnmt recipe. To be sourced.
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
