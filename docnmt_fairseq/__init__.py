@@ -1,19 +1,21 @@
 """Document-level neural machine translation for fairseq.
 
-``fairseq-train --user-dir docnmt_fairseq`` imports this package, then every file of ``tasks/`` and ``models/``, which
-register themselves. A script that imports the package calls :func:`register` instead. This file imports nothing heavy,
-so that ``docnmt --help`` responds at once.
+``fairseq-train --user-dir docnmt_fairseq`` calls :func:`register`; a script that imports the package calls it itself.
+This file imports nothing heavy, so that ``docnmt --help`` responds at once.
 """
 
 __version__ = "0.1.0"
 
 
 def register() -> None:
-    """Registers tasks, models and architectures with fairseq, as ``--user-dir`` does."""
+    """Patches fairseq and registers tasks, models, architectures, criterions and optimizers with it."""
     import importlib
     import pkgutil
 
-    for folder in ("tasks", "models"):
+    from docnmt_fairseq import fairseq_patches
+
+    fairseq_patches.apply()
+    for folder in ("tasks", "models", "criterions", "optim"):
         package = importlib.import_module(f"{__name__}.{folder}")
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{package.__name__}.{module.name}")

@@ -1,4 +1,4 @@
-"""Checkpoints of fairseq's models and of ours, loaded safely; one clear error where that cannot be."""
+"""Safe loading of checkpoints, of fairseq's models and of ours."""
 
 import sys
 from dataclasses import dataclass
@@ -14,33 +14,27 @@ from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 import docnmt_fairseq
-from docnmt_fairseq import compat
-from docnmt_fairseq.checkpoint_files import NO_CHECKPOINT
 from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.prepared import data_bin, prepared_folder
 from docnmt_fairseq.errors import InputError, first_line, misfit
-from docnmt_fairseq.exported import Exported
-from docnmt_fairseq.expressions import NoPlainValue
 from docnmt_fairseq.layers.lora import merge_lora
 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Trained models, one or several that work together, with what belongs to them.
+    """Trained models that translate together, one or several.
 
     Attributes:
-        task: that they serve.
-        models: in evaluation mode.
-        data: the folder that ``docnmt prepare`` wrote, or a data-bin that is in none.
-        paths: of their checkpoints.
-        rounded_to: the precision that weights were rounded to when they were exported; None: they were not.
+        task: task of the models.
+        models: models in evaluation mode.
+        data: folder that ``docnmt prepare`` wrote, or a data-bin outside of such a folder.
+        paths: checkpoints of the models.
     """
 
     task: FairseqTask
     models: List[BaseFairseqModel]
     data: Path = Path(".")
     paths: Sequence[Path] = ()
-    rounded_to: Optional[str] = None
 
     @property
     def model(self) -> BaseFairseqModel:
@@ -55,7 +49,7 @@ class Ensemble:
 
     @property
     def dictionaries(self) -> Tuple[Dictionary, Dictionary]:
-        """Dictionaries of source and target."""
+        """Source and target dictionary."""
         return self.task.source_dictionary, self.task.target_dictionary
 
 
@@ -66,51 +60,31 @@ def load_ensemble(
     task: Optional[FairseqTask] = None,
     first: Optional[Dict[str, Any]] = None,
 ) -> Ensemble:
-    """Loads the models of some checkpoints on the CPU, whatever models they are, and their task.
+    """Loads the models of checkpoints on the CPU, and their task.
 
     Args:
-        paths: the checkpoints.
-        data: the data-bin with the dictionaries, or the folder of ``docnmt prepare`` around it.
-        overrides: of the configuration, instead of what the checkpoints say, such as ``{"context": "none"}``.
-        task: the task that the models are to serve; None: the one they were trained for.
-        first: what :func:`read_checkpoint` found in the first, if it was read already; ``overrides`` change nothing
-            in it.
+        paths: checkpoints.
+        data: data-bin with the dictionaries, or the folder of ``docnmt prepare`` around it.
+        overrides: changes to the configuration in the checkpoints, such as ``{"context": "none"}``.
+        task: task for the models; None: the one of their training.
+        first: result of :func:`read_checkpoint` for the first checkpoint, which ``overrides`` do not change.
 
     Raises:
-        InputError: no such file, one that is no checkpoint, or models that do not fit the data.
+        InputError: a file is missing or not a checkpoint, or the models do not fit the data.
     """
     folder = data_bin(Path(data))
     overrides = {"data": str(folder), **(overrides or {})}
     for path in paths:
         check_file(path)
     models: List[BaseFairseqModel] = []
-    rounded_to: List[Optional[str]] = []
     for path in paths:
         state = first if first is not None and not models else read_checkpoint(path, overrides)
         if task is None:
             leave_view_to_models(state, overrides)
-        exported = Exported.of(state)
-        rounded_to.append(None if exported is None else exported.rounded_to)
         model, task = _build(path, state, folder, task)
-        merge_lora(model)  # nobody trains a model that is loaded here
+        merge_lora(model)
         models.append(model.eval())
-    return Ensemble(
-        task, models, prepared_folder(Path(data)), [Path(path) for path in paths], _common(paths, rounded_to)
-    )
-
-
-def _common(paths: Sequence[PathLike], rounded_to: Sequence[Optional[str]]) -> Optional[str]:
-    """What the weights of all members of an ensemble were rounded to.
-
-    Raises:
-        InputError: they differ.
-    """
-    first, *others = rounded_to
-    for path, other in zip(paths[1:], others):
-        if other != first:
-            told = [f"is exported in {precision or 'float32'}" for precision in (first, other)]
-            raise InputError(f"--path: {paths[0]} {told[0]}, {path} {told[1]}; give members of one kind")
-    return first
+    return Ensemble(task, models, prepared_folder(Path(data)), [Path(path) for path in paths])
 
 
 def _build(
@@ -119,14 +93,13 @@ def _build(
     _check_registered(path, state["cfg"])
     try:
         (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], task=task, state=state)
-    except NoPlainValue as error:
-        raise InputError(f"--path {path}: {error}") from None
     except InputError as error:
         user_dir = state["cfg"].common.user_dir
-        if not user_dir or Path(user_dir).name in sys.modules:  # the name that fairseq imports it under
+        known = not user_dir or Path(user_dir).name in sys.modules  # the name under which fairseq imports it
+        if known:
             raise
-        raise InputError(f"--path {path}: {error}; or {_other_package(user_dir)}") from None
-    except RuntimeError as error:  # PyTorch's, for parameters of another shape
+        raise InputError(f"--path {path}: {error}; or {_user_dir_remedy(user_dir)}") from None
+    except RuntimeError as error:  # PyTorch's error for parameters of another shape
         raise InputError(
             f"--path {path}: does not fit the dictionaries of {folder}; give the --data of its training "
             f"({misfit(error)})"
@@ -137,73 +110,72 @@ def _build(
 
 
 def _check_registered(path: PathLike, cfg: DictConfig) -> None:
-    """Refuses a checkpoint of an architecture or a task that nothing imported has registered, by their names."""
-    for what, part, registries in (
+    """Refuses a checkpoint whose architecture or task is not registered."""
+    for kind, part, registries in (
         ("architecture", cfg.model, (ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY)),
         ("task", cfg.task, (TASK_REGISTRY,)),
     ):
         name = getattr(part, "_name", None) or getattr(part, "arch", None)
         if name is not None and not any(name in registry for registry in registries):
-            raise InputError(f"--path {path}: {what} {name} is not known here; {_other_package(cfg.common.user_dir)}")
+            raise InputError(f"--path {path}: unknown {kind} {name}; {_user_dir_remedy(cfg.common.user_dir)}")
 
 
-def _other_package(user_dir: Optional[str]) -> str:
-    """What to do where a package of the user's is not imported."""
-    return f"import what registers it first: docnmt --user-dir DIR COMMAND (its training had --user-dir {user_dir})"
+def _user_dir_remedy(user_dir: Optional[str]) -> str:
+    return f"import the package that registers it: docnmt --user-dir DIR COMMAND (trained with --user-dir {user_dir})"
 
 
 def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = None) -> Dict[str, Any]:
-    """Reads what a checkpoint holds: configuration, parameters, ….
+    """Reads a checkpoint: configuration, parameters, states of task and training.
 
     Args:
-        path: the checkpoint.
-        overrides: of its configuration.
+        path: checkpoint.
+        overrides: changes to its configuration.
 
     Raises:
-        InputError: no such file, or one that is no checkpoint or cannot be loaded safely.
+        InputError: the file is missing, not a checkpoint, or cannot be loaded safely.
     """
     docnmt_fairseq.register()
     check_file(path)
     try:
         state: Dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(path), overrides)
-        state["cfg"].task  # noqa: B018  (what every checkpoint of a model has)
+        state["cfg"].task  # noqa: B018  (missing in files that are not checkpoints of a model)
     except InputError as error:
         raise InputError(f"--path {error}") from None
-    except Exception as error:  # whatever a file that is none happens to cause
-        raise InputError(f"--path {path}: {NO_CHECKPOINT} ({first_line(error)})") from None
+    except Exception as error:  # other files cause various errors
+        reason = f"not a checkpoint, or cannot be loaded safely ({first_line(error)})"
+        raise InputError(f"--path {path}: {reason}") from None
     return state
 
 
 def leave_view_to_models(checkpoint: Mapping[str, Any], given: Iterable[str] = ()) -> None:
-    """Takes from a checkpoint's task how its model saw documents: the model brings that along, as do others beside it.
+    """Removes the view of documents from the configuration of a checkpoint's task, since the model stores it too.
 
-    A task takes what its configuration has for the user's choice, for all models of an ensemble.
+    A task takes options in its configuration as the user's choice for all models of an ensemble.
 
     Args:
-        checkpoint: what :func:`read_checkpoint` found; its configuration is changed.
+        checkpoint: result of :func:`read_checkpoint`; its configuration is changed.
         given: options that the user chose.
     """
     cfg = checkpoint["cfg"]
     view = getattr(TASK_REGISTRY.get(cfg.task.get("_name")), "view_defaults", {})
     state = checkpoint.get("task_state") or {}
-    brought = {name for name in view if name in state or getattr(cfg.model, name, None) is not None}
+    stored = {name for name in view if name in state or getattr(cfg.model, name, None) is not None}
     with open_dict(cfg.task):
-        for name in brought & set(cfg.task) - set(given):
+        for name in stored & set(cfg.task) - set(given):
             cfg.task[name] = None
 
 
 def read_configuration(path: PathLike) -> DictConfig:
-    """The configuration in a checkpoint; its tensors stay on disk where this PyTorch can do that.
+    """Reads the configuration in a checkpoint without its tensors, if the format allows that.
 
     Raises:
-        InputError: no such file, or one that is no checkpoint or cannot be loaded safely.
+        InputError: see :func:`read_checkpoint`.
     """
-    if not compat.SAFE_LOADER:
-        return read_checkpoint(path)["cfg"]
+    docnmt_fairseq.register()
     check_file(path)
     try:
         state: Dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except Exception:  # of an old format, or no checkpoint: the other way says which
+    except Exception:  # an old format, or not a checkpoint
         return read_checkpoint(path)["cfg"]
     if state.get("cfg") is not None:
         return OmegaConf.create(state["cfg"], flags={"allow_objects": True})
@@ -211,17 +183,17 @@ def read_configuration(path: PathLike) -> DictConfig:
 
 
 def data_of_training(checkpoint: Mapping[str, Any]) -> Path:
-    """The data-bin that the model of a checkpoint was trained with; it may be there no more."""
+    """Data-bin that the model of a checkpoint was trained with; it may not exist any more."""
     return Path(utils.split_paths(checkpoint["cfg"].task.get("data") or ".")[0])
 
 
 def check_file(path: PathLike) -> None:
-    """Refuses a checkpoint that is not there.
+    """Refuses a missing checkpoint.
 
     Raises:
-        InputError: no such file, or a folder.
+        InputError: there is no such file, or it is a folder.
     """
     if Path(path).is_dir():
-        raise InputError(f"--path {path}: is a folder; name a checkpoint in it")
+        raise InputError(f"--path {path}: is a folder; give a checkpoint in it")
     if not Path(path).is_file():
         raise InputError(f"--path {path}: no such file")

@@ -1,30 +1,30 @@
-"""The one exception that stands for "the input or an option is wrong": its text is shown to the user as it is."""
+"""Errors of input and options, shown to the user in one line."""
 
 import re
 from textwrap import shorten
 from typing import Iterable, Optional, Tuple
 
-REFUSED = "Weights only load failed"  # PyTorch's words
-GLOBAL = re.compile(r"\bGLOBAL (\S+)")  # there, too: a function or class
+UNSAFE = "Weights only load failed"  # PyTorch's message
+GLOBAL = re.compile(r"\bGLOBAL (\S+)")  # refused function or class in that message
 
 
 class InputError(ValueError):
-    """Bad input, named precisely enough to be mended: file and line, or option, and what to do about it.
+    """Wrong input or option, with the file and line or the option, and the remedy.
 
     Attributes:
-        place: file, line and what is wrong there, where that is known.
+        place: file, line and message, if the error concerns one line of a file.
     """
 
     place: Optional[Tuple[object, int, str]] = None
 
     @classmethod
     def at(cls, path: object, line: int, message: str) -> "InputError":
-        """The error for one line of a file.
+        """Error about one line of a file.
 
         Args:
-            path: the file, as the user knows it.
-            line: counted from 1.
-            message: what is wrong and what to do.
+            path: file.
+            line: line number, starting at 1.
+            message: problem and remedy.
         """
         error = cls(f"{path}:{line}: {message}")
         error.place = path, line, message
@@ -39,18 +39,18 @@ def refuse(problems: Iterable[str]) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says; its name if it says nothing.
+    """First line of an error message, or the name of the error.
 
-    Advice of PyTorch and NumPy to load what may execute anything is left out; what PyTorch refuses to load is named.
+    Omits the advice of PyTorch and NumPy to load files unsafely; names the global that PyTorch refused.
     """
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    if line.startswith(REFUSED):
+    if line.startswith(UNSAFE):
         named = GLOBAL.search(str(error))
-        return REFUSED if named is None else f"{REFUSED}: holds {named[1]}"
+        return UNSAFE if named is None else f"{UNSAFE}: contains {named[1]}"
     return line.split(" If you trust the file", 1)[0]
 
 
 def misfit(error: BaseException) -> str:
-    """What PyTorch says first of parameters that do not fit a model, below its heading."""
+    """First detail of PyTorch's error about parameters that do not fit a model."""
     lines = str(error).strip().splitlines()
     return shorten(lines[1], 200) if len(lines) > 1 else first_line(error)

@@ -16,7 +16,7 @@ from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElas
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher import api
 
-from docnmt_fairseq.stopping import STATUS
+from docnmt_fairseq.fairseq_patches.training import EXIT_STATUS as STATUS
 
 OWN_STORES = ("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 
-from docnmt_fairseq.stopping import STATUS
+from docnmt_fairseq.fairseq_patches.training import EXIT_STATUS as STATUS
 from docnmt_fairseq.torchrun import Agent
 from tests.support.processes import wait_for
 

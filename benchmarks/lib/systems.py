@@ -3,7 +3,6 @@
 import argparse
 import importlib.util
 from collections.abc import Iterator
-from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -119,9 +118,8 @@ class System:
             self.optimizer = module.FP16Optimizer.build_optimizer(cfg, trained)
         else:
             self.optimizer = optim.build_optimizer(cfg.optimizer, trained)
-        with getattr(self.task, "for_training", nullcontext)():
-            self.task.load_dataset("train")
-            self.dataset = self.task.dataset("train")
+        self.task.load_dataset("train")
+        self.dataset = self.task.dataset("train")
         self.batches = self._batches(cfg.dataset, args.seed)
         self.updates = 0
 

@@ -83,9 +83,8 @@ def load(data_bin: str) -> dict:
         found[name] = [time.perf_counter() - started, memory.peak]
         return result
 
-    with task.for_training():
-        timed("load", lambda: task.load_dataset("train"))
-        dataset = task.dataset("train")
+    timed("load", lambda: task.load_dataset("train"))
+    dataset = task.dataset("train")
     limits = {"max_tokens": BATCH_TOKENS, "max_positions": (1024, 1024), "seed": 1}
     iterator = task.get_batch_iterator(dataset, **limits)
     count = len(timed("batches", lambda: iterator.frozen_batches))

@@ -1,8 +1,8 @@
-"""The ``docnmt`` command: every other file of this folder is one subcommand, but for ``_….py``.
+"""The ``docnmt`` command: every file of this folder is one subcommand, except ``_….py``.
 
-A subcommand is a module with ``HELP`` (one line), ``add_arguments(parser)`` and ``run(args)``, named as its file; what
-``run`` gives back is the exit status, None stands for 0. ``args.arguments`` is the command line as it was given. A
-module may have ``QUIET``: loggers of which only warnings are shown while it runs.
+A subcommand is a module with ``HELP`` (one line), ``add_arguments(parser)`` and ``run(args)``, which returns the exit
+status or None for 0. ``args.arguments`` is the command line as given. Messages below warnings of the loggers ``QUIET``
+are hidden.
 """
 
 import argparse
@@ -15,23 +15,21 @@ from types import ModuleType
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 from docnmt_fairseq import __version__
-from docnmt_fairseq.cli._ending import interruption_told, written_output
-from docnmt_fairseq.cli._files import Parser, check_output
+from docnmt_fairseq.cli._output import Parser, check_output, checked_standard_output, one_line_interruption
 from docnmt_fairseq.cli._user_dir import USER_DIR, import_leading_user_dir
 from docnmt_fairseq.errors import InputError
 
-# Importing fairseq would log which packages it would like to have for tasks that nobody asked for.
-QUIET = ("fairseq.tasks.text_to_speech",)
+QUIET = ("fairseq.tasks.text_to_speech",)  # reports missing optional packages when fairseq is imported
 
 
 def command_modules() -> Dict[str, ModuleType]:
-    """The subcommands' modules by the names of the subcommands; files ``_….py`` are what several of them share."""
+    """Modules of the subcommands by name."""
     names = [found.name for found in pkgutil.iter_modules(__path__) if not found.name.startswith("_")]
     return {name.replace("_", "-"): importlib.import_module(f"{__name__}.{name}") for name in names}
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of ``docnmt`` with its subcommands."""
+    """Parser of ``docnmt`` with its subcommands."""
     parser = Parser(prog="docnmt", description="Document-level machine translation with fairseq.")
     parser.add_argument("--user-dir", metavar="DIR", help=USER_DIR)
     parser.add_argument("--version", action="version", version=f"docnmt_fairseq {__version__}")
@@ -44,13 +42,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def split_pairs(pairs: Iterable[Tuple[str, str]]) -> Dict[str, str]:
-    """Name → value of options that are given as NAME=VALUE.
+    """Values by name of options that are given as NAME=VALUE.
 
     Args:
-        pairs: each option's name and what was given.
+        pairs: flag and value of each option.
 
     Raises:
-        InputError: one is incomplete, or a name comes twice.
+        InputError: a value is incomplete, or a name is repeated.
     """
     found: Dict[str, str] = {}
     for option, pair in pairs:
@@ -58,14 +56,14 @@ def split_pairs(pairs: Iterable[Tuple[str, str]]) -> Dict[str, str]:
         if not name or not value:
             raise InputError(f"{option} {pair}: expected NAME=VALUE")
         if name in found:
-            raise InputError(f"{option} {pair}: the name '{name}' comes twice")
+            raise InputError(f"{option} {pair}: the name '{name}' is repeated")
         found[name] = value
     return found
 
 
 @contextmanager
 def only_warnings(loggers: Iterable[str]) -> Iterator[None]:
-    """Inside the block, loggers tell warnings and what is worse; after it, what they told before."""
+    """Hides messages below warnings inside the block."""
     levels = {logging.getLogger(name): logging.getLogger(name).level for name in loggers}
     for logger in levels:
         logger.setLevel(logging.WARNING)
@@ -76,9 +74,9 @@ def only_warnings(loggers: Iterable[str]) -> Iterator[None]:
             logger.setLevel(level)
 
 
-@interruption_told("docnmt")
+@one_line_interruption("docnmt")
 def main(argv: Optional[List[str]] = None) -> int:
-    """Runs one subcommand; bad input, or a file that the system refuses, ends with exit status 2 and one line."""
+    """Runs one subcommand; input errors and errors of files end with status 2 and one line."""
     argv = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(format="%(asctime)s | %(message)s", datefmt="%H:%M:%S", level=logging.INFO, stream=sys.stderr)
     try:
@@ -88,28 +86,17 @@ def main(argv: Optional[List[str]] = None) -> int:
         print(f"docnmt: error: {error}", file=sys.stderr)
         return 2
     args, unknown = build_parser().parse_known_args(argv)
-    if unknown:  # argparse would show the usage of docnmt, not that of the command
-        remedy = f"docnmt {args.command} --help has what there is"
-        print(f"docnmt {args.command}: error: unrecognized arguments: {' '.join(unknown)}; {remedy}", file=sys.stderr)
+    if unknown:  # argparse would print the usage of docnmt, not of the subcommand
+        print(f"docnmt {args.command}: error: unrecognized arguments: {' '.join(unknown)}", file=sys.stderr)
         return 2
     args.arguments = argv
     try:
-        with only_warnings(args.quiet), written_output():
+        with only_warnings(args.quiet), checked_standard_output():
             check_output(args)
             return args.run(args) or 0
     except (InputError, OSError) as error:
-        print(f"docnmt {args.command}: error: {_told(error)}", file=sys.stderr)
+        if isinstance(error, OSError) and error.filename is None:
+            raise
+        text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
+        print(f"docnmt {args.command}: error: {text}", file=sys.stderr)
         return 2
-
-
-def _told(error: Exception) -> str:
-    """What is wrong, also where the system refuses a file without that anybody expected it: no permission, say.
-
-    Raises:
-        OSError: of no file; whoever gets it is to see where it comes from.
-    """
-    if not isinstance(error, OSError):
-        return str(error)
-    if error.filename is None:
-        raise error
-    return f"{error.filename}: {error.strerror}; see to it that it can be read, or written, by who runs this"

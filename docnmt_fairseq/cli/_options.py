@@ -1,10 +1,10 @@
-"""Options that commands which ask a model have in common: the model, and the output of a report."""
+"""Arguments of several commands: fields of dataclasses, models, documents, reports."""
 
 import argparse
 import json
-from dataclasses import Field, fields
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Protocol, Tuple, get_args
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Protocol, Sequence, Tuple, get_args
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.tables import STYLES, Part, render
@@ -29,50 +29,114 @@ class Report(Protocol):
         """Parts for :func:`docnmt_fairseq.evaluation.tables.render`."""
 
 
+def add_fields(
+    group: argparse._ActionsContainer, options: type, names: Optional[Sequence[str]] = None, *, unset: bool = False
+) -> None:
+    """Adds an argument for each field of a dataclass that has a help text; see :func:`docnmt_fairseq.options.option`.
+
+    The type, default, choices and help text are those of the field. Metadata of the field for the command line:
+    ``argparse_alias`` (a second flag), ``flag`` (instead of the field's name; a switch that is on by default needs it,
+    for switching it off), ``metavar``, ``action`` (e.g. ``append``), ``nargs``.
+
+    Args:
+        group: parser or group of arguments.
+        options: dataclass.
+        names: fields to add, in this order; None: all.
+        unset: options that are not given are None, to distinguish them from defaults.
+    """
+    known = {one.name: one for one in fields(options) if one.metadata.get("help")}
+    for name in known if names is None else names:
+        _add_field(group, known[name], unset=unset)
+
+
+def add_options_of(group: argparse._ArgumentGroup, registry: Registry[Any], *, unset: bool = False) -> None:
+    """Adds the options of all registered classes (their ``Options``), each with the names of the classes.
+
+    Args:
+        group: group of arguments.
+        registry: metrics, readers, ….
+        unset: options that are not given are None, to distinguish them from defaults.
+    """
+    declared: Dict[str, Tuple[Field[Any], List[str]]] = {}
+    for name in registry.names():
+        for known in fields(registry[name].Options):
+            declared.setdefault(known.name, (known, []))[1].append(name)
+    for known, owners in declared.values():
+        _add_field(group, known, prefix=f"{', '.join(owners)}: ", unset=unset)
+
+
+def _add_field(
+    group: argparse._ActionsContainer, known: "Field[Any]", *, prefix: str = "", unset: bool = False
+) -> None:
+    metadata, names = known.metadata, allowed_names(known)
+    required = known.default is MISSING and known.default_factory is MISSING
+    default = None if required else default_of(known)
+    flags = [metadata.get("flag") or flag_of(known.name)]
+    flags += [metadata["argparse_alias"]] if "argparse_alias" in metadata else []
+    settings: Dict[str, Any] = {"dest": known.name, "help": prefix + help_of(known), "required": required}
+    settings["default"] = None if unset else default
+    if known.type is bool:
+        settings["action"] = "store_false" if default else "store_true"
+    else:
+        types = (known.type, *get_args(known.type))
+        settings["type"] = next((kind for kind in (int, float, Path) if kind in types), str)
+        settings["choices"] = names or None
+        settings["metavar"] = metadata.get("metavar", None if names else "N")
+        settings.update({key: metadata[key] for key in ("nargs", "action") if key in metadata})
+        if isinstance(default, (list, tuple)):
+            settings.setdefault("nargs", "+")
+            default = " ".join(map(str, default))
+        if default not in (None, "") and "default" not in metadata["help"]:
+            settings["help"] += f" (default: {default})"
+    group.add_argument(*flags, **settings)
+
+
 def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """Adds the model, its data and how it sees text."""
+    """Adds the model, its data and its view of documents."""
     model = parser.add_argument_group("model")
-    model.add_argument("--path", required=required, metavar="FILE", help="checkpoint, or several with colons between")
+    model.add_argument("--path", required=required, metavar="FILE", help="checkpoint, or several separated by colons")
     model.add_argument(
         "--data",
         required=required,
         type=Path,
         metavar="DIR",
-        help="what docnmt prepare wrote: text is split into tokens as it was there; another data-bin: text is tokens",
+        help="output of docnmt prepare, whose preprocessing is applied to text; for another data-bin, text is tokens",
     )
-    model.add_argument("--tokenized", action="store_true", help="text is tokens between spaces already")
+    model.add_argument("--tokenized", action="store_true", help="the text consists of tokens separated by spaces")
     model.add_argument(
         "--max-tokens",
         type=int,
         default=MAX_TOKENS,
         metavar="N",
-        help=f"of a batch, source or target (default: {MAX_TOKENS})",
+        help=f"maximum number of source or target tokens in a batch (default: {MAX_TOKENS})",
     )
-    model.add_argument("--cpu", action="store_true", help="also where there is a GPU")
+    model.add_argument("--cpu", action="store_true", help="use the CPU even if there is a GPU")
     add_view_arguments(parser)
 
 
 def add_view_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Adds how models see documents, by the names of :class:`~docnmt_fairseq.translate.view.DocumentView`."""
+    """Adds the view of documents, see :class:`~docnmt_fairseq.translate.view.DocumentView`."""
     view = parser.add_argument_group("documents", "default: as the model was trained")
-    view.add_argument("--max-document-sentences", type=int, metavar="N", help="longer documents go in pieces; 0: never")
+    view.add_argument(
+        "--max-document-sentences", type=int, metavar="N", help="split longer documents into chunks; 0: never"
+    )
     view.add_argument("--max-document-tokens", type=int, metavar="N", help="the same, in tokens")
-    view.add_argument("--context-overlap", type=int, metavar="K", help="sentences that a piece sees of the one before")
-    view.add_argument("--context-overlap-after", type=int, metavar="K", help="the same, of the one after")
+    view.add_argument("--context-overlap", type=int, metavar="K", help="context sentences before a chunk")
+    view.add_argument("--context-overlap-after", type=int, metavar="K", help="the same, after a chunk")
     return view
 
 
 def given(args: argparse.Namespace, options: type) -> Dict[str, Any]:
-    """The fields of a dataclass that were given on the command line."""
+    """Fields of a dataclass that were given on the command line."""
     values = {field.name: getattr(args, field.name, None) for field in fields(options)}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def load_models(args: argparse.Namespace) -> "Tuple[Ensemble, TextCodec]":
-    """Loads the models, onto the GPU if there is one, and the way from text to their tokens.
+    """Loads the models, onto the GPU if there is one, and the preprocessing of their text.
 
     Raises:
-        InputError: files that are not there or do not belong together, a view of documents that a model does not have.
+        InputError: a file is missing, the files do not belong together, or a model has no such view of documents.
     """
     import torch
 
@@ -80,47 +144,12 @@ def load_models(args: argparse.Namespace) -> "Tuple[Ensemble, TextCodec]":
     from docnmt_fairseq.translate.loading import load_viewing
 
     if args.max_tokens < 1:
-        raise InputError(f"--max-tokens {args.max_tokens}: at least 1")
+        raise InputError(f"--max-tokens {args.max_tokens}: must be at least 1")
     ensemble = load_viewing(*args.path.split(":"), data=args.data, view=DocumentView(**given(args, DocumentView)))
     if torch.cuda.is_available() and not args.cpu:
         for model in ensemble.models:
             model.cuda()
     return ensemble, TextCodec(ensemble.data, args.tokenized)
-
-
-def add_options_of(group: argparse._ArgumentGroup, registry: Registry[Any], *, unset: bool = False) -> None:
-    """Adds every option that something registered declares in its ``Options``, with the names of what has it.
-
-    Args:
-        group: where to.
-        registry: metrics, readers, ….
-        unset: options that are not given are None, so that these can be told apart.
-    """
-    for known, owners in _declared(registry).values():
-        default, names = default_of(known), allowed_names(known)
-        settings: Dict[str, Any] = {
-            "help": f"{', '.join(owners)}: {help_of(known)}",
-            "default": None if unset else default,
-        }
-        if known.type is bool:
-            settings["action"] = "store_true"
-        else:
-            settings["type"] = next((kind for kind in (int, float) if kind in (known.type, *get_args(known.type))), str)
-            settings["choices"] = names or None
-            settings["metavar"] = None if names else known.metadata.get("metavar", "N")
-            if isinstance(default, (list, tuple)):
-                settings["nargs"], default = "+", " ".join(default)
-            settings["help"] += "" if default in (None, "") else f" (default: {default})"
-        group.add_argument(flag_of(known.name), **settings)
-
-
-def _declared(registry: Registry[Any]) -> Dict[str, Tuple[Field[Any], List[str]]]:
-    """The options of all that is registered by name, each with what has it."""
-    found: Dict[str, Tuple[Field[Any], List[str]]] = {}
-    for name in registry.names():
-        for known in fields(registry[name].Options):
-            found.setdefault(known.name, (known, []))[1].append(name)
-    return found
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
@@ -144,7 +173,6 @@ def write_report(args: argparse.Namespace, report: Report) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Writes a report; bytes of file names that are not UTF-8 are escaped."""
-    from docnmt_fairseq.corpus.files import atomic_files
+    from docnmt_fairseq.files import write_bytes
 
-    with atomic_files(path) as (stream,):
-        stream.write(text.encode("utf-8", "backslashreplace").decode())
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))

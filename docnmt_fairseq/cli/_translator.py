@@ -70,8 +70,7 @@ def add_translator_arguments(parser: argparse.ArgumentParser, max_tokens: int) -
     precision.add_argument(
         "--precision",
         choices=("float32", "bf16", "fp16", "int8"),
-        help="precision of matrix products: bf16, int8 on CPUs; bf16, fp16 on GPUs (default: float32, or that of an "
-        "exported checkpoint)",
+        help="precision of matrix products: bf16, int8 on CPUs; bf16, fp16 on GPUs (default: float32)",
     )
     precision.add_argument("--fp16", dest="precision", action="store_const", const="fp16", help="--precision fp16")
     return Groups(search, view)

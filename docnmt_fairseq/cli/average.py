@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from docnmt_fairseq.cli._files import check_output
+from docnmt_fairseq.cli._output import check_output
 
 HELP = "one model whose parameters are the means of those of several checkpoints of a training"
 QUIET = ("fairseq",)

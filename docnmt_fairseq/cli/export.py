@@ -1,7 +1,6 @@
 """Writes a trained model in a form that is only good for translating.
 
-What comes of it holds no state of the training, and its weights are in fewer bits where that is wanted: translations
-are those of docnmt translate --precision with the checkpoint itself.
+The result has no state of the training. For CTranslate2 and Hugging Face its weights can have fewer bits.
 """
 
 import argparse
@@ -9,10 +8,10 @@ from pathlib import Path
 
 from docnmt_fairseq.export.formats import EXPORT_FORMATS
 
-HELP = "a trained model for inference: without training state, in bf16 or int8, for CTranslate2, for Hugging Face"
+HELP = "a trained model for inference: without training state, for CTranslate2, for Hugging Face"
 QUIET = ("fairseq",)
 EXAMPLES = """examples:
-  docnmt export --path work/document/checkpoint_best.pt --data work --precision int8 --output document.int8.pt
+  docnmt export --path work/document/checkpoint_best.pt --data work --output document.pt
   docnmt export --path work/sentence/checkpoint_best.pt --data work --format ctranslate2 --output sentence.ct2
   docnmt export --path work/document/checkpoint_best.pt --data work --format huggingface \\
       --without-context --output hub"""
@@ -34,8 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--precision", choices=("float32", "bf16", "int8"),
-        help="of the weights of linear maps and of tables of tokens; int8: with a scale for each output "
-        "(default: float32)",
+        help="precision of the weights, for other formats than fairseq (default: float32)",
     )  # fmt: skip
     parser.add_argument(
         "--without-context", action="store_true",

@@ -1,1 +1,1 @@
-"""Criterions; fairseq imports those of its own only, so that :mod:`docnmt_fairseq.tasks` imports these."""
+"""Criterions, registered by :func:`docnmt_fairseq.register`."""

@@ -1,4 +1,4 @@
-"""fairseq's label-smoothed cross-entropy that also logs, while a model trains, what context is worth to it."""
+"""Label-smoothed cross-entropy that also logs the value of context during training."""
 
 import math
 from contextlib import nullcontext
@@ -23,44 +23,44 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import Capture, ContextFreeIndicator, capture
 from docnmt_fairseq.options import option
 
-FIRST, LATER = "first", "later"  # sentences of their documents
+FIRST, LATER = "first", "later"  # sentences of a document
 HIDDEN = "no_context"
-NetOutput = Tuple[Any, ...]  # of fairseq's models: logits first
+NetOutput = Tuple[Any, ...]  # of fairseq's models, starting with logits
 CHI_SUM, CHI_COUNT = "_chi_sum", "_chi_count"
 
 
 @dataclass
 class DocumentLabelSmoothedCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
-    """fairseq's options and more."""
+    """Options of fairseq's criterion, and those of the log."""
 
     report_cxmi: bool = option(
         False,
-        "validate a second time with the context hidden, and log that loss and CXMI, what context is worth "
-        "in bits a target token; means something where the model was trained with --context-dropout",
+        "validate a second time without context and log that loss and CXMI, the value of context in bits per target "
+        "token; needs a model trained with --context-dropout",
     )
     report_top_k: str = option(
-        "", "log how many target tokens, in per cent, are among the k likeliest of the model given the reference "
-        "before them, e.g. 5,10,100",
+        "", "log the percentage of target tokens among the k most probable ones given the reference prefix, e.g. "
+        "5,10,100",
     )  # fmt: skip
     report_forced_bleu: bool = option(
-        False, "in validation, log BLEU of the likeliest tokens of the model given the reference before each; over "
-        "tokens as the data has them",
+        False, "log in validation the BLEU of the most probable tokens given the reference prefix, computed over the "
+        "tokens of the data",
     )  # fmt: skip
 
 
 @register_criterion("document_label_smoothed_cross_entropy", dataclass=DocumentLabelSmoothedCrossEntropyConfig)
 class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
-    """The same loss as ``label_smoothed_cross_entropy`` in less time and memory, with more in the log.
+    """The loss of ``label_smoothed_cross_entropy`` in less time and memory, with additional values in the log.
 
-    Logged in bits a token: ``first_nll_loss`` and ``later_nll_loss`` of the sentences that open their documents and of
-    all others, of samples that say which are which (``document_translation``); with ``report_cxmi``, in validation
-    only, ``no_context_loss``, ``no_context_nll_loss`` and ``cxmi``. Of a model with χ-gated layers, in validation only:
-    ``chi_LAYER``, the mean χ over the tokens, by the layer's name without ``layers``. With ``report_top_k``
-    ``topK_accuracy``, with ``report_forced_bleu``, in validation only, ``forced_bleu``.
+    In bits per token: ``first_nll_loss`` and ``later_nll_loss`` of the first sentences of documents and of all others
+    (task ``document_translation``); with ``report_cxmi``, in validation, ``no_context_loss``, ``no_context_nll_loss``
+    and ``cxmi``. In validation: ``chi_LAYER``, the mean χ of a χ-gated layer over the tokens, by the layer's name
+    without ``layers``. With ``report_top_k`` ``topK_accuracy``, with ``report_forced_bleu``, in validation,
+    ``forced_bleu``.
 
     Conditional cross-mutual information ([F] Fernandes et al., Measuring and Increasing Context Usage in Context-Aware
-    Machine Translation, ACL 2021) is the mean of log2 p(y|x, C) − log2 p(y|x), both by this model, here over
-    target tokens. Above zero: context helps.
+    Machine Translation, ACL 2021) is the mean over target tokens of log2 p(y|x, C) − log2 p(y|x), both by this model.
+    Above zero, context helps.
     """
 
     def __init__(
@@ -82,16 +82,15 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     def forward(
         self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, int, Dict[str, Any]]:
-        """The loss, the sample size and sums to log.
+        """Loss, sample size and logging output.
 
         Raises:
-            InputError: a model without logits; with ``report_cxmi``, a model or a task that has no document context to
-                hide.
+            InputError: the model has no logits or, with ``report_cxmi``, no document context.
         """
         if getattr(getattr(model, "decoder", None), "adaptive_softmax", None) is not None:
             raise InputError(
-                "--criterion document_label_smoothed_cross_entropy: goes by logits, of which a model with "
-                "--adaptive-softmax-cutoff has none; use adaptive_loss with --ddp-backend legacy_ddp"
+                "--criterion document_label_smoothed_cross_entropy: needs logits, which --adaptive-softmax-cutoff does "
+                "not compute; use adaptive_loss with --ddp-backend legacy_ddp"
             )
         with nullcontext() if model.training else capture(ContextFreeIndicator) as recording:
             loss, sample_size, log = super().forward(model, sample, reduce)
@@ -106,7 +105,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     def compute_loss(
         self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, Tensor]:
-        """Loss and negative log-likelihood, summed or [real target tokens]; keeps the latter by place."""
+        """Loss and negative log-likelihood, summed or [real target tokens]; stores sums for the log."""
         loss, nll = self._of_tokens(model, net_output, sample)
         self._nll_by_place = self._by_place(model, net_output, sample, nll)
         self._forced = self._under_teacher_forcing(model, net_output, sample)
@@ -136,7 +135,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         return net_output[0][real], target[real]
 
     def _real(self, target: Tensor) -> Tensor:
-        """Which of padded targets [S, m_t] count."""
+        """Mask of the real tokens in padded targets [S, m_t]."""
         real = target.ne(self.padding_idx)
         real[:, : self.ignore_prefix_size] = False
         return real
@@ -144,7 +143,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     def _by_place(
         self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any], nll: Tensor
     ) -> Dict[str, Tensor]:
-        """Sums over the tokens of the sentences that open their documents, and of the others."""
+        """Sums over the tokens of the first sentences of documents, and of all others."""
         if "opens_document" not in sample:
             return {}
         opens = sample["opens_document"][:, None].expand_as(sample["target"])  # [S, m_t]
@@ -161,7 +160,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     def _under_teacher_forcing(
         self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any]
     ) -> Dict[str, Any]:
-        """The sums of top-k accuracy and BLEU, as far as they are asked for."""
+        """Sums for top-k accuracy and BLEU, if requested."""
         sums: Dict[str, Any] = {}
         if self.ranks:
             sums.update(top_k_sums(*self._logits_and_target(model, net_output, sample), self.ranks))
@@ -171,7 +170,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         return sums
 
     def _without_context(self, model: BaseFairseqModel, sample: Dict[str, Any]) -> Dict[str, Tensor]:
-        """The sums of the same sentences, each by itself."""
+        """Sums of the same sentences without context."""
         if "layout" not in sample["net_input"]:
             raise InputError("--report-cxmi: needs --task document_translation and a model that sees documents")
         alone = sample["net_input"]["layout"].without_context()
@@ -181,7 +180,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
-        """Logs means over the batches of all processes, whose sums these are."""
+        """Logs means over the batches of all processes."""
         super().reduce_metrics(logging_outputs)
         log_sums(logging_outputs)
 
@@ -207,9 +206,9 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
 
 
 def chi_by_layer(model: BaseFairseqModel, recording: Capture) -> Dict[str, Tensor]:
-    """Sum and number of the recorded χ of every χ-gated layer, zeros of one that nothing came to.
+    """Sum and number of the recorded χ of every χ-gated layer; zeros for layers without input.
 
-    The same keys for every batch of a model, each on the same device, as processes need that add up what they log.
+    All batches have the same keys on the same device, since processes add up their logging outputs.
     """
     sums = {}
     for name, layer in model.named_modules():

@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy from logits, without the log-probabilities of all words being held."""
+"""Label-smoothed cross-entropy from logits, without storing the log-probabilities of all words."""
 
 from typing import Any, Iterator, Tuple
 
@@ -8,25 +8,25 @@ from torch.autograd.function import once_differentiable
 
 from docnmt_fairseq.layers.precision import chunk_elements, computing_type
 
-CHUNK = 2**18  # logits that are worked on at a time on a CPU: they stay in its cache
+CHUNK = 2**18  # logits per chunk on a CPU, so that they stay in its cache
 
 
 def label_smoothed_nll(logits: Tensor, target: Tensor, smoothing: float) -> Tuple[Tensor, Tensor]:
-    """Loss and negative log-likelihood of each token in nats, [N] and [N], in float32 at least.
+    """Loss and negative log-likelihood of each token in nats, [N] and [N], at least in float32.
 
     With p = softmax(x), ε_i = ε/(V − 1): loss = −(1 − ε − ε_i) log p(y) − ε_i Σ_v log p(v), as fairseq's criterion. The
-    gradient of the loss is p − ε_i − (1 − ε − ε_i)·[v = y]; nll, for the log, has none.
+    gradient of the loss is p − ε_i − (1 − ε − ε_i)·[v = y]; the negative log-likelihood has none.
 
     Args:
-        logits: [N, V] x.
-        target: [N] y.
+        logits: x [N, V].
+        target: y [N].
         smoothing: ε.
     """
     return _LabelSmoothedNll.apply(logits, target, smoothing)
 
 
 class _LabelSmoothedNll(torch.autograd.Function):
-    """Goes through the rows in chunks, in both directions; p is computed anew for the gradient."""
+    """Processes rows in chunks in both directions; p is recomputed for the gradient."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, target: Tensor, smoothing: float) -> Tuple[Tensor, Tensor]:
@@ -46,7 +46,7 @@ class _LabelSmoothedNll(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor, _: Tensor) -> Tuple[Tensor, None, None]:
-        """The gradient of the logits, in their type."""
+        """Gradient of the logits, in their type."""
         logits, target = ctx.saved_tensors
         of_target, of_all = _weights(logits, ctx.smoothing)
         gradient = torch.empty_like(logits)
@@ -60,7 +60,7 @@ class _LabelSmoothedNll(torch.autograd.Function):
 
 
 def _weights(logits: Tensor, smoothing: float) -> Tuple[float, float]:
-    """The weights of the target's log-probability and of every word's."""
+    """Weights of the target's log-probability and of every word's."""
     of_all = smoothing / (logits.size(1) - 1)
     return 1 - smoothing - of_all, of_all
 

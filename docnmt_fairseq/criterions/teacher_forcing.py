@@ -1,4 +1,4 @@
-"""How good next tokens are of a model that is given the reference so far: top-k accuracy, BLEU ([Z] sec. 4.3-4.4)."""
+"""Quality of next-token predictions given the reference prefix: top-k accuracy and BLEU ([Z] sec. 4.3-4.4)."""
 
 from typing import Any, Dict, List, Sequence
 
@@ -11,23 +11,23 @@ from torch import Tensor
 from docnmt_fairseq.errors import InputError
 
 HITS, TOKENS, BLEU_SUMS = "_hits", "_topk_tokens", "_forced_"
-ORDERS = 4  # of n-grams
+ORDERS = 4  # n-gram orders of BLEU
 
 
 def parse_ranks(text: str) -> List[int]:
-    """The numbers k of e.g. ``5,10,100``, ascending; none of an empty text.
+    """Parses a list of ranks such as ``5,10,100``; returns them in ascending order.
 
     Raises:
-        InputError: something else than numbers from 1 on.
+        InputError: a rank is not a positive number.
     """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise InputError(f"--report-top-k {text}: give numbers from 1 on with commas between, such as 5,10,100")
+        raise InputError(f"--report-top-k {text}: must be positive numbers separated by commas, such as 5,10,100")
     return sorted({int(part) for part in parts})
 
 
 def top_k_sums(logits: Tensor, target: Tensor, ranks: Sequence[int]) -> Dict[str, Tensor]:
-    """How many targets [tokens] are among the k tokens of the highest logits [tokens, V], and how many there are."""
+    """Numbers of targets [tokens] among the k highest logits [tokens, V], and of all targets."""
     of_target = logits.gather(1, target[:, None])
     better = (logits > of_target).sum(1)
     sums = {f"top{k}{HITS}": (better < k).sum() for k in ranks}
@@ -35,28 +35,26 @@ def top_k_sums(logits: Tensor, target: Tensor, ranks: Sequence[int]) -> Dict[str
 
 
 def forced_bleu_sums(best: Tensor, target: Tensor, real: Tensor, dictionary: Dictionary) -> Dict[str, int]:
-    """The sums of corpus BLEU of a model's best next tokens against the reference, token by token of the data.
-
-    Ends of sentences are no words: neither that of the reference nor those a model puts anywhere.
+    """Sums for the corpus BLEU of the most probable next tokens; ends of sentences are not words.
 
     Args:
-        best, target: [S, m_t].
-        real: [S, m_t] which of them count.
-        dictionary: of the target.
+        best, target: predicted and reference tokens [S, m_t].
+        real: mask of the tokens to compare [S, m_t].
+        dictionary: target dictionary.
     """
 
     def words(tokens: Tensor) -> List[str]:
         rows = [row[there].tolist() for row, there in zip(tokens, real)]
         return [" ".join(str(number) for number in row if number != dictionary.eos()) for row in rows]
 
-    scored = _metric().corpus_score(words(best), [words(target)])
+    scored = BLEU(tokenize="none", force=True).corpus_score(words(best), [words(target)])
     sums = {f"{BLEU_SUMS}counts{n}": int(scored.counts[n]) for n in range(ORDERS)}
     sums.update({f"{BLEU_SUMS}totals{n}": int(scored.totals[n]) for n in range(ORDERS)})
     return {**sums, f"{BLEU_SUMS}sys_len": int(scored.sys_len), f"{BLEU_SUMS}ref_len": int(scored.ref_len)}
 
 
 def log_sums(logging_outputs: Sequence[Dict[str, Any]]) -> None:
-    """Logs ``topK_accuracy`` in per cent and ``forced_bleu`` of the sums that batches have."""
+    """Logs ``topK_accuracy`` in per cent, and ``forced_bleu``."""
     names = {name for log in logging_outputs for name in log}
 
     def total(name: str) -> float:
@@ -74,11 +72,7 @@ def log_sums(logging_outputs: Sequence[Dict[str, Any]]) -> None:
 
 
 def _bleu(meters: Dict[str, Any]) -> float:
-    """BLEU of the sums of all batches."""
+    """BLEU of the sums over all batches."""
     counts, totals = (meters[f"{BLEU_SUMS}{kind}"].sum.astype(int).tolist() for kind in ("counts", "totals"))
     sys_len, ref_len = (int(meters[f"{BLEU_SUMS}{side}"].sum) for side in ("sys_len", "ref_len"))
     return round(float(BLEU.compute_bleu(counts, totals, sys_len, ref_len, smooth_method="exp").score), 2)
-
-
-def _metric() -> BLEU:
-    return BLEU(tokenize="none", force=True)

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 import torch
+from omegaconf import OmegaConf
 from torch import Tensor
 
-from docnmt_fairseq.changed_options import changed_options
 from docnmt_fairseq.checkpoints import read_checkpoint
 from docnmt_fairseq.context.conditional import schedule
 from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.exported import Exported
-from docnmt_fairseq.trained_dictionaries import foreign_sides
+from docnmt_fairseq.options import flag_of
+from docnmt_fairseq.tasks.dictionaries import differing_dictionaries
 
 # Of an epoch and so many updates (--save-interval-updates), or of an epoch's end, where the former is not written.
 SAVED = re.compile(r"checkpoint(?:_(?P<within>\d+)_(?P<updates>\d+)|(?P<epoch>\d+))\.pt")
@@ -94,20 +94,26 @@ def _states(paths: Sequence[Path]) -> Iterator[Dict[str, Any]]:
     first: Dict[str, Any] = {}
     for path in paths:
         state = read_checkpoint(path)
-        if Exported.of(state) is not None:
-            raise InputError(f"{path}: was exported; average the checkpoints of the training, then export")
         state.pop("last_optimizer_state", None)  # as large as the model twice over
         shapes = {name: tuple(value.shape) for name, value in state["model"].items()}
         facts = {"cfg": state["cfg"].model, "shapes": shapes, "task": state.get("task_state")}
         first = first or facts
         differing = [
-            *changed_options(first["cfg"], facts["cfg"]),
-            *(f"another {side} dictionary" for side in foreign_sides(first["task"], facts["task"])),
+            *_differing_options(first["cfg"], facts["cfg"]),
+            *(f"another {side} dictionary" for side in differing_dictionaries(first["task"], facts["task"])),
             *sorted(name for name, _ in first["shapes"].items() ^ shapes.items())[:1],
         ]
         if differing:
             raise InputError(f"{path}: is not of one model with {paths[0]}: {'; '.join(differing)}")
         yield state
+
+
+def _differing_options(first: Any, other: Any) -> Iterator[str]:
+    """Options of the model that differ between two configurations, each by its flag."""
+    one, two = (OmegaConf.to_container(cfg) if OmegaConf.is_config(cfg) else vars(cfg) for cfg in (first, other))
+    for name in sorted(one.keys() & two.keys() - {"seed"}):
+        if one[name] != two[name]:
+            yield f"{flag_of(name)} {one[name]}, {two[name]}"
 
 
 def _without_optimizer(state: Dict[str, Any], means: Mapping[str, Tensor]) -> Dict[str, Any]:

@@ -8,7 +8,6 @@ from docnmt_fairseq.checkpoints import Ensemble, data_of_training, load_ensemble
 from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.prepared import prepared_folder
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.rounding import FLOAT32
 
 
 @dataclass(frozen=True)
@@ -45,17 +44,3 @@ class TrainedModel:
         checkpoint = read_checkpoint(paths)
         folder = prepared_folder(data_of_training(checkpoint) if data is None else Path(data))
         return cls(load_ensemble(paths, data=folder), checkpoint, without_context)
-
-    def precision(self, given: Optional[str]) -> str:
-        """The precision to export in: what is wanted, else that of weights that were rounded before, else float32.
-
-        Raises:
-            InputError: weights were rounded to another before.
-        """
-        before = self.ensemble.rounded_to
-        if before is not None and given not in (None, before):
-            raise InputError(
-                f"--precision {given}: {self.ensemble.paths[0]} was exported in {before}; give the checkpoint that it "
-                "was made from"
-            )
-        return given or before or FLOAT32

@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 from typing import Optional
 
+from docnmt_fairseq import __version__
 from docnmt_fairseq.checkpoints import read_checkpoint
 from docnmt_fairseq.corpus.files import PathLike, written_folder
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.export.formats import EXPORT_FORMATS, ExportFormat
 from docnmt_fairseq.export.trained import TrainedModel
-from docnmt_fairseq.exported import KEY, WRITTEN_BY, Exported
+from docnmt_fairseq.layers.rounding import FLOAT32
 
 MARK = "docnmt_export.json"  # in a folder: that it is an export
 
@@ -29,7 +30,7 @@ def export(
         path: the checkpoint.
         output: file or folder to write.
         format_name: of ``EXPORT_FORMATS``.
-        precision: of ``PRECISIONS``; None: that of weights that were rounded before, else float32.
+        precision: of ``PRECISIONS``; None: float32.
         data: the folder that ``docnmt prepare`` wrote, or a data-bin; None: where it was in training.
         force: replace an export that is there.
         without_context: of a document model the sentence-level model inside alone.
@@ -42,13 +43,13 @@ def export(
         raise InputError(f"--without-context: --format {format_name} takes document models as they are; leave it out")
     _check_output(output, kind, path, force)
     trained = TrainedModel.load(path, data, without_context)
-    precision = trained.precision(precision)
+    precision = precision or FLOAT32
     if not kind.folder:
         kind.write(trained, output, precision)
         return
     with written_folder(output) as folder:
         kind.write(trained, folder, precision)
-        facts = {"format": format_name, **Exported(precision, written_by=WRITTEN_BY).to_json()}
+        facts = {"format": format_name, "precision": precision, "written_by": f"docnmt_fairseq {__version__}"}
         (folder / MARK).write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
@@ -75,6 +76,6 @@ def _is_export(output: Path) -> bool:
     if output.is_dir():
         return (output / MARK).is_file()
     try:
-        return KEY in read_checkpoint(output)
+        return "last_optimizer_state" not in read_checkpoint(output)
     except InputError:  # no checkpoint
         return False

@@ -9,7 +9,6 @@ from typing import Dict, Tuple
 import torch
 from torch import Tensor, nn
 
-from docnmt_fairseq.exported import of_int8_rows
 from docnmt_fairseq.layers.precision import Embedding
 
 FLOAT32, BF16, INT8 = PRECISIONS = ("float32", "bf16", "int8")
@@ -30,7 +29,8 @@ def int8_rows(weight: Tensor) -> Tuple[Tensor, Tensor]:
 def rounded(weight: Tensor, precision: str) -> Tensor:
     """What a weight [n, w] of float32 is in a precision of ``PRECISIONS``, in float32."""
     if precision == INT8:
-        return of_int8_rows(*int8_rows(weight))
+        integers, scales = int8_rows(weight)
+        return integers.float() * scales[:, None]
     return weight.bfloat16().float() if precision == BF16 else weight
 
 

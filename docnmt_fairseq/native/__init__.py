@@ -1,1 +1,1 @@
-"""Compiled C++ for CPUs: how the library is built, found and called. Kernels stand where they are used."""
+"""Compilation, loading and calls of C++ code for CPUs; the kernels are next to the code that uses them."""

@@ -1,4 +1,4 @@
-"""Calls of compiled functions: each takes one structure, of numbers and pointers to tensors."""
+"""Calls of compiled functions, each with one structure of numbers and pointers to tensors."""
 
 import ctypes
 
@@ -14,7 +14,7 @@ def fields(kind: type, names: str) -> "list[tuple[str, type]]":
 
 
 class Arguments(ctypes.Structure):
-    """Tensors and arrays are passed as pointers; the caller keeps them alive."""
+    """Structure that takes tensors and arrays as pointers; the caller keeps them alive."""
 
     def __init__(self, **values: object):
         super().__init__(**{name: self._plain(value) for name, value in values.items()})
@@ -27,7 +27,7 @@ class Arguments(ctypes.Structure):
 
 
 def call(function: str, arguments: Arguments) -> None:
-    """Calls a function of the library, which returns nothing; other Python threads go on meanwhile."""
+    """Calls a function of the library without a result; other Python threads continue meanwhile."""
     compiled = getattr(library(), function)
     compiled.restype = None
     compiled(ctypes.byref(arguments))

@@ -1,4 +1,4 @@
-"""Finds the library that suits the processor, or builds it: :func:`library`."""
+"""Loading of the compiled library, which is built at first use if it is not installed."""
 
 import ctypes
 import functools
@@ -9,33 +9,25 @@ from pathlib import Path
 from typing import Optional
 
 from docnmt_fairseq.native import cpu
-from docnmt_fairseq.native.build import (
-    HERE,
-    BuildError,
-    build,
-    compiler,
-    library_name,
-    source_hash,
-    variants,
-)
+from docnmt_fairseq.native.build import HERE, BuildError, build, compiler, library_name, source_hash, variants
 
 logger = logging.getLogger(__name__)
 
 
 def variant() -> str:
-    """Returns the best variant that this processor can run."""
+    """Best variant for the current processor."""
     best = cpu.capabilities().instruction_set
     return best if best in variants() else "baseline"
 
 
 def cache_folder() -> Path:
-    """Where libraries go that are built at first use; a folder for each state of the sources."""
+    """Folder of libraries that were built at first use, one per state of the sources."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(base) / "docnmt_fairseq" / source_hash()
 
 
 def opened(path: Path) -> Optional[ctypes.CDLL]:
-    """The library at a path, None where there is none, or one of other sources."""
+    """Opens a library; None if it is missing or was built from other sources."""
     try:
         loaded = ctypes.CDLL(str(path))
         loaded.kernel_source.restype = ctypes.c_char_p
@@ -48,10 +40,10 @@ def opened(path: Path) -> Optional[ctypes.CDLL]:
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """The library for this processor: the installed one, one built before, else one built now.
+    """Library for the current processor: installed, cached, or built now.
 
     Raises:
-        BuildError: there is none, and it cannot be built.
+        BuildError: it cannot be built.
     """
     name = library_name(variant())
     cached = cache_folder() / name
@@ -71,7 +63,7 @@ def library() -> ctypes.CDLL:
 
 @functools.cache
 def missing() -> Optional[str]:
-    """Why there is no library on this machine, None where there is one."""
+    """Reason why there is no library on this machine, or None."""
     try:
         library()
     except BuildError as error:

@@ -1,1 +1,1 @@
-"""Optimisers; fairseq imports those of its own only, so that :mod:`docnmt_fairseq.tasks` imports these."""
+"""Optimizers, registered by :func:`docnmt_fairseq.register`."""

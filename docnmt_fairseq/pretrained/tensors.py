@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 import torch
 from torch import Tensor
 
-from docnmt_fairseq import compat
+from docnmt_fairseq import fairseq_patches
 from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.pretrained.released import read_json
 
@@ -134,10 +134,9 @@ def load_safely(file: Path) -> Any:
     """What PyTorch's safe loader reads of a file, its tensors on disk until they are used where that is possible.
 
     Raises:
-        InputError: the file could execute something, is damaged, or this PyTorch has no safe loader.
+        InputError: the file could execute something or is damaged.
     """
-    if not compat.SAFE_LOADER:
-        raise InputError(f"{file}: needs torch>=2.6, older versions execute whatever such a file holds")
+    fairseq_patches.apply()  # checkpoints of fairseq hold more than tensors
     last: Optional[Exception] = None
     for mapped in (True, False):  # files of old versions cannot be mapped
         try:

@@ -1,19 +1,23 @@
-"""Losses that parts of a model hand in, added to those of any criterion, and their means in the log."""
+"""Losses and schedules of model parts (auxiliary losses, top-t schedules), as a task trains and logs them."""
 
 from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 
 from fairseq.criterions import FairseqCriterion
+from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
+from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.context.conditional.schedule import TopTSchedule
+from docnmt_fairseq.context.conditional.selection_loss import SELECTED_MASS
 from docnmt_fairseq.layers.auxiliary_losses import collect
 
 AUXILIARY, ITEMS = "auxiliary_", "_items"
-StepResult = Tuple[Tensor, int, Dict[str, Any]]  # loss, sample size, log
+StepResult = Tuple[Tensor, int, Dict[str, Any]]  # loss, sample size, logging output
 
 
 def with_auxiliary_losses(criterion: FairseqCriterion) -> Callable[[BaseFairseqModel, Dict[str, Any]], StepResult]:
-    """A criterion that adds, while the model trains, what its parts hand in, and logs it."""
+    """Criterion that adds the auxiliary losses of the model's parts in training, and logs them."""
 
     def step(model: BaseFairseqModel, sample: Dict[str, Any]) -> StepResult:
         with collect() as collected:
@@ -28,19 +32,47 @@ def with_auxiliary_losses(criterion: FairseqCriterion) -> Callable[[BaseFairseqM
 
 
 def names_of(model: nn.Module) -> Set[str]:
-    """What a model's parts may hand in now; they say so by ``hands_in``.
+    """Names of the losses that the parts of a model may hand in.
 
-    Layers may be left out of a batch (``--encoder-layerdrop``), but processes that add up what they log need the same
-    names of all batches.
+    A batch may leave out layers (``--encoder-layerdrop``), but all processes must log the same names.
     """
     return {name for part in model.modules() for name in getattr(part, "hands_in", tuple)()}
 
 
 def auxiliary_means(logging_outputs: List[Dict[str, Any]]) -> Iterator[Tuple[str, float, float]]:
-    """Name, mean and number of items of what parts of a model handed in."""
+    """Name, mean and number of items of every auxiliary loss."""
     for key in sorted({key for log in logging_outputs for key in log}):
         if key.startswith(AUXILIARY) and key.endswith(ITEMS):
             key = key[: -len(ITEMS)]
             total, count = (float(sum(log.get(name, 0) for log in logging_outputs)) for name in (key, key + ITEMS))
             if count:
                 yield key[len(AUXILIARY) :], total / count, count
+
+
+class SelectionSchedules:
+    """Top-t schedules of a model.
+
+    Args:
+        model: model with any number of schedules.
+    """
+
+    def __init__(self, model: nn.Module):
+        self.schedules = [part for part in model.modules() if isinstance(part, TopTSchedule)]
+        self.known = [schedule.current_top_t() for schedule in self.schedules]
+
+    def changed(self) -> bool:
+        """Returns whether the number of selected sentences differs from that at construction."""
+        return [schedule.current_top_t() for schedule in self.schedules] != self.known
+
+    def log(self, layout: DocumentLayout) -> None:
+        """Logs the number of selected sentences per token, averaged over the documents of a batch."""
+        if self.schedules:
+            kept = self.schedules[0].current_top_t().of(layout.sentences.lengths)
+            metrics.log_scalar("kept_sentences", float(kept.mean()), weight=len(kept), priority=500, round=2)
+
+    def update(self, logging_outputs: List[Dict[str, Any]]) -> None:
+        """Passes the selected attention mass of an update, over all processes, to the schedules."""
+        for name, mean, _ in auxiliary_means(logging_outputs):
+            if name == SELECTED_MASS:
+                for schedule in self.schedules:
+                    schedule.update_selected_mass(mean)

@@ -1,7 +1,7 @@
-"""Task ``concatenated_translation``: a sentence is read together with those before it, as one long sequence.
+"""Task ``concatenated_translation``: a sentence is translated together with previous ones, as one long sequence.
 
-The baseline of all context-aware models ([TS] Tiedemann and Scherrer, DiscoMT 2017): fairseq's own datasets, models
-and search; only the samples are longer. The encoder reads every sentence as often as it is in a window.
+Baseline of context-aware models ([TS] Tiedemann and Scherrer, DiscoMT 2017): fairseq's datasets, models and search with
+longer samples. The encoder reads every sentence once per window that contains it.
 """
 
 import logging
@@ -32,94 +32,85 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class ConcatenatedTranslationConfig(DocumentsConfig):
-    """Options of the task; unset ones are what the model was trained with."""
+    """Options of the task; they default to the values that the model was trained with."""
 
     concatenate_source: Optional[int] = option(
-        None, "source sentences of a sample: the sentence and those before it in its document (default: as trained, "
-        "else 2)"
-    )  # fmt: skip
+        None, "source sentences of a sample, including the sentence itself (default: as trained, else 2)"
+    )
     concatenate_target: Optional[int] = option(
-        None, "target sentences of a sample, 1: only the sentence itself; of a translation what follows the last break "
-        "is kept (default: as trained, else 1)"
+        None, "target sentences of a sample; of a translation, the text after the last break is kept (default: as "
+        "trained, else 1)"
     )  # fmt: skip
     break_symbol: Optional[str] = option(
-        None, "symbol between sentences, added to dictionaries that lack it; those of docnmt prepare have <p>, with "
-        "which a sentence-level model can be the start (default: as trained, else <brk>)"
+        None, "symbol between sentences, added to dictionaries that lack it; dictionaries of docnmt prepare contain "
+        "<p>, which allows fine-tuning a sentence-level model (default: as trained, else <brk>)"
     )  # fmt: skip
 
 
 @register_task("concatenated_translation", dataclass=ConcatenatedTranslationConfig)
 class ConcatenatedTranslationTask(DocumentsTask):
-    """A stock translation task whose samples are windows of sentences."""
+    """Translation task whose samples are windows of sentences."""
 
     cfg: ConcatenatedTranslationConfig
     view_defaults = {"concatenate_source": 2, "concatenate_target": 1, "break_symbol": "<brk>"}
 
     def __init__(self, cfg: ConcatenatedTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary):
         super().__init__(cfg, src_dict, tgt_dict)
-        self.open_lines: List[torch.Tensor] = []  # of fairseq-interactive: context of the next line
-        self.translated = self.other_breaks = 0
+        self.open_lines: List[torch.Tensor] = []  # context of the next line in fairseq-interactive
+        self.translated = self.wrong_breaks = 0
 
     def state_dict(self) -> Dict[str, Any]:
-        """How documents are seen, too; fairseq keeps it in the checkpoint."""
+        """State for checkpoints, including the view of documents."""
         return {**super().state_dict(), **{name: self.view(name) for name in self.view_defaults}}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Takes how the model of a checkpoint saw documents, too."""
+        """Restores the view of documents from a checkpoint."""
         super().load_state_dict(state_dict)
         self.remember_view(state_dict)
 
     @property
     def window(self) -> Tuple[int, int]:
-        """Sentences of a window at most, of source and target."""
+        """Maximum numbers of source and target sentences in a window."""
         return self.view("concatenate_source"), self.view("concatenate_target")
 
-    def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """The model, for dictionaries that hold the break symbol; checks the options, which are known now.
+    @property
+    def break_symbol(self) -> str:
+        """Symbol between sentences."""
+        return str(self.view("break_symbol"))
 
-        Raises:
-            InputError: options out of range.
-        """
+    def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """Builds the model for dictionaries with the break symbol; checks the view, which is known now."""
         source, target = self.window
         if source < 1 or not 1 <= target <= source:
             raise InputError(
-                f"--concatenate-source {source} --concatenate-target {target}: both are at least 1, and no more target "
+                f"--concatenate-source {source} --concatenate-target {target}: must be at least 1, and no more target "
                 "than source sentences"
             )
-        symbol = str(self.view("break_symbol"))
-        if symbol.split() != [symbol]:
-            raise InputError(f"--break-symbol {symbol!r}: must be one symbol without spaces")
+        if self.break_symbol.split() != [self.break_symbol]:
+            raise InputError(f"--break-symbol {self.break_symbol!r}: must be one symbol without spaces")
         for dictionary in (self.src_dict, self.tgt_dict):
-            dictionary.add_symbol(symbol)
+            dictionary.add_symbol(self.break_symbol)
         return super().build_model(cfg, from_checkpoint)
 
     def _dataset(
-        self,
-        split: Split,
-        carried: int = 0,
-        shuffle: bool = False,
-        *,
-        alone: bool = False,
+        self, split: Split, carried: int = 0, shuffle: bool = False, *, alone: bool = False
     ) -> ConcatenationDataset:
         longest = (self.cfg.max_source_positions, self.cfg.max_target_positions)
         dictionaries = (self.src_dict, self.tgt_dict)
-        symbol = str(self.view("break_symbol"))
         window = (1, 1) if alone else self.window
-        return ConcatenationDataset(split, dictionaries, symbol, window, longest, carried=carried, shuffle=shuffle)
+        return ConcatenationDataset(
+            split, dictionaries, self.break_symbol, window, longest, carried=carried, shuffle=shuffle
+        )
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Loads a split of the data-bin as windows.
-
-        Raises:
-            InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence.
-        """
+        """Loads a split of the data-bin as windows; see :meth:`DocumentsTask.read_split`."""
         documents = self.read_split(split, epoch, combine)
-        dataset, index = self._dataset(documents, shuffle=self.serves_training), documents.index
-        self.datasets[self.place_of(split)] = dataset
+        dataset = self._dataset(documents, shuffle=self.is_training_set(split))
+        self.datasets[split] = dataset
         logger.info(
-            f"{documents.name}: {len(index):,} documents, {len(index.items):,} sentences, read with up to "
-            f"{self.window[0] - 1} before each; {dataset.src_sizes.sum() / dataset.src.tokens.sum():.2f} source tokens "
-            "for one"
+            f"{documents.name}: {len(documents.index):,} documents, {len(documents.index.items):,} sentences in "
+            f"windows of up to {self.window[0]}; source tokens: "
+            f"{dataset.src_sizes.sum() / dataset.src.tokens.sum():.2f} times as many"
         )
 
     def filter_indices_by_size(
@@ -129,7 +120,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
         max_positions: Union[int, Tuple[int, int], None] = None,
         ignore_invalid_inputs: bool = False,
     ) -> np.ndarray:
-        """The samples whose sentence is not too long for the model; context is shortened to what it takes."""
+        """Samples whose sentence is not too long for the model; context is shortened to fit."""
         if max_positions is not None:
             pair = max_positions if isinstance(max_positions, (tuple, list)) else (max_positions, max_positions)
             dataset.fit(*pair)
@@ -140,7 +131,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
     def build_dataset_for_inference(
         self, src_tokens: List[torch.Tensor], src_lengths: List[int], constraints: Optional[torch.Tensor] = None
     ) -> ConcatenationDataset:
-        """The lines of fairseq-interactive as windows; a document goes on until an empty line ends it."""
+        """Dataset of the input lines of fairseq-interactive; a document continues until an empty line."""
         carried, lines = self.open_lines, [*self.open_lines, *src_tokens]
         together = LinesInMemory(lines)
         index = index_of(together, self.paragraph_symbols()[0])
@@ -152,9 +143,9 @@ class ConcatenatedTranslationTask(DocumentsTask):
     def build_generator(
         self, models: List[BaseFairseqModel], args: GenerationConfig, *more: Any, **kwargs: Any
     ) -> Union[SequenceGenerator, SequenceScorer]:
-        """fairseq's search; ``InputError`` for options that do not fit targets of several sentences."""
+        """fairseq's search; refuses alignments of targets with several sentences."""
         if self.window[1] > 1 and getattr(args, "print_alignment", None):
-            raise InputError("--print-alignment: not supported with --concatenate-target over 1")
+            raise InputError("--print-alignment: not supported with --concatenate-target > 1")
         return super().build_generator(models, args, *more, **kwargs)
 
     def inference_step(
@@ -165,43 +156,42 @@ class ConcatenatedTranslationTask(DocumentsTask):
         prefix_tokens: Optional[torch.Tensor] = None,
         constraints: Optional[torch.Tensor] = None,
     ) -> List[List[Hypothesis]]:
-        """The hypotheses of the sentences themselves, best first as the search ranks them with their context.
+        """Hypotheses of the sentences, in the order of their windows' scores.
 
-        The batch's target, too, becomes that of the sentences: fairseq prints it and computes BLEU with it.
+        The target of the batch is reduced to the sentences, too: fairseq prints it and computes BLEU with it.
         """
         if self.window[1] == 1:
             return super().inference_step(generator, models, sample, prefix_tokens, constraints)
         if prefix_tokens is not None:
-            raise InputError("--prefix-size: not supported with --concatenate-target over 1")
+            raise InputError("--prefix-size: not supported with --concatenate-target > 1")
         hypotheses = super().inference_step(generator, models, sample, constraints=constraints)
-        number = self.tgt_dict.index(str(self.view("break_symbol")))
+        number, padding = self.tgt_dict.index(self.break_symbol), self.tgt_dict.pad()
         if sample.get("target") is not None:
             rows = [row[last_sentence_start(row, number) :] for row in sample["target"]]
-            sample["target"] = collate_tokens([row[row.ne(self.tgt_dict.pad())] for row in rows], self.tgt_dict.pad())
-        normalised = getattr(generator, "normalize_scores", True)  # a rescoring of the reference always is
+            sample["target"] = collate_tokens([row[row.ne(padding)] for row in rows], padding)
+        normalised = getattr(generator, "normalize_scores", True)  # the scorer of references always normalises
         penalty = getattr(generator, "len_penalty", 1.0) if normalised else None
         return self.of_sentences(sample["net_input"]["src_tokens"], hypotheses, penalty)
 
     def of_sentences(
         self, src_tokens: torch.Tensor, hypotheses: List[List[Hypothesis]], len_penalty: Optional[float]
     ) -> List[List[Hypothesis]]:
-        """The hypotheses of the sentences themselves, from those of windows [S, m]."""
+        """Extracts the hypotheses of the sentences from those of windows."""
         if self.window[1] == 1:
             return hypotheses
-        symbol = str(self.view("break_symbol"))
-        self._count_breaks(src_tokens, hypotheses, symbol)
-        number = self.tgt_dict.index(symbol)
+        number = self.tgt_dict.index(self.break_symbol)
+        self._count_breaks(src_tokens, hypotheses, number)
         return [[keep_last_sentence(one, number, len_penalty) for one in several] for several in hypotheses]
 
-    def _count_breaks(self, src_tokens: torch.Tensor, hypotheses: List[List[Hypothesis]], symbol: str) -> None:
-        """Counts the best hypotheses that have other breaks than their source has, and warns each time they doubled."""
-        wanted = src_tokens.eq(self.src_dict.index(symbol)).sum(1).clamp(max=self.window[1] - 1)  # [S]
-        number, before = self.tgt_dict.index(symbol), self.other_breaks
+    def _count_breaks(self, src_tokens: torch.Tensor, hypotheses: List[List[Hypothesis]], number: int) -> None:
+        """Counts translations with another number of breaks than expected; warns whenever their number has doubled."""
+        expected = src_tokens.eq(self.src_dict.index(self.break_symbol)).sum(1).clamp(max=self.window[1] - 1)  # [S]
+        before = self.wrong_breaks
         found = (int(several[0]["tokens"].eq(number).sum()) for several in hypotheses)
         self.translated += len(hypotheses)
-        self.other_breaks += sum(one != other for one, other in zip(found, wanted.tolist()))
-        if self.other_breaks.bit_length() > before.bit_length():
+        self.wrong_breaks += sum(one != other for one, other in zip(found, expected.tolist()))
+        if self.wrong_breaks.bit_length() > before.bit_length():
             logger.warning(
-                f"{self.other_breaks:,} of {self.translated:,} translations so far have more or fewer {symbol} than "
-                "they should; what follows the last one is taken, all where there is none"
+                f"{self.wrong_breaks:,} of {self.translated:,} translations have an unexpected number of "
+                f"{self.break_symbol}; the text after the last one is used"
             )

@@ -1,7 +1,8 @@
-"""Dictionaries of data-bins: sentences may begin with language tokens, and pieces may be bytes."""
+"""Dictionaries of data-bins, with language tokens and byte pieces, and their comparison with those of a checkpoint."""
 
+import hashlib
 from pathlib import Path
-from typing import Iterable, Optional, Union
+from typing import Any, Iterable, List, Optional, Sequence, Union
 
 from fairseq.data import Dictionary
 from torch import Tensor
@@ -11,22 +12,26 @@ from docnmt_fairseq.corpus.joining import join_subwords
 from docnmt_fairseq.corpus.language_tokens import read_language_tokens
 from docnmt_fairseq.errors import InputError
 
+DIGESTS = "dictionaries"  # key in a task's state: digests of the source and target dictionary
+LANGUAGES = ("source_lang", "target_lang")  # further keys
+SIDES = ("source", "target")
+
 
 class LanguageDictionary(Dictionary):
-    """fairseq's dictionary, and the language token that sentences begin with, which their text does not show.
+    """fairseq's dictionary with the language token that starts every sentence of its side.
 
     Attributes:
-        language_token: its number; None: there is none.
+        language_token: index of the token, or None.
     """
 
     language_token: Optional[int] = None
 
     @classmethod
     def of_file(cls, path: Union[str, Path]) -> "LanguageDictionary":
-        """The dictionary of a data-bin's file ``dict.SIDE.txt``.
+        """Loads ``dict.SIDE.txt`` of a data-bin.
 
         Raises:
-            InputError: it is damaged, or lacks the language token that the data-bin names.
+            InputError: the file is damaged or lacks the language token of the data-bin.
         """
         with damage_told(path):
             dictionary: LanguageDictionary = cls.load(str(path))
@@ -34,7 +39,7 @@ class LanguageDictionary(Dictionary):
         token = read_language_tokens(Path(path).parent).get(side)
         if token is not None:
             if token not in dictionary:
-                raise InputError(f"{path}: lacks the language token {token}; give the model's own dictionary")
+                raise InputError(f"{path}: lacks the language token {token}; use the dictionary of the model")
             dictionary.language_token = dictionary.index(token)
         return dictionary
 
@@ -47,9 +52,51 @@ class LanguageDictionary(Dictionary):
         *args: object,
         **kwargs: object,
     ) -> str:
-        """fairseq's, without the language token, and with characters for the pieces that are bytes."""
+        """Text of tokens without the language token, with byte pieces decoded."""
         ignored = set(extra_symbols_to_ignore or ())
         if self.language_token is not None:
             ignored.add(self.language_token)
         text: str = super().string(tensor, None, escape_unk, ignored, *args, **kwargs)
         return "\n".join(join_subwords(sentence, bpe_symbol) for sentence in text.split("\n"))
+
+
+def digest_of(dictionary: Dictionary) -> str:
+    """SHA-256 of the symbols in order; counts are ignored."""
+    return hashlib.sha256("\n".join(dictionary.symbols).encode("utf-8")).hexdigest()
+
+
+def differing_dictionaries(trained: Any, given: Any) -> List[str]:
+    """Sides, "source" or "target", whose dictionaries differ between two states of tasks.
+
+    Args:
+        trained: state in a checkpoint; that of fairseq's own tasks has no digests.
+        given: state of the current task.
+    """
+    known: Sequence[str] = (trained or {}).get(DIGESTS) or ()
+    return [side for side, old, new in zip(SIDES, known, (given or {}).get(DIGESTS) or ()) if old != new]
+
+
+def check_trained(trained: Any, given: Any, folder: Path) -> None:
+    """Compares the dictionaries and languages of a task with those that a model was trained with.
+
+    fairseq compares sizes only: with another dictionary of the same size the model would read and write other words.
+
+    Args:
+        trained: state of the task in the checkpoint.
+        given: state of the current task.
+        folder: current data-bin.
+
+    Raises:
+        InputError: the dictionaries differ, or source and target language are swapped.
+    """
+    of_model, of_task = ([(state or {}).get(name) for name in LANGUAGES] for state in (trained, given))
+    if of_model[0] != of_model[1] and of_model == of_task[::-1]:
+        raise InputError(
+            f"--source-lang {of_task[0]} --target-lang {of_task[1]}: the model translates from {of_model[0]} to "
+            f"{of_model[1]}"
+        )
+    for side in differing_dictionaries(trained, given):
+        raise InputError(
+            f"{folder / f'dict.{of_task[SIDES.index(side)]}.txt'}: the model was trained with another {side} "
+            "dictionary; use the data-bin of its training"
+        )

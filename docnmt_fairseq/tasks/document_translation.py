@@ -1,8 +1,7 @@
-"""Task ``document_translation``: sentences translated with their documents as context, by fairseq's own commands."""
+"""Task ``document_translation``: sentences translated with their documents as context, by fairseq's commands."""
 
 import logging
-from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
@@ -13,40 +12,80 @@ from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
 from fairseq.data.iterators import EpochBatchIterator
-from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
-from omegaconf import OmegaConf, open_dict
-from torch import Tensor, nn
+from torch import nn
 
 from docnmt_fairseq.batch.layout import PlanKey
+from docnmt_fairseq.context.selected.base import drawn_contexts
 from docnmt_fairseq.data.batching import check_some_left
 from docnmt_fairseq.data.context_dropout import ContextDropout
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
-from docnmt_fairseq.data.extra_source_specs import NONE, OPTION, SourceSpec, parse_specs
+from docnmt_fairseq.data.extra_source_specs import FORMS, NONE, OPTION, SourceSpec, parse_specs
 from docnmt_fairseq.data.extra_sources import ExtraSourceData, ExtraSourceInput
 from docnmt_fairseq.data.interactive import OpenBatch, OpenDocument
 from docnmt_fairseq.data.pieces import PieceLimits
 from docnmt_fairseq.data.split import Split
+from docnmt_fairseq.data.training_sentences import TrainingSentences, read_training_sentences
 from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.models.base import all_take_layouts, batch_for_model, takes_layout
-from docnmt_fairseq.options import problems_of
+from docnmt_fairseq.options import option, problems_of
 from docnmt_fairseq.search.rounds import Hypotheses, translate_in_rounds, with_target_context
-from docnmt_fairseq.tasks.auxiliary_losses import StepResult
-from docnmt_fairseq.tasks.document_options import DocumentTranslationConfig
-from docnmt_fairseq.tasks.documents import DocumentsTask
-from docnmt_fairseq.tasks.drawn_context import DrawnContext
-from docnmt_fairseq.tasks.selection_schedules import SelectionSchedules
+from docnmt_fairseq.tasks.auxiliary_losses import SelectionSchedules, StepResult
+from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask
 
 logger = logging.getLogger(__name__)
 
 
+@dataclass
+class DocumentTranslationConfig(DocumentsConfig):
+    """Options of the task. The view of documents defaults to the one that the model was trained with."""
+
+    # fairseq takes the choices of an option from its annotation
+    context: Optional[ChoiceEnum(["document", "none"])] = option(  # type: ignore[valid-type]
+        None, "none hides all other sentences (default: as trained, else document)"
+    )
+    context_dropout: float = option(0.0, "probability of hiding the context of a whole document in training")
+    source_context_dropout: float = option(
+        0.0, "probability of hiding the source context only, so that the model learns to use previous translations"
+    )
+    max_document_sentences: Optional[int] = option(
+        None,
+        "maximum number of sentences; longer documents are split into consecutive chunks; 0: no limit (default: as "
+        "trained, else 128)",
+        minimum=0,
+    )
+    max_document_tokens: Optional[int] = option(
+        None,
+        "maximum number of source tokens, in training also of target tokens; 0: no limit (default: as trained, else "
+        "4096)",
+        minimum=0,
+    )
+    context_overlap: Optional[int] = option(
+        None,
+        "sentences before a chunk that are encoded with it but not translated (default: as trained, else 0)",
+        minimum=0,
+    )
+    context_overlap_after: Optional[int] = option(None, "the same after a chunk", minimum=0)
+    extra_sources: Optional[str] = option(
+        None,
+        f"additional inputs of a sentence, separated by commas: {FORMS}; N sentences of its document (default: 1), a "
+        "text in the data-bin, or matrices next to it; none (default: as trained, else none)",
+    )
+
+
 @register_task("document_translation", dataclass=DocumentTranslationConfig)
 class DocumentTranslationTask(DocumentsTask):
-    """A stock translation task whose datasets are documents."""
+    """Translation task whose samples are documents.
+
+    Attributes:
+        similar: similar sentences as context, for models that use them.
+        training_sentences: random sentences of the training set as context, for models that use them.
+    """
 
     cfg: DocumentTranslationConfig
     view_defaults = {
@@ -61,149 +100,155 @@ class DocumentTranslationTask(DocumentsTask):
     def __init__(self, cfg: DocumentTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary):
         super().__init__(cfg, src_dict, tgt_dict)
         self.similar = SimilarContext(Path(self.data_bin()), self.languages, src_dict.symbols, self.language_tokens[0])
-        paragraph_symbol = self.paragraph_symbols()[0]
-        of_source = (self.languages, src_dict, paragraph_symbol)
-        self.drawn = DrawnContext(Path(self.data_bin()), cfg.train_subset, *of_source, cfg.dataset_impl)
-        self.model: Optional[BaseFairseqModel] = None  # whose plans batches come with
-        self.plans: Tuple[PlanKey[Any], ...] = ()  # that the model asks layouts for, on its device
+        self.training_sentences: Optional[TrainingSentences] = None
+        self.model: Optional[BaseFairseqModel] = None  # the model that batches are made for
+        self.plans: Tuple[PlanKey[Any], ...] = ()  # plans that it requests from layouts
         self.device = torch.device("cpu")
-        self.schedules = SelectionSchedules(nn.Module())  # of the model; none yet
-        self.training = True  # or validating: what logs are of
+        self.schedules = SelectionSchedules(nn.Module())
+        self.in_train_step = True  # logging outputs are of training, not validation
         self.open_document = OpenDocument(
-            src_dict.pad(), src_dict.eos(), paragraph_symbol, self.similar.in_memory, lambda: self.drawn.sentences
+            src_dict.pad(),
+            src_dict.eos(),
+            self.paragraph_symbols()[0],
+            self.similar.in_memory,
+            lambda: self.training_sentences,
         )
         self.context_dropout = ContextDropout(cfg.context_dropout, cfg.source_context_dropout, cfg.seed)
         refuse(problems_of(cfg, DocumentTranslationConfig, self.view_defaults))
         parse_specs(cfg.extra_sources)
 
-    @property
-    def files_of_context(self) -> List[Path]:
-        """Those by which sentences are similar."""
-        return self.similar.files
+    # --- Models ---
+
+    def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """Builds the model; a model from a checkpoint sets the view of documents."""
+        if from_checkpoint:
+            self._restore_view(cfg)
+        elif self.extra_sources and hasattr(cfg, "extra_feature_dims") and not cfg.extra_feature_dims:
+            widths = (given.width for given in self.extra_inputs(self.extra_sources))
+            cfg.extra_feature_dims = [width for width in widths if width]  # saved in checkpoints
+        model = super().build_model(cfg, from_checkpoint)
+        self.similar.serve(model)
+        self._read_training_sentences(model, getattr(cfg, "seed", self.cfg.seed))
+        if takes_layout(model):  # its plans are requested later, when its device is known
+            self.model, self.schedules = model, SelectionSchedules(model)
+        return model
+
+    def _restore_view(self, cfg: Any) -> None:
+        trained_view = {name: getattr(cfg, name, None) for name in self.view_defaults}
+        self.remember_view(trained_view)
+        trained = self.trained_view["extra_sources"]
+        if self.extra_sources != parse_specs(trained):
+            raise InputError(f"{OPTION} {self.view('extra_sources')}: the model was trained with {trained}; omit it")
+
+    def _read_training_sentences(self, model: BaseFairseqModel, seed: int) -> None:
+        """Reads the training set if the model uses random sentences of it as context."""
+        needed = drawn_contexts(model)
+        if needed <= (0 if self.training_sentences is None else self.training_sentences.contexts):
+            return
+        cfg = self.cfg
+        lines = read_training_sentences(
+            Path(self.data_bin()), cfg.train_subset, self.languages, self.src_dict, cfg.dataset_impl
+        )
+        longest = model.max_positions()[0]  # not an option, which may differ from that of the training
+        self.training_sentences = TrainingSentences(lines, self.paragraph_symbols()[0], needed, seed, longest)
+
+    def request_plans(self) -> None:
+        """Makes batches carry the plans that the model requests from layouts, on its device."""
+        if self.model is None:
+            return
+        self.plans, self.device = tuple(self.model.plans()), next(self.model.parameters()).device
+        for dataset in self.datasets.values():
+            if isinstance(dataset, DocumentDataset):
+                dataset.plans, dataset.device = self.plans, self.device
+
+    def build_criterion(self, cfg: FairseqDataclass, *args: Any, **kwargs: Any) -> FairseqCriterion:
+        """Builds the criterion; refuses an option that needs padded outputs."""
+        if getattr(cfg, "ignore_prefix_size", 0) > 0:
+            raise InputError("--ignore-prefix-size: needs padded batches; with document_translation it must be 0")
+        return super().build_criterion(cfg, *args, **kwargs)
+
+    # --- Extra sources ---
 
     @property
     def extra_sources(self) -> List[SourceSpec]:
-        """What sentences have beside themselves."""
+        """Additional inputs of a sentence."""
         return parse_specs(self.view("extra_sources"))
 
     @cached_property
     def extra_data(self) -> ExtraSourceData:
-        """The data of extra sources."""
+        """Data of the extra sources."""
         cfg = self.cfg
         data_bins = list(map(Path, utils.split_paths(cfg.data)))
         return ExtraSourceData(data_bins, self.languages, self.src_dict, self.load_dictionary, cfg.dataset_impl)
 
     def extra_inputs(self, specs: List[SourceSpec], widths: Sequence[int] = ()) -> List[ExtraSourceInput]:
-        """What a model with these extra sources must know of them; see :meth:`ExtraSourceData.inputs`."""
+        """Properties of extra sources that a model needs; see :meth:`ExtraSourceData.inputs`."""
         return self.extra_data.inputs(specs, widths, self.cfg.train_subset)
 
-    def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """The model; one from a checkpoint brings its view of documents along."""
-        if from_checkpoint:
-            with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
-                trained_view = {name: getattr(cfg, name, None) for name in self.view_defaults}
-                for name in (name for name, value in trained_view.items() if value is None):
-                    setattr(cfg, name, None)  # a checkpoint that is older than the option has nothing
-            self.remember_view(trained_view)
-            trained = parse_specs(self.trained_view["extra_sources"])
-            if self.extra_sources != trained:
-                raise InputError(
-                    f"{OPTION} {self.view('extra_sources')}: the model was trained with "
-                    f"{self.trained_view['extra_sources']}; leave the option out"
-                )
-        elif self.extra_sources and hasattr(cfg, "extra_feature_dims") and not cfg.extra_feature_dims:
-            widths = (given.width for given in self.extra_inputs(self.extra_sources))
-            cfg.extra_feature_dims = [width for width in widths if width]  # checkpoints keep it
-        model = super().build_model(cfg, from_checkpoint)
-        self.similar.serve(model)
-        self.drawn.serve(model, getattr(cfg, "seed", self.cfg.seed))
-        if takes_layout(model):  # plans are asked for with the batches: on which device it will be is not known yet
-            self.model, self.schedules = model, SelectionSchedules(model)
-        return model
+    def refuse_data_of_lines(self) -> None:
+        """Raises an error if the model needs extra data of every line, which text alone does not have."""
+        needed = [str(spec) for spec in self.extra_sources if not spec.of_document]
+        if needed:
+            raise InputError(
+                f"--path: the model needs {', '.join(needed)} of every line, which only a data-bin has; use "
+                "fairseq-generate or fairseq-validate"
+            )
 
-    def request_plans(self, model: BaseFairseqModel) -> None:
-        """Lets batches come with the plans that the model will ask their layouts for."""
-        if not takes_layout(model):
-            return
-        self.plans, self.device = tuple(model.plans()), next(model.parameters()).device
-        for dataset in self.datasets.values():
-            if isinstance(dataset, DocumentDataset):
-                dataset.plans, dataset.device = self.plans, self.device
+    @property
+    def files_of_context(self) -> List[Path]:
+        """Files that determine which sentences are similar."""
+        return self.similar.files
 
-    def documents_in_memory(self, lines: List[Tensor], alone: bool = False) -> FairseqDataset:
-        """See :class:`DocumentsTask`; its batches have the plans that the model asks for, where it is by now."""
-        if self.model is not None:
-            self.request_plans(self.model)
-        return super().documents_in_memory(lines, alone)
+    # --- Data ---
 
-    def get_batch_iterator(self, *args: Any, **kwargs: Any) -> EpochBatchIterator:
-        """fairseq's; its batches have the plans that the model asks for on the device where it is by now."""
-        if self.model is not None:
-            self.request_plans(self.model)
-        return super().get_batch_iterator(*args, **kwargs)
-
-    def build_criterion(self, cfg: FairseqDataclass, *args: Any, **kwargs: Any) -> FairseqCriterion:
-        """The criterion; ``InputError`` for an option that needs padded outputs."""
-        if getattr(cfg, "ignore_prefix_size", 0) > 0:
-            raise InputError("--ignore-prefix-size needs padded batches; with document_translation it must be 0")
-        return super().build_criterion(cfg, *args, **kwargs)
+    @property
+    def piece_limits(self) -> PieceLimits:
+        """Maximum size of a chunk of a document."""
+        overlap = (self.view("context_overlap"), self.view("context_overlap_after"))
+        return PieceLimits(self.view("max_document_sentences"), self.view("max_document_tokens"), *overlap)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Loads a split of the data-bin as documents.
-
-        Raises:
-            InputError: the marks of both sides differ, a misplaced ``<p>``, no sentence; the model's context sentences
-                are the similar ones, and the data-bin does not say which these are.
-        """
+        """Loads a split of the data-bin as documents; see :meth:`DocumentsTask.read_split`."""
         documents = self.read_split(split, epoch, combine)
         source, index = documents.source, documents.index
         path, upsample = Path(self.data_bin(split, epoch)), max(1, self.cfg.upsample_primary)
         extra = self.extra_data.lines(self.extra_sources, path, split, source, upsample)
         similar = self.similar.of_split(path, split, source)
-        dataset = self._of_documents(replace(documents, extra=extra, similar=similar))
-        self.datasets[self.place_of(split)] = dataset
-        longest = int(np.diff(index.documents).max())
+        dataset = self._of_documents(
+            replace(documents, extra=extra, similar=similar), training=self.is_training_set(split)
+        )
+        self.datasets[split] = dataset
         logger.info(
-            f"{documents.name}: {len(index):,} documents, {len(index.paragraphs):,} paragraphs, "
-            f"{len(index.items):,} sentences; longest document {longest:,} sentences; {len(dataset):,} pieces"
+            f"{documents.name}: {len(index):,} documents, {len(index.paragraphs):,} paragraphs, {len(index.items):,} "
+            f"sentences; longest document {int(np.diff(index.documents).max()):,} sentences; {len(dataset):,} chunks"
         )
 
-    @property
-    def piece_limits(self) -> PieceLimits:
-        """How long documents are divided."""
-        overlap = (self.view("context_overlap"), self.view("context_overlap_after"))
-        return PieceLimits(self.view("max_document_sentences"), self.view("max_document_tokens"), *overlap)
-
     def _dataset(self, split: Split, *, alone: bool = False) -> DocumentDataset:
-        """The samples of text alone."""
         self.refuse_data_of_lines()
+        self.request_plans()
         extra = [None for _ in self.extra_sources]
         similar = self.similar.in_memory(split.source, split.index)
         return self._of_documents(replace(split, extra=extra, similar=similar), alone)
 
-    def _of_documents(self, split: Split, alone: bool = False) -> DocumentDataset:
+    def _of_documents(self, split: Split, alone: bool = False, training: bool = False) -> DocumentDataset:
         dataset = DocumentDataset(
             split,
             self.src_dict.pad(),
             self.src_dict.eos(),
             self.piece_limits,
             with_context=not alone and str(self.view("context")) == "document",
-            context_dropout=self.context_dropout if self.serves_training else ContextDropout(),
-            shuffle=self.serves_training,
+            context_dropout=self.context_dropout if training else ContextDropout(),
+            shuffle=training,
             seed=self.cfg.seed,
-            training_sentences=self.drawn.sentences,
+            training_sentences=self.training_sentences,
         )
         dataset.plans, dataset.device = self.plans, self.device
         return dataset
 
-    def refuse_data_of_lines(self) -> None:
-        """Raises :class:`InputError` if the model needs more than the text itself, which is all there is."""
-        needed = [str(spec) for spec in self.extra_sources if not spec.of_document]
-        if needed:
-            raise InputError(
-                f"--path: the model needs {', '.join(needed)} for every line, which only a data-bin has; use "
-                "fairseq-generate or fairseq-validate"
-            )
+    def get_batch_iterator(self, *args: Any, **kwargs: Any) -> EpochBatchIterator:
+        """fairseq's iterator; batches carry the plans of the model."""
+        self.request_plans()
+        return super().get_batch_iterator(*args, **kwargs)
 
     def filter_indices_by_size(
         self,
@@ -212,32 +257,31 @@ class DocumentTranslationTask(DocumentsTask):
         max_positions: Union[int, Tuple[int, int], None] = None,
         ignore_invalid_inputs: bool = False,
     ) -> np.ndarray:
-        """All pieces; sentences too long for the model are taken out of them where that is allowed."""
+        """Keeps all chunks, without sentences that are too long for the model if these may be skipped."""
         if not isinstance(dataset, DocumentDataset) or max_positions is None:
             return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
         longest = max_positions if isinstance(max_positions, (tuple, list)) else (max_positions, max_positions)
         long = dataset.too_long(*longest)
         if len(long) and not ignore_invalid_inputs:
             raise InputError(
-                f"{dataset.name}: line {dataset.index.items[long[0]] + 1} (and {len(long) - 1:,} more) is longer than "
-                f"{longest} tokens; raise --max-source-positions and --max-target-positions, or leave such sentences "
-                "out with --skip-invalid-size-inputs-valid-test"
+                f"{dataset.name}: line {dataset.index.items[long[0]] + 1} (and {len(long) - 1:,} more): longer than "
+                f"{longest} tokens; raise --max-source-positions and --max-target-positions, or give "
+                "--skip-invalid-size-inputs-valid-test"
             )
         if len(long):
             ids = dataset.index.items[long[:10]].tolist()
-            logger.warning(
-                f"{dataset.name}: {len(long):,} sentences are longer than {longest} tokens and left out, "
-                f"first ids: {ids}"
-            )
+            logger.warning(f"{dataset.name}: {len(long):,} sentences longer than {longest} tokens skipped: {ids}, …")
         dataset.skip(long)
         kept = indices[dataset.decoded_sentences()[indices] > 0]
         check_some_left(kept, dataset, dataset.name)
         return kept
 
+    # --- Translation ---
+
     def build_dataset_for_inference(
         self, src_tokens: List[torch.Tensor], src_lengths: List[int], constraints: Optional[torch.Tensor] = None
     ) -> DocumentDataset:
-        """The lines of fairseq-interactive as documents; lines of an unfinished one see those before them."""
+        """Dataset of the input lines of fairseq-interactive; an unfinished document continues with the next lines."""
         self.refuse_data_of_lines()
         context = str(self.view("context")) == "document"
         return self.open_document.extend(src_tokens, context, self.piece_limits)
@@ -250,7 +294,7 @@ class DocumentTranslationTask(DocumentsTask):
         prefix_tokens: Optional[torch.Tensor] = None,
         constraints: Optional[torch.Tensor] = None,
     ) -> Hypotheses:
-        """The hypotheses of a batch, completing what fairseq-interactive left of it."""
+        """Hypotheses of a batch; adds the layout that fairseq-interactive drops."""
         typed: Optional[OpenBatch] = None
         if all_take_layouts(models) and "layout" not in sample["net_input"]:
             typed = self.open_document.batch_of(sample["net_input"]["src_lengths"])
@@ -261,7 +305,7 @@ class DocumentTranslationTask(DocumentsTask):
                 generator, models, batch, prefix_tokens, constraints
             )
 
-        # To score a reference is no search: it sees the references before it.
+        # Scoring a reference uses the references of previous sentences, so that it needs no rounds.
         if isinstance(generator, SequenceScorer) or not with_target_context(models):
             return search(batch_for_model(models[0], sample), prefix_tokens)
         histories = {} if typed is None else dict(typed.histories)
@@ -270,25 +314,27 @@ class DocumentTranslationTask(DocumentsTask):
             self.open_document.history = histories[typed.stays_open]
         return hypotheses
 
+    # --- Training ---
+
     def train_step(
         self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion, *args: Any, **kwargs: Any
     ) -> StepResult:
-        """fairseq's loss, sample size and log; logs how many sentences a token keeps while that number falls."""
-        self.training = True
+        """Loss, sample size and logging output; follows the top-t schedules."""
+        self.in_train_step = True
         result = super().train_step(batch_for_model(model, sample), model, criterion, *args, **kwargs)
         if sample:
             self.schedules.log(sample["net_input"]["layout"])
-        if self.schedules.moved():
-            self.request_plans(model)
+        if self.schedules.changed():
+            self.request_plans()
         return result
 
     def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> StepResult:
-        """fairseq's loss, sample size and log."""
-        self.training = False
+        """Loss, sample size and logging output."""
+        self.in_train_step = False
         return super().valid_step(batch_for_model(model, sample), model, criterion)
 
     def reduce_metrics(self, logging_outputs: List[Dict[str, Any]], criterion: FairseqCriterion) -> None:
-        """Logs means over the batches of all processes, and tells the schedules what the selection finds."""
+        """Logs means over the batches of all processes, and updates the top-t schedules."""
         super().reduce_metrics(logging_outputs, criterion)
-        if self.training:
-            self.schedules.saw(logging_outputs)
+        if self.in_train_step:
+            self.schedules.update(logging_outputs)

@@ -1,10 +1,9 @@
-"""What the tasks have in common: data-bins whose empty lines divide documents, and how a model saw them in training."""
+"""Base class of the tasks: data-bins with document boundaries, and the view of documents that models have."""
 
 import logging
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
@@ -13,14 +12,14 @@ from fairseq.data.indexed_dataset import get_available_dataset_impl
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.logging import metrics
-from fairseq.models import BaseFairseqModel
+from fairseq.models import BaseFairseqModel, FairseqLanguageModel
 from fairseq.optim import FairseqOptimizer
 from fairseq.optim.fp16_optimizer import FP16Optimizer
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
 from omegaconf import II
-from torch import Tensor
+from torch import Tensor, nn
 
 from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
 from docnmt_fairseq.corpus.prepared import languages_of
@@ -29,46 +28,43 @@ from docnmt_fairseq.data.integrity import check_side, split_named
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.data.kept_index import read_index
 from docnmt_fairseq.data.split import Split
-from docnmt_fairseq.errors import InputError, refuse
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.fairseq_patches.training import PREEMPTION
 from docnmt_fairseq.marks import PARAGRAPH, is_mark, paragraph_symbol
 from docnmt_fairseq.models.base import DocumentModel
 from docnmt_fairseq.models.fp32_accumulation import accumulate_in_fp32
-from docnmt_fairseq.options import option
-from docnmt_fairseq.stopping import REQUEST
+from docnmt_fairseq.optim.parameter_groups import group_by_lr_scale
+from docnmt_fairseq.options import flag_of, option
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, with_auxiliary_losses
-from docnmt_fairseq.tasks.dictionaries import LanguageDictionary
-from docnmt_fairseq.tasks.refused_options import problems_of_bleu, problems_of_language_model, problems_of_search
-from docnmt_fairseq.tasks.trained_view import TrainedView
-from docnmt_fairseq.trained_dictionaries import KEY, LANGUAGES, check_trained, digest_of
-from docnmt_fairseq.training_data import TrainingData
+from docnmt_fairseq.tasks.dictionaries import DIGESTS, LANGUAGES, LanguageDictionary, check_trained, digest_of
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass
 class DocumentsConfig(FairseqDataclass):
-    """Options about the data-bin and about BLEU in validation, named as in fairseq's translation task."""
+    """Options of the data-bin and of BLEU in validation, named as in fairseq's translation task."""
 
     data: Optional[str] = option(
-        None, "colon separated paths of data-bins, taken in turn in training; validation and test are in the first"
+        None, "data-bins, separated by colons: one per epoch in training; validation and test sets are in the first"
     )
     source_lang: Optional[str] = field(default=None, metadata={"help": "source language", "argparse_alias": "-s"})
     target_lang: Optional[str] = field(default=None, metadata={"help": "target language", "argparse_alias": "-t"})
-    max_source_positions: int = option(1024, "longest source sentence, in tokens")
-    max_target_positions: int = option(1024, "longest target sentence, in tokens")
-    upsample_primary: int = option(1, "how often train is taken when train1, train2, ... are there")
-    # fairseq makes an option's choices of its annotation
+    max_source_positions: int = option(1024, "maximum length of a source sentence, in tokens")
+    max_target_positions: int = option(1024, "maximum length of a target sentence, in tokens")
+    upsample_primary: int = option(1, "repetitions of train if train1, train2, ... exist")
+    # fairseq takes the choices of an option from its annotation
     unmarked_corpus: ChoiceEnum(["document", "line"]) = option(  # type: ignore[valid-type]
-        "document", "what a file of a corpus without a single empty line is: one document, or a document a line"
+        "document", "interpretation of a corpus without an empty line: one document, or one document per line"
     )
 
     save_on_signals: str = option(
-        "USR1", "signals, with commas between, that let a training save a checkpoint after its update and end with "
-        "status 75, e.g. USR1,TERM"
+        "USR1", "signals, separated by commas, on which training saves a checkpoint and exits with status 75, e.g. "
+        "USR1,TERM"
     )  # fmt: skip
 
     train_subset: str = II("dataset.train_subset")
-    dataset_impl: Optional[ChoiceEnum(get_available_dataset_impl())] = II(  # type: ignore[valid-type]  # see above
+    dataset_impl: Optional[ChoiceEnum(get_available_dataset_impl())] = II(  # type: ignore[valid-type]
         "dataset.dataset_impl"
     )
     seed: int = II("common.seed")
@@ -80,30 +76,37 @@ class DocumentsConfig(FairseqDataclass):
     eval_tokenized_bleu: bool = option(False, "BLEU of tokens instead of sacreBLEU")
     eval_bleu_remove_bpe: Optional[str] = field(
         default=None,
-        metadata={"help": "undo subwords before BLEU, e.g. sentencepiece or '@@ '", "argparse_const": "@@ "},
+        metadata={"help": "remove subwords before BLEU, e.g. sentencepiece or '@@ '", "argparse_const": "@@ "},
     )
     eval_bleu_print_samples: bool = option(False, "print a translation of every validation batch")
 
 
-class DocumentsTask(TrainedView, TrainingData, TranslationTask):
-    """A stock translation task that knows where documents begin; its subclasses make samples of them."""
+class DocumentsTask(TranslationTask):
+    """fairseq's translation task for data-bins with document boundaries.
+
+    Attributes:
+        view_defaults: options that define the model's view of documents, with their defaults. An option that is not
+            given has the value that the model was trained with, or else its default.
+        trained_view: values that the loaded models were trained with.
+        trains: whether a model is trained, not loaded; only then is ``--train-subset`` shuffled and regularised.
+    """
 
     cfg: DocumentsConfig
+    view_defaults: Mapping[str, Any] = {}
 
     def __init__(self, cfg: DocumentsConfig, src_dict: Dictionary, tgt_dict: Dictionary):
         super().__init__(cfg, src_dict, tgt_dict)
-        self.trained_view = {}
-        self.digests = [digest_of(src_dict), digest_of(tgt_dict)]  # before a subclass adds symbols of its own
-        if cfg.upsample_primary < 1 and cfg.upsample_primary != -1:  # -1: fairseq's own default
-            raise InputError(f"--upsample-primary {cfg.upsample_primary}: must be at least 1")
+        self.trained_view: Dict[str, Any] = {}
+        self.trains = False
+        self.digests = [digest_of(src_dict), digest_of(tgt_dict)]  # before a subclass adds symbols
         symbols = self.paragraph_symbols()
         if (symbols[0] is None) != (symbols[1] is None):
             lacking = cfg.source_lang if symbols[0] is None else cfg.target_lang
-            raise InputError(f"dict.{lacking}.txt lacks {PARAGRAPH}, which the other dictionary has; both need it")
+            raise InputError(f"dict.{lacking}.txt: lacks {PARAGRAPH}, which the other dictionary has; both need it")
 
     @classmethod
     def setup_task(cls, cfg: DocumentsConfig, **kwargs: Any) -> "DocumentsTask":
-        """The task with the dictionaries of its first data-bin, which also says the languages that are not given."""
+        """Creates the task with the dictionaries, and if necessary the languages, of the first data-bin."""
         if not cfg.data:
             raise InputError("data: not given; name the data-bin that docnmt prepare wrote (in YAML: task.data)")
         if cfg.source_lang is None or cfg.target_lang is None:
@@ -112,64 +115,84 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
 
     @classmethod
     def load_dictionary(cls, filename: str) -> LanguageDictionary:
-        """A dictionary of a data-bin, which knows the language token of its side."""
+        """Loads a dictionary of a data-bin with the language token of its side."""
         return LanguageDictionary.of_file(filename)
 
-    def state_dict(self) -> Dict[str, Any]:
-        """What fairseq keeps in checkpoints beside parameters: which dictionaries and languages these belong to."""
-        return {KEY: self.digests, **dict(zip(LANGUAGES, self.languages))}
+    # --- View of documents ---
 
-    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Takes up what a checkpoint keeps.
+    def view(self, name: str) -> Any:
+        """Value of an option of the view: as given, else as trained, else the default."""
+        given, trained = getattr(self.cfg, name), self.trained_view.get(name)
+        if given is not None:
+            return given
+        return self.view_defaults[name] if trained is None else trained
+
+    def remember_view(self, trained_view: Mapping[str, Any]) -> None:
+        """Stores the view that a loaded model was trained with; warns if the command line differs.
 
         Raises:
-            InputError: its model was trained with other dictionaries, even if these have the same size, or the other
-                way round.
+            InputError: two models were trained with different views, and the option is not given.
         """
+        for name, default in self.view_defaults.items():
+            trained = trained_view.get(name)
+            trained = default if trained is None else trained
+            if str(self.trained_view.get(name, trained)) != str(trained) and getattr(self.cfg, name) is None:
+                raise InputError(f"--path: models were trained with different {flag_of(name)}; give the option")
+            self.trained_view[name] = trained
+            if str(self.view(name)) != str(trained):
+                logger.warning(f"{flag_of(name)} {self.view(name)}: the model was trained with {trained}")
+
+    def state_dict(self) -> Dict[str, Any]:
+        """State for checkpoints: digests of the dictionaries, and the languages."""
+        return {DIGESTS: self.digests, **dict(zip(LANGUAGES, self.languages))}
+
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        """Compares the state in a checkpoint with this task; see :func:`check_trained`."""
         check_trained(state_dict, self.state_dict(), Path(self.data_bin()))
+
+    def get_checkpoint_dict(self) -> Dict[str, Any]:
+        """State for checkpoints that :meth:`set_checkpoint_dict` reads when a training is resumed."""
+        return {type(self).__name__: self.state_dict()}
+
+    def set_checkpoint_dict(self, state_dict: Dict[str, Any]) -> None:
+        """Refuses to resume a training with other dictionaries; see :func:`check_trained`."""
+        check_trained(state_dict, self.state_dict(), Path(self.data_bin()))
+
+    # --- Data ---
 
     @property
     def language_tokens(self) -> Tuple[Optional[int], Optional[int]]:
-        """What sentences of source and target begin with, None where that is open."""
+        """Tokens that start source and target sentences, or None."""
         source, target = (getattr(one, "language_token", None) for one in (self.src_dict, self.tgt_dict))
         return source, target
 
-    def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """The model, fairseq's own too, whose parts add up in float32 also where it is of a half type."""
-        if not from_checkpoint:
-            refuse(problems_of_bleu(self.cfg))
-        model = super().build_model(cfg, from_checkpoint)
-        if isinstance(model, DocumentModel) and not from_checkpoint:
-            for remark in model.training_remarks(cfg):
-                logger.warning(remark)
-        accumulate_in_fp32(model)
-        return model
-
     def paragraph_symbols(self) -> Tuple[Optional[int], Optional[int]]:
-        """The number of ``<p>`` in the source and the target dictionary, None where it is missing."""
+        """Index of ``<p>`` in the source and target dictionary, None if missing."""
         return paragraph_symbol(self.src_dict), paragraph_symbol(self.tgt_dict)
 
     @property
     def languages(self) -> Tuple[str, str]:
-        """Source and target language; fairseq takes from the data-bin what is not given."""
+        """Source and target language."""
         source, target = self.cfg.source_lang, self.cfg.target_lang
         if source is None or target is None:
-            raise InputError("--source-lang and --target-lang: the languages are neither given nor in the data-bin")
+            raise InputError("--source-lang and --target-lang: neither given nor known from the data-bin")
         return source, target
 
-    def dataset(self, split: str) -> FairseqDataset:
-        """A split that was loaded: in training as that has it, else as it is."""
-        return super().dataset(self.place_among(self.datasets, split))
+    def is_training_set(self, split: str) -> bool:
+        """Returns whether a split is the training set of a model that is being trained."""
+        return self.trains and split == self.cfg.train_subset
 
     def read_split(self, split: str, epoch: int = 1, combine: bool = False) -> Split:
-        """A split's lines and its documents.
+        """Reads the lines and documents of a split.
 
         Raises:
-            InputError: no such split, a damaged file, the marks of both sides differ, a misplaced ``<p>``, no sentence.
+            InputError: the split is missing, damaged or empty, or its boundaries are misplaced or differ between sides.
         """
-        cfg, path = self.cfg, self.data_bin(split, epoch)
-        self._check_files(path, split, combine)
-        with split_named(path, split, self.languages):
+        cfg, path, languages = self.cfg, self.data_bin(split, epoch), self.languages
+        for pair in (languages, languages[::-1]):  # fairseq reads the files of either direction
+            for language, dictionary in zip(languages, (self.src_dict, self.tgt_dict)):
+                check_side(path, split, "-".join(pair), language, len(dictionary), dictionary.eos(), combine)
+        with split_named(path, split, languages):
             pair = load_langpair_dataset(
                 path, split, cfg.source_lang, self.src_dict, cfg.target_lang, self.tgt_dict, combine=combine,
                 dataset_impl=cfg.dataset_impl, upsample_primary=max(1, cfg.upsample_primary), left_pad_source=False,
@@ -182,23 +205,17 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
         index = read_index(pair.src, pair.tgt, self.paragraph_symbols(), name, str(cfg.unmarked_corpus))
         return Split(pair.src, pair.tgt, index, name)
 
-    def _check_files(self, data_bin: str, split: str, combine: bool) -> None:
-        languages = self.languages
-        for pair in (languages, languages[::-1]):  # fairseq takes the files of either direction
-            for language, dictionary in zip(languages, (self.src_dict, self.tgt_dict)):
-                check_side(data_bin, split, "-".join(pair), language, len(dictionary), dictionary.eos(), combine)
-
     def data_bin(self, split: Optional[str] = None, epoch: int = 1) -> str:
-        """The data-bin that has a split: in training one after another, else (also of None) the first."""
+        """Data-bin of a split: the training set is in all of them, one per epoch, other splits are in the first."""
         paths = utils.split_paths(self.cfg.data)
         return paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
 
     def documents_in_memory(self, lines: List[Tensor], alone: bool = False) -> FairseqDataset:
-        """Delimited text in memory as the samples that the model sees; ids are line numbers, from 0.
+        """Dataset of delimited text in memory; ids are line numbers, starting at 0.
 
         Args:
-            lines: source tokens, each line with its end of sentence; one of this alone ends a document.
-            alone: every sentence is seen by itself, whatever the options say.
+            lines: source tokens of each line with the end of sentence; a line with nothing else ends a document.
+            alone: hide the context of every sentence, whatever the options say.
         """
         together = LinesInMemory(lines)
         split = Split(together, None, index_of(together, self.paragraph_symbols()[0]))
@@ -206,45 +223,65 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
 
     @property
     def files_of_context(self) -> List[Path]:
-        """The files that tell what samples in memory have as context, beside the text and the models."""
+        """Files in addition to text and models that determine the context of sentences in memory."""
         return []
 
-    def of_sentences(
-        self, src_tokens: Tensor, hypotheses: List[List[Hypothesis]], len_penalty: Optional[float]
-    ) -> List[List[Hypothesis]]:
-        """The hypotheses of the sentences themselves, from those that a search gives of a batch's rows.
+    def _dataset(self, split: Split, *, alone: bool = False) -> FairseqDataset:
+        """Samples of a corpus as the models see them, or of isolated sentences."""
+        raise NotImplementedError
 
-        Args:
-            src_tokens: [S, m] of the rows.
-            hypotheses: of each row.
-            len_penalty: exponent of the length that scores are divided by; None: they are not.
-        """
-        return hypotheses
+    def get_interactive_tokens_and_lengths(
+        self, lines: List[str], encode_fn: Callable[[str], str]
+    ) -> Tuple[List[Tensor], List[int]]:
+        """Tokens and lengths of input lines; boundaries bypass the subword model."""
+        number = self.language_tokens[0]
+        begin = "" if number is None else f"{self.src_dict[number]} "
+        return super().get_interactive_tokens_and_lengths(
+            lines, lambda line: line if is_mark(line.strip()) else begin + encode_fn(line)
+        )
+
+    # --- Training ---
+
+    def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
+        """Builds the model, with sums in float32 also in half precision."""
+        model = super().build_model(cfg, from_checkpoint)
+        if not from_checkpoint:
+            self.trains = True
+            PREEMPTION.listen(self.cfg.save_on_signals)
+            if isinstance(model, DocumentModel):
+                for remark in model.training_remarks(cfg):
+                    logger.warning(remark)
+        accumulate_in_fp32(model)
+        return model
+
+    def group_parameters(self, optimizer: FairseqOptimizer, parameters: List[nn.Parameter]) -> None:
+        """Gives parameters with a different learning rate a group of their own; called for every new optimizer."""
+        group_by_lr_scale(optimizer, parameters)
 
     def train_step(
         self, sample: Dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion, *args: Any, **kwargs: Any
     ) -> StepResult:
-        """fairseq's loss, sample size and log, with the losses that parts of the model add."""
+        """Loss, sample size and logging output, including auxiliary losses."""
         loss, size, log = super().train_step(sample, model, with_auxiliary_losses(criterion), *args, **kwargs)
-        REQUEST.tell(log)
+        PREEMPTION.report(log)
         return loss, size, log
 
     def valid_step(self, sample: Dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion) -> StepResult:
-        """fairseq's loss, sample size and log; what parts of the model add is logged beside them."""
+        """Loss, sample size and logging output; auxiliary losses are logged only."""
         return super().valid_step(sample, model, with_auxiliary_losses(criterion))
 
     def reduce_metrics(self, logging_outputs: List[Dict[str, Any]], criterion: FairseqCriterion) -> None:
-        """Logs means over the batches of all processes, whose sums these are."""
+        """Logs means over the batches of all processes."""
         super().reduce_metrics(logging_outputs, criterion)
-        REQUEST.hear(logging_outputs)
+        PREEMPTION.agree(logging_outputs)
         for name, mean, count in auxiliary_means(logging_outputs):
             metrics.log_scalar(name, mean, count, priority=510, round=4)
 
     def optimizer_step(self, optimizer: FairseqOptimizer, model: BaseFairseqModel, update_num: int) -> None:
-        """Updates what has a gradient; χ-gated layers that are trained in turn have theirs in turn.
+        """Updates the parameters; χ-gated layers with alternating updates take turns.
 
         Raises:
-            InputError: they would not be: momentum and weight decay would go on in a copy of the parameters.
+            InputError: the optimizer holds a copy of all parameters, whose momentum and weight decay would continue.
         """
         for module in model.modules():
             if isinstance(module, AlternatingUpdates):
@@ -256,6 +293,26 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
                 module.clear_frozen()
         super().optimizer_step(optimizer, model, update_num)
 
+    # --- Translation ---
+
+    def build_generator(
+        self, models: List[BaseFairseqModel], args: GenerationConfig, *more: Any, **kwargs: Any
+    ) -> Union[SequenceGenerator, SequenceScorer]:
+        """fairseq's search.
+
+        Raises:
+            InputError: constraints, alignments of models without, or a language model with another dictionary.
+        """
+        if getattr(args, "constraints", None):
+            raise InputError("--constraints: not supported for documents; use fairseq's translation task")
+        if getattr(args, "print_alignment", None) and not all(getattr(one, "gives_alignment", True) for one in models):
+            raise InputError("--print-alignment: not supported by document_rnn and --attention-combination")
+        language_model = (kwargs.get("extra_gen_cls_kwargs") or {}).get("lm_model")
+        known = language_model.decoder.dictionary if isinstance(language_model, FairseqLanguageModel) else self.tgt_dict
+        if digest_of(known) != digest_of(self.tgt_dict):
+            raise InputError("--lm-path: the language model must have the target dictionary of the data-bin")
+        return super().build_generator(models, args, *more, **kwargs)
+
     def inference_step(
         self,
         generator: Union[SequenceGenerator, SequenceScorer],
@@ -264,37 +321,21 @@ class DocumentsTask(TrainedView, TrainingData, TranslationTask):
         prefix_tokens: Optional[Tensor] = None,
         constraints: Optional[Tensor] = None,
     ) -> List[List[Hypothesis]]:
-        """The hypotheses of a batch; they begin with the target's language token, if it has one."""
+        """Hypotheses of a batch; they start with the target's language token, if there is one."""
         token = self.language_tokens[1]
         if prefix_tokens is None and token is not None:
             tokens = sample["net_input"]["src_tokens"]
             prefix_tokens = tokens.new_full((len(tokens), 1), token)
         return super().inference_step(generator, models, sample, prefix_tokens, constraints)
 
-    def _dataset(self, split: Split, *, alone: bool = False) -> FairseqDataset:
-        """The samples of a corpus as the task's models see them, or of sentences alone."""
-        raise NotImplementedError
+    def of_sentences(
+        self, src_tokens: Tensor, hypotheses: List[List[Hypothesis]], len_penalty: Optional[float]
+    ) -> List[List[Hypothesis]]:
+        """Extracts the hypotheses of single sentences from the hypotheses of rows.
 
-    def get_interactive_tokens_and_lengths(
-        self, lines: List[str], encode_fn: Callable[[str], str]
-    ) -> Tuple[List[Tensor], List[int]]:
-        """Tokens and lengths of typed lines; the subword model, which knows no marks, does not see them."""
-        number = self.language_tokens[0]
-        begin = "" if number is None else f"{self.src_dict[number]} "
-        return super().get_interactive_tokens_and_lengths(
-            lines, lambda line: line if is_mark(line.strip()) else begin + encode_fn(line)
-        )
-
-    def build_generator(
-        self, models: List[BaseFairseqModel], args: GenerationConfig, *more: Any, **kwargs: Any
-    ) -> Union[SequenceGenerator, SequenceScorer]:
-        """fairseq's search; ``InputError`` for what is refused of its options."""
-        language_model = (kwargs.get("extra_gen_cls_kwargs") or {}).get("lm_model")
-        refuse(chain(problems_of_search(models, args), problems_of_language_model(language_model, self.tgt_dict)))
-        return super().build_generator(models, args, *more, **kwargs)
-
-    def eval_lm_dataloader(self, *_: Any, **__: Any) -> NoReturn:
-        """What ``fairseq-eval-lm`` asks for; ``InputError``: no task of translation has it."""
-        raise InputError(
-            "--task: fairseq-eval-lm is of language models; fairseq-generate --score-reference scores translations"
-        )
+        Args:
+            src_tokens: source of the rows [S, m].
+            hypotheses: hypotheses per row.
+            len_penalty: exponent of the length in the scores; None: not normalised.
+        """
+        return hypotheses

@@ -23,7 +23,7 @@ from docnmt_fairseq.corpus.prepared import is_prepared, prepared_folder
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.packed_linear import available
-from docnmt_fairseq.layers.rounding import BF16, FLOAT32, INT8, PRECISIONS
+from docnmt_fairseq.layers.rounding import BF16, FLOAT32, PRECISIONS
 from docnmt_fairseq.native import cpu
 from docnmt_fairseq.translate.view import DOCUMENT_TASK, DocumentView
 
@@ -153,27 +153,20 @@ def _view_options(view: DocumentView, name: str) -> Mapping[str, object]:
     return SINGLE_SENTENCES if view.context == "none" else {}
 
 
-def precision_of(ensemble: Ensemble, given: Optional[str], cuda: bool) -> str:
+def precision_of(given: Optional[str], cuda: bool) -> str:
     """Returns the precision of a translation.
 
     Args:
-        ensemble: loaded models.
-        given: requested precision; None: that of an exported checkpoint, or float32.
-        cuda: the models run on a GPU, which has no int8 products and takes int8 weights in any precision.
+        given: requested precision; None: float32.
+        cuda: the models run on a GPU.
 
     Raises:
-        InputError: the device does not support it, or the checkpoint was exported in another one.
+        InputError: the device does not support it.
     """
-    exported = None if cuda and ensemble.rounded_to == INT8 else ensemble.rounded_to
-    precision = given or exported or FLOAT32
+    precision = given or FLOAT32
     supported = ON_GPU if cuda else ON_CPU
     if precision not in supported:
         raise InputError(f"--precision {precision}: a {'GPU' if cuda else 'CPU'} supports {', '.join(supported)}")
-    if exported is not None and precision != exported:
-        raise InputError(
-            f"--precision {precision}: {ensemble.paths[0]} was exported in {exported}; leave the option out, or give "
-            "the original checkpoint"
-        )
     if not cuda and precision != FLOAT32 and not available(precision):
         raise InputError(f"--precision {precision}: not supported by this PyTorch build on a CPU; use float32")
     if not cuda and precision == BF16 and not cpu.capabilities().bf16:

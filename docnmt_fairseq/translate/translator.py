@@ -62,7 +62,7 @@ class DocumentTranslator:
         precision: see :func:`~docnmt_fairseq.translate.loading.precision_of`. On a CPU the weights are rounded to it.
 
     Raises:
-        InputError: the device does not support the precision, or the checkpoint was exported in another one.
+        InputError: the device does not support the precision.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class DocumentTranslator:
         self.ensemble, self.codec, self.max_tokens = ensemble, codec, max_tokens
         self.task, self.models = ensemble.task, ensemble.models
         self.cuda = torch.cuda.is_available() and not cpu
-        self.precision = precision = precision_of(ensemble, precision, self.cuda)
+        self.precision = precision = precision_of(precision, self.cuda)
         self.throughput = Throughput()
         all_take_layouts(self.models)
         cfg = FairseqConfig()

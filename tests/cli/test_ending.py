@@ -30,7 +30,7 @@ def test_standard_output_that_cannot_be_written(tmp_path, output, reason, unbuff
 
 
 def test_an_interruption_ends_the_process_by_its_signal(tmp_path):
-    code = "import os, signal; from docnmt_fairseq.cli import _ending, score, main\n"
+    code = "import os, signal; from docnmt_fairseq.cli import score, main\n"
     code += "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored\n"
     code += "score.run = lambda args: os.kill(os.getpid(), signal.SIGINT)\n"
     code += "main(['score', '--reference', 'text', '--system', 'a=text'])"
@@ -52,5 +52,5 @@ def test_an_encoding_that_lacks_characters_is_named(tmp_path):
     ended = subprocess.run(
         [*command, "--system", "b=ref"], cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment
     )
-    assert "docnmt compare: error: standard output: its encoding, ascii, has no '\\xe4'; set PYTHON" in ended.stderr
+    assert "docnmt compare: error: standard output: ascii cannot encode '\\xe4'; set PYTHON" in ended.stderr
     assert ended.returncode == 2 and "Traceback" not in ended.stderr

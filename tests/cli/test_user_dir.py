@@ -90,12 +90,12 @@ def test_a_mechanism_of_ones_own_is_a_model_of_recipes(mine, tmp_path):
 
 
 MISTAKEN = {
-    "nowhere": "no such folder",
-    "file": "no such folder",
-    "no_package": "no __init__.py",
+    "nowhere": "not a package",
+    "file": "not a package",
+    "no_package": "not a package",
     "v1.0": "rename the folder",
-    "json": "another module is called so",
-    "re": "another module is called so",
+    "json": "rename the folder",
+    "re": "rename the folder",
 }
 
 

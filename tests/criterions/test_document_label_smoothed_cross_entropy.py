@@ -57,7 +57,7 @@ def test_loss_gradient_and_accuracy_are_fairseqs(data_bin, arch, training, extra
 
 def test_a_model_without_logits_is_refused(data_bin, tmp_path):
     options = ["--adaptive-softmax-cutoff", "5", "--max-update", "1"]
-    with pytest.raises(InputError, match="--adaptive-softmax-cutoff has none; use adaptive_loss"):
+    with pytest.raises(InputError, match="--adaptive-softmax-cutoff"):
         toy.train(data_bin, tmp_path, "--criterion", NAME, *options, arch="transformer")
     instead = ["--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp"]
     toy.train(data_bin, tmp_path, *instead, *options, arch="transformer")

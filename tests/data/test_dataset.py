@@ -260,7 +260,8 @@ def test_rows_are_padded_in_fewer_groups_for_a_gpu(data_bin):
     _, task, model = toy.build(data_bin)
     dataset, groups = toy.split_of(task, "test"), []
     for device in ("cpu", "meta"):
-        task.request_plans(model.to(device))
+        model.to(device)
+        task.request_plans()
         assert dataset.device == torch.device(device)
         layout = dataset.collater([dataset[0], dataset[1], dataset[2]])["net_input"]["layout"]
         groups.append(len(layout.plan(WithinSentences()).groups))

@@ -131,7 +131,7 @@ def test_the_page_of_options_has_all_of_them():
     from docnmt_fairseq.models.transformer.config import DocumentTransformerConfig
     from docnmt_fairseq.optim.fused_adamw import FusedAdamWConfig
     from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationConfig
-    from docnmt_fairseq.tasks.document_options import DocumentTranslationConfig
+    from docnmt_fairseq.tasks.document_translation import DocumentTranslationConfig
 
     page = filled((DOCS / "options.md").read_text(encoding="utf-8"))
     assert "<!--" not in page

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import torch
 
-from docnmt_fairseq import compat
 from docnmt_fairseq.embedding.word_vectors import read_checkpoint_vectors, read_text_vectors
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
@@ -50,7 +49,6 @@ class Executable:
         return (print, ("executed",))
 
 
-@pytest.mark.skipif(not compat.SAFE_LOADER, reason="PyTorch before 2.6 executes what it loads")
 def test_what_is_no_checkpoint_is_refused_and_nothing_executed(data_bin, tmp_path, capsys):
     torch.save({"model": Executable()}, tmp_path / "bad.pt")
     (tmp_path / "text.pt").write_text("text")

@@ -10,7 +10,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from docnmt_fairseq import compat
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
 from docnmt_fairseq.errors import InputError
@@ -50,7 +49,7 @@ MODELS = {
 
 def with_random_parameters(path, folder):
     """Returns a copy of a checkpoint in which every parameter counts."""
-    held = torch.load(path, weights_only=compat.SAFE_LOADER)
+    held = torch.load(path, weights_only=True)
     generator = torch.Generator().manual_seed(3)
     for name, value in held["model"].items():
         if value.is_floating_point() and value.dim():

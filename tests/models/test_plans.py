@@ -17,7 +17,7 @@ from tests.support.variants import VARIANTS, build
 def step(request, data_bin):
     """A model in training and a batch as the data loader gives it."""
     task, model = build(request.param, data_bin)
-    task.request_plans(model)
+    task.request_plans()
     return model, toy.batch_of(task)
 
 

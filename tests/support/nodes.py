@@ -1,4 +1,4 @@
-"""Trainings by several processes of several "nodes": agents of our torchrun that meet at a port of this machine."""
+"""Trainings by several processes of several "nodes": agents of torchrun that meet at a port of this machine."""
 
 import os
 import socket
@@ -31,7 +31,7 @@ def agent(port, arguments, *options, output=subprocess.PIPE):
     together += ["--local_addr", "127.0.0.1", "--monitor_interval", "0.1", *options]
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
-        [sys.executable, "-m", "docnmt_fairseq.torchrun", *together, *arguments], stdout=output,
+        [sys.executable, "-m", "torch.distributed.run", *together, *arguments], stdout=output,
         stderr=subprocess.STDOUT, text=True, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path},
     )  # fmt: skip
 

@@ -17,7 +17,6 @@ from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import docnmt_fairseq
-from docnmt_fairseq import compat
 
 docnmt_fairseq.register()
 PLUGIN = str(Path(__file__).parents[2] / "docnmt_fairseq")
@@ -45,10 +44,9 @@ def build(data_bin, *extra, **options_):
 
 
 def split_of(task, split):
-    """Returns a split, ``train`` as a training has it."""
-    with task.for_training() if split == "train" else contextlib.nullcontext():
-        task.load_dataset(split)
-        return task.dataset(split)
+    """Returns a split."""
+    task.load_dataset(split)
+    return task.dataset(split)
 
 
 def batch_of(task, split="test", max_tokens=1000):
@@ -92,9 +90,8 @@ def as_prepared(data_bin, folder):
 
 
 def state(checkpoint):
-    """Returns the model's state in a checkpoint, without what fairseq 0.12.2 saves besides and never sets."""
-    saved = torch.load(checkpoint, weights_only=compat.SAFE_LOADER)["model"]
-    compat.drop_fast_path_weights(saved)
+    """Returns the model's state in a checkpoint."""
+    saved = torch.load(checkpoint, weights_only=True)["model"]
     return {key: value for key, value in saved.items() if not key.endswith(("_float_tensor", ".version"))}
 
 

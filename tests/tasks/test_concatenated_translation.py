@@ -1,4 +1,4 @@
-"""Concatenation through fairseq's own commands."""
+"""Task concatenated_translation through fairseq's commands."""
 
 import logging
 import math
@@ -45,9 +45,8 @@ def both(data_bin, tmp_path_factory):
     return train(data_bin, tmp_path_factory.mktemp("both"), *options)
 
 
-@pytest.mark.parametrize("arch", ["transformer", "concatenation_transformer_tiny"])
-@pytest.mark.parametrize("target", ["1", "2"])
-def test_models_train_validate_and_translate_every_sentence_once(data_bin, tmp_path, arch, target, caplog):
+@pytest.mark.parametrize(("arch", "target"), [("transformer", "1"), ("concatenation_transformer_tiny", "2")])
+def test_models_train_and_translate(data_bin, tmp_path, arch, target, caplog):
     caplog.set_level("INFO")
     options = ["--concatenate-target", target, "--max-update", "12", "--eval-bleu", "--valid-subset", "train"]
     lengths = '{"max_len_b": 9, "min_len": 5}'
@@ -59,7 +58,7 @@ def test_models_train_validate_and_translate_every_sentence_once(data_bin, tmp_p
 
 
 @pytest.mark.slow
-def test_the_view_is_restored_and_sources_are_printed_as_read(data_bin, both, one):
+def test_the_view_is_restored_and_windows_are_printed(data_bin, both, one):
     for checkpoint, most in ((both, 3), (one, 2)):
         text = generate(data_bin, checkpoint).text
         expected = windows(text_of("test")[0], most, "<brk>")
@@ -95,7 +94,7 @@ def raw_hypotheses(data_bin, checkpoint, *extra):
     "search", [["--beam", "1"], ["--beam", "3", "--lenpen", "0.6"], ["--unnormalized", "--min-len", "6"]]
 )
 @pytest.mark.slow
-def test_what_follows_the_last_break_is_the_translation_with_its_own_score(data_bin, both, search):
+def test_the_text_after_the_last_break_is_the_translation(data_bin, both, search):
     raw = raw_hypotheses(data_bin, both, *search)
     assert sum("<brk>" in tokens for tokens, _ in raw.values()) > 2  # else this tests nothing
     result = generate(data_bin, both, *search)
@@ -111,15 +110,16 @@ def test_what_follows_the_last_break_is_the_translation_with_its_own_score(data_
         )
 
 
-@pytest.mark.parametrize("batching", [["--batch-size", "1"], ["--max-tokens", "25"]])
-@pytest.mark.parametrize("multiple", ["1", "8"])
-def test_translations_do_not_depend_on_the_batch(data_bin, one, both, batching, multiple):
+@pytest.mark.parametrize(
+    "batching", [["--batch-size", "1"], ["--max-tokens", "25", "--required-batch-size-multiple", "8"]]
+)
+def test_translations_do_not_depend_on_the_batch(data_bin, one, both, batching):
     for checkpoint in (one, both):
-        result = generate(data_bin, checkpoint, *batching, "--required-batch-size-multiple", multiple)
+        result = generate(data_bin, checkpoint, *batching)
         assert result.hypotheses == generate(data_bin, checkpoint).hypotheses
 
 
-def test_other_breaks_than_wanted_are_counted_and_nothing_is_lost(data_bin, tmp_path, caplog):
+def test_unexpected_breaks_are_counted(data_bin, tmp_path, caplog):
     options = ["--concatenate-target", "2", "--max-update", "1", "--lr", "1e-9"]
     untrained = train(data_bin, tmp_path, *options)
     logging.disable(logging.NOTSET)
@@ -131,14 +131,14 @@ def test_other_breaks_than_wanted_are_counted_and_nothing_is_lost(data_bin, tmp_
     read = windows(text_of("test")[0], 2, "<brk>")
     wrong = sum(tokens.count("<brk>") != read[number].count("<brk>") for number, tokens in raw.items())
     assert wrong > 1
-    counted = [int(count) for count in re.findall(r"(\d+) of \d+ translations so far", caplog.text)]
+    counted = [int(count) for count in re.findall(r"(\d+) of \d+ translations", caplog.text)]
     assert counted == [2**power for power in range(wrong.bit_length())]
     for number, tokens in raw.items():
-        if "<brk>" not in tokens:  # nobody knows where the sentence begins: all of it stays
+        if "<brk>" not in tokens:
             assert result.hypotheses[number][0] == " ".join(tokens)
 
 
-def test_another_documents_sentences_change_nothing(data_bin, one, both, tmp_path):
+def test_other_documents_have_no_influence(data_bin, one, both, tmp_path):
     lines = {document: text_of("test")[0] for document in ("before", "changed")}
     first = lines["before"].index([])
     lines["changed"] = [words if not words or words == ["<p>"] or number > first else ["e", "e"]
@@ -153,7 +153,7 @@ def test_another_documents_sentences_change_nothing(data_bin, one, both, tmp_pat
         assert any(results[0][number] != results[1][number] for number in IDS if number < first)
 
 
-def test_context_within_the_document_matters(data_bin, one):
+def test_context_is_used(data_bin, one):
     with_context = generate(data_bin, one).hypotheses
     without = generate(data_bin, one, "--concatenate-source", "1").hypotheses
     changed = {number for number in IDS if with_context[number] != without[number]}
@@ -165,7 +165,7 @@ def interactive(data_bin, checkpoint, folder, *extra):
     return toy.interactive(data_bin, checkpoint, folder / "input", *options, task=TASK).hypotheses
 
 
-@pytest.mark.parametrize("buffer", ["1", "2", "3", "100"])
+@pytest.mark.parametrize("buffer", ["1", pytest.param("3", marks=pytest.mark.slow)])
 def test_interactive_translates_as_generate_does(data_bin, one, both, tmp_path, buffer):
     write_lines(tmp_path / "input", [" ".join(words) for words in text_of("test")[0]])
     for checkpoint in (one, both):
@@ -174,7 +174,7 @@ def test_interactive_translates_as_generate_does(data_bin, one, both, tmp_path, 
 
 
 @pytest.mark.parametrize(("lines", "ids"), [(["", "a"], [1]), (["<p>", "a"], [1]), (["", ""], []), (["  ", "a"], [1])])
-def test_interactive_takes_any_lines(data_bin, one, tmp_path, lines, ids):
+def test_interactive_accepts_any_lines(data_bin, one, tmp_path, lines, ids):
     write_lines(tmp_path / "input", lines)
     assert sorted(interactive(data_bin, one, tmp_path)) == ids
     assert sorted(interactive(data_bin, one, tmp_path, "--buffer-size", "1")) == ids
@@ -192,7 +192,7 @@ def test_search_options_work(data_bin, both, search):
         assert printed(text, "T") == {number: rest.split("\t")[1] for number, rest in printed(text, "H").items()}
 
 
-def test_options_for_targets_of_one_sentence(data_bin, one, both):
+def test_options_for_single_targets_only(data_bin, one, both):
     generate(data_bin, one, "--prefix-size", "1")
     generate(data_bin, one, "--print-alignment", "hard")
     for option in (["--prefix-size", "1"], ["--print-alignment", "hard"], ["--constraints"]):
@@ -208,7 +208,7 @@ def test_options_for_targets_of_one_sentence(data_bin, one, both):
         (["--break-symbol", "a b"], "--break-symbol 'a b'"),
     ],
 )
-def test_bad_options_are_named(data_bin, options, message):
+def test_bad_options_are_refused(data_bin, options, message):
     with pytest.raises(InputError, match=message):
         toy.build(data_bin, *options, task=TASK, arch="transformer")
 
@@ -218,7 +218,7 @@ def test_segments_need_the_task(data_bin):
         toy.build(data_bin, "--segment-embeddings", task="translation", arch="concatenation_transformer")
 
 
-def test_segments_count_back_from_the_last_sentence():
+def test_segment_distance():
     tokens = torch.tensor([[1, 1, 7, 9, 8, 9, 6, 2], [5, 9, 9, 4, 2, 1, 1, 1]])
     assert segment_distance(tokens, 9).tolist() == [[2, 2, 2, 2, 1, 1, 0, 0], [2, 2, 1, 0, 0, 0, 0, 0]]
 
@@ -228,8 +228,9 @@ def test_segment_embeddings_are_learned(data_bin, one):
     assert rows.shape[0] == 2 and rows.abs().sum(1).min() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("segments", [[], ["--segment-embeddings"]])
-def test_a_sentence_level_model_is_the_start_where_the_break_is_known(data_bin, tmp_path, segments):
+def test_finetuning_of_a_sentence_level_model(data_bin, tmp_path, segments):
     sentence = toy.train(data_bin, tmp_path / "sentence", "--max-update", "3", task="translation", arch="transformer")
     options = ["--break-symbol", "<p>", "--finetune-from-model", str(sentence), "--max-update", "1", "--lr", "1e-12"]
     trained = train(data_bin, tmp_path / "document", *options, *segments, arch="concatenation_transformer")
@@ -238,8 +239,9 @@ def test_a_sentence_level_model_is_the_start_where_the_break_is_known(data_bin, 
     assert ours == {number: stock.hypotheses[number] for number in IDS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("segments", [[], ["--segment-embeddings"]])
-def test_so_is_a_document_model_without_context(data_bin, tmp_path, segments):
+def test_finetuning_of_a_document_model_without_context(data_bin, tmp_path, segments):
     sentence = toy.train(data_bin, tmp_path / "s", "--max-update", "3", "--context", "none")
     begin = ["--break-symbol", "<p>", "--finetune-from-model", str(sentence), "--max-update", "1", "--lr", "1e-12"]
     trained = train(data_bin, tmp_path / "d", *begin, *segments, arch="concatenation_transformer")
@@ -247,6 +249,7 @@ def test_so_is_a_document_model_without_context(data_bin, tmp_path, segments):
     assert generate(data_bin, trained, "--concatenate-source", "1").hypotheses == before
 
 
+@pytest.mark.slow
 def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
     options = ["--concatenate-source", "3", "--concatenate-target", "2", "--dropout", "0.1"]
     whole = train(data_bin, tmp_path / "whole", *options, "--save-interval-updates", "5", "--max-update", "10")
@@ -257,7 +260,7 @@ def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
 
 @pytest.fixture(scope="module")
 def copying(tmp_path_factory):
-    """Returns a data-bin in which a sentence is translated by what the one before it says; the first, by itself."""
+    """Returns a data-bin in which the translation of a sentence is the previous sentence."""
     from tests.support.preprocess import fairseq_preprocess
 
     folder, chance = tmp_path_factory.mktemp("copying"), random.Random(1)
@@ -279,7 +282,7 @@ def copying(tmp_path_factory):
 @pytest.mark.parametrize(
     ("sentences", "low", "high"), [(("2", "1"), 0.95, 1), (("2", "2"), 0.95, 1), (("1", "1"), 0, 0.5)]
 )
-def test_what_stands_in_the_sentence_before_is_learned(copying, tmp_path, sentences, low, high):
+def test_context_is_learned(copying, tmp_path, sentences, low, high):
     source, target = sentences
     options = ["--concatenate-source", source, "--concatenate-target", target, "--max-update", "500"]
     options += ["--max-tokens", "400", "--segment-embeddings", "--encoder-embed-dim", "32", "--decoder-embed-dim", "32"]

@@ -14,30 +14,12 @@ SMALL = ["model.encoder_embed_dim=8", "model.encoder_ffn_embed_dim=12", "dataset
 SMALL += ["optimization.max_update=2", "lr_scheduler.warmup_updates=1", "dataset.num_workers=0"]
 
 
-def test_the_second_stage_does_not_begin_without_the_first(data_bin, tmp_path):
+def test_the_second_stage_needs_the_first(data_bin, tmp_path):
     given = [*SMALL, f"common.user_dir={toy.PLUGIN}", f"task.data={data_bin}", f"checkpoint.save_dir={tmp_path}"]
     command = [sys.executable, "-m", "fairseq_cli.hydra_train", "--config-dir", str(CONFIGS)]
     command += ["--config-name", "conditional_finetune", *given]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode and "--finetune-from-model TO_BE_GIVEN: no such file" in result.stderr
-
-
-WRONG = {
-    "+task.contxt=none": "task.contxt: document_translation has no such option; is it context?",
-    "model.context_top_t=[1, 2]": "model.context_top_t: Value '[1, 2]' of type 'ListConfig' could not be converted",
-    "task.context=many": "task.context: Invalid value 'many', expected one of [document, none]",
-    "+task.eval_bleu_args=nothing": "--eval-bleu-args",  # which is found later, when the training has begun
-}
-
-
-@pytest.mark.parametrize("override", WRONG)
-def test_what_is_wrong_with_an_option_is_one_line(override, data_bin, tmp_path):
-    given = [*SMALL, f"common.user_dir={toy.PLUGIN}", f"task.data={data_bin}", f"checkpoint.save_dir={tmp_path}"]
-    command = [sys.executable, "-m", "fairseq_cli.hydra_train", "--config-dir", str(CONFIGS)]
-    command += ["--config-name", "conditional_small", *given, "+task.eval_bleu=true", override]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 1 and "Traceback" not in result.stderr
-    assert result.stderr.splitlines()[-1].startswith(f"hydra_train.py: error: {WRONG[override]}")
+    assert result.returncode and "--finetune-from-model TO_BE_GIVEN" in result.stderr
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("*.yaml")))

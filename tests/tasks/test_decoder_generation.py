@@ -1,4 +1,4 @@
-"""Beam search with context in the decoder: hypotheses change places and vanish, what they look at does not."""
+"""Beam search with context in the decoder."""
 
 import copy
 import re
@@ -45,7 +45,7 @@ def assert_same(found, expected):
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_documents_are_translated_as_if_each_were_alone(built, beam):
+def test_a_batch_equals_its_documents(built, beam):
     task, model = built
     alone = translate(task, [model], [[0], [1], [2]], beam)
     lengths = {len(hypotheses[0][0]) for hypotheses in alone.values()}
@@ -54,8 +54,7 @@ def test_documents_are_translated_as_if_each_were_alone(built, beam):
         assert_same(translate(task, [model], batches, beam), alone)
 
 
-def test_a_greedy_translation_is_the_likeliest_word_by_word(built):
-    """Decodes the whole prefix anew for every word, packed."""
+def test_greedy_search_equals_full_decoding(built):
     task, model = built
     dataset = task.dataset("test")
     for number in range(3):
@@ -72,7 +71,7 @@ def test_a_greedy_translation_is_the_likeliest_word_by_word(built):
             assert hypothesis[:12] == expected[: len(hypothesis)]
 
 
-def test_an_ensemble_keeps_each_models_memory_apart(built):
+def test_ensembles(built):
     task, model = built
     other = copy.deepcopy(model)
     for layer in other.decoder.layers:
@@ -84,14 +83,14 @@ def test_an_ensemble_keeps_each_models_memory_apart(built):
 
 
 @pytest.mark.parametrize("batching", [["--batch-size", "1"], ["--max-tokens", "25"]], ids=" ".join)
-@pytest.mark.parametrize("beam", ["1", "4"])
-def test_generate_does_not_depend_on_the_batch_of_pieces(data_bin, checkpoint, batching, beam):
-    search = ["--beam", beam, "--max-len-b", "10", *OVERLAP]
+def test_generation_does_not_depend_on_the_batch_of_chunks(data_bin, checkpoint, batching):
+    search = ["--beam", "4", "--max-len-b", "10", *OVERLAP]
     together = toy.generate(data_bin, checkpoint, *search)
     assert toy.generate(data_bin, checkpoint, *search, *batching).hypotheses == together.hypotheses
     assert sorted(together.hypotheses) == IDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "search", [["--score-reference"], ["--print-alignment", "hard", "--beam", "2"], ["--prefix-size", "1"]], ids=str
 )
@@ -100,6 +99,7 @@ def test_search_options_work(data_bin, checkpoint, search):
     assert sorted(found.hypotheses) == IDS
 
 
+@pytest.mark.slow
 def test_interactive_translates_as_generate_does(data_bin, checkpoint, tmp_path):
     lines = []
     for document in DOCUMENTS["test"]:
@@ -112,7 +112,8 @@ def test_interactive_translates_as_generate_does(data_bin, checkpoint, tmp_path)
     assert toy.interactive(data_bin, checkpoint, tmp_path / "input", *options).hypotheses == expected
 
 
-def test_a_sentence_level_checkpoint_begins_as_itself_and_only_the_context_is_trained(data_bin, tmp_path):
+@pytest.mark.slow
+def test_only_the_context_is_trained(data_bin, tmp_path):
     sentence = toy.train(data_bin, tmp_path / "sentence", "--max-update", "3", task="translation", arch="transformer")
     options = ["--decoder-context-attention", "sentence-encodings", "--finetune-from-model", str(sentence)]
     options += ["--freeze-sentence-model", "--max-update", "2"]
@@ -128,6 +129,7 @@ def test_a_sentence_level_checkpoint_begins_as_itself_and_only_the_context_is_tr
     assert moved and all(after[key].abs().sum() > 0 for key in moved)
 
 
+@pytest.mark.slow
 @every_mechanism
 def test_context_of_encoder_and_decoder_train_and_translate_together(data_bin, tmp_path, name):
     options = ["--context-attention", "conditional", "--decoder-context-attention", name, "--context-init", "xavier"]

@@ -1,9 +1,8 @@
-"""Finetuning with low-rank updates by fairseq's commands, from a sentence-level model to an exported one."""
+"""Fine-tuning with low-rank updates, from a sentence-level model to an exported one."""
 
 import pytest
 import torch
 
-from docnmt_fairseq import compat
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.export.sentence_level import SentenceTransformer
 from docnmt_fairseq.export.trained import TrainedModel
@@ -42,7 +41,7 @@ def finetuned(prepared, sentence, tmp_path_factory):
 
 def held_in(checkpoint):
     """Returns all that a checkpoint holds."""
-    return torch.load(checkpoint, weights_only=compat.SAFE_LOADER)
+    return torch.load(checkpoint, weights_only=True)
 
 
 def translations(data, path, **options):
@@ -66,7 +65,7 @@ def test_only_context_and_updates_change(prepared, sentence, finetuned):
     assert moments == sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-def test_without_freezing_the_weights_with_updates_rest(prepared, sentence, tmp_path):
+def test_weights_with_updates_are_frozen(prepared, sentence, tmp_path):
     begin = ["--finetune-from-model", str(sentence), "--max-update", "2", "--context", "none"]
     before = toy.state(sentence)
     after = toy.state(toy.train(prepared / "data-bin", tmp_path, "--lora-rank", "2", *begin))
@@ -75,14 +74,15 @@ def test_without_freezing_the_weights_with_updates_rest(prepared, sentence, tmp_
     assert expected <= resting and not {"encoder.layers.0.self_attn.out_proj.weight"} & resting
 
 
-def test_a_training_goes_on_as_if_it_had_not_stopped(prepared, sentence, tmp_path):
+@pytest.mark.slow
+def test_resumed_training_equals_uninterrupted(prepared, sentence, tmp_path):
     begin = [*CONTEXT, *LORA, "--finetune-from-model", str(sentence), "--max-update"]
     whole = toy.train(prepared / "data-bin", tmp_path / "whole", *begin, "6")
     toy.train(prepared / "data-bin", tmp_path / "parts", *begin, "3")
     toy.assert_same_state(toy.train(prepared / "data-bin", tmp_path / "parts", *begin, "6"), whole)
 
 
-def test_exported_it_is_an_ordinary_model_with_the_same_outputs(prepared, finetuned, tmp_path):
+def test_the_export_has_merged_weights(prepared, finetuned, tmp_path):
     export(str(finetuned), tmp_path / "model.pt", data=prepared)
     held = held_in(tmp_path / "model.pt")
     assert not [name for name in held["model"] if "lora" in name]
@@ -95,16 +95,17 @@ def test_exported_it_is_an_ordinary_model_with_the_same_outputs(prepared, finetu
     torch.testing.assert_close(logits(exported, sample), logits(model, sample), atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("precision", ["float32", "bf16", "int8"])
-def test_translations_are_those_of_the_export_and_of_fairseq_generate(prepared, finetuned, tmp_path, precision):
-    export(str(finetuned), tmp_path / "model.pt", data=prepared, precision=precision)
-    assert translations(prepared, tmp_path / "model.pt") == translations(prepared, finetuned, precision=precision)
-    if precision == "float32":
-        own, other = (toy.generate(prepared / "data-bin", one) for one in (finetuned, tmp_path / "model.pt"))
-        assert own.hypotheses == other.hypotheses and own.hypotheses
+def test_translations_are_those_of_the_export(prepared, finetuned, tmp_path):
+    export(str(finetuned), tmp_path / "model.pt", data=prepared)
+    for precision in ("float32", "int8"):
+        of_export = translations(prepared, tmp_path / "model.pt", precision=precision)
+        assert of_export == translations(prepared, finetuned, precision=precision)
+    own, other = (toy.generate(prepared / "data-bin", one) for one in (finetuned, tmp_path / "model.pt"))
+    assert own.hypotheses == other.hypotheses and own.hypotheses
 
 
-def test_updates_alone_are_exported_too(prepared, sentence, tmp_path):
+@pytest.mark.slow
+def test_export_without_context(prepared, sentence, tmp_path):
     begin = ["--finetune-from-model", str(sentence), "--max-update", "3", "--context", "none"]
     tuned = toy.train(prepared / "data-bin", tmp_path / "tuned", "--freeze-sentence-model", *LORA, *begin)
     export(str(tuned), tmp_path / "model.pt", data=prepared)
@@ -112,7 +113,8 @@ def test_updates_alone_are_exported_too(prepared, sentence, tmp_path):
     assert translations(prepared, tmp_path / "model.pt") == translations(prepared, tuned)
 
 
-def test_they_train_in_bf16_with_recomputed_activations(prepared, sentence, tmp_path):
+@pytest.mark.slow
+def test_bf16_with_recomputed_activations(prepared, sentence, tmp_path):
     begin = [*CONTEXT, *LORA, "--finetune-from-model", str(sentence), "--max-update", "3", "--checkpoint-activations"]
     half = toy.train(prepared / "data-bin", tmp_path / "half", *begin, "--bf16")
     full = toy.train(prepared / "data-bin", tmp_path / "full", *begin)
@@ -123,7 +125,7 @@ def test_they_train_in_bf16_with_recomputed_activations(prepared, sentence, tmp_
     assert toy.validate(data, half) == pytest.approx(toy.validate(data, full), rel=2**-5)
 
 
-def test_a_document_models_structure_is_taken_from_the_checkpoint(prepared, sentence, tmp_path):
+def test_pretrained_architectures(prepared, sentence, tmp_path):
     options = ["--finetune-from-model", str(sentence), "--max-update", "1", *CONTEXT[2:], *LORA]
     arch = "document_transformer_conditional_pretrained"
     made = toy.train(prepared / "data-bin", tmp_path, *options, arch=arch, tiny=["--dropout", "0"])

@@ -63,12 +63,16 @@ def typed(own_bin, checkpoint, folder, *options):
 @pytest.mark.parametrize(
     "options",
     [
-        *(["--context-attention", name, *SIMILAR] for name in ("memory", "context-aware", "han", "ca-att")),
+        ["--context-attention", "memory", *SIMILAR],
+        *(
+            pytest.param(["--context-attention", name, *SIMILAR], marks=pytest.mark.slow)
+            for name in ("context-aware", "han", "ca-att")
+        ),
         ["--extra-sources", "similar:2"],
     ],
     ids=lambda options: options[1],
 )
-def test_translations_depend_neither_on_the_batch_nor_on_later_lines(own_bin, tmp_path, options):
+def test_translations_do_not_depend_on_the_batch(own_bin, tmp_path, options):
     trained = train(own_bin, tmp_path, *options)
     together = toy.generate(own_bin, trained, *SEARCH).hypotheses
     assert sorted(together) == IDS
@@ -76,7 +80,7 @@ def test_translations_depend_neither_on_the_batch_nor_on_later_lines(own_bin, tm
     assert typed(own_bin, trained, tmp_path) == [together[number] for number in IDS]
 
 
-def test_other_context_than_the_previous_sentences_is_seen(own_bin, checkpoint):
+def test_similar_sentences_are_used(own_bin, checkpoint):
     similar = toy.generate(own_bin, checkpoint, *SEARCH).hypotheses
     without = toy.generate(own_bin, checkpoint, *SEARCH, "--context", "none").hypotheses
     overrides = ["--model-overrides", "{'context_selection': 'previous'}"]
@@ -91,7 +95,7 @@ def test_other_context_than_the_previous_sentences_is_seen(own_bin, checkpoint):
     assert similar != previous
 
 
-def test_in_memory_the_same_is_similar(own_bin, checkpoint, tmp_path):
+def test_text_in_memory(own_bin, checkpoint, tmp_path):
     expected = toy.generate(own_bin, checkpoint, *SEARCH).hypotheses
     assert typed(own_bin, checkpoint, tmp_path, "--buffer-size", "100") == [expected[number] for number in IDS]
     search = SearchOptions(beam=2, max_len_b=10)
@@ -102,7 +106,7 @@ def test_in_memory_the_same_is_similar(own_bin, checkpoint, tmp_path):
     np.testing.assert_array_equal(dataset.similar, np.load(similar_file(own_bin / "test.src-tgt.src")))
 
 
-def test_pieces_see_what_is_in_them(own_bin):
+def test_chunks_contain_their_context(own_bin):
     pieces = ["--max-document-sentences", "2", "--context-overlap", "1"]
     _, task, _ = toy.build(own_bin, "--context-attention", "memory", *SIMILAR, *pieces)
     layout = toy.batch_of(task)["net_input"]["layout"]
@@ -124,7 +128,7 @@ def test_combined_and_repeated_splits(own_bin, tmp_path):
     np.testing.assert_array_equal(task.dataset("test").similar, np.concatenate([test, test, valid]))
 
 
-def test_a_data_bin_of_the_other_direction_serves(own_bin, tmp_path):
+def test_the_other_direction(own_bin, tmp_path):
     folder = shutil.copytree(own_bin, tmp_path / "bin")
     for path in list(folder.glob("*.src-tgt.*")):
         path.rename(path.with_name(path.name.replace(".src-tgt.", ".tgt-src.")))
@@ -133,7 +137,7 @@ def test_a_data_bin_of_the_other_direction_serves(own_bin, tmp_path):
     np.testing.assert_array_equal(task.dataset("test").similar, np.load(similar_file(own_bin / "test.src-tgt.src")))
 
 
-def test_translations_go_on_with_the_same_vectors_only(own_bin, checkpoint):
+def test_the_fingerprint_includes_the_vectors(own_bin, checkpoint):
     translator = DocumentTranslator.from_checkpoint(checkpoint, data=own_bin.parent, cpu=True)
     assert translator.files == [Path(checkpoint), own_bin.parent / "manifest.json", vectors_file(own_bin, "src")]
 
@@ -143,7 +147,7 @@ def loading(folder, *options):
     task.load_dataset("test")
 
 
-def test_what_is_missing_or_does_not_fit_is_said_with_the_command(own_bin, data_bin, tmp_path, checkpoint):
+def test_missing_and_wrong_files_are_refused(own_bin, data_bin, tmp_path, checkpoint):
     with pytest.raises(InputError, match=r"there is no .*test.src-tgt.src.similar.npy; run docnmt embed neighbours"):
         loading(data_bin)
     folder = shutil.copytree(own_bin, tmp_path / "bin")
@@ -163,7 +167,7 @@ def test_what_is_missing_or_does_not_fit_is_said_with_the_command(own_bin, data_
         toy.interactive(folder, checkpoint, tmp_path / "input")
 
 
-def test_a_table_of_another_corpus_crosses_no_document(own_bin, tmp_path):
+def test_context_stays_in_the_document(own_bin, tmp_path):
     folder = shutil.copytree(own_bin, tmp_path / "bin")
     file = similar_file(folder / "test.src-tgt.src")
     np.save(file, np.full_like(np.load(file), 3))

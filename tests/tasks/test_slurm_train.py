@@ -63,7 +63,7 @@ def test_a_job_near_its_time_limit_saves_and_goes_on_to_the_same_weights(data_bi
     send(queue, signal.SIGUSR1)
     wait_for_the_end(queue)
     printed = log.read_text()
-    (saved,) = re.findall(r"asked to end: saved at (\d+) updates", printed)
+    (saved,) = re.findall(r"stopped by a signal: saved at (\d+) updates", printed)
     assert 5 <= int(saved) < 150 and re.findall(r"start (\d): 1 × 1 processes", printed) == ["0", "1"]
     assert re.findall(r"Loaded checkpoint .*epoch \d+ @ (\d+) updates", printed) == [saved]
     whole = toy.train(data_bin, tmp_path / "whole", *UPDATES, *SGD)

@@ -10,7 +10,6 @@ from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from docnmt_fairseq import compat
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.sources import OfSentence
 from docnmt_fairseq.ca_layers.embeddings import ContextAwareEmbedding
@@ -21,7 +20,6 @@ from docnmt_fairseq.layers.feed_forward import FeedForward
 from docnmt_fairseq.layers.gate import ContextGate
 from docnmt_fairseq.layers.lora import PARAMETERS as LORA
 from docnmt_fairseq.layers.positions import ADDED_LEVELS, StructuralPositions
-from docnmt_fairseq.lr_scales import mark
 from docnmt_fairseq.models.base import DocumentModel, NetOutput, right_padded_with_layout
 from docnmt_fairseq.models.embeddings import source_and_target_embeddings
 from docnmt_fairseq.models.extra_sources import ExtraSources, attended_names, extra_inputs
@@ -41,6 +39,9 @@ from docnmt_fairseq.multisource.packed import TargetsToAllSources
 from docnmt_fairseq.options import options_of
 
 UPDATES = "low-rank updates (LoRA)"  # name of a part that a sentence-level model does not have
+LR_SCALE = "lr_scale"  # attribute of parameters, see docnmt_fairseq.optim.parameter_groups
+# fairseq 0.12.2 saves the weights of encoder layers a second time, under these names.
+FAST_PATH_WEIGHTS = {f"{part}_{kind}" for part in ("in_proj", "out_proj", "fc1", "fc2") for kind in ("weight", "bias")}
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +82,8 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         add_updates(model, cfg)
         if cfg.freeze_sentence_model:
             model.freeze_sentence_model()
-        mark(model.added_parameters(), cfg.context_lr_scale)
+        for parameter in model.added_parameters():
+            setattr(parameter, LR_SCALE, cfg.context_lr_scale)
         alternate_updates(model, cfg)
         return model
 
@@ -175,7 +177,8 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         Raises:
             InputError: the checkpoint has low-rank updates that the model lacks.
         """
-        compat.drop_fast_path_weights(state_dict)
+        for key in [key for key in state_dict if key.rpartition(".")[2] in FAST_PATH_WEIGHTS]:
+            del state_dict[key]
         super().upgrade_state_dict_named(state_dict, name)
         positions = "encoder.embed_positions"
         state_dict.pop(f"{positions}._float_tensor", None)

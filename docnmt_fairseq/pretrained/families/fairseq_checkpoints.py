@@ -20,7 +20,6 @@ import docnmt_fairseq
 from docnmt_fairseq.corpus.dictionaries import damage_told
 from docnmt_fairseq.corpus.subwords import CODES, SENTENCEPIECE, load_subword_model
 from docnmt_fairseq.errors import InputError, first_line
-from docnmt_fairseq.expressions import NoPlainValue
 from docnmt_fairseq.pretrained.fairseq_languages import Languages
 from docnmt_fairseq.pretrained.released import FAMILIES, Family, Released, Request, TextModels
 from docnmt_fairseq.pretrained.tensors import check_weight, load_safely
@@ -136,7 +135,7 @@ def _model(cfg: Any, dictionaries: List[Dictionary], state: Dict[str, Tensor], p
     try:
         model = build_model(cfg.model, task, from_checkpoint=True)
         model.load_state_dict(state, strict=True, model_cfg=cfg.model)
-    except NoPlainValue as error:
+    except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except Exception as error:  # whatever parameters of another model happen to cause
         raise InputError(f"{path}: its parameters are not those of its configuration: {first_line(error)}") from None

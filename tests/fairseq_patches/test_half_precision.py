@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
-from docnmt_fairseq.half_precision import FULL
+from docnmt_fairseq.fairseq_patches.half_precision import MASTER_WEIGHTS
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES
 
@@ -49,7 +49,7 @@ def test_every_mechanism_learns_in_bf16(data_bin, tmp_path, mechanism):
     half, full = (
         toy.train(data_bin, tmp_path / name, *fixed, *extra) for name, extra in (("half", ["--bf16"]), ("full", []))
     )
-    learnt, exact = (torch.load(one, weights_only=toy.compat.SAFE_LOADER)["model"] for one in (half, full))
+    learnt, exact = (torch.load(one, weights_only=True)["model"] for one in (half, full))
     assert learnt.keys() == exact.keys()
     assert all(value.isfinite().all() for value in learnt.values())
     assert toy.validate(data_bin, half) == pytest.approx(toy.validate(data_bin, full), rel=4 * ROUNDING)
@@ -61,9 +61,7 @@ def test_a_training_that_goes_on_is_the_same_to_the_bit(data_bin, tmp_path):
     toy.train(data_bin, tmp_path / "parts", *updates, "3")
     parts = toy.train(data_bin, tmp_path / "parts", *updates, "6")
     toy.assert_same_state(whole, parts, atol=0, rtol=0)
-    saved = [
-        torch.load(one, weights_only=toy.compat.SAFE_LOADER)["last_optimizer_state"][FULL] for one in (whole, parts)
-    ]
+    saved = [torch.load(one, weights_only=True)["last_optimizer_state"][MASTER_WEIGHTS] for one in (whole, parts)]
     for weights, other in zip(*saved):
         assert weights.dtype == torch.float32 and torch.equal(weights, other)
     assert any((weights != weights.bfloat16()).any() for weights in saved[0])
@@ -72,8 +70,8 @@ def test_a_training_that_goes_on_is_the_same_to_the_bit(data_bin, tmp_path):
 def test_without_the_weights_in_full_the_rounded_ones_serve(data_bin, tmp_path):
     updates = ["--context-attention", "none", "--bf16", "--max-update"]
     path = toy.train(data_bin, tmp_path, *updates, "3")
-    saved = torch.load(path, weights_only=toy.compat.SAFE_LOADER)
-    del saved["last_optimizer_state"][FULL]
+    saved = torch.load(path, weights_only=True)
+    del saved["last_optimizer_state"][MASTER_WEIGHTS]
     torch.save(saved, path)
     before = toy.state(path)
     after = toy.state(toy.train(data_bin, tmp_path, *updates, "4"))

@@ -1,0 +1,112 @@
+"""Safe loading and atomic writing of checkpoints."""
+
+import argparse
+import ast
+import collections
+import logging
+import operator
+import sys
+import time
+from typing import Any, Callable, Dict, List, Type
+
+import numpy as np
+import torch
+
+from docnmt_fairseq.errors import InputError, first_line
+from docnmt_fairseq.files import atomic_path, copy_file
+
+OPERATIONS: Dict[Type[ast.operator], Callable[[Any, Any], Any]] = {ast.Add: operator.add, ast.Mult: operator.mul}
+MAX_LENGTH = 10_000  # entries of a list, characters of a string
+WRITE_ATTEMPTS, WRITE_PAUSE = 3, 2.5  # seconds; network file systems fail temporarily
+
+logger = logging.getLogger(__name__)
+
+
+def allow_fairseq_checkpoints() -> None:
+    """Allows the classes in fairseq's checkpoints in PyTorch's safe loader; none of them can execute code."""
+    from fairseq.distributed.utils import _TensorPlaceholder
+    from fairseq.logging.meters import AverageMeter, StopwatchMeter, TimeMeter
+    from numpy._core import multiarray
+    from omegaconf import DictConfig, ListConfig
+    from omegaconf.base import ContainerMetadata, Metadata
+    from omegaconf.nodes import AnyNode
+
+    allowed: List[Any] = [argparse.Namespace]  # options of models without a dataclass
+    allowed += [np.ndarray, np.dtype]  # counts of --eval-bleu in the meters
+    for module in ("numpy._core.multiarray", "numpy.core.multiarray"):
+        allowed += [(multiarray._reconstruct, f"{module}._reconstruct"), (multiarray.scalar, f"{module}.scalar")]
+    allowed += sorted({type(np.dtype(code)) for code in "?bhilqBHILQefd"}, key=lambda cls: cls.__name__)
+    for meter in (AverageMeter, StopwatchMeter, TimeMeter):  # until fairseq 0.8
+        allowed += [(meter, f"{module}.{meter.__name__}") for module in ("fairseq.meters", "fairseq.logging.meters")]
+    # objects that processes send each other when they resume
+    allowed += [_TensorPlaceholder, DictConfig, ListConfig, ContainerMetadata, Metadata, AnyNode]
+    torch.serialization.add_safe_globals([*allowed, Any, collections.defaultdict, dict, list, int])
+
+
+def evaluate(expression: Any) -> Any:
+    """Value of an expression of literals, ``+`` and ``*`` such as ``[(512, 3)] * 20``; replaces ``eval``.
+
+    Raises:
+        InputError: any other expression.
+        TypeError: not a string; fairseq relies on this error of ``eval``.
+    """
+    if not isinstance(expression, str):
+        raise TypeError(f"{expression!r} is not a string")
+    try:
+        return _value(ast.parse(expression.strip(), mode="eval").body)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        raise InputError(f"option {expression[:60]!r}: not a literal value; refused, it could execute code") from None
+
+
+def _value(node: ast.expr) -> Any:
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return (list if isinstance(node, ast.List) else tuple)(_value(entry) for entry in node.elts)
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
+        left, right = _value(node.left), _value(node.right)
+        for sequence, factor in ((left, right), (right, left)):
+            if isinstance(node.op, ast.Mult) and hasattr(sequence, "__len__") and len(sequence) * factor > MAX_LENGTH:
+                raise ValueError("too long")
+        return OPERATIONS[type(node.op)](left, right)
+    return ast.literal_eval(node)
+
+
+def replace_eval() -> None:
+    """Replaces ``eval`` by :func:`evaluate` in all modules of fairseq."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("fairseq."):
+            vars(module)["eval"] = evaluate
+
+
+def save_atomically(save: Callable[..., None]) -> Callable[..., None]:
+    """Saves checkpoints under a temporary name first; each attempt writes a new file."""
+    from fairseq.file_io import PathManager
+
+    def torch_persistent_save(obj: Any, filename: str, async_write: bool = False) -> None:
+        if async_write or not PathManager.supports_rename(filename):
+            save(obj, filename, async_write)
+            return
+        for attempt in range(1, WRITE_ATTEMPTS + 1):
+            try:
+                with atomic_path(filename) as partial:
+                    torch.save(obj, partial)
+                return
+            except (InputError, RuntimeError) as error:  # the latter hides the system's reason
+                if attempt == WRITE_ATTEMPTS:
+                    raise InputError(f"{filename}: cannot be written: {first_line(error)}") from error
+                logger.warning(f"{filename}: cannot be written ({first_line(error)}); retrying in {WRITE_PAUSE} s")
+                time.sleep(WRITE_PAUSE)
+
+    return torch_persistent_save
+
+
+def copy_atomically(copy: Callable[..., Any]) -> Callable[..., Any]:
+    """Copies checkpoints under a temporary name first."""
+    from fairseq.file_io import PathManager
+
+    def copy_checkpoint(src_path: str, dst_path: str, overwrite: bool = False) -> Any:
+        if not PathManager.supports_rename(dst_path):
+            return copy(src_path, dst_path, overwrite)
+        copy_file(src_path, dst_path)
+        return True
+
+    return copy_checkpoint

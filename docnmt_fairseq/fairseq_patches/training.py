@@ -1,0 +1,125 @@
+"""Interrupted and finished trainings, and parameter groups of the optimizer."""
+
+import copy
+import functools
+import logging
+import signal
+from itertools import chain
+from types import FrameType
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import torch
+
+from docnmt_fairseq.errors import InputError
+
+EXIT_STATUS = 75  # EX_TEMPFAIL of sysexits.h: the same command resumes the training
+PREEMPTED = "preempted"  # key in the logging output of an update
+
+logger = logging.getLogger(__name__)
+
+
+class Preemption:
+    """Signals to end the training, agreed upon by all processes after the same update.
+
+    Every process reports in the logging output of an update whether it received a signal; since the outputs of all
+    processes are added up, all of them learn of it together.
+
+    Attributes:
+        received: whether this process received a signal.
+        agreed: whether all processes end after the current update.
+    """
+
+    def __init__(self) -> None:
+        self.received = self.agreed = False
+
+    def listen(self, names: str) -> None:
+        """Handles signals from now on, for a training that starts.
+
+        Args:
+            names: signal names without SIG, separated by commas.
+
+        Raises:
+            InputError: a name is unknown or cannot be handled.
+        """
+        self.received = self.agreed = False
+        for name in filter(None, (name.strip() for name in names.split(","))):
+            try:
+                signal.signal(signal.Signals[f"SIG{name}"], self._receive)
+            except (KeyError, OSError):
+                raise InputError(f"--save-on-signals {name}: cannot be handled; give names such as USR1,TERM") from None
+
+    def _receive(self, number: int, frame: Optional[FrameType]) -> None:
+        self.received = True
+
+    def report(self, logging_output: Dict[str, Any]) -> None:
+        """Adds to the logging output of an update whether this process received a signal."""
+        logging_output[PREEMPTED] = float(self.received)
+
+    def agree(self, logging_outputs: Sequence[Dict[str, Any]]) -> None:
+        """Reads from the logging outputs of all processes whether one received a signal."""
+        self.agreed = self.agreed or any(float(log.get(PREEMPTED, 0)) > 0 for log in logging_outputs)
+
+
+PREEMPTION = Preemption()  # signals are delivered to the process
+
+
+def save_and_exit_on_signal(validate_and_save: Callable[..., Any]) -> Callable[..., Any]:
+    """Saves ``checkpoint_last.pt`` after the update in which a signal was agreed upon, and exits with status 75."""
+
+    @functools.wraps(validate_and_save)
+    def wrapper(cfg: Any, trainer: Any, task: Any, epoch_itr: Any, subsets: List[str], end_of_epoch: bool) -> Any:
+        if not PREEMPTION.agreed:
+            return validate_and_save(cfg, trainer, task, epoch_itr, subsets, end_of_epoch)
+        _save(cfg, trainer, epoch_itr)  # first, since a validation may take longer than the time that is left
+        losses, should_stop = validate_and_save(cfg, trainer, task, epoch_itr, subsets, end_of_epoch)
+        if should_stop:
+            return losses, should_stop
+        if losses[0] is not None:
+            _save(cfg, trainer, epoch_itr)  # with the best loss
+        if torch.distributed.is_initialized():
+            torch.distributed.barrier()  # launchers kill the other processes when one has ended
+        if cfg.checkpoint.no_save:
+            logger.warning("stopped by a signal; nothing was saved (--no-save)")
+            raise SystemExit(1)
+        logger.info(f"stopped by a signal: saved at {trainer.get_num_updates()} updates; the same command resumes")
+        raise SystemExit(EXIT_STATUS)
+
+    return wrapper
+
+
+def _save(cfg: Any, trainer: Any, epoch_itr: Any) -> None:
+    from fairseq import checkpoint_utils
+
+    config = copy.copy(cfg.checkpoint)
+    config.no_last_checkpoints = False
+    checkpoint_utils.save_checkpoint(config, trainer, epoch_itr, None)
+
+
+def keep_finished_runs(load_checkpoint: Callable[..., Any]) -> Callable[..., Any]:
+    """Ends a training that has reached ``--max-update`` without another update; forgets the previous run's best."""
+    from fairseq import checkpoint_utils
+
+    @functools.wraps(load_checkpoint)
+    def wrapper(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
+        vars(checkpoint_utils.save_checkpoint).pop("best", None)
+        loaded = load_checkpoint(cfg, trainer, **kwargs)
+        limits, updates = trainer.cfg.optimization, trainer.get_num_updates()
+        if limits.max_update and updates >= limits.max_update:
+            logger.info(f"the training is finished: {updates:,} updates, --max-update {limits.max_update:,}")
+            limits.max_epoch = -1  # 0 means no limit
+        return loaded
+
+    return wrapper
+
+
+def group_parameters(build_optimizer: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Lets the task divide the parameters of a new optimizer into groups."""
+
+    @functools.wraps(build_optimizer)
+    def wrapper(self: Any) -> None:
+        build_optimizer(self)
+        if hasattr(self.task, "group_parameters"):
+            parameters = chain(self.model.parameters(), self.criterion.parameters())
+            self.task.group_parameters(self._optimizer, [one for one in parameters if one.requires_grad])
+
+    return wrapper
