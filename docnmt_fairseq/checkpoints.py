@@ -14,9 +14,9 @@ from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 import docnmt_fairseq
-from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.prepared import data_bin, prepared_folder
 from docnmt_fairseq.errors import InputError, first_line, misfit
+from docnmt_fairseq.files import PathLike
 from docnmt_fairseq.layers.lora import merge_lora
 
 

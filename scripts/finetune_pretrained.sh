@@ -81,7 +81,7 @@ else
     docnmt import "${import[@]}" --output "$OUT/model"
 fi
 say "Preparing $DATA with its subwords"
-docnmt prepare --from "$OUT/model" -s "$SOURCE" -t "$TARGET" --output "$OUT/data" \
+docnmt prepare --reuse "$OUT/model" -s "$SOURCE" -t "$TARGET" --output "$OUT/data" \
     --train "$DATA/train" --valid "$DATA/valid" --test "$DATA/test"
 
 translate() { # NAME CHECKPOINT

@@ -22,7 +22,7 @@ torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 
 # Test folders in which slow tests are marked by hand, and no others.
-EXPLICIT: set = {"evaluation", "recipes", "reproduce"}
+EXPLICIT: set = {"corpus", "evaluation", "recipes", "reproduce"}
 TRAINING = ("export", "models", "pretrained", "report", "serve", "tasks", "translate")  # folders whose tests do
 
 

@@ -12,12 +12,10 @@ import time
 
 import pytest
 
-from docnmt_fairseq import cli, locks
-from docnmt_fairseq.corpus.prepare import alone_in
+from docnmt_fairseq import locks
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.locks import beside, holding, in_folder, workplace
 from tests.support import toy
-from tests.support.documents import write_lines
 from tests.support.processes import alive, children, forked, started, wait_for
 
 REFUSED = r"process \d+ on \S+ \(since [\d :-]+\) is at work there; wait for its end, or end it, and start again$"
@@ -130,19 +128,6 @@ def test_a_file_in_the_place_of_a_folder_is_named(tmp_path):
     place = holding(in_folder(tmp_path / "file"), "--output x")
     with pytest.raises(InputError, match=r"--output x: .*/file is a file; give a folder"), place:
         pass
-
-
-def test_two_preparations_of_one_folder(tmp_path, capsys):
-    lines = ["a b", "c", ""] * 3
-    for split in ("train", "valid"):
-        for side in ("en", "de"):
-            write_lines(tmp_path / f"{split}.{side}", lines)
-    files = ["--train", str(tmp_path / "train"), "--valid", str(tmp_path / "valid"), "--subwords", "none"]
-    command = ["prepare", "-s", "en", "-t", "de", *files, "--workers", "1", "--output", str(tmp_path / "out")]
-    with alone_in(tmp_path / "out"):
-        assert cli.main(command) == 2
-    assert re.search(rf"--output {tmp_path / 'out'}: {REFUSED}", capsys.readouterr().err, re.MULTILINE)
-    assert not (tmp_path / "out").exists()
 
 
 def seen(what):

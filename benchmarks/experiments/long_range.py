@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.experiments.comparison import accuracy, distance_table, right_of_cases
 from benchmarks.lib.reporting import RESULTS, ROOT, Store, finish, new_figure, style, table, write
 from docnmt_fairseq import cli
-from docnmt_fairseq.corpus.files import partial_path
+from docnmt_fairseq.files import partial_path
 from docnmt_fairseq.recipes.models import Model
 from docnmt_fairseq.recipes.processes import PLUGIN, Machine, fairseq, run
 from docnmt_fairseq.recipes.training import LAST, Budget, train, updates_of

@@ -22,7 +22,7 @@ from benchmarks.lib.measuring import child_output, peak_of, print_peak, run_benc
 from benchmarks.lib.reporting import table
 from benchmarks.lib.systems import System, configuration
 from benchmarks.speed.indexing import PARAGRAPH, VOCABULARY, PeakMemory, make_side
-from docnmt_fairseq.data.kept_index import keep_indexes
+from docnmt_fairseq.data.index_cache import cache_indexes
 
 TITLE = "Requirements of a training process"
 WIDTH, BATCH_TOKENS = 512, 4096
@@ -46,7 +46,7 @@ def make_data_bin(folder: Path, lines: int) -> Path:
         (folder / f"dict.{side}.txt").write_text(f"<p> 1\n{words}", encoding="utf-8")
     for ending in ("bin", "idx"):
         os.link(folder / f"{SIDE}.en.{ending}", folder / f"{SIDE}.de.{ending}")
-    keep_indexes(folder, ("en", "de"))
+    cache_indexes(folder, ("en", "de"))
     return folder
 
 

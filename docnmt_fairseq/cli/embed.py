@@ -112,7 +112,7 @@ def _fit(args: argparse.Namespace) -> None:
         if getattr(args, name) is not None and args.method not in methods:
             raise InputError(f"--{name}: has no effect with --method {args.method}, only with {', '.join(methods)}")
     if args.remove_bpe is not None:
-        from docnmt_fairseq.corpus.joining import join_subwords
+        from docnmt_fairseq.corpus.subwords import join_subwords
 
         try:
             join_subwords("", args.remove_bpe)

@@ -20,7 +20,7 @@ EXAMPLES = """examples:
   docnmt import Helsinki-NLP/opus-mt-en-de -s en -t de --output pretrained
   docnmt import facebook/nllb-200-distilled-600M -s en -t de --source-code eng_Latn --target-code deu_Latn --output nllb
   docnmt import wmt19.en-de/model1.pt -s en -t de --output pretrained
-  docnmt prepare --from pretrained -s en -t de --train my/train --valid my/valid --test my/test --output work"""
+  docnmt prepare --reuse pretrained -s en -t de --train my/train --valid my/valid --test my/test --output work"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

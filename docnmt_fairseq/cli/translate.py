@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Dict, Iterable, List, Tuple
 
 from docnmt_fairseq.cli._options import given
 from docnmt_fairseq.cli._translator import add_translator_arguments, search_of, translator_of
-from docnmt_fairseq.corpus.prepared import prepared_folder
-from docnmt_fairseq.corpus.reusing import MANIFEST
+from docnmt_fairseq.corpus.prepared import MANIFEST, prepared_folder
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import file_lock, fingerprint, folder_lock
 from docnmt_fairseq.jobs import ENGINES, JobOptions

@@ -1,43 +1,35 @@
-"""Byte pair encoding by a list of merges ("codes"): subword-nmt's, learnt here, and those that released models bring.
-
-Sennrich, Haddow and Birch (2016). A word's pieces but the last end in ``@@``.
-"""
+"""Byte pair encoding with a list of merges ("codes") in the format of subword-nmt (Sennrich et al., 2016)."""
 
 import importlib.util
 import io
 from functools import lru_cache
 from itertools import pairwise
-from typing import Dict, Iterable, List, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Sequence, Tuple
 
-from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes, read_lines
-from docnmt_fairseq.corpus.transform import BatchFunction
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import PathLike, write_bytes
 
-JOINER = "@@"
+JOINER = "@@"  # end of every subword of a word but the last
 END_OF_WORD = "</w>"
-WORDS = 100_000  # that are remembered with their pieces
+CACHED_WORDS = 100_000
 
 Pair = Tuple[str, str]
 
 
-def missing_library() -> str:
-    """What to install so that merges can be learnt; empty if they can."""
-    return "" if importlib.util.find_spec("subword_nmt") else "docnmt_fairseq[bpe]"
-
-
 def learn_codes(sentences: Iterable[str], codes: PathLike, merges: int) -> None:
-    """Writes the merges that subword-nmt learns; the same sentences give the same.
+    """Learns merges with subword-nmt and writes them; deterministic.
 
     Args:
-        sentences: words with spaces between.
+        sentences: words separated by spaces.
         codes: file to write.
-        merges: how many at most; a pair that comes once is not merged.
+        merges: maximum number of merges; pairs that occur once are not merged.
 
     Raises:
         InputError: subword-nmt is not installed, or there is no pair to merge.
     """
-    if missing_library():
-        raise InputError(f"--subwords subword-nmt: run pip install '{missing_library()}'")
+    if importlib.util.find_spec("subword_nmt") is None:
+        raise InputError("--subwords subword-nmt: run pip install 'docnmt_fairseq[bpe]'")
     from subword_nmt.learn_bpe import learn_bpe
 
     content = io.StringIO()
@@ -45,47 +37,47 @@ def learn_codes(sentences: Iterable[str], codes: PathLike, merges: int) -> None:
         learn_bpe(sentences, content, merges)
     except ValueError as error:
         raise InputError("--subwords subword-nmt: no word of the training text has two characters") from error
-    atomic_write_bytes(codes, content.getvalue().encode())
+    write_bytes(codes, content.getvalue().encode())
 
 
-def bpe_encoder(codes: PathLike) -> BatchFunction:
-    """The function from sentences of words to their pieces with spaces between.
+def bpe_encoder(codes: PathLike) -> Callable[[List[str]], List[str]]:
+    """Returns the function from sentences of words to subwords separated by spaces.
 
     Args:
-        codes: a merge a line, the most frequent first: two symbols, and perhaps a count; a line ``#version: 0.2`` may
-            come first.
+        codes: one merge per line, most frequent first: two symbols and an optional count; the first line may be
+            ``#version: 0.2``.
 
     Raises:
-        InputError: a line is no merge, or the file is of the version without one, in which words end otherwise.
+        InputError: a line is not a merge, or the file is of version 0.1, which marks the ends of words differently.
     """
     ranks = _read(codes)
 
-    @lru_cache(WORDS)
-    def pieces(word: str) -> str:
+    @lru_cache(CACHED_WORDS)
+    def subwords(word: str) -> str:
         return f"{JOINER} ".join(_split(word, ranks))
 
-    return lambda sentences: [" ".join(map(pieces, sentence.split())) for sentence in sentences]
+    return lambda sentences: [" ".join(map(subwords, sentence.split())) for sentence in sentences]
 
 
 def _read(codes: PathLike) -> Dict[Pair, int]:
-    """The rank of every merge."""
+    """Returns the rank of every merge."""
     ranks: Dict[Pair, int] = {}
-    for number, line in enumerate(read_lines(codes, strip=" \r\n"), start=1):  # a symbol may be another white space
+    for number, line in enumerate(read_lines(codes, strip=" \r\n"), start=1):  # symbols may be other white space
         if number == 1 and line.startswith("#version:"):
             if line.split(":")[1].strip() != "0.2":
-                raise InputError.at(codes, number, f"{line}: only version 0.2 of these codes can be read")
+                raise InputError.at(codes, number, f"{line}: only version 0.2 is supported")
             continue
         fields = line.split(" ")
         if len(fields) not in (2, 3) or not all(fields[:2]):
-            raise InputError.at(codes, number, "not a merge of two symbols; give the model's BPE codes")
+            raise InputError.at(codes, number, "not a merge of two symbols; give the BPE codes of the model")
         ranks.setdefault((fields[0], fields[1]), len(ranks))
     if not any(END_OF_WORD in right for _, right in ranks):
-        raise InputError(f"{codes}: no merge at the end of a word ({END_OF_WORD}); give the model's BPE codes")
+        raise InputError(f"{codes}: no merge ends a word ({END_OF_WORD}); give the BPE codes of the model")
     return ranks
 
 
 def _split(word: str, ranks: Dict[Pair, int]) -> Sequence[str]:
-    """The pieces of a word: the merge of the lowest rank is made wherever it can be, until none is left."""
+    """Splits a word into subwords: applies the merge of the lowest rank everywhere until none is left."""
     symbols: List[str] = [*word[:-1], word[-1] + END_OF_WORD]
     while len(symbols) > 1:
         best = min(pairwise(symbols), key=lambda pair: ranks.get(pair, len(ranks)))

@@ -1,81 +1,219 @@
-"""What ``docnmt prepare`` is asked to do, checked before anything is read."""
+"""Configuration of ``docnmt prepare``: options, sides of the text, splits and their files."""
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from docnmt_fairseq.corpus import bpe_codes, readers
-from docnmt_fairseq.corpus.files import PathLike
-from docnmt_fairseq.corpus.sides import Side, extra_problems, sides_of, split_arguments
-from docnmt_fairseq.corpus.splits import Split, corpora_of, numbered
-from docnmt_fairseq.corpus.subwords import KINDS, MERGES, NORMALIZATIONS, RELEASED, SubwordOptions
+from docnmt_fairseq.corpus import readers
+from docnmt_fairseq.corpus.pipeline import SidePipeline
+from docnmt_fairseq.corpus.prepared import manifest_options
+from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS, RELEASED, SubwordOptions
 from docnmt_fairseq.corpus.text import ON_EMPTY
-from docnmt_fairseq.corpus.tokenizers import CHINESE, TOKENIZERS, missing_library
+from docnmt_fairseq.corpus.tokenizers import CHINESE, TOKENIZERS
 from docnmt_fairseq.errors import InputError, refuse
-from docnmt_fairseq.options import flag_of
+from docnmt_fairseq.files import PathLike
+from docnmt_fairseq.options import Choices, option, problems_of
 
 TRAIN, SAMPLE = "train", "sample"
-SAMPLED = 10_000  # documents, of training text in shards
+SAMPLE_DOCUMENTS = 10_000  # default sample of a training text in shards
+AND = "+"  # separates the corpora of one split
+LIKE_SOURCE, LIKE_TARGET, OWN = MODELS = ("like-source", "like-target", "own")  # models of an extra side
+INPUT, TEXT, SUBWORDS, OUTPUT, LARGE = "input", "text", "subwords", "output", "large corpora"  # groups of options
+EXTRA_HELP = (
+    "extra text of every line, for --extra-sources text:SUFFIX: files PREFIX.SUFFIX of line-aligned formats, or given "
+    f"after those of source and target; SUFFIX={'|'.join(MODELS)}: its tokenizer, subwords and dictionary "
+    f"(default: {LIKE_SOURCE})"
+)
+# Options that belong to the models and dictionaries; --reuse takes them from the reused output.
+MODEL_OPTIONS = (
+    "tokenizer",
+    "source_tokenizer",
+    "target_tokenizer",
+    "truecase",
+    "subwords",
+    "vocab_size",
+    "joint",
+    "character_coverage",
+    "byte_fallback",
+    "normalization",
+    "subword_model",
+    "min_count",
+    "max_words",
+    "seed",
+    "extra",
+    "edits_of",
+    "source_lang_token",
+    "target_lang_token",
+)
 
 Files = Union[str, Sequence[str]]
 
 
-@dataclass(frozen=True)
-class PrepareConfig:
-    """Options of :func:`~docnmt_fairseq.corpus.prepare.prepare`.
+class Side(NamedTuple):
+    """One side of the text: its file suffix, its tokeniser, and the side whose models it uses."""
 
-    ``train`` is a prefix or the files of one corpus, as its format takes them, or several corpora with "+" between;
-    ``valid`` and ``test`` are lists of these. Formats of single splits go before ``format``, tokenizers of one side
-    before ``tokenizer``. ``reader_options`` are those of the formats by name, such as ``columns``. ``joint`` means one
-    subword model and one dictionary for both languages. ``subword_model`` is
-    one joint SentencePiece model, or two: source, target. ``reuse`` is an earlier output whose models and dictionaries
-    are taken; then no training text is needed. ``extra`` are extra sides of the corpora, see
-    :mod:`~docnmt_fairseq.corpus.sides`. ``edits_of`` is the side with machine translations: the target, their
-    post-edits, is then written as edit operations on them. ``source_lang_token`` and ``target_lang_token`` are what
-    sentences of either side begin with, where the model to be reused wants that; see
-    :mod:`~docnmt_fairseq.corpus.language_tokens`. ``shards`` is how many data-bins the training text is dealt out to,
-    ``sample_documents`` how many of its documents everything is learnt from: all if there is one data-bin.
-    """
+    name: str
+    tokenizer: str
+    models_of: str
 
-    source_lang: str
-    target_lang: str
-    output: PathLike
-    train: Optional[Files] = None
-    valid: Sequence[Files] = ()
-    test: Sequence[Files] = ()
-    format: str = "delimited"
-    train_format: Optional[str] = None
-    valid_format: Optional[str] = None
-    test_format: Optional[str] = None
-    reader_options: Mapping[str, Any] = field(default_factory=dict)
-    on_empty: str = "error"
-    tokenizer: str = "none"
-    source_tokenizer: Optional[str] = None
-    target_tokenizer: Optional[str] = None
-    truecase: bool = False
-    subwords: str = "unigram"
-    vocab_size: int = SubwordOptions.vocab_size
-    joint: bool = True
-    character_coverage: float = SubwordOptions.character_coverage
-    byte_fallback: bool = SubwordOptions.byte_fallback
-    normalization: str = SubwordOptions.normalization
-    subword_model: Sequence[PathLike] = ()
-    min_count: int = 1
-    max_words: int = -1
-    seed: int = 1
-    workers: int = 1
-    reuse: Optional[PathLike] = None
-    extra: Sequence[str] = ()
-    edits_of: Optional[str] = None
-    source_lang_token: Optional[str] = None
-    target_lang_token: Optional[str] = None
-    shards: int = 1
-    sample_documents: Optional[int] = None
+
+class Split(NamedTuple):
+    """One split: its fairseq name (``train``, ``valid``, ``test``, ``test1``, ...), format, files of each corpus."""
+
+    name: str
+    format: str
+    corpora: Tuple[Tuple[Path, ...], ...]
 
     @property
-    def sides(self) -> List[Side]:
-        """All sides of the text: source, target, and extra ones."""
-        return sides_of(self.languages, self.tokenizers, self.tokenizer, self.extra)
+    def paths(self) -> Tuple[Path, ...]:
+        """All files."""
+        return tuple(path for corpus in self.corpora for path in corpus)
+
+
+def _required(help_text: str, **metadata: object) -> Any:
+    return field(metadata={"help": help_text, "names": None, "also": (), **metadata})
+
+
+@dataclass(frozen=True)
+class PrepareConfig:
+    """Options of :func:`~docnmt_fairseq.corpus.prepare.prepare`, and of ``docnmt prepare``.
+
+    ``train`` is a prefix or the files of one corpus, or several corpora separated by "+"; ``valid`` and ``test`` are
+    lists of these. ``reader_options`` are options of the formats by name.
+    """
+
+    source_lang: str = _required(
+        "source language, as in file suffixes", argparse_alias="-s", metavar="LANG", group=INPUT
+    )
+    target_lang: str = _required("target language", argparse_alias="-t", metavar="LANG", group=INPUT)
+    output: PathLike = _required("output folder; run again to continue", metavar="DIR", group=OUTPUT)
+    train: Optional[Files] = option(
+        None,
+        f"training corpus, see --format; several corpora separated by {AND} are one split, here and below",
+        nargs="+",
+        metavar="PREFIX_OR_FILE",
+        group=INPUT,
+    )
+    valid: Sequence[Files] = option(
+        (),
+        "valid set; if given again, further sets are named valid1, valid2, ...",
+        nargs="+",
+        action="append",
+        metavar="PREFIX_OR_FILE",
+        group=INPUT,
+    )
+    test: Sequence[Files] = option(
+        (),
+        "test set; if given again, further sets are named test1, test2, ...",
+        nargs="+",
+        action="append",
+        metavar="PREFIX_OR_FILE",
+        group=INPUT,
+    )
+    format: str = option(
+        "delimited", "format of all files, see below", names=readers.READERS, metavar="FORMAT", group=INPUT
+    )
+    train_format: Optional[str] = option(
+        None, "format of --train, if different", names=readers.READERS, metavar="FORMAT", group=INPUT
+    )
+    valid_format: Optional[str] = option(
+        None, "format of --valid, if different", names=readers.READERS, metavar="FORMAT", group=INPUT
+    )
+    test_format: Optional[str] = option(
+        None, "format of --test, if different", names=readers.READERS, metavar="FORMAT", group=INPUT
+    )
+    reader_options: Mapping[str, Any] = field(default_factory=dict)
+    on_empty: str = option("error", "sentence pairs with an empty side", names=Choices(ON_EMPTY), group=TEXT)
+    tokenizer: str = option(
+        "none",
+        "moses: sacremoses; moses-escaped: the same as in fairseq's released models; jieba: Chinese words",
+        names=Choices(TOKENIZERS),
+        group=TEXT,
+    )
+    source_tokenizer: Optional[str] = option(
+        None, "tokenizer of the source, if different", names=Choices(TOKENIZERS), group=TEXT
+    )
+    target_tokenizer: Optional[str] = option(
+        None, "tokenizer of the target, if different", names=Choices(TOKENIZERS), group=TEXT
+    )
+    truecase: bool = option(False, "Moses truecasing, trained on --train; not for jieba", group=TEXT)
+    subwords: str = option(
+        "unigram",
+        "unigram and bpe: SentencePiece; subword-nmt: merges inside words (extra bpe); none: the text is segmented",
+        names=Choices(KINDS),
+        group=SUBWORDS,
+    )
+    vocab_size: int = option(
+        SubwordOptions.vocab_size,
+        "pieces of a model, or merges of subword-nmt",
+        minimum=1,
+        maximum=10_000_000,
+        group=SUBWORDS,
+    )
+    joint: bool = option(
+        True,
+        "one subword model and dictionary per language (default: one joint)",
+        flag="--separate",
+        group=SUBWORDS,
+    )
+    character_coverage: float = option(
+        SubwordOptions.character_coverage,
+        "share of characters that get a piece, 0.98 to 1",
+        minimum=0.98,
+        maximum=1,
+        metavar="SHARE",
+        group=SUBWORDS,
+    )
+    byte_fallback: bool = option(
+        SubwordOptions.byte_fallback,
+        "encode characters without a piece as bytes (256 pieces of the vocabulary) instead of <unk>",
+        group=SUBWORDS,
+    )
+    normalization: str = option(
+        SubwordOptions.normalization, "of SentencePiece", names=Choices(NORMALIZATIONS), group=SUBWORDS
+    )
+    subword_model: Sequence[PathLike] = option(
+        (),
+        "existing SentencePiece model: one joint model, or source and target",
+        nargs="+",
+        metavar="FILE",
+        group=SUBWORDS,
+    )
+    min_count: int = option(1, "--subwords none, subword-nmt: rarer words become <unk>", group=SUBWORDS)
+    max_words: int = option(-1, "--subwords none, subword-nmt: size of a dictionary; -1: unlimited", group=SUBWORDS)
+    seed: int = option(
+        1, "seed of the samples that are drawn from large corpora", minimum=0, maximum=2**32 - 1, group=SUBWORDS
+    )
+    workers: int = option(1, "number of processes; docnmt prepare: all available", minimum=1, group=OUTPUT)
+    reuse: Optional[PathLike] = option(
+        None,
+        "earlier output, or an imported model, whose subword models, dictionaries and their options are used",
+        metavar="DIR",
+        group=INPUT,
+    )
+    extra: Sequence[str] = option((), EXTRA_HELP, nargs="+", metavar="SUFFIX", group=INPUT)
+    edits_of: Optional[str] = option(
+        None,
+        "automatic post-editing: the source language or the --extra text that holds machine translations; targets, "
+        "their post-edits, become edit operations (keep, delete, or a subword to insert)",
+        metavar="SIDE",
+        group=TEXT,
+    )
+    source_lang_token: Optional[str] = None  # prepended to source sentences; set by imported models
+    target_lang_token: Optional[str] = None
+    shards: int = option(
+        1,
+        "data-bins over which the documents of --train are distributed; fairseq-train reads one per epoch",
+        minimum=1,
+        group=LARGE,
+    )
+    sample_documents: Optional[int] = option(
+        None,
+        "train truecasers, subwords and dictionaries on this many documents of --train, drawn at random with --seed "
+        f"(default: all; with --shards {SAMPLE_DOCUMENTS:,})",
+        minimum=1,
+        group=LARGE,
+    )
 
     @property
     def languages(self) -> Tuple[str, str]:
@@ -84,179 +222,184 @@ class PrepareConfig:
 
     @property
     def tokenizers(self) -> Tuple[str, str]:
-        """Tokenizers of source and target."""
+        """Tokenisers of source and target."""
         return self.source_tokenizer or self.tokenizer, self.target_tokenizer or self.tokenizer
 
     @property
-    def language_tokens(self) -> Dict[str, Optional[str]]:
-        """What sentences begin with, by language."""
-        return dict(zip(self.languages, (self.source_lang_token, self.target_lang_token)))
+    def sides(self) -> List[Side]:
+        """Source, target, and extra sides, which use the models of the source, of the target, or their own."""
+        source, target = (Side(lang, kind, lang) for lang, kind in zip(self.languages, self.tokenizers))
+        extra = []
+        for name, models in map(_name_and_models, self.extra):
+            own = Side(name, self.tokenizer, name)
+            extra.append({LIKE_SOURCE: source, LIKE_TARGET: target}.get(models, own)._replace(name=name))
+        return [source, target, *extra]
+
+    def language_token(self, side: Side) -> Optional[str]:
+        """Returns the token that is prepended to the sentences of a side."""
+        return dict(zip(self.languages, (self.source_lang_token, self.target_lang_token))).get(side.models_of)
+
+    def pipeline(self, side: Side) -> SidePipeline:
+        """Returns the text processing of a side."""
+        joint = self.joint and side.models_of in self.languages
+        token = self.language_token(side)
+        return SidePipeline(side.models_of, side.tokenizer, self.truecase, self.subwords, joint, token)
 
     @property
     def subword_options(self) -> SubwordOptions:
-        """The part that trains a subword model."""
-        return SubwordOptions(
-            self.subwords,
-            self.vocab_size,
-            self.character_coverage,
-            self.normalization,
-            self.seed,
-            self.byte_fallback,
-        )
+        """Training options of subword models."""
+        return SubwordOptions(**{"kind": self.subwords, **{
+            known.name: getattr(self, known.name) for known in fields(SubwordOptions) if known.name != "kind"
+        }})  # fmt: skip
 
     @property
-    def sampled(self) -> int:
-        """How many documents of the training text everything is learnt from; 0: all, or nothing is learnt."""
-        given = self.sample_documents or (SAMPLED if self.shards > 1 else 0)
-        return given if self.train and not self.reuse else 0
+    def sample_size(self) -> int:
+        """Number of training documents that models are trained on; 0: all, or no model is trained."""
+        wanted = self.sample_documents or (SAMPLE_DOCUMENTS if self.shards > 1 else 0)
+        return wanted if self.train and not self.reuse else 0
 
     @property
-    def learnt_from(self) -> str:
-        """The name of the text that everything is learnt from."""
-        return SAMPLE if self.sampled else TRAIN
+    def trained_on(self) -> str:
+        """Name of the text that models are trained on."""
+        return SAMPLE if self.sample_size else TRAIN
 
-    def parts(self, split: str) -> List[str]:
-        """The names of the texts that a split is dealt out to, its own if that is one."""
+    def shards_of(self, split: str) -> List[str]:
+        """Returns the names of the shards of a split; a split that is not sharded is its only shard."""
         return [f"{split}-{number}" for number in range(self.shards)] if split == TRAIN and self.shards > 1 else [split]
 
     @property
     def reading(self) -> readers.Reading:
-        """The part that the readers need."""
+        """Settings of the readers."""
         return readers.Reading(self.source_lang, self.target_lang, self.on_empty == "drop", self.reader_options)
 
-    @property
-    def formats(self) -> List[str]:
-        """The formats of the splits."""
-        own = ((self.train, self.train_format), (self.valid, self.valid_format), (self.test, self.test_format))
-        return list(dict.fromkeys(chosen or self.format for files, chosen in own if files))
-
     def splits(self) -> List[Split]:
-        """The splits with their files, train first.
+        """Returns the splits with their files, train first.
 
         Raises:
             InputError: unknown format, wrong number of files, missing file.
         """
-        wanted = [(TRAIN, self.train_format, self.train)] if self.train else []
-        wanted += [(numbered("valid", i), self.valid_format, files) for i, files in enumerate(self.valid)]
-        wanted += [(numbered("test", i), self.test_format, files) for i, files in enumerate(self.test)]
-        found = []
-        for name, own_format, files in wanted:
-            arguments = [files] if isinstance(files, str) else [str(file) for file in files]
-            chosen = own_format or self.format
-            corpora = []
-            for corpus in corpora_of(arguments):
-                of_pair, extra = split_arguments(chosen, corpus, self.sides[2:])
-                corpora.append((*readers.resolve(chosen, of_pair, self.reading), *extra))
-            found.append(Split(name, chosen, tuple(corpora)))
-        return found
+        named = [("train", self.train_format, self.train)] if self.train else []
+        named += [(f"valid{i or ''}", self.valid_format, files) for i, files in enumerate(self.valid)]
+        named += [(f"test{i or ''}", self.test_format, files) for i, files in enumerate(self.test)]
+        return [self._split(name, chosen or self.format, files) for name, chosen, files in named]
+
+    def _split(self, name: str, chosen: str, files: Files) -> Split:
+        arguments = [files] if isinstance(files, str) else [str(file) for file in files]
+        corpora: List[List[str]] = [[]]
+        for argument in arguments:
+            if argument == AND:
+                corpora.append([])
+            else:
+                corpora[-1].append(argument)
+        if not all(corpora):
+            raise InputError(f"{' '.join(arguments)}: {AND} separates corpora; give files before and after it")
+        return Split(name, chosen, tuple(tuple(self._resolve(chosen, corpus)) for corpus in corpora))
+
+    def _resolve(self, chosen: str, arguments: Sequence[str]) -> List[Path]:
+        """Returns the files of a corpus: those of its format, then those of the extra sides."""
+        extra = self.sides[2:]
+        if not extra:
+            return readers.resolve(chosen, arguments, self.reading)
+        aligned = [name for name in readers.READERS.names() if readers.READERS[name].line_aligned]
+        if chosen not in aligned or len(arguments) not in (1, 2 + len(extra)):
+            needed = f"format {' or '.join(aligned)}, and a PREFIX or one file per side"
+            raise InputError(f"--extra {extra[0].name}: needs {needed}, not {chosen} {' '.join(arguments)}")
+        files = [Path(file) for file in arguments[2:]] or [Path(f"{arguments[0]}.{side.name}") for side in extra]
+        for file in files:
+            if not file.exists():
+                raise InputError(f"{file}: no such file (--extra)")
+        return [*readers.resolve(chosen, arguments[:2], self.reading), *files]
 
     def check(self) -> None:
-        """Does nothing if the options fit together.
+        """Raises :class:`InputError` with all problems if options are out of range or contradict each other."""
+        checked = {known.name for known in fields(self)}
+        if self.reuse and self.subwords in RELEASED:
+            checked.remove("subwords")
+        refuse([*problems_of(self, PrepareConfig, checked), *self._conflicts()])
 
-        Raises:
-            InputError: they do not; names all problems.
-        """
-        refuse(self._problems())
-
-    def _problems(self) -> List[str]:
-        output, reuse = Path(self.output), self.reuse and Path(self.reuse)
-        reads = bool(self.train or self.valid or self.test)
+    def _conflicts(self) -> Iterator[str]:
         models = len(self.subword_model)
-        no_models = not reuse and (models == 0 or self.truecase)
-        return [
-            problem
-            for wrong, problem in (
-                (self.source_lang == self.target_lang, "--source-lang and --target-lang must differ"),
-                (not reads, "nothing to prepare: give --train, --valid or --test"),
-                (no_models and not self.train, "--train is needed (or --reuse with an earlier output)"),
-                ("" in (self.output, self.reuse), "--output and --reuse: an empty name; give one, '.' for this folder"),
-                (output.exists() and not output.is_dir(), f"--output {output}: is not a folder"),
-                (reuse and output.resolve() == reuse.resolve(), "--reuse and --output must be different folders"),
-                (self.on_empty not in ON_EMPTY, f"--on-empty must be one of {', '.join(ON_EMPTY)}"),
-                (self.shards < 1, "--shards must be at least 1"),
-                (self.shards > 1 and not self.train, "--shards: of --train, which is not given"),
-                (
-                    self.sample_documents is not None and self.sample_documents < 1,
-                    "--sample-documents must be at least 1",
-                ),
-                (self.sample_documents and not self.train, "--sample-documents: of --train, which is not given"),
-                (self.sample_documents and reuse, "--sample-documents: --reuse learns nothing"),
-                *self._reader_problems(),
-                *self._tokenizer_problems(),
-                *self._edits_problems(),
-                (
-                    self.subwords not in KINDS and not (reuse and self.subwords in RELEASED),
-                    f"--subwords must be one of {', '.join(KINDS)}",
-                ),
-                (
-                    self.subwords == MERGES and not reuse and not models and bool(bpe_codes.missing_library()),
-                    f"--subwords {MERGES}: run pip install '{bpe_codes.missing_library()}'",
-                ),
-                (self.normalization not in NORMALIZATIONS, f"--normalization: one of {', '.join(NORMALIZATIONS)}"),
-                (self.workers < 1, "--workers must be at least 1"),
-                *((True, problem) for problem in self.subword_options.problems()),
-                (models > 2, "--subword-model takes one joint model, or two: source, target"),
-                (models and self.subwords == "none", "--subword-model cannot go with --subwords none"),
-                (
-                    models and self.joint != (models == 1),
-                    "--subword-model: one file for joint, two for separate subwords",
-                ),
-                *((True, problem) for problem in extra_problems(self.extra, self.languages)),
-            )
-            if wrong
-        ]
-
-    def _reader_problems(self) -> Iterator[Tuple[bool, str]]:
-        """Options that no format of a split has; their values are for the readers to check."""
-        known = {option.name for name in self.formats for option in readers.options_of_format(name)}
-        for name in self.reader_options:
-            yield name not in known, f"{flag_of(name)}: is no option of format {' or '.join(self.formats)}"
-
-    def _tokenizer_problems(self) -> Iterator[Tuple[bool, str]]:
-        yield not {*self.tokenizers} <= {*TOKENIZERS}, f"--tokenizer must be one of {', '.join(TOKENIZERS)}"
+        if self.source_lang == self.target_lang:
+            yield "--source-lang and --target-lang must differ"
+        if not (self.train or self.valid or self.test):
+            yield "nothing to prepare: give --train, --valid or --test"
+        if not self.train and not self.reuse and (models == 0 or self.truecase):
+            yield "--train is required (or --reuse with an earlier output)"
+        if self.reuse and Path(self.output).resolve() == Path(self.reuse).resolve():
+            yield "--reuse and --output must be different folders"
+        if models and (models > 2 or self.joint != (models == 1) or self.subwords == "none"):
+            yield "--subword-model: give one model for joint subwords, two for --separate, none for --subwords none"
         for side, kind, language in zip(("source", "target"), self.tokenizers, self.languages):
-            wrong = kind == "jieba" and not language.lower().startswith(CHINESE)
-            yield wrong, f"--{side}-tokenizer jieba: splits Chinese, not {language}; give each side its own"
-            library = missing_library(kind)
-            yield bool(library), f"--{side}-tokenizer {kind}: needs the package {library}; run pip install {library}"
+            if kind == "jieba" and not language.lower().startswith(CHINESE):
+                yield f"--{side}-tokenizer jieba: segments Chinese, not {language}; choose a tokenizer per side"
+        taken = [*self.languages]
+        for name, chosen in map(_name_and_models, self.extra):
+            if not name or "/" in name or chosen not in MODELS:
+                yield f"--extra {name}={chosen}: must be SUFFIX or SUFFIX={'|'.join(MODELS)}"
+            if name in taken:
+                yield f"--extra {name}: another side has this name"
+            taken.append(name)
+        if self.edits_of is not None:
+            yield from self._edit_conflicts(self.edits_of)
 
-    def _edits_problems(self) -> Iterator[Tuple[bool, str]]:
-        """Words can be kept only where both sides are split and cased alike."""
-        if self.edits_of is None:
-            return
-        option = f"--edits-of {self.edits_of}"
+    def _edit_conflicts(self, edits_of: str) -> Iterator[str]:
+        """Words can be kept only if both sides are segmented and cased in the same way."""
         sides = {side.name: side for side in self.sides if side.name != self.target_lang}
-        if self.edits_of not in sides:
-            yield True, f"{option}: must be the side with machine translations, one of {', '.join(sides)}"
+        if edits_of not in sides:
+            yield f"--edits-of {edits_of}: must be the side with machine translations, one of {', '.join(sides)}"
             return
-        side = sides[self.edits_of]
+        side = sides[edits_of]
         one_model = side.models_of == self.source_lang and (self.joint or self.subwords == "none") and not self.truecase
-        alike = side.models_of == self.target_lang or (one_model and len({*self.tokenizers}) == 1)
-        remedy = f"--extra {side.name}=like-target; or of the source one --tokenizer, no --truecase, no --separate"
-        yield not alike, f"{option}: must be split into words and subwords as the target is: {remedy}"
+        if not (side.models_of == self.target_lang or (one_model and len({*self.tokenizers}) == 1)):
+            remedy = (
+                f"give --extra {side.name}=like-target; for the source one --tokenizer, no --truecase, no --separate"
+            )
+            yield f"--edits-of {edits_of}: must be segmented like the target; {remedy}"
 
     def as_options(self) -> Dict[str, Any]:
-        """What the result depends on beside the files, as JSON values."""
+        """Returns the options that the result depends on, apart from files, as JSON values."""
         left_out = {"output", "train", "valid", "test", "workers", "reuse", "subword_model", "reader_options"}
-        values = {key: value for key, value in asdict(self).items() if key not in left_out}
+        values = {**asdict(self), **self.reader_options, "extra": list(self.extra)}
         return {
-            **values,
-            **{name: list(value) if isinstance(value, tuple) else value for name, value in self.reader_options.items()},
-            "extra": list(self.extra),
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+            if name not in left_out
         }
 
 
+def _name_and_models(extra: str) -> Tuple[str, str]:
+    name, _, models = extra.partition("=")
+    return name, models or LIKE_SOURCE
+
+
 def config_of(values: Mapping[str, Any]) -> PrepareConfig:
-    """The configuration of options of ``docnmt prepare`` by name, those of formats among them.
+    """Returns the configuration of options of ``docnmt prepare`` by name, including options of formats.
 
     Raises:
-        InputError: an option that there is not.
+        InputError: an unknown option.
     """
     own, of_readers = {known.name for known in fields(PrepareConfig)} - {"reader_options"}, readers.all_options()
     unknown = [name for name in values if name not in own and name not in of_readers]
     if unknown:
-        raise InputError(f"no such option of docnmt prepare: {', '.join(unknown)}")
+        raise InputError(f"unknown options of docnmt prepare: {', '.join(unknown)}")
     return PrepareConfig(
         **{name: value for name, value in values.items() if name in own},
         reader_options={name: value for name, value in values.items() if name in of_readers},
     )
+
+
+def with_reused_options(config: PrepareConfig) -> PrepareConfig:
+    """Returns the configuration with the model options of the output given by ``reuse``, if any.
+
+    Raises:
+        InputError: the folder is not a complete output, or has other languages.
+    """
+    if config.reuse is None:
+        return config
+    options = manifest_options(config.reuse, "--reuse")
+    languages = (options.get("source_lang"), options.get("target_lang"))
+    if languages != config.languages:
+        found, wanted = "-".join(map(str, languages)), "-".join(config.languages)
+        raise InputError(f"--reuse {config.reuse}: was made for {found}, not {wanted}")
+    reused = {name: options[name] for name in MODEL_OPTIONS if name in options}
+    return replace(config, **reused, subword_model=())

@@ -1,25 +1,26 @@
-"""What every reader yields and every writer takes: one document, parallel over any number of sides."""
+"""Documents, parallel over any number of sides, and how rows of sentences are grouped into them."""
 
+import logging
 from dataclasses import dataclass, field
-from typing import Iterator, List, Tuple
+from typing import Iterable, Iterator, List, Optional, Set, Tuple
 
 from docnmt_fairseq.errors import InputError
 
 Sentence = Tuple[str, ...]
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass
 class Document:
-    """One document: paragraphs of sentences, a sentence being one string a side (one side for monolingual text).
-
-    Two documents are equal when their text is: where it came from does not count.
+    """Paragraphs of sentences; a sentence has one string per side.
 
     Attributes:
-        paragraphs: the text.
-        files: the file of each side, for error messages; empty for documents that were not read from files.
-        lines: for each sentence of ``paragraphs`` the line it stands on, one number a side.
-        ended: for each paragraph but the last how many levels of structure end with it: 1, itself; 2, its section;
-            and so on. Empty: nowhere more than one.
+        paragraphs: text of the document.
+        files: file of each side, for error messages; empty for documents that were not read from files.
+        lines: line numbers of each sentence of ``paragraphs``, one per side.
+        ended: for each paragraph but the last, number of structure levels that end with it: 1 for the paragraph, 2 for
+            its section as well, and so on. Empty if only paragraphs end.
     """
 
     paragraphs: List[List[Sentence]]
@@ -29,14 +30,14 @@ class Document:
 
     def __post_init__(self) -> None:
         if self.ended and max(self.ended) < 2:
-            self.ended = []  # so that the same text is the same document
+            self.ended = []  # one representation for equal documents
 
     def levels_before(self, paragraph: int) -> int:
-        """How many levels end right before a paragraph, 0 for the first."""
+        """Returns the number of levels that end right before a paragraph, 0 for the first."""
         return min(paragraph, 1) if not (paragraph and self.ended) else self.ended[paragraph - 1]
 
     def sentences(self) -> Iterator[Sentence]:
-        """The sentences in order, without paragraphs."""
+        """Yields the sentences in order."""
         for paragraph in self.paragraphs:
             yield from paragraph
 
@@ -44,14 +45,14 @@ class Document:
         return sum(len(paragraph) for paragraph in self.paragraphs)
 
     def error(self, paragraph: int, sentence: int, side: int, message: str) -> InputError:
-        """The error for one side of one sentence, naming its file and line where they are known."""
+        """Returns the error for one side of one sentence, with file and line if known."""
         if self.files and self.lines:
             return InputError.at(self.files[side], self.lines[paragraph][sentence][side], message)
         return InputError(f"sentence {sentence + 1} of paragraph {paragraph + 1}: {message}")
 
 
 class DocumentBuilder:
-    """Collects sentences and marks, met in order, into documents."""
+    """Collects sentences and boundaries in reading order into documents."""
 
     def __init__(self, files: Tuple[str, ...]):
         self.files = files
@@ -60,23 +61,20 @@ class DocumentBuilder:
         self._ended: List[int] = []
 
     def add(self, texts: Sentence, lines: Tuple[int, ...]) -> None:
-        """Adds one sentence that stands on these lines."""
+        """Adds a sentence with its line numbers."""
         self._paragraphs[-1].append(texts)
         self._lines[-1].append(lines)
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was added since the last document."""
+        """True if nothing was added since the last document."""
         return not self._paragraphs[0]
 
     def end_paragraph(self, levels: int = 1) -> bool:
-        """Ends a paragraph, and further levels of structure with it.
-
-        Args:
-            levels: how many end: 1, the paragraph alone; 2, its section, too; and so on.
+        """Ends the current paragraph and ``levels - 1`` levels above it.
 
         Returns:
-            False if there is no paragraph to end; then the one before ends that many, if there is one.
+            False if the current paragraph is empty; the levels then apply to the previous one.
         """
         if not self._paragraphs[-1]:
             if self._ended:
@@ -88,10 +86,60 @@ class DocumentBuilder:
         return True
 
     def end_document(self) -> Document:
-        """What was collected; another document begins. A last paragraph without sentences was already ended."""
+        """Returns the collected document and starts a new one."""
         if not self._paragraphs[-1]:
             self._paragraphs.pop()
             self._lines.pop()
         document = Document(self._paragraphs, self.files, self._lines, self._ended[: len(self._paragraphs) - 1])
         self._paragraphs, self._lines, self._ended = [[]], [[]], []
         return document
+
+
+def split_at_empty_rows(rows: Iterable[Tuple[int, Optional[Sentence]]], files: Tuple[str, ...]) -> Iterator[Document]:
+    """Yields the documents between empty rows; rows without any empty row are one document, with a warning.
+
+    Args:
+        rows: line number and texts, None for an empty row.
+        files: file of each side.
+    """
+    builder = DocumentBuilder(files)
+    divided = False
+    for number, texts in rows:
+        if texts is not None:
+            builder.add(texts, (number,) * len(texts))
+            continue
+        divided = True
+        if not builder.empty:
+            yield builder.end_document()
+    if not builder.empty:
+        if not divided:
+            logger.warning(f"{files[0]}: contains no empty row, read as a single document")
+        yield builder.end_document()
+
+
+def split_at_names(rows: Iterable[Tuple[int, str, Sentence]], files: Tuple[str, ...], place: str) -> Iterator[Document]:
+    """Yields the documents of rows that carry the name of their document.
+
+    Args:
+        rows: line number, document name, texts.
+        files: file of each side.
+        place: file with the names, for error messages.
+
+    Raises:
+        InputError: a document continues after another one.
+    """
+    builder = DocumentBuilder(files)
+    seen: Set[str] = set()
+    current = None
+    for number, name, texts in rows:
+        if name != current:
+            if name in seen:
+                message = f"document {name} continues after another one; sort the rows by document, in reading order"
+                raise InputError.at(place, number, message)
+            seen.add(name)
+            current = name
+            if not builder.empty:
+                yield builder.end_document()
+        builder.add(texts, (number,) * len(texts))
+    if not builder.empty:
+        yield builder.end_document()

@@ -1,18 +1,19 @@
-r"""A post-edited sentence as the edit operations that turn the machine translation into it, and back.
+r"""Automatic post-editing: a post-edited sentence as edit operations on the machine translation, and back.
 
-An operation is one token: ``<keep>`` copies the next token of the translation, ``<delete>`` passes over it, and every
-other token is inserted as it stands. Operations and their order are those of Libovický et al. (2016), whom [L]
-sec. 4.2 follows: an insertion and a deletion cost one each; where words are replaced, insertions come first.
+An operation is one token: ``<keep>`` copies the next token of the translation, ``<delete>`` skips it, every other
+token is inserted. Operations and their order follow Libovický et al. (2016), as in [L] sec. 4.2: insertions and
+deletions cost one each; where words are replaced, insertions come first.
 
-A word that looks like an operation is inserted with a backslash before it, ``\<keep>``; one that looks like that with
-one more. So any two sequences of tokens are restored exactly, and any sequence of tokens is a sequence of operations.
+A word that looks like an operation is inserted with a leading backslash, ``\<keep>``, and one that looks like that with
+one more, so that any two token sequences can be restored and every token sequence is a valid sequence of operations.
 """
 
 import re
 from typing import List, Sequence
 
 from docnmt_fairseq.corpus.delimited import parallel_lines
-from docnmt_fairseq.corpus.files import PathLike, atomic_files
+from docnmt_fairseq.corpus.files import atomic_files
+from docnmt_fairseq.files import PathLike
 from docnmt_fairseq.marks import is_mark
 
 KEEP, DELETE = "<keep>", "<delete>"
@@ -21,10 +22,10 @@ _ESCAPED = re.compile(r"\\+<(keep|delete)>")
 
 
 def edit_operations(translation: Sequence[str], edited: Sequence[str]) -> List[str]:
-    """The fewest insertions and deletions, with what is kept between them, that turn one into the other.
+    """Returns the fewest insertions and deletions, with the kept tokens, that turn one sequence into the other.
 
-    Keeping costs nothing, so this is an alignment along a longest common subsequence. ``difflib`` does not find one,
-    and the edit distance of TER has substitutions, which are two operations here.
+    This is an alignment along a longest common subsequence, which ``difflib`` does not guarantee; the edit distance of
+    TER has substitutions, which are two operations here.
 
     Args:
         translation: tokens of the machine translation.
@@ -33,7 +34,7 @@ def edit_operations(translation: Sequence[str], edited: Sequence[str]) -> List[s
     common = _common_lengths(translation, edited)
     operations: List[str] = []
     i, j = len(translation), len(edited)
-    while i and j:  # from the end: ties are decided as in the published implementation
+    while i and j:  # from the end: resolves ties like the published implementation
         if translation[i - 1] == edited[j - 1]:
             operations.append(KEEP)
             i, j = i - 1, j - 1
@@ -48,14 +49,14 @@ def edit_operations(translation: Sequence[str], edited: Sequence[str]) -> List[s
 
 
 def apply_operations(translation: Sequence[str], operations: Sequence[str]) -> List[str]:
-    """The post-edited tokens, whatever a model wrote: there is no wrong sequence of operations.
+    """Returns the post-edited tokens.
 
-    Keeping and deleting beyond the end of the translation does nothing; what no operation reached is kept, since a
-    model that stops early has found nothing more to change (Libovický et al. do the same).
+    Operations beyond the end of the translation have no effect; tokens that no operation reached are kept, as in
+    Libovický et al.
 
     Args:
         translation: tokens of the machine translation.
-        operations: as of :func:`edit_operations`, or a model's.
+        operations: output of :func:`edit_operations`, or of a model.
     """
     edited: List[str] = []
     reached = 0
@@ -69,25 +70,21 @@ def apply_operations(translation: Sequence[str], operations: Sequence[str]) -> L
 
 
 def operations_line(translation: str, edited: str) -> str:
-    """A line of operations for a line of each text, tokens with spaces between; a common mark stays a mark."""
+    """Returns the operations of two lines of tokens separated by spaces; a common boundary is unchanged."""
     if translation == edited and is_mark(edited):
         return edited
     return " ".join(edit_operations(translation.split(), edited.split()))
 
 
 def edited_line(translation: str, operations: str) -> str:
-    """The line of post-edited text: the reverse of :func:`operations_line`."""
+    """Returns the line of post-edited text: the inverse of :func:`operations_line`."""
     if translation == operations and is_mark(operations):
         return operations
     return " ".join(apply_operations(translation.split(), operations.split()))
 
 
 def write_operations(translation: PathLike, edited: PathLike, output: PathLike) -> None:
-    """Writes the operations of two delimited files.
-
-    Raises:
-        InputError: one file ends before the other.
-    """
+    """Writes the operations of two delimited files."""
     with atomic_files(output) as (stream,):
         for _, (before, after) in parallel_lines([translation, edited]):
             stream.write(f"{operations_line(before, after)}\n")
@@ -98,7 +95,7 @@ def _insertion(token: str) -> str:
 
 
 def _common_lengths(first: Sequence[str], second: Sequence[str]) -> List[List[int]]:
-    """The lengths of the longest common subsequences of all prefixes, [len(first) + 1][len(second) + 1]."""
+    """Returns the lengths of the longest common subsequences of all prefixes, [len(first) + 1][len(second) + 1]."""
     rows = [[0] * (len(second) + 1)]
     for token in first:
         above, row, longest = rows[-1], [0], 0

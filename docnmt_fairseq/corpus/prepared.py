@@ -1,63 +1,62 @@
-"""Where an output of ``docnmt prepare`` is, and the data-bin in it, from what a user names."""
+"""Outputs of ``docnmt prepare``: their manifest, options, data-bin and languages."""
 
 import os
 import re
 from pathlib import Path
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
-from docnmt_fairseq.corpus.binarise import DATA_BIN
-from docnmt_fairseq.corpus.files import PathLike
-from docnmt_fairseq.corpus.reusing import MANIFEST
+from docnmt_fairseq.corpus.data_bin import DATA_BIN
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import PathLike
 from docnmt_fairseq.plain_json import parse_json
 
-CHECKPOINT = "checkpoint.pt"  # of a model that docnmt import made such a folder of
-IMPORTED = "imported"  # what the manifest says about it
+MANIFEST = "manifest.json"
+CHECKPOINT = "checkpoint.pt"  # of a model imported by docnmt import
+IMPORTED = "imported"  # key of the manifest that describes an imported model
+
+
+def is_prepared(folder: Path) -> bool:
+    """Returns True if a folder is a complete output of ``docnmt prepare``."""
+    return (folder / MANIFEST).is_file()
+
+
+def manifest_options(output: PathLike, option: str) -> Dict[str, Any]:
+    """Returns the options of a complete output; ``option`` names the command-line option in errors.
+
+    Raises:
+        InputError: the folder is not a complete output.
+    """
+    try:
+        options: Dict[str, Any] = parse_json((Path(output) / MANIFEST).read_text(encoding="utf-8"))["options"]
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{option} {output}: not a complete output of docnmt prepare (no {MANIFEST})") from error
+    return options
 
 
 def imported_from(folder: PathLike) -> Optional[Dict[str, Any]]:
-    """What the manifest of a folder says about the released model that it was imported from; None: it was not."""
+    """Returns the description of the released model that a folder was imported from, None for other folders."""
     content = parse_json((Path(folder) / MANIFEST).read_text(encoding="utf-8"))
     about: Optional[Dict[str, Any]] = content.get(IMPORTED)
     return about
 
 
-def is_prepared(folder: Path) -> bool:
-    """Whether a folder is a finished output of ``docnmt prepare``; a data-bin alone is none."""
-    return (folder / MANIFEST).is_file()
-
-
-def folder_around(folder: Path) -> Path:
-    """The folder that another is in, also where that is given as ``.`` or ``..``, which have no name of their own."""
+def parent_folder(folder: Path) -> Path:
+    """Returns the parent of a folder, which may be given as ``.`` or ``..``."""
     return folder.parent if folder.name not in ("", "..") else Path(os.path.abspath(folder)).parent
 
 
 def prepared_folder(data: Path) -> Path:
-    """The output of ``docnmt prepare`` that ``data`` is, or is the data-bin of; ``data`` where it is neither."""
-    return next((folder for folder in (data, folder_around(data)) if is_prepared(folder)), data)
+    """Returns the output of ``docnmt prepare`` that ``data`` is or is the data-bin of; otherwise ``data``."""
+    return next((folder for folder in (data, parent_folder(data)) if is_prepared(folder)), data)
 
 
-def languages_of(folder: Path) -> Tuple[str, str]:
-    """Source and target language of a data-bin, by its files of text; what else lies beside them may be called anyhow.
-
-    Raises:
-        InputError: no such folder, or there are no such files.
-    """
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; give the data-bin that docnmt prepare wrote")
-    for path in sorted(folder.iterdir()):
-        found = re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\.(?:\1|\2)(?:\.idx)?", path.name)
-        if found:
-            return found[1], found[2]
-    instead = f"; give {folder / DATA_BIN}" if (folder / DATA_BIN).is_dir() else ""
-    raise InputError(
-        f"--source-lang and --target-lang: not given, and {folder} holds no SPLIT.SOURCE-TARGET.SOURCE.idx that says "
-        f"which they are{instead}"
-    )
+def data_bins(output: PathLike, shards: int) -> List[Path]:
+    """Returns the data-bins of an output: ``data-bin`` with all splits, ``data-bin-1``, ... with training text only."""
+    return [Path(output) / (f"{DATA_BIN}-{number}" if number else DATA_BIN) for number in range(shards)]
 
 
 def data_bin(data: Path) -> Path:
-    """The folder with the dictionaries: ``data`` itself, or the one that ``docnmt prepare`` made in it.
+    """Returns the folder with the dictionaries: ``data`` itself, or its data-bin.
 
     Raises:
         InputError: there is no dictionary.
@@ -65,7 +64,21 @@ def data_bin(data: Path) -> Path:
     inner = data / DATA_BIN
     found = inner if inner.is_dir() else data
     if not any(found.glob("dict.*.txt")):
-        raise InputError(
-            f"--data {data}: holds no dict.*.txt; give a data-bin, or the folder that docnmt prepare wrote"
-        )
+        raise InputError(f"--data {data}: contains no dict.*.txt; give a data-bin, or an output of docnmt prepare")
     return found
+
+
+def languages_of(folder: Path) -> Tuple[str, str]:
+    """Returns source and target language of a data-bin, from the names of its files.
+
+    Raises:
+        InputError: the folder is missing or is not a data-bin.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; give the data-bin of docnmt prepare")
+    for path in sorted(folder.iterdir()):
+        found = re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\.(?:\1|\2)(?:\.idx)?", path.name)
+        if found:
+            return found[1], found[2]
+    instead = f"; give {folder / DATA_BIN}" if (folder / DATA_BIN).is_dir() else ""
+    raise InputError(f"{folder}: contains no SPLIT.SOURCE-TARGET.SOURCE.idx that names the languages{instead}")

@@ -1,51 +1,49 @@
-"""Subword models: SentencePiece or BPE codes, trained, reused, or a released model's. Marks never pass through them."""
+"""Subword segmentation with SentencePiece or BPE codes: training, encoding, joining. Boundaries are never segmented."""
 
+import codecs
 import io
-import logging
 import re
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence
 
-from docnmt_fairseq.corpus.bpe_codes import bpe_encoder, learn_codes
-from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes, read_lines
-from docnmt_fairseq.corpus.transform import BatchFunction
+from docnmt_fairseq.corpus.bpe_codes import JOINER, bpe_encoder, learn_codes
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import PathLike, write_bytes
 from docnmt_fairseq.marks import PARAGRAPH, is_mark
-from docnmt_fairseq.options import flag_of
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
 MERGES = "subword-nmt"
-SENTENCEPIECE_KINDS = ("unigram", "bpe")
-KINDS = (*SENTENCEPIECE_KINDS, MERGES, "none")  # that can be trained
-# What comes with released models: a SentencePiece model of either kind, BPE codes.
+KINDS = ("unigram", "bpe", MERGES, "none")  # kinds that can be trained
+# Kinds of imported models: a SentencePiece model of either algorithm, BPE codes.
 SENTENCEPIECE, CODES = RELEASED = ("sentencepiece", "codes")
-WITH_CODES = (MERGES, CODES)  # whose model is a list of merges
+WITH_CODES = (MERGES, CODES)  # kinds whose model is a list of merges
 NORMALIZATIONS = ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity")
-OF_SENTENCEPIECE, OF_DICTIONARIES = ("character_coverage", "normalization"), ("min_count", "max_words")  # options
 
-TRAINING_THREADS = 8  # fixed: the unigram model depends on it in the last digits, and must not depend on the machine
-TRAINING_SENTENCES = 5_000_000  # a seeded random sample of larger corpora
-LONGEST_SENTENCE = 16_384  # bytes; longer ones are not used in training
-OWN_PIECES = 3  # <unk>, <s>, </s>
-# What SentencePiece takes; of larger sizes it says that they are too large after minutes, if at all.
-MOST_PIECES, LARGEST_SEED, LEAST_COVERAGE = 10_000_000, 2**32 - 1, 0.98
+TRAINING_THREADS = 8  # constant, because the last digits of a unigram model depend on it
+TRAINING_SENTENCES = 5_000_000  # seeded random sample of larger corpora
+MAX_TRAINING_BYTES = 16_384  # longer sentences are not used in training
+SPECIAL_PIECES = 3  # <unk>, <s>, </s>
 
-logger = logging.getLogger(__name__)
+WORD_BEGINS = "\u2581"  # SentencePiece's symbol for the space before a word
+BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+BYTES = re.compile(r"(?<!\S)<0x[0-9A-F]{2}>(?: <0x[0-9A-F]{2}>)*(?!\S)")
+NO_TEXT = re.compile(r"[\s\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
 class SubwordOptions:
-    """How a subword model is trained; all but kind and size are SentencePiece's.
+    """Training options of a subword model; all but kind and size are SentencePiece's.
 
     Attributes:
-        kind: "unigram" or "bpe" of SentencePiece, or "subword-nmt".
-        vocab_size: number of pieces, <unk>, <s>, </s> and <p> among them; of subword-nmt, of merges.
-        character_coverage: share of the characters of the text that are to have a piece; the rarest become <unk>.
-        normalization: SentencePiece's own normalisation rule.
-        seed: of the sample that is taken from large corpora.
-        byte_fallback: these become the pieces of their bytes instead, 256 of the vocabulary; SentencePiece's only.
+        kind: "unigram" or "bpe" (SentencePiece), or "subword-nmt".
+        vocab_size: number of pieces including <unk>, <s>, </s> and <p>; number of merges for subword-nmt.
+        character_coverage: share of the characters of the text that get a piece.
+        normalization: normalisation rule of SentencePiece.
+        seed: seed of the sample that is drawn from large corpora.
+        byte_fallback: other characters are encoded as bytes (256 pieces of the vocabulary) instead of <unk>.
     """
 
     kind: str = "unigram"
@@ -55,45 +53,16 @@ class SubwordOptions:
     seed: int = 1
     byte_fallback: bool = False
 
-    def problems(self) -> List[str]:
-        """What cannot be trained with, by the options' flags."""
-        limits = (
-            (1 <= self.vocab_size <= MOST_PIECES, "--vocab-size", f"from 1 to {MOST_PIECES:,}"),
-            (LEAST_COVERAGE <= self.character_coverage <= 1, "--character-coverage", f"from {LEAST_COVERAGE} to 1"),
-            (0 <= self.seed <= LARGEST_SEED, "--seed", f"from 0 to {LARGEST_SEED:,}"),
-        )
-        found = [f"{flag} must be {limit}" for fine, flag, limit in limits if not fine]
-        if self.byte_fallback and self.kind not in SENTENCEPIECE_KINDS:
-            found.append(f"--byte-fallback: of SentencePiece's pieces, not of --subwords {self.kind}; leave it out")
-        return found
-
     def as_inputs(self) -> Dict[str, Any]:
-        """What a model depends on, as it was written down before there was ``byte_fallback``."""
-        return {name: value for name, value in asdict(self).items() if name != "byte_fallback" or value}
-
-
-def without_effect(given: Mapping[str, Any]) -> List[str]:
-    """Says of options of ``docnmt prepare``, by name, which of them nothing would read."""
-    kind = given.get("subwords", SubwordOptions.kind)
-    training, pieces = ("vocab_size", *OF_SENTENCEPIECE, "byte_fallback"), kind in SENTENCEPIECE_KINDS
-    remedies = (
-        ("subword_model" in given, training, "of subwords that are trained; --subword-model is trained already"),
-        (kind == "none", training, "of subwords that are trained; --subwords none trains none"),
-        (kind == MERGES, OF_SENTENCEPIECE, f"of SentencePiece, not of --subwords {kind}"),
-        (pieces, OF_DICTIONARIES, f"of dictionaries of words and merges, not of --subwords {kind}"),
-    )
-    for holds, names, reason in remedies:
-        useless = [flag_of(name) for name in names if name in given]
-        if holds and useless:
-            return [f"{', '.join(useless)}: {reason}: leave it out"]
-    return []
+        """Returns the options as JSON values."""
+        return asdict(self)
 
 
 def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: SubwordOptions) -> None:
-    """Writes the model learnt from delimited files; the same input gives the same model.
+    """Trains a subword model on delimited files and writes it; deterministic.
 
     Raises:
-        InputError: the vocabulary size does not suit the text; says which sizes do. Or subword-nmt is not installed.
+        InputError: the vocabulary size does not suit the text; names the possible sizes. Or subword-nmt is missing.
     """
     if options.kind == MERGES:
         return learn_codes(_sentences(paths), model, options.vocab_size)
@@ -106,20 +75,20 @@ def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: Sub
             sentence_iterator=_sentences(paths),
             model_writer=content,
             model_type=options.kind,
-            vocab_size=max(options.vocab_size, OWN_PIECES),  # of fewer it does not say that they are too few
+            vocab_size=max(options.vocab_size, SPECIAL_PIECES),
             character_coverage=options.character_coverage,
             normalization_rule_name=options.normalization,
             byte_fallback=options.byte_fallback,
             user_defined_symbols=[PARAGRAPH],
             input_sentence_size=TRAINING_SENTENCES,
             shuffle_input_sentence=True,
-            max_sentence_length=LONGEST_SENTENCE,
+            max_sentence_length=MAX_TRAINING_BYTES,
             num_threads=TRAINING_THREADS,
             minloglevel=2,
         )
     except RuntimeError as error:
         raise _training_error(error, options) from error
-    atomic_write_bytes(model, content.getvalue())
+    write_bytes(model, content.getvalue())
 
 
 def _sentences(paths: Sequence[PathLike]) -> Iterator[str]:
@@ -130,34 +99,23 @@ def _sentences(paths: Sequence[PathLike]) -> Iterator[str]:
 
 
 def _training_error(error: RuntimeError, options: SubwordOptions) -> InputError:
-    """SentencePiece's error in terms of our options."""
+    """Translates an error of SentencePiece into terms of our options."""
     text = str(error)
     too_high = re.search(r"too high.*<= (\d+)", text)
     if too_high:
-        return InputError(
-            f"--vocab-size {options.vocab_size} is too large for the training text: at most {too_high.group(1)}"
-        )
+        size = f"at most {too_high[1]}"
+        return InputError(f"--vocab-size {options.vocab_size} is too large for the training text: {size}")
     too_low = re.search(r"smaller than required_chars\. \d+ vs (\d+)", text)
     if too_low:
-        return InputError(
-            f"--vocab-size {options.vocab_size} is too small: at least {too_low.group(1)}, one for each character"
-            f"{' and each byte' if options.byte_fallback else ''} (or lower --character-coverage)"
-        )
+        size = f"at least {too_low[1]}, one for each character{' and each byte' if options.byte_fallback else ''}"
+        return InputError(f"--vocab-size {options.vocab_size} is too small: {size} (or lower --character-coverage)")
     if "sentences_.empty()" in text:
-        return InputError(
-            f"no sentence of the training text is within {LONGEST_SENTENCE:,} bytes, as SentencePiece needs them: give "
-            "a sentence a line"
-        )
+        return InputError(f"no sentence of the training text is within {MAX_TRAINING_BYTES:,} bytes")
     return InputError(f"SentencePiece could not be trained: {text}")
 
 
-def subword_model_name(joint: bool, language: str) -> str:
-    """The file name of the model that splits a language in an output of ``docnmt prepare``."""
-    return "subword.model" if joint else f"subword.{language}.model"
-
-
 def check_subword_model(model: PathLike, kind: str) -> None:
-    """Raises :class:`InputError` if a file is no subword model of a kind."""
+    """Raises :class:`InputError` if a file is not a subword model of a kind."""
     if kind in WITH_CODES:
         bpe_encoder(model)
     else:
@@ -165,11 +123,7 @@ def check_subword_model(model: PathLike, kind: str) -> None:
 
 
 def load_subword_model(model: PathLike) -> "SentencePieceProcessor":
-    """The SentencePiece processor of a model file.
-
-    Raises:
-        InputError: it is not one.
-    """
+    """Loads a SentencePiece model; raises :class:`InputError` if the file is not one."""
     import sentencepiece
 
     try:
@@ -178,13 +132,13 @@ def load_subword_model(model: PathLike) -> "SentencePieceProcessor":
         raise InputError(f"{model}: not a SentencePiece model") from error
 
 
-def subword_encoder(model: PathLike, workers: int = 1, kind: str = KINDS[0]) -> BatchFunction:
-    """The function from sentences to their pieces with spaces between.
+def subword_encoder(model: PathLike, workers: int = 1, kind: str = KINDS[0]) -> Callable[[List[str]], List[str]]:
+    """Returns the function from sentences to subwords separated by spaces.
 
     Args:
-        model: a SentencePiece model, or BPE codes.
-        workers: threads.
-        kind: of ``KINDS`` or ``RELEASED``.
+        model: SentencePiece model, or BPE codes.
+        workers: number of threads.
+        kind: one of ``KINDS`` or ``RELEASED``.
 
     Raises:
         InputError: the file is not of that kind.
@@ -198,3 +152,44 @@ def subword_encoder(model: PathLike, workers: int = 1, kind: str = KINDS[0]) -> 
         return [" ".join(sentence) for sentence in pieces]
 
     return encode
+
+
+def joiner_of(kind: str) -> Optional[str]:
+    """Returns fairseq's ``--post-process`` value for a kind of subwords; None for "none"."""
+    if kind in WITH_CODES:
+        return f"{JOINER} "
+    return None if kind == "none" else "sentencepiece"
+
+
+def join_subwords(tokens: str, symbol: Optional[str]) -> str:
+    """Joins the subwords of a sentence.
+
+    Args:
+        tokens: subwords separated by spaces.
+        symbol: value of fairseq's ``--post-process``; None: tokens are not joined.
+
+    Raises:
+        NotImplementedError: fairseq does not support the symbol.
+    """
+    from fairseq.data.data_utils import post_process
+
+    if symbol == "sentencepiece" and "<0x" in tokens:
+        tokens = BYTES.sub(lambda run: "".join(decode_bytes(run[0].split(" "))), tokens)
+    text: str = post_process(tokens, symbol)
+    return text
+
+
+def decode_bytes(tokens: Sequence[str]) -> List[str]:
+    """Replaces byte pieces by characters: the last byte of a character by the character, the others by nothing.
+
+    Other tokens are unchanged. Invalid UTF-8 becomes U+FFFD, as in SentencePiece; white space and control characters
+    begin a word.
+    """
+    shown, decoder = list(tokens), codecs.getincrementaldecoder("utf-8")(errors="replace")
+    for number, token in enumerate(tokens):
+        byte = BYTE.fullmatch(token)
+        if byte is None:
+            continue
+        ends = number + 1 == len(tokens) or BYTE.fullmatch(tokens[number + 1]) is None
+        shown[number] = NO_TEXT.sub(WORD_BEGINS, decoder.decode(bytes.fromhex(byte[1]), final=ends))
+    return shown

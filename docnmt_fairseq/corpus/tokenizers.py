@@ -1,7 +1,7 @@
-"""Tokenisation and its reverse: Moses through sacremoses, Chinese words through Jieba.
+"""Tokenisers, truecasers and their inverses: Moses through sacremoses, Chinese word segmentation with Jieba.
 
-``moses-escaped`` is Moses as fairseq's released models have it: hyphens between letters are tokens (``@-@``), and
-characters that Moses' file formats reserve are escaped (``&apos;``).
+``moses-escaped`` is Moses as used by fairseq's released models: hyphens between letters are tokens (``@-@``), and
+characters that Moses reserves are escaped (``&apos;``).
 """
 
 import importlib.util
@@ -11,34 +11,32 @@ import tempfile
 import warnings
 from typing import Callable, Dict, Tuple
 
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import PathLike, atomic_path
+from docnmt_fairseq.marks import is_mark
 
-CHINESE = ("zh", "cmn", "yue", "chi")  # how codes of languages that Jieba splits begin
+CHINESE = ("zh", "cmn", "yue", "chi")  # prefixes of the codes of languages that Jieba segments
 
-# A space beside a Chinese character or full-width punctuation, or beside what Chinese text uses of general punctuation.
+# A space next to a Chinese character or full-width punctuation, or next to general punctuation of Chinese text.
 WIDE = "\u2e80-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff\u2014\u2018-\u201d\u2026"
-SPACE_BESIDE_WIDE = re.compile(f"(?<=[{WIDE}]) | (?=[{WIDE}])")
+SPACE_NEXT_TO_WIDE = re.compile(f"(?<=[{WIDE}]) | (?=[{WIDE}])")
 
 SentenceFunction = Callable[[str], str]
 
 
 def tokenizer(kind: str, language: str) -> SentenceFunction:
-    """The tokenizer of that kind, from sentence to tokens with spaces between.
+    """Returns the function from a sentence to tokens separated by spaces.
 
     Raises:
         InputError: its library is not installed.
     """
-    return _BOTH_WAYS[kind][0](language)
+    return _TOKENIZERS[kind][0](language)
 
 
 def detokenizer(kind: str, language: str) -> SentenceFunction:
-    """The reverse of :func:`tokenizer`, as well as it can be known from tokens."""
-    return _BOTH_WAYS[kind][1](language)
-
-
-def missing_library(kind: str) -> str:
-    """What to install for this kind of tokenizer; empty if it can be used."""
-    return "jieba" if kind == "jieba" and importlib.util.find_spec("jieba") is None else ""
+    """Returns the inverse of :func:`tokenizer`, as far as tokens determine the text."""
+    return _TOKENIZERS[kind][1](language)
 
 
 def _unchanged(language: str) -> SentenceFunction:
@@ -46,14 +44,13 @@ def _unchanged(language: str) -> SentenceFunction:
 
 
 def _moses(language: str) -> SentenceFunction:
-    """The Moses tokenizer of a language; nothing is escaped."""
     from sacremoses import MosesTokenizer
 
     moses = MosesTokenizer(lang=language)
     return lambda text: moses.tokenize(text, return_str=True, escape=False)
 
 
-def _moses_reverse(language: str) -> SentenceFunction:
+def _moses_inverse(language: str) -> SentenceFunction:
     from sacremoses import MosesDetokenizer
 
     moses = MosesDetokenizer(lang=language)
@@ -67,7 +64,7 @@ def _moses_escaped(language: str) -> SentenceFunction:
     return lambda text: moses.tokenize(text, aggressive_dash_splits=True, return_str=True, escape=True)
 
 
-def _moses_escaped_reverse(language: str) -> SentenceFunction:
+def _moses_escaped_inverse(language: str) -> SentenceFunction:
     from sacremoses import MosesDetokenizer
 
     moses = MosesDetokenizer(lang=language)
@@ -75,30 +72,73 @@ def _moses_escaped_reverse(language: str) -> SentenceFunction:
 
 
 def _jieba(language: str) -> SentenceFunction:
-    """Jieba's accurate mode with its own dictionary and its model for unknown words."""
-    if missing_library("jieba"):
+    if importlib.util.find_spec("jieba") is None:
         raise InputError('--tokenizer jieba: the package jieba is not installed; run pip install "jieba>=0.42.1"')
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it imports pkg_resources, which announces its end
+        warnings.simplefilter("ignore")  # jieba imports pkg_resources, which is deprecated
         import jieba
 
     jieba.setLogLevel(logging.WARNING)
     words = jieba.Tokenizer()
-    # Jieba's cache lies where every user writes, and may have been made from another dictionary.
+    # Jieba's default cache is shared by all users and may have been made from another dictionary.
     with tempfile.TemporaryDirectory() as folder:
         words.tmp_dir = folder
         words.initialize()
     return lambda text: " ".join(" ".join(words.cut(text)).split())
 
 
-def _jieba_reverse(language: str) -> SentenceFunction:
-    return lambda text: SPACE_BESIDE_WIDE.sub("", text)
+def _jieba_inverse(language: str) -> SentenceFunction:
+    return lambda text: SPACE_NEXT_TO_WIDE.sub("", text)
 
 
-_BOTH_WAYS: Dict[str, Tuple[Callable[[str], SentenceFunction], Callable[[str], SentenceFunction]]] = {
+_TOKENIZERS: Dict[str, Tuple[Callable[[str], SentenceFunction], Callable[[str], SentenceFunction]]] = {
     "none": (_unchanged, _unchanged),
-    "moses": (_moses, _moses_reverse),
-    "moses-escaped": (_moses_escaped, _moses_escaped_reverse),
-    "jieba": (_jieba, _jieba_reverse),
+    "moses": (_moses, _moses_inverse),
+    "moses-escaped": (_moses_escaped, _moses_escaped_inverse),
+    "jieba": (_jieba, _jieba_inverse),
 }
-TOKENIZERS = tuple(_BOTH_WAYS)
+TOKENIZERS = tuple(_TOKENIZERS)
+
+MAX_TRUECASER_WORDS = 100_000_000  # sacremoses' default limit of two million is too low for large corpora
+
+
+def has_case(tokenizer: str) -> bool:
+    """Returns True if text of this tokeniser can be truecased: Chinese has no case."""
+    return tokenizer != "jieba"
+
+
+def train_truecaser(text: PathLike, model: PathLike) -> None:
+    """Trains a Moses truecaser on a delimited, tokenised file and writes its model."""
+    from sacremoses import MosesTruecaser
+
+    sentences = (line.split() for line in read_lines(text) if not is_mark(line))
+    with atomic_path(model) as temporary:
+        MosesTruecaser().train(sentences, save_to=str(temporary))
+
+
+def truecaser(model: PathLike) -> SentenceFunction:
+    """Loads a truecaser that :func:`train_truecaser` wrote.
+
+    Like truecase.perl, it keeps forms that occur inside training sentences ("US" and "us").
+
+    Raises:
+        InputError: the file is not a truecaser model.
+    """
+    from sacremoses import MosesTruecaser
+
+    class Truecaser(MosesTruecaser):
+        MAX_MODEL_ENTRIES = MAX_TRUECASER_WORDS
+
+    try:
+        caser = Truecaser(load_from=str(model))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{model}: not a truecaser model: {error}") from error
+    return lambda text: caser.truecase(text, return_str=True, use_known=True)
+
+
+def detruecaser() -> SentenceFunction:
+    """Returns the function that capitalises the first word of a sentence."""
+    from sacremoses import MosesDetruecaser
+
+    caser = MosesDetruecaser()
+    return lambda text: caser.detruecase(text, return_str=True)

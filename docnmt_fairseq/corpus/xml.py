@@ -1,27 +1,28 @@
-"""XML without its dangers: no network, no outside entities, one document in memory, errors with file and line."""
+"""Safe XML parsing: no network, no external entities, one element in memory, errors with file and line."""
 
 from contextlib import nullcontext
 from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Optional, cast
 
 from lxml import etree
 
-from docnmt_fairseq.corpus.files import DAMAGED, PathLike, open_binary
+from docnmt_fairseq.corpus.files import DAMAGED, open_binary
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import PathLike
 
-# No DTD is loaded and no entity is expanded, so that a corpus file can neither read other files nor blow up.
+# No DTD is loaded and no entity is expanded, so that a corpus file can neither read other files nor exhaust memory.
 SAFE: Dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
 
 
 def iterate_elements(path: PathLike, tag: str, stream: Optional[BinaryIO] = None) -> Iterator[etree._Element]:
-    """Yields the elements of this name one by one, freeing each after use.
+    """Yields the elements with a tag and frees each after use.
 
     Args:
-        path: the file, which may be gzipped; with ``stream`` only a name for messages.
-        tag: name of the elements.
-        stream: read instead of the file; left open.
+        path: file, which may be packed; with ``stream`` only a name for messages.
+        tag: tag of the elements.
+        stream: stream to read instead of the file; left open.
 
     Raises:
-        InputError: not well-formed XML, or a damaged file.
+        InputError: malformed XML, or a damaged file.
     """
     with open_binary(path) if stream is None else nullcontext(stream) as content:
         try:
@@ -35,12 +36,12 @@ def iterate_elements(path: PathLike, tag: str, stream: Optional[BinaryIO] = None
 
 
 def line_of(element: etree._Element) -> int:
-    """The line of its file where an element begins; 0 where that is not known."""
+    """Line number of the start of an element; 0 if unknown."""
     return cast(int, element.sourceline or 0)
 
 
 def release(element: etree._Element) -> None:
-    """Frees an element and what stands before it in its parent."""
+    """Frees an element and its preceding siblings."""
     element.clear()
     parent = element.getparent()
     while parent is not None and element.getprevious() is not None:
@@ -48,11 +49,7 @@ def release(element: etree._Element) -> None:
 
 
 def required(path: PathLike, element: etree._Element, attribute: str) -> str:
-    """An attribute's value.
-
-    Raises:
-        InputError: the element lacks it.
-    """
+    """Returns the value of an attribute; raises :class:`InputError` if it is missing."""
     value = element.get(attribute)
     if value is None or not value.strip():
         raise InputError.at(path, line_of(element), f"<{element.tag}> without {attribute}=")
@@ -60,21 +57,18 @@ def required(path: PathLike, element: etree._Element, attribute: str) -> str:
 
 
 def text_of(path: PathLike, element: etree._Element) -> str:
-    """The text of an element and all below it, as one line.
-
-    Raises:
-        InputError: it holds an entity that XML does not define by itself.
-    """
+    """Returns the text of an element and its descendants as one line; raises :class:`InputError` for entities."""
     for entity in element.iter(etree.Entity):
-        raise InputError.at(path, line_of(element), f"entity {entity.text} is not expanded; write the character itself")
+        message = f"entity {entity.text} is not expanded; write the character itself"
+        raise InputError.at(path, line_of(element), message)
     return " ".join("".join(map(str, element.itertext())).split())
 
 
 def segments(path: PathLike, parent: etree._Element, name: str) -> Dict[str, etree._Element]:
-    """The ``<seg>`` elements below a parent, by id, in order.
+    """Returns the ``<seg>`` descendants by id, in order; ``name`` is the document, for messages.
 
     Raises:
-        InputError: a missing or repeated id; ``name`` says in which document.
+        InputError: a missing or repeated id.
     """
     found: Dict[str, etree._Element] = {}
     for segment in parent.iter("seg"):
@@ -88,20 +82,15 @@ def segments(path: PathLike, parent: etree._Element, name: str) -> Dict[str, etr
 def check_same_ids(
     path: PathLike, line: int, name: str, source: Mapping[str, object], target: Mapping[str, object], target_name: str
 ) -> None:
-    """Does nothing if both sides have the same segment ids.
-
-    Raises:
-        InputError: they differ; says how many segments each has and the first ids that one side lacks.
-    """
+    """Raises :class:`InputError` if the segment ids of both sides differ."""
     if source.keys() == target.keys():
         return
-    lacking = [identifier for identifier in source if identifier not in target]
+    missing = [identifier for identifier in source if identifier not in target]
     extra = [identifier for identifier in target if identifier not in source]
-    details = [f"without counterpart in {target_name}: {_some(lacking)}"] if lacking else []
-    details += [f"in {target_name} only: {_some(extra)}"] if extra else []
-    raise InputError.at(
-        path, line, f"{name}: {len(source)} source segments, {len(target)} in {target_name}; ids {'; '.join(details)}"
-    )
+    details = [f"missing in {target_name}: {_some(missing)}"] if missing else []
+    details += [f"only in {target_name}: {_some(extra)}"] if extra else []
+    counts = f"{len(source)} source segments, {len(target)} in {target_name}"
+    raise InputError.at(path, line, f"{name}: {counts}; ids {'; '.join(details)}")
 
 
 def _some(identifiers: List[str]) -> str:

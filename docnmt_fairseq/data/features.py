@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from docnmt_fairseq.arrays import UNREADABLE
-from docnmt_fairseq.corpus.prepared import folder_around
+from docnmt_fairseq.corpus.prepared import parent_folder
 from docnmt_fairseq.data.index import Marks
 from docnmt_fairseq.errors import InputError, first_line
 
@@ -144,7 +144,7 @@ def find_features(data_bin: Path, split: str, name: str) -> FeatureFile:
     Raises:
         InputError: there are none, or several.
     """
-    folders = (data_bin, folder_around(data_bin))
+    folders = (data_bin, parent_folder(data_bin))
     candidates = [folder / f"{split}.{name}{suffix}" for folder in folders for suffix in (".npy", ".npz")]
     found = [path for path in candidates if path.is_file()]
     if len(found) != 1:

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from docnmt_fairseq.data.npy_files import npy_on_disk
+from docnmt_fairseq.corpus.files import npy_on_disk
 from docnmt_fairseq.errors import InputError, first_line
 
 # Simonyan and Zisserman 2014, configuration D, without its last pooling; pools are None.

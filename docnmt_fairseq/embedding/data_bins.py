@@ -7,11 +7,11 @@ from typing import Dict, Optional
 
 import numpy as np
 
-from docnmt_fairseq.corpus.dictionaries import damage_told
-from docnmt_fairseq.corpus.language_tokens import read_language_tokens
+from docnmt_fairseq.corpus.data_bin import read_language_tokens
+from docnmt_fairseq.corpus.dictionaries import dictionary_errors
+from docnmt_fairseq.corpus.files import npy_on_disk
 from docnmt_fairseq.corpus.prepared import data_bin
 from docnmt_fairseq.data.index import DocumentIndex, Marks
-from docnmt_fairseq.data.npy_files import npy_on_disk
 from docnmt_fairseq.data.similar import similar_file, vectors_file
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.embedding.neighbours import fill
@@ -68,7 +68,7 @@ def write_neighbours(
         file = folder / f"dict.{side}.txt"
         if not file.is_file():
             raise InputError(f"{folder}: lacks dict.{side}.txt")
-        with damage_told(file):
+        with dictionary_errors(file):
             dictionary = Dictionary.load(str(file))
         kind = "mmap" if infer_dataset_impl(str(prefix)) == "mmap" else "lazy"
         lines = make_dataset(str(prefix), kind, fix_lua_indexing=True)

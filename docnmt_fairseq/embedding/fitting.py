@@ -6,11 +6,12 @@ from typing import Iterator, Sequence
 import numpy as np
 import torch
 
-from docnmt_fairseq.corpus.files import PathLike, refuse_streams
+from docnmt_fairseq.corpus.files import refuse_streams
 from docnmt_fairseq.embedding.model import SentenceEmbedding, Settings, method_of, sums, vocabulary_of
 from docnmt_fairseq.embedding.vocabulary import Words
 from docnmt_fairseq.embedding.word_vectors import WordVectors
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import PathLike
 
 logger = logging.getLogger(__name__)
 SAMPLE = 100_000  # sentences that the first component of a large corpus is taken from, spread over all of it

@@ -11,10 +11,10 @@ import torch
 import torch.nn.functional as F
 
 from docnmt_fairseq.arrays import UNREADABLE
-from docnmt_fairseq.corpus.files import PathLike, atomic_write_bytes
 from docnmt_fairseq.embedding.methods import METHODS, Method
 from docnmt_fairseq.embedding.vocabulary import Vocabulary, Words
 from docnmt_fairseq.errors import InputError, first_line
+from docnmt_fairseq.files import PathLike, write_bytes
 from docnmt_fairseq.plain_json import parse_json
 
 FORMAT = 1
@@ -91,7 +91,7 @@ class SentenceEmbedding:
             words=np.frombuffer("\n".join(self.words).encode(), dtype=np.uint8),
             vectors=self.vectors, counts=self.counts, learnt=self.learnt,
         )  # fmt: skip
-        atomic_write_bytes(path, stream.getvalue())
+        write_bytes(path, stream.getvalue())
 
     @classmethod
     def load(cls, path: PathLike, option: str = "--model") -> "SentenceEmbedding":

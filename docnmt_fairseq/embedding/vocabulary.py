@@ -6,8 +6,9 @@ from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence,
 
 import numpy as np
 
-from docnmt_fairseq.corpus.files import PathLike, read_lines
-from docnmt_fairseq.corpus.joining import join_subwords
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.subwords import join_subwords
+from docnmt_fairseq.files import PathLike
 from docnmt_fairseq.marks import is_mark
 
 CHUNK = 10_000  # sentences at a time

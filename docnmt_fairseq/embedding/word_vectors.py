@@ -7,10 +7,11 @@ from typing import Dict, List
 
 import numpy as np
 
-from docnmt_fairseq.corpus.dictionaries import damage_told
-from docnmt_fairseq.corpus.files import PathLike, read_lines
+from docnmt_fairseq.corpus.dictionaries import dictionary_errors
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.prepared import data_bin, languages_of
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import PathLike
 from docnmt_fairseq.marks import PARAGRAPH
 
 logger = logging.getLogger(__name__)
@@ -94,7 +95,7 @@ def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
     file = folder / f"dict.{language or languages_of(folder)[0]}.txt"
     if not file.is_file():
         raise InputError(f"--data {data}: lacks {file.name}, the dictionary of the model's source")
-    with damage_told(file):
+    with dictionary_errors(file):
         dictionary = Dictionary.load(str(file))
     if len(dictionary) != len(embeddings):
         raise InputError(

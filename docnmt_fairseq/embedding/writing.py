@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from docnmt_fairseq.corpus.files import read_lines, refuse_streams
-from docnmt_fairseq.data.npy_files import npy_on_disk
+from docnmt_fairseq.corpus.files import npy_on_disk, read_lines, refuse_streams
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.embedding.vocabulary import CHUNK
 from docnmt_fairseq.errors import InputError

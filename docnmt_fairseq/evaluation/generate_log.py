@@ -5,9 +5,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Collection, Dict, Iterable, List, Optional, Sequence, Set
 
+from docnmt_fairseq.corpus.delimited import map_sentences
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.joining import WORD_BEGINS
-from docnmt_fairseq.corpus.transform import transform_lines
+from docnmt_fairseq.corpus.subwords import WORD_BEGINS
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
 
@@ -86,7 +86,7 @@ def restore_document_order(log: Path, delimited: Path) -> List[str]:
         remedy = "generate the whole split, with --required-batch-size-multiple 1"
         raise InputError(f"{log}: ids of {delimited} without a hypothesis: {_first(missing)}; {remedy}")
     # Tasks that do not know boundaries have translated them; those hypotheses are ignored.
-    return transform_lines(lines, lambda _: [hypotheses[i] for i in sentence_ids(lines)])
+    return map_sentences(lines, lambda _: [hypotheses[i] for i in sentence_ids(lines)])
 
 
 def sentence_ids(lines: Sequence[str]) -> List[int]:

@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any, List, Mapping, Optional
 
 from docnmt_fairseq.corpus.bpe_codes import JOINER
+from docnmt_fairseq.corpus.delimited import map_sentences
 from docnmt_fairseq.corpus.edits import OPERATIONS, edited_line
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.joining import WORD_BEGINS, join_subwords
-from docnmt_fairseq.corpus.reusing import manifest_options
-from docnmt_fairseq.corpus.subwords import WITH_CODES
-from docnmt_fairseq.corpus.text_codec import joins_of, plain_text, tokenizers_of
-from docnmt_fairseq.corpus.transform import transform_lines
+from docnmt_fairseq.corpus.pipeline import SidePipeline
+from docnmt_fairseq.corpus.prepared import manifest_options
+from docnmt_fairseq.corpus.subwords import WITH_CODES, WORD_BEGINS, join_subwords
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import restore_document_order
 
@@ -54,7 +53,7 @@ def read_translation(data: Path, split: str, log: Path) -> Translation:
     if not (data / "text" / f"{split}.{source}").is_file():
         raise InputError(f"--split {split}: not in {data / 'text'}")
     tokens = restore_document_order(log, data / "text" / f"{split}.{source}")
-    joins = joins_of(options)
+    joins = SidePipeline.from_options(options, 1).joiner
     if options.get("edits_of"):
         tokens = _edited(tokens, data / "subword" / f"{split}.{options['edits_of']}", log, joins)
     piece, remedy = (f"{JOINER} ", "'@@ '") if options["subwords"] in WITH_CODES else (WORD_BEGINS, "sentencepiece")
@@ -80,19 +79,19 @@ def read_text_as_translation(data: Path, split: str, side: str) -> Translation:
 
 def _stage(options: Mapping[str, Any]) -> str:
     """The folder with the text before subwords."""
-    tokenized = tokenizers_of(options) != ("none", "none")
+    tokenized = any(SidePipeline.from_options(options, side).tokenizer != "none" for side in (0, 1))
     return "truecased" if options["truecase"] else "tokenized" if tokenized else "text"
 
 
 def _beside_reference(data: Path, split: str, options: Mapping[str, Any], tokens: List[str]) -> Translation:
-    target, tokenizer = options["target_lang"], tokenizers_of(options)[1]
-    restore = plain_text(target, tokenizer, options["truecase"])
+    target, pipeline = options["target_lang"], SidePipeline.from_options(options, 1)
+    restore = pipeline.decoder()
     return Translation(
         tokens=tokens,
-        text=transform_lines(tokens, lambda sentences: list(map(restore, sentences))),
+        text=map_sentences(tokens, lambda sentences: list(map(restore, sentences))),
         reference_tokens=list(read_lines(data / _stage(options) / f"{split}.{target}")),
         reference_text=list(read_lines(data / "text" / f"{split}.{target}")),
-        tokenizer=tokenizer,
+        tokenizer=pipeline.tokenizer,
         post_edited=bool(options.get("edits_of")),
     )
 
@@ -103,4 +102,4 @@ def _edited(operations: List[str], translation: Path, log: Path, joins: Optional
     if joins and any(pair in line for line in operations for pair in joined):
         raise InputError(f"{log}: edit operations without spaces between; generate without --remove-bpe")
     edited = [edited_line(*texts) for texts in zip(read_lines(translation), operations)]
-    return transform_lines(edited, lambda sentences: [join_subwords(sentence, joins) for sentence in sentences])
+    return map_sentences(edited, lambda sentences: [join_subwords(sentence, joins) for sentence in sentences])

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from docnmt_fairseq.checkpoints import read_checkpoint
 from docnmt_fairseq.context.conditional import schedule
-from docnmt_fairseq.corpus.files import atomic_write_bytes
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import write_bytes
 from docnmt_fairseq.options import flag_of
 from docnmt_fairseq.tasks.dictionaries import differing_dictionaries
 
@@ -75,7 +75,7 @@ def average(paths: Sequence[Path], output: Path) -> None:
             newest = state
     stream = io.BytesIO()  # torch.save names what is inside a file after the file
     torch.save(_without_optimizer(newest, {name: value / len(paths) for name, value in sums.items()}), stream)
-    atomic_write_bytes(output, stream.getvalue())
+    write_bytes(output, stream.getvalue())
 
 
 def _is_averaged(name: str, value: Tensor) -> bool:

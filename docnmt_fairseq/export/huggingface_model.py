@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.corpus.files import atomic_write_bytes
-from docnmt_fairseq.corpus.language_tokens import read_language_tokens
+from docnmt_fairseq.corpus.data_bin import read_language_tokens
 from docnmt_fairseq.corpus.prepared import data_bin
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.export.huggingface_architectures import (
@@ -33,6 +32,7 @@ from docnmt_fairseq.export.huggingface_architectures import (
 from docnmt_fairseq.export.huggingface_vocabulary import BIAS, HubVocabularies
 from docnmt_fairseq.export.sentence_level import SIDES, SentenceTransformer
 from docnmt_fairseq.export.trained import TrainedModel
+from docnmt_fairseq.files import write_bytes
 from docnmt_fairseq.layers.rounding import BF16, INT8
 from docnmt_fairseq.pretrained.bart import ACTIVATIONS, parts_of_layer
 from docnmt_fairseq.pretrained.released import CONFIGURATION
@@ -76,7 +76,7 @@ def write_model(
     numbered = {name: configuration[name] for name in configuration if name.endswith("_token_id")}
     generation = {**numbered, **hub.search(configuration, trained)}
     for name, content in ((CONFIGURATION, configuration), (GENERATION, generation)):
-        atomic_write_bytes(folder / name, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
+        write_bytes(folder / name, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
     _write_tensors(tensors, folder / SAFETENSORS, precision)
     return architecture
 
@@ -261,4 +261,4 @@ def _write_tensors(tensors: Dict[str, Tensor], path: Path, precision: str) -> No
         raise InputError(f"--format huggingface: {MISSING_LIBRARY}") from error
     kind = torch.bfloat16 if precision == BF16 else torch.float32
     held = {name: value.to(kind).contiguous() for name, value in sorted(tensors.items())}
-    atomic_write_bytes(path, save(held, metadata={"format": "pt"}))
+    write_bytes(path, save(held, metadata={"format": "pt"}))

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
-from docnmt_fairseq.corpus.files import atomic_write_bytes, copy_file
 from docnmt_fairseq.corpus.prepared import is_prepared
-from docnmt_fairseq.corpus.subwords import WITH_CODES, load_subword_model, subword_model_name
-from docnmt_fairseq.corpus.text_codec import TextCodec, tokenizers_of
+from docnmt_fairseq.corpus.subwords import WITH_CODES, load_subword_model
+from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.export.huggingface_architectures import Architecture
 from docnmt_fairseq.export.huggingface_vocabulary import HubVocabularies
 from docnmt_fairseq.export.trained import TrainedModel
+from docnmt_fairseq.files import copy_file, write_bytes
 from docnmt_fairseq.marks import PARAGRAPH
 from docnmt_fairseq.pretrained.multilingual_vocabulary import OWN_SPECIAL, SENTENCEPIECE_MODEL, language_of
 from docnmt_fairseq.pretrained.vocabulary import MASK, SPECIAL
@@ -60,14 +60,12 @@ class HubText:
     @property
     def models(self) -> List[Path]:
         """The SentencePiece models of source and target."""
-        joint = self.codec.options["joint"]
-        return [self.codec.data / "models" / subword_model_name(joint, language) for language in self.languages]
+        return [self.codec.data / "models" / str(pipeline.subword_file) for pipeline in self.codec.pipelines]
 
     @property
     def tokens(self) -> Tuple[Optional[str], Optional[str]]:
         """What sentences of source and target begin with."""
-        options = self.codec.options
-        source, target = (options.get(f"{side}_lang_token") for side in ("source", "target"))
+        source, target = (pipeline.language_token for pipeline in self.codec.pipelines)
         return source and _on_the_hub(source), target and _on_the_hub(target)
 
     def tokenizer(self) -> Optional[str]:
@@ -75,7 +73,7 @@ class HubText:
         options = self.codec.options
         if (
             options["truecase"]
-            or set(tokenizers_of(options)) != {"none"}
+            or any(pipeline.tokenizer != "none" for pipeline in self.codec.pipelines)
             or options["subwords"] in ("none", *WITH_CODES)
         ):
             return None
@@ -207,9 +205,9 @@ def _write_page(architecture: Architecture, name: Optional[str], folder: Path, b
         decode = ", use_source_tokenizer=False" if name == MARIAN else ""
         program = PROGRAM.replace("DECODE", decode).replace("BEGIN", begin)
         lines += ["With this folder as FOLDER:", "", "```python", f"{program}```"]
-    atomic_write_bytes(folder / "README.md", ("\n".join(lines) + "\n").encode())
+    write_bytes(folder / "README.md", ("\n".join(lines) + "\n").encode())
 
 
 def _write_json(path: Path, content: Dict[str, Any], sort: bool = True) -> None:
     text = json.dumps(content, indent=2, sort_keys=sort, ensure_ascii=False)
-    atomic_write_bytes(path, f"{text}\n".encode())
+    write_bytes(path, f"{text}\n".encode())

@@ -2,14 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any, Dict, List
 
-from docnmt_fairseq.corpus.files import atomic_write_bytes, copy_file
-from docnmt_fairseq.corpus.prepared import is_prepared
-from docnmt_fairseq.corpus.reusing import MANIFEST
-from docnmt_fairseq.corpus.subwords import WITH_CODES, subword_model_name
-from docnmt_fairseq.corpus.text_codec import TextCodec, tokenizers_of
-from docnmt_fairseq.corpus.truecasing import truecaser_name
+from docnmt_fairseq.corpus.prepared import MANIFEST, is_prepared
+from docnmt_fairseq.corpus.subwords import WITH_CODES
+from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.files import copy_file, write_bytes
 
 TEXT = "text"  # the folder of these, which TextCodec reads as an output of docnmt prepare
 # Of the manifest's options those that TextCodec reads.
@@ -68,24 +65,24 @@ def write_text_steps(data: Path, folder: Path) -> None:
     codec.load()  # says what is missing
     options = {name: codec.options[name] for name in READ if name in codec.options}
     _write(folder / TEXT / MANIFEST, json.dumps({"options": options}, indent=2, sort_keys=True) + "\n")
-    divided = options["subwords"] != "none"
-    subwords = [subword_model_name(options["joint"], language) for language in codec.languages if divided]
-    for name in sorted({*subwords, *map(truecaser_name, codec.languages)}):
+    files = {name for side in codec.pipelines for name in (side.truecaser_file, side.subword_file) if name}
+    for name in sorted(files):
         if (data / "models" / name).is_file():
             copy_file(data / "models" / name, folder / TEXT / "models" / name)
-    _write(folder / "README.md", _page_of(options, subwords))
+    _write(folder / "README.md", _page_of(codec))
 
 
-def _page_of(options: Dict[str, Any], subwords: List[str]) -> str:
-    steps = [f"tokenizer {name}" for name in dict.fromkeys(tokenizers_of(options)) if name != "none"]
-    steps += ["truecasing"] if options["truecase"] else []
-    if options["subwords"] != "none":
-        steps.append("BPE by merges" if options["subwords"] in WITH_CODES else "SentencePiece")
-    tokens = [options.get(f"{side}_lang_token") for side in ("source", "target")]
+def _page_of(codec: TextCodec) -> str:
+    source, target = codec.pipelines
+    steps = [f"tokenizer {name}" for name in dict.fromkeys((source.tokenizer, target.tokenizer)) if name != "none"]
+    steps += ["truecasing"] if source.truecase else []
+    if source.subwords != "none":
+        steps.append("BPE by merges" if source.subwords in WITH_CODES else "SentencePiece")
+    tokens = [source.language_token, target.language_token]
     steps += [f"a language token, {token}" for token in tokens if token]
     program = AS_PREPARED
     if steps == ["SentencePiece"]:
-        program = SUBWORDS_ONLY.replace("SOURCE", subwords[0]).replace("TARGET", subwords[1])
+        program = SUBWORDS_ONLY.replace("SOURCE", str(source.subword_file)).replace("TARGET", str(target.subword_file))
     begin = f", target_prefix=[[{json.dumps(tokens[1])}]] * len(tokens)" if tokens[1] else ""
     return _page(f"text is prepared by: {', '.join(steps) or 'nothing but division at spaces'}", program, begin)
 
@@ -100,4 +97,4 @@ def _page(text: str, program: str, begin: str = "") -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    atomic_write_bytes(path, text.encode("utf-8"))
+    write_bytes(path, text.encode("utf-8"))

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, Dict, Optional
 
 from docnmt_fairseq.checkpoints import Ensemble, data_of_training, load_ensemble, read_checkpoint
-from docnmt_fairseq.corpus.files import PathLike
 from docnmt_fairseq.corpus.prepared import prepared_folder
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import PathLike
 
 
 @dataclass(frozen=True)

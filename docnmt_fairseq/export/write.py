@@ -6,10 +6,10 @@ from typing import Optional
 
 from docnmt_fairseq import __version__
 from docnmt_fairseq.checkpoints import read_checkpoint
-from docnmt_fairseq.corpus.files import PathLike, written_folder
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.export.formats import EXPORT_FORMATS, ExportFormat
 from docnmt_fairseq.export.trained import TrainedModel
+from docnmt_fairseq.files import PathLike, atomic_folder
 from docnmt_fairseq.layers.rounding import FLOAT32
 
 MARK = "docnmt_export.json"  # in a folder: that it is an export
@@ -47,7 +47,7 @@ def export(
     if not kind.folder:
         kind.write(trained, output, precision)
         return
-    with written_folder(output) as folder:
+    with atomic_folder(output) as folder:
         kind.write(trained, folder, precision)
         facts = {"format": format_name, "precision": precision, "written_by": f"docnmt_fairseq {__version__}"}
         (folder / MARK).write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n", encoding="utf-8")

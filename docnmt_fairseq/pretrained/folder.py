@@ -1,7 +1,7 @@
 """Writes a released model as a folder that looks like an output of ``docnmt prepare``, with a checkpoint in it.
 
-So all commands take it as they take any model: ``--path FOLDER/checkpoint.pt --data FOLDER``; ``docnmt prepare --from``
-takes its subwords and dictionaries. The manifest says what the model is and where it came from.
+So all commands take it as they take any model: ``--path FOLDER/checkpoint.pt --data FOLDER``; its subwords and
+dictionaries are used by ``docnmt prepare --reuse``. The manifest says what the model is and where it came from.
 """
 
 import json
@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from docnmt_fairseq import __version__
-from docnmt_fairseq.corpus.binarise import DATA_BIN
 from docnmt_fairseq.corpus.bpe_codes import bpe_encoder
 from docnmt_fairseq.corpus.config import PrepareConfig
-from docnmt_fairseq.corpus.files import copy_file, written_folder
-from docnmt_fairseq.corpus.language_tokens import write_language_tokens
-from docnmt_fairseq.corpus.prepared import CHECKPOINT, IMPORTED
-from docnmt_fairseq.corpus.reusing import MANIFEST
-from docnmt_fairseq.corpus.steps import sha256
-from docnmt_fairseq.corpus.subwords import CODES, subword_model_name
+from docnmt_fairseq.corpus.data_bin import DATA_BIN, write_language_tokens
+from docnmt_fairseq.corpus.pipeline import SidePipeline
+from docnmt_fairseq.corpus.prepared import CHECKPOINT, IMPORTED, MANIFEST
+from docnmt_fairseq.corpus.subwords import CODES
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import atomic_folder, copy_file, sha256
 from docnmt_fairseq.pretrained.checkpoint import save_checkpoint
 from docnmt_fairseq.pretrained.released import Released
 
@@ -56,7 +54,7 @@ def write_imported(
     """
     if output.exists():
         raise InputError(f"--output {output}: is there already; remove it, or give another place")
-    with written_folder(output) as folder:
+    with atomic_folder(output) as folder:
         _write_text_models(released, languages, folder)
         write_language_tokens(folder / DATA_BIN, dict(zip(languages, released.text.language_tokens)))
         save_checkpoint(released, languages, (output / DATA_BIN).absolute(), folder / CHECKPOINT, architecture)
@@ -72,7 +70,8 @@ def _write_text_models(released: Released, languages: Tuple[str, str], folder: P
     for file, language in zip(text.files, languages):
         if text.subwords == CODES:
             bpe_encoder(file)  # refuses a file that is none
-        copy_file(file, folder / "models" / subword_model_name(released.joint, language))
+        pipeline = SidePipeline(language, subwords=text.subwords, joint=released.joint)
+        copy_file(file, folder / "models" / str(pipeline.subword_file))
     for vocabulary, language in zip(released.vocabularies, languages):
         for place in ("models", DATA_BIN):
             vocabulary.write(folder / place / f"dict.{language}.txt")

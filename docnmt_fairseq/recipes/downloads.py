@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Dict, Iterator, List, Optional, Tuple
 
 from docnmt_fairseq.corpus.files import DAMAGED
-from docnmt_fairseq.corpus.steps import Steps
+from docnmt_fairseq.corpus.step_cache import StepCache
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import identity, partial_path, read_json, write_json
 from docnmt_fairseq.recipes.dataset import DatasetConfig, Download
@@ -34,7 +34,7 @@ class Source:
         raw: folder with the files or their archives; None: download them.
     """
 
-    def __init__(self, dataset: DatasetConfig, steps: Steps, raw: Optional[Path] = None):
+    def __init__(self, dataset: DatasetConfig, steps: StepCache, raw: Optional[Path] = None):
         if raw is not None and not raw.is_dir():
             raise InputError(f"--raw {raw}: no such folder")
         self.dataset, self.steps, self.raw = dataset, steps, raw

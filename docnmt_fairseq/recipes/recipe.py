@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from docnmt_fairseq.corpus.shards import data_bins
-from docnmt_fairseq.corpus.steps import Steps
+from docnmt_fairseq.corpus.prepared import data_bins
+from docnmt_fairseq.corpus.step_cache import StepCache
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import folder_lock, read_json, sha256, write_bytes, write_json
 from docnmt_fairseq.recipes.dataset import DatasetConfig
@@ -72,7 +72,7 @@ class Recipe:
         self.start, self.start_model = dataset.training.start, None
         if self.start is not None:
             self.start_model = known.get(self.start.model) or model(self.start.model, "training: start: model:")
-        self.steps = Steps(options.output.absolute(), summary=options.output.absolute() / "table.md")
+        self.steps = StepCache(options.output.absolute(), summary=options.output.absolute() / "table.md")
         self.output = self.steps.folder
         self.splits = Splits(dataset, self.steps, options.smoke, options.words, options.workers)
         training = dataset.training

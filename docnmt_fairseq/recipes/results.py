@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Tuple
 
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.steps import Steps
-from docnmt_fairseq.corpus.text_codec import joins_of, tokenizers_of
+from docnmt_fairseq.corpus.pipeline import SidePipeline
+from docnmt_fairseq.corpus.step_cache import StepCache
 from docnmt_fairseq.evaluation.postprocess import read_translation
 from docnmt_fairseq.evaluation.texts import References, read_references, read_text
 from docnmt_fairseq.files import read_json, sha256, write_bytes, write_json
@@ -75,7 +75,7 @@ class Results:
     def __init__(
         self,
         dataset: DatasetConfig,
-        steps: Steps,
+        steps: StepCache,
         manifest: Mapping[str, Any],
         paths: Mapping[str, Path],
         machine: Machine,
@@ -111,7 +111,10 @@ class Results:
         Raises:
             InputError: the translation failed.
         """
-        joins, view = None if self.options["edits_of"] else joins_of(self.options), self._view(chosen)
+        joins, view = (
+            None if self.options["edits_of"] else SidePipeline.from_options(self.options, 1).joiner,
+            self._view(chosen),
+        )
         for test_set, split in self.dataset.test_sets.items():
             files = ResultFiles(folder, test_set)
             inputs = {**self._model_inputs(folder, view), "text": self._text_hashes(test_set)}
@@ -146,7 +149,9 @@ class Results:
 
     def _compare(self, references: References, texts: List[Path], output: Path) -> None:
         baseline, translation = (read_text(text, references, "score") for text in texts)
-        outcome = bleu_significance(references, baseline, translation, tokenizers_of(self.options)[1])
+        outcome = bleu_significance(
+            references, baseline, translation, SidePipeline.from_options(self.options, 1).tokenizer
+        )
         write_json(output, {"baseline": texts[0].parent.name, **outcome}, indent=1)
 
     def probe(self, folder: Path, chosen: Model, tokens: int) -> None:
@@ -182,7 +187,7 @@ class Results:
 
         def score() -> None:
             text, wanted = (list(read_lines(path)) for path in (files.text, reference))
-            scores = text_scores(text, wanted, tokenizers_of(self.options)[1])
+            scores = text_scores(text, wanted, SidePipeline.from_options(self.options, 1).tokenizer)
             write_json(files.named("scores.json"), {**scores, **self._extra_scores(files)}, indent=1)
 
         inputs = {"text": sha256(files.text), "test_set": self._text_hashes(files.test_set), **self._metric_inputs()}

@@ -10,13 +10,12 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from docnmt_fairseq.corpus.config import config_of
+from docnmt_fairseq.corpus.config import AND, config_of
 from docnmt_fairseq.corpus.delimited import write_documents
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.readers import all_options
-from docnmt_fairseq.corpus.splits import AND
-from docnmt_fairseq.corpus.steps import Steps
+from docnmt_fairseq.corpus.step_cache import StepCache
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.files import partial_path, sha256, write_bytes
@@ -44,7 +43,7 @@ class Splits:
         workers: processes of the preparation.
     """
 
-    def __init__(self, dataset: DatasetConfig, steps: Steps, smoke: bool, words: bool, workers: int):
+    def __init__(self, dataset: DatasetConfig, steps: StepCache, smoke: bool, words: bool, workers: int):
         self.dataset, self.steps, self.output = dataset, steps, steps.folder
         self.smoke, self.words, self.workers = smoke, words, workers
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
-from docnmt_fairseq.corpus.joining import WORD_BEGINS
+from docnmt_fairseq.corpus.subwords import WORD_BEGINS
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.layers.capture import SENTENCES, TOKENS, Evidence, Relevance, Weights, capture
 from docnmt_fairseq.report.charts import bar_chart

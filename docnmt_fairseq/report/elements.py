@@ -5,7 +5,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any, Iterable, List, Sequence
 
-from docnmt_fairseq.corpus.joining import WORD_BEGINS, characters_of
+from docnmt_fairseq.corpus.subwords import WORD_BEGINS, decode_bytes
 
 JOINED = "@@"  # ends a subword of subword-nmt that is joined to the next
 LABELS = {"</s>": "end of sentence", WORD_BEGINS: "beginning of a word", "": "byte of the next character"}
@@ -40,7 +40,7 @@ def buttons(sentences: List[List[str]], side: str, active: bool) -> Iterable[str
     for tokens in sentences:
         words: List[List[str]] = []
         joined = False
-        for token, text in zip(tokens, characters_of(tokens)):
+        for token, text in zip(tokens, decode_bytes(tokens)):
             end = token == "</s>"
             begins = not (joined or (pieces and not token.startswith(WORD_BEGINS))) or end or not words
             joined = token.endswith(JOINED) and token != JOINED

@@ -7,9 +7,9 @@ from typing import Any, Iterable, List, Optional, Sequence, Union
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from docnmt_fairseq.corpus.dictionaries import damage_told
-from docnmt_fairseq.corpus.joining import join_subwords
-from docnmt_fairseq.corpus.language_tokens import read_language_tokens
+from docnmt_fairseq.corpus.data_bin import read_language_tokens
+from docnmt_fairseq.corpus.dictionaries import dictionary_errors
+from docnmt_fairseq.corpus.subwords import join_subwords
 from docnmt_fairseq.errors import InputError
 
 DIGESTS = "dictionaries"  # key in a task's state: digests of the source and target dictionary
@@ -33,7 +33,7 @@ class LanguageDictionary(Dictionary):
         Raises:
             InputError: the file is damaged or lacks the language token of the data-bin.
         """
-        with damage_told(path):
+        with dictionary_errors(path):
             dictionary: LanguageDictionary = cls.load(str(path))
         side = Path(path).name.removeprefix("dict.").removesuffix(".txt")
         token = read_language_tokens(Path(path).parent).get(side)

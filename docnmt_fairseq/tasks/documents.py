@@ -24,9 +24,9 @@ from torch import Tensor, nn
 from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
 from docnmt_fairseq.corpus.prepared import languages_of
 from docnmt_fairseq.data.concatenation import Hypothesis
+from docnmt_fairseq.data.index_cache import read_index
 from docnmt_fairseq.data.integrity import check_side, split_named
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
-from docnmt_fairseq.data.kept_index import read_index
 from docnmt_fairseq.data.split import Split
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.fairseq_patches.training import PREEMPTION

@@ -15,11 +15,11 @@ from fairseq.dataclass.configs import FairseqConfig
 from torch import Tensor
 
 from docnmt_fairseq.checkpoints import Ensemble
-from docnmt_fairseq.corpus.files import PathLike
-from docnmt_fairseq.corpus.reusing import MANIFEST
+from docnmt_fairseq.corpus.prepared import MANIFEST
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import PathLike
 from docnmt_fairseq.layers.rounding import round_weights
 from docnmt_fairseq.models.base import all_take_layouts
 from docnmt_fairseq.search.build_engine import search_engine

@@ -4,7 +4,6 @@ import shutil
 import pytest
 
 from docnmt_fairseq import cli
-from docnmt_fairseq.evaluation.postprocess import plain_text
 
 TOKENS = ["the dog saw Ann , it ran .", "<p>", '" so what ? "', "", "it isn 't .", ""]
 TEXT = ["The dog saw Ann, it ran.", "<p>", '"So what?"', "", "It isn't.", ""]
@@ -92,8 +91,3 @@ def test_chinese_is_scored_by_its_characters(data, capsys):
     printed = capsys.readouterr().out
     assert status == 0 and output.read_text() == "很好。\n\n"
     assert "tok:zh" in printed and "as multi-bleu.perl: 0.00" in printed
-
-
-def test_chinese_is_not_recased():
-    assert plain_text("zh", "jieba", True)("iPhone 很 好 。") == "iPhone很好。"
-    assert plain_text("en", "moses", False)("iPhone is good .") == "iPhone is good."

@@ -1,7 +1,7 @@
 import logging
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docnmt_fairseq.corpus.delimited import document_lines, read_documents, write_documents
@@ -10,7 +10,7 @@ from docnmt_fairseq.errors import InputError
 
 
 def files(folder, *sides):
-    """Writes one file a side and returns their paths."""
+    """Writes one file per side and returns their paths."""
     paths = [folder / f"corpus.{language}" for language in ("en", "de", "fr")[: len(sides)]]
     for path, text in zip(paths, sides):
         path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
@@ -34,12 +34,13 @@ sentences = st.text(st.characters(exclude_characters="\n\r", codec="utf-8"), min
 )
 
 
+@settings(max_examples=30)
 @given(
     st.integers(1, 3).flatmap(
         lambda n: st.lists(st.lists(st.lists(st.tuples(*[sentences] * n), min_size=1), min_size=1))
     )
 )
-def test_what_is_written_is_read_back(tmp_path_factory, documents):
+def test_round_trip(tmp_path_factory, documents):
     folder = tmp_path_factory.mktemp("round")
     sides = len(documents[0][0][0]) if documents else 1
     paths = [folder / str(side) for side in range(sides)]
@@ -49,8 +50,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, documents):
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(1, 4), sentences), min_size=1), min_size=1))
-def test_sections_are_read_back(tmp_path_factory, documents):
-    """documents > (levels that end behind it, the one sentence) of paragraphs"""
+def test_round_trip_of_sections(tmp_path_factory, documents):
     path = tmp_path_factory.mktemp("sections") / "text"
     written = [
         Document([[(text,)] for _, text in document], ended=[levels for levels, _ in document][:-1])
@@ -62,12 +62,12 @@ def test_sections_are_read_back(tmp_path_factory, documents):
     assert marks == [levels for document in documents for levels, _ in document[:-1]]
 
 
-def test_other_levels_on_one_side(tmp_path):
+def test_different_levels(tmp_path):
     refused(files(tmp_path, "a\n<p>\nc\n", "A\n<p> <p>\nC\n"), 2, "<p> <p> here", "corpus.en", side=1)
     refused(files(tmp_path, "a\n<p> <p>\nc\n", "A\nB\nC\n"), 2, "<p> <p> here, but not in", "corpus.de")
 
 
-def test_paragraphs_are_marked_between_only():
+def test_document_lines():
     document = Document([[("a",), ("b",)], [("c",)]])
     assert document_lines(document) == ["a", "b", "<p>", "c", ""]
     assert document_lines(Document([[("a",)]])) == ["a", ""]
@@ -75,7 +75,7 @@ def test_paragraphs_are_marked_between_only():
     assert document_lines(sections) == ["a", "<p> <p>", "b", "<p>", "c", ""]
 
 
-def test_lines_are_remembered(tmp_path):
+def test_line_numbers(tmp_path):
     (first, second) = read_documents(files(tmp_path, "a\n\n\nb\n<p>\nc\n", "A\n\n\nB\n<p>\nC"))
     assert first.lines == [[(1, 1)]]
     assert second.lines == [[(4, 4)], [(6, 6)]]
@@ -91,7 +91,7 @@ def test_lines_are_remembered(tmp_path):
         "\ufeffa\n\nb\n<p>\nc\n<p>",
     ],
 )
-def test_tolerated_ways_to_write_the_same(tmp_path, text):
+def test_equivalent_files(tmp_path, text):
     assert read(files(tmp_path, text)) == [[[("a",)]], [[("b",)], [("c",)]]]
 
 
@@ -99,11 +99,11 @@ def test_only_line_feeds_end_lines(tmp_path):
     assert read(files(tmp_path, "a\u2028b\x85c\n\n")) == [[[("a\u2028b\x85c",)]]]
 
 
-def test_file_without_marks_is_one_document_with_a_warning(tmp_path, caplog):
+def test_file_without_boundaries_is_one_document(tmp_path, caplog):
     paths = files(tmp_path, "a\nb\n")
     assert read(paths) == [[[("a",), ("b",)]]]
     (record,) = caplog.records
-    assert record.levelno == logging.WARNING and "one single document" in record.message
+    assert record.levelno == logging.WARNING and "a single document" in record.message
     caplog.clear()
     assert read(paths, one_document_a_line=True) == [[[("a",)]], [[("b",)]]]
     assert read(files(tmp_path, "a\n\n")) == [[[("a",)]]]
@@ -115,8 +115,8 @@ def test_empty_file_has_no_document(tmp_path):
 
 
 def test_document_boundary_on_one_side(tmp_path):
-    refused(files(tmp_path, "a\n\nb\n", "A\nB\nC\n"), 2, "one side only", "empty side", "corpus.de")
-    refused(files(tmp_path, "a\nb\n", "A\n\n"), 2, "one side only", "corpus.en", side=1)
+    refused(files(tmp_path, "a\n\nb\n", "A\nB\nC\n"), 2, "empty line", "corpus.de")
+    refused(files(tmp_path, "a\nb\n", "A\n\n"), 2, "empty line", "corpus.en", side=1)
 
 
 def test_paragraph_boundary_on_one_side(tmp_path):
@@ -124,13 +124,13 @@ def test_paragraph_boundary_on_one_side(tmp_path):
     refused(files(tmp_path, "a\n<p>\nc\n", "A\n\nC\n"), 2, "<p> here", "corpus.de", empty_sides=True)
 
 
-def test_empty_side_is_passed_on_if_asked_for(tmp_path):
+def test_empty_sides(tmp_path):
     paths = files(tmp_path, "a\n\nc\n\n", "A\nB\nC\n\n")
     assert read(paths, empty_sides=True) == [[[("a", "A"), ("", "B"), ("c", "C")]]]
 
 
 def test_unequal_line_counts(tmp_path):
-    refused(files(tmp_path, "a\nb\n", "A\nB\nC\n"), 3, "corpus.en ended", "unequal line counts", side=1)
+    refused(files(tmp_path, "a\nb\n", "A\nB\nC\n"), 3, "corpus.en ended", "number of lines", side=1)
 
 
 def test_bad_utf8(tmp_path):
@@ -158,16 +158,12 @@ def test_missing_file(tmp_path):
 @pytest.mark.parametrize(
     "paragraphs, message",
     [
-        ([[("a", " ")]], "empty sentence"),
-        ([[("a", "<p>")]], "exactly <p>"),
-        ([[("a", "<p> <p>")]], "exactly <p> <p>"),
+        ([[("a", " ")]], "' '"),
+        ([[("a", "<p> <p>")]], "<p> <p>"),
         ([[("a", "b\nc")]], "one line"),
-        ([[("a",)]], "1 sides instead of 2"),
-        ([[("a", "b")], []], "paragraph without sentences"),
-        ([], "document without sentences"),
     ],
 )
-def test_what_cannot_be_written_leaves_nothing_behind(tmp_path, paragraphs, message):
+def test_sentence_that_cannot_be_written(tmp_path, paragraphs, message):
     paths = [tmp_path / "out.en", tmp_path / "out.de"]
     paths[0].write_text("earlier")
     with pytest.raises(InputError, match=message):
@@ -176,7 +172,7 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path, paragraphs, mess
     assert paths[0].read_text() == "earlier"
 
 
-def test_reading_holds_one_document_at_a_time(tmp_path):
+def test_documents_are_read_one_at_a_time(tmp_path):
     documents = read_documents(files(tmp_path, "a\n\n" * 3 + "b\n<p>\n<p>\n"))
     assert [next(documents).paragraphs for _ in range(3)] == [[[("a",)]]] * 3  # the error comes only after these
     with pytest.raises(InputError):

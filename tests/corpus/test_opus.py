@@ -211,7 +211,7 @@ def test_moses(tmp_path, caplog):
 @pytest.mark.parametrize(
     "ids, parts",
     [
-        (IDS + "de/2001/7/11.xml.gz\ten/2001/7/12.xml.gz\t5\t6\n", [".ids:4", "goes on here, after others"]),
+        (IDS + "de/2001/7/11.xml.gz\ten/2001/7/12.xml.gz\t5\t6\n", [".ids:4", "continues after another"]),
         (IDS + "en/1.xml.gz\n", [".ids:4", "expected film<tab>film"]),
         (IDS, ["x.en:4", "x.ids ended before"]),
     ],

@@ -1,13 +1,33 @@
+"""Subword models: SentencePiece and BPE codes, dictionaries, joining of subwords."""
+
+import sys
+from collections import Counter
+from itertools import pairwise
+
 import pytest
+from fairseq.data import Dictionary
+from hypothesis import given
+from hypothesis import strategies as st
+from subword_nmt.apply_bpe import BPE
 
+from docnmt_fairseq.corpus.bpe_codes import bpe_encoder
+from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.corpus.dictionaries import dictionary_from_model, dictionary_from_text
-from docnmt_fairseq.corpus.subwords import SubwordOptions, load_subword_model, subword_encoder, train_subword_model
-from docnmt_fairseq.corpus.transform import transform_file
-from docnmt_fairseq.errors import InputError
-
-TEXT = (
-    "\n".join(["the cat sat on the mat", "<p>", "a dog saw the other cat", "", "the dog sat on a log", ""] * 4) + "\n"
+from docnmt_fairseq.corpus.prepare import prepare
+from docnmt_fairseq.corpus.subwords import (
+    SubwordOptions,
+    decode_bytes,
+    join_subwords,
+    load_subword_model,
+    subword_encoder,
+    train_subword_model,
 )
+from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.tasks.dictionaries import LanguageDictionary
+from tests.support.documents import write_lines
+
+TEXT = ["the cat sat on the mat", "<p>", "a dog saw the other cat", "", "the dog sat on a log", ""] * 4
 
 
 @pytest.fixture(params=["unigram", "bpe"])
@@ -17,90 +37,230 @@ def options(request):
 
 @pytest.fixture
 def text(tmp_path):
-    path = tmp_path / "train.en"
-    path.write_text(TEXT)
-    return path
+    write_lines(tmp_path / "train.en", TEXT)
+    return tmp_path / "train.en"
 
 
-def test_training_is_repeatable_and_marks_bypass_the_model(tmp_path, text, options):
-    for name in ("one", "two"):
-        train_subword_model([text], tmp_path / name, options)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    transform_file(text, tmp_path / "out", subword_encoder(tmp_path / "one", workers=2))
-    lines = (tmp_path / "out").read_text().split("\n")
-    assert [line for line in lines if line in ("", "<p>")] == [line for line in TEXT.split("\n") if line in ("", "<p>")]
-    decoded = [line.replace(" ", "").replace("▁", " ").strip() for line in lines]
-    assert "\n".join(decoded) == TEXT
+def test_training_is_deterministic_and_ignores_boundaries(tmp_path, text, options):
+    write_lines(tmp_path / "other.en", [line for line in TEXT if line != "<p>"])
+    for name, path in (("one", text), ("two", text), ("three", tmp_path / "other.en")):
+        train_subword_model([path], tmp_path / name, options)
+    assert len({(tmp_path / name).read_bytes() for name in ("one", "two", "three")}) == 1
+    encoded = subword_encoder(tmp_path / "one", workers=2)(TEXT)
+    assert [line.replace(" ", "").replace("▁", " ").strip() for line in encoded] == TEXT
 
 
-@pytest.mark.parametrize(
-    "size, message",
-    [
-        (10**5, r"--vocab-size 100000 is too large .*at most \d+$"),
-        *((n, rf"--vocab-size {n} .*at least \d+") for n in (1, 5)),
-    ],
-)
-def test_vocabulary_that_does_not_suit_the_text(tmp_path, text, options, size, message):
-    unsuitable = SubwordOptions(options.kind, vocab_size=size)
-    with pytest.raises(InputError, match=message) as error:
-        train_subword_model([text], tmp_path / "model", unsuitable)
+@pytest.mark.parametrize("size", [10**5, 1, 5])
+def test_bad_vocabulary_size(tmp_path, text, options, size):
+    with pytest.raises(InputError, match=f"--vocab-size {size} .*at (most|least) \\d+"):
+        train_subword_model([text], tmp_path / "model", SubwordOptions(options.kind, vocab_size=size))
     assert not (tmp_path / "model").exists()
-    limit = int(str(error.value).split("at most ")[1]) if size > 100 else None
-    if limit:
-        train_subword_model([text], tmp_path / "model", SubwordOptions(options.kind, vocab_size=limit))
 
 
-def test_outputs_of_before_byte_fallback_are_still_theirs():
-    assert "byte_fallback" not in SubwordOptions().as_inputs()
-    assert SubwordOptions(byte_fallback=True).as_inputs()["byte_fallback"]
-
-
-@pytest.mark.parametrize("kind", ["subword-nmt", "none"])
-def test_only_sentencepiece_falls_back_to_bytes(kind):
-    assert SubwordOptions(kind, byte_fallback=True).problems() == [
-        f"--byte-fallback: of SentencePiece's pieces, not of --subwords {kind}; leave it out"
-    ]
-
-
-def test_text_of_lines_that_are_too_long(tmp_path, options):
-    (tmp_path / "long").write_text("a word " * 3000 + "\n")
-    with pytest.raises(InputError, match=r"within 16,384 bytes.*: give a sentence a line"):
+def test_text_without_usable_sentence(tmp_path, options):
+    write_lines(tmp_path / "long", ["a word " * 3000])
+    with pytest.raises(InputError, match="16,384 bytes"):
         train_subword_model([tmp_path / "long"], tmp_path / "model", options)
+    with pytest.raises(InputError, match="long"):
+        subword_encoder(tmp_path / "long")
 
 
 def test_dictionary_from_model(tmp_path, text, options):
-    from fairseq.data import Dictionary
-
     train_subword_model([text], tmp_path / "model", options)
-    size = dictionary_from_model(tmp_path / "model", tmp_path / "dict")
-    dictionary = Dictionary.load(str(tmp_path / "dict"))
-    processor = load_subword_model(tmp_path / "model")
+    dictionary_from_model(tmp_path / "model", tmp_path / "dict")
+    dictionary, processor = Dictionary.load(str(tmp_path / "dict")), load_subword_model(tmp_path / "model")
     pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     assert dictionary.symbols[4:] == [piece for piece in pieces if piece not in ("<unk>", "<s>", "</s>")]
-    assert "<p>" in dictionary and len(dictionary) == size == 26 + 1  # four specials instead of three
+    assert "<p>" in dictionary and len(dictionary) == 26 + 1  # four special symbols instead of three
 
 
 def test_dictionary_from_a_foreign_model(tmp_path, text):
     import sentencepiece
 
-    sentencepiece.SentencePieceTrainer.train(
-        input=str(text), model_prefix=str(tmp_path / "m"), vocab_size=26, pad_id=3, minloglevel=2
-    )
+    settings = {"vocab_size": 26, "pad_id": 3, "minloglevel": 2}
+    sentencepiece.SentencePieceTrainer.train(input=str(text), model_prefix=str(tmp_path / "m"), **settings)
     dictionary_from_model(tmp_path / "m.model", tmp_path / "dict")
     symbols = [line.split()[0] for line in (tmp_path / "dict").read_text().splitlines()]
     assert symbols[-1] == "<p>" and len(symbols) == 26 - 4 + 1 and "<pad>" not in symbols
 
 
 def test_dictionary_from_text(tmp_path, text):
-    (tmp_path / "train.de").write_text("die Katze\n\n")
-    assert dictionary_from_text([text], tmp_path / "dict") == 4 + 10 + 1
-    assert (tmp_path / "dict").read_text().startswith("the 16\n")
-    assert dictionary_from_text([text, tmp_path / "train.de"], tmp_path / "dict") == 4 + 12 + 1
+    write_lines(tmp_path / "train.de", ["die Katze", ""])
+    dictionary_from_text([text, tmp_path / "train.de"], tmp_path / "dict")
+    counts = dict(line.split() for line in (tmp_path / "dict").read_text().splitlines())
+    assert len(counts) == 12 + 1 and counts["the"] == "16"
     dictionary_from_text([tmp_path / "train.de"], tmp_path / "dict", min_count=2)
     assert (tmp_path / "dict").read_text() == "<p> 1\n"
 
 
-def test_not_a_model(tmp_path, text):
-    for path in (text, tmp_path / "none"):
-        with pytest.raises(InputError, match="not a SentencePiece model"):
-            subword_encoder(path)
+# --- BPE codes ---
+
+WORDS = "lower lowest newer newest wider widest low new wide aa aaa aaaa banana bandana ß öö".split()  # noqa: SIM905
+
+
+def learnt(words, merges):
+    """Merges learnt from words, the most frequent pair first (algorithm 1 of the paper)."""
+    texts = Counter(tuple([*word[:-1], word[-1] + "</w>"]) for word in words)
+    found = []
+    for _ in range(merges):
+        pairs = Counter()
+        for symbols, count in texts.items():
+            for pair in pairwise(symbols):
+                pairs[pair] += count
+        if not pairs:
+            break
+        best = max(pairs, key=lambda pair: (pairs[pair], pair))
+        found.append(best)
+        texts = Counter({merged(symbols, best): count for symbols, count in texts.items()})
+    return found
+
+
+def merged(symbols, pair):
+    """Symbols with one pair merged everywhere, from the left."""
+    result = list(symbols)
+    place = 0
+    while place < len(result) - 1:
+        if (result[place], result[place + 1]) == pair:
+            result[place : place + 2] = ["".join(pair)]
+        place += 1
+    return tuple(result)
+
+
+def reference_split(word, merges):
+    """All merges in order, each once."""
+    symbols = tuple([*word[:-1], word[-1] + "</w>"])
+    for pair in merges:
+        symbols = merged(symbols, pair)
+    return "@@ ".join(symbols).replace("</w>", "")
+
+
+@pytest.fixture(scope="module")
+def codes(tmp_path_factory):
+    """Merges, and their file as written by subword-nmt."""
+    merges = learnt(WORDS, 15)
+    path = tmp_path_factory.mktemp("codes") / "bpecodes"
+    path.write_text("#version: 0.2\n" + "".join(f"{left} {right}\n" for left, right in merges), encoding="utf-8")
+    return merges, path
+
+
+@given(st.lists(st.text("lowernstidabö", min_size=1, max_size=9), min_size=1, max_size=5))
+def test_bpe_equals_reference(codes, words):
+    merges, path = codes
+    (pieces,) = bpe_encoder(path)([" ".join(words)])
+    assert pieces == " ".join(reference_split(word, merges) for word in words)
+    assert (pieces + " ").replace("@@ ", "").split() == words
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "pieces"),
+    [
+        ("a b 7\nb c</w> 5\na b 3\n", "abc", "ab@@ c"),  # fastBPE writes counts; the first rank of a merge counts
+        ("#version: 0.2\n\u00a0 b</w>\n1 \u00a0\na b</w>\n", "ab cab", "ab c@@ ab"),  # symbols may be white space
+    ],
+)
+def test_formats_of_bpe_codes(tmp_path, content, text, pieces):
+    (tmp_path / "codes").write_text(content, encoding="utf-8")
+    assert bpe_encoder(tmp_path / "codes")([text]) == [pieces]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("#version: 0.1\na b</w>\n", "codes:1"),
+        ("a b</w>\nthree of these words\n", "codes:2"),
+        ("a b</w>\na  b\n", "codes:2"),
+        ("a b\n", "codes"),
+    ],
+)
+def test_bad_bpe_codes(tmp_path, content, message):
+    (tmp_path / "codes").write_text(content)
+    with pytest.raises(InputError, match=message):
+        bpe_encoder(tmp_path / "codes")
+
+
+LINES = ["lower lowest", "<p>", "newer newest", "<p>", "wider widest", "<p>", "low wide ß", "", "lower newer", ""] * 3
+
+
+def test_learnt_merges_equal_subword_nmt(tmp_path):
+    write_lines(tmp_path / "train", LINES)
+    train_subword_model([tmp_path / "train"], tmp_path / "codes", SubwordOptions("subword-nmt", vocab_size=20))
+    found = [tuple(line.split()) for line in (tmp_path / "codes").read_text(encoding="utf-8").splitlines()[1:]]
+    assert found == learnt([word for line in LINES if line != "<p>" for word in line.split()], 20)
+    with open(tmp_path / "codes", encoding="utf-8") as stream:
+        library = BPE(stream)
+    sentences = ["lower widest unknown newness", "ß l"]
+    encode = subword_encoder(tmp_path / "codes", kind="subword-nmt")
+    assert encode(sentences) == list(map(library.process_line, sentences))
+
+
+def test_merges_that_cannot_be_learnt(tmp_path, monkeypatch):
+    write_lines(tmp_path / "train", ["a b", ""])
+    with pytest.raises(InputError, match="--subwords subword-nmt"):
+        train_subword_model([tmp_path / "train"], tmp_path / "codes", SubwordOptions("subword-nmt"))
+    monkeypatch.setitem(sys.modules, "subword_nmt", None)
+    with pytest.raises((InputError, ValueError)):
+        train_subword_model([tmp_path / "train"], tmp_path / "codes", SubwordOptions("subword-nmt"))
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_prepare_with_merges(tmp_path, joint):
+    write_lines(tmp_path / "train.en", LINES)
+    write_lines(tmp_path / "train.de", [line.replace("low", "nied") for line in LINES])
+    options = {"train": str(tmp_path / "train"), "subwords": "subword-nmt", "vocab_size": 12, "joint": joint}
+    output = tmp_path / "out"
+    prepare(PrepareConfig("en", "de", output, **options))
+    pieces = (output / "subword" / "train.de").read_text(encoding="utf-8").splitlines()
+    known = {line.split()[0] for line in (output / "models" / "dict.de.txt").read_text(encoding="utf-8").splitlines()}
+    assert {piece for line in pieces for piece in line.split()} <= known and any("@@ " in line for line in pieces)
+    codec = TextCodec(output)
+    assert codec.decode(codec.encode(1, ["nieder newest"])[0]) == "nieder newest"
+    models = ["subword.model"] if joint else ["subword.en.model", "subword.de.model"]
+    options["subword_model"] = [str(output / "models" / name) for name in models]
+    prepare(PrepareConfig("en", "de", tmp_path / "again", **options))
+    assert (tmp_path / "again" / "subword" / "train.de").read_text(encoding="utf-8").splitlines() == pieces
+
+
+# --- Joining ---
+
+CHARACTERS = ["Maša Ðuković saw 漢字 👍🏽.", "🎉 the cat", "a literal <0x41> and <0xF0> stay <0x>", "é", "the cat 🎉"]
+
+
+@pytest.fixture(params=["unigram", "bpe"])
+def byte_model(request, tmp_path):
+    write_lines(tmp_path / "train.en", ["the cat sat on the mat", "a dog saw the other cat <x0>41", ""] * 4)
+    options = SubwordOptions(request.param, vocab_size=284, character_coverage=1.0, byte_fallback=True)
+    train_subword_model([tmp_path / "train.en"], tmp_path / "model", options)
+    return tmp_path / "model"
+
+
+def test_byte_fallback_round_trip(byte_model, tmp_path):
+    processor, encoded = load_subword_model(byte_model), subword_encoder(byte_model)(CHARACTERS)
+    for sentence, tokens in zip(CHARACTERS, encoded):
+        assert join_subwords(tokens, "sentencepiece") == processor.decode(tokens.split()) == sentence
+    assert any("<0xF0>" in tokens.split() for tokens in encoded)
+    dictionary_from_model(byte_model, tmp_path / "dict.en.txt")
+    dictionary = LanguageDictionary.of_file(tmp_path / "dict.en.txt")
+    rows = [dictionary.encode_line(line, add_if_not_exist=False) for line in encoded]
+    assert not any(dictionary.unk() in row for row in rows)
+    assert [dictionary.string(row, "sentencepiece") for row in rows] == CHARACTERS
+    assert [dictionary.string(row) for row in rows] == encoded
+
+
+@pytest.mark.parametrize(
+    ("tokens", "symbol", "text"),
+    [
+        ("▁a <0xF0> <0x9F> ▁b", "sentencepiece", "a\ufffd b"),
+        ("<0xC5> ▁ <0xA1>", "sentencepiece", "\ufffd \ufffd"),
+        ("▁a <0x0A> <0x00> b <0x20>", "sentencepiece", "a  b"),  # a line stays one line
+        ("▁a <0xC5> <0xA1> <0xC4> <0x87>", "sentencepiece", "ašć"),
+        ("▁<0x41>", "sentencepiece", "<0x41>"),
+        ("the c@@ at <0x41>", "@@ ", "the cat <0x41>"),
+        ("the <0x41>", None, "the <0x41>"),
+    ],
+)
+def test_join_subwords(tokens, symbol, text):
+    assert join_subwords(tokens, symbol) == text
+
+
+def test_last_byte_shows_the_character():
+    assert decode_bytes(["▁a", "<0xC5>", "<0xA1>", "b", "<0xF0>"]) == ["▁a", "", "š", "b", "\ufffd"]

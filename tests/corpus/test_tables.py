@@ -5,9 +5,7 @@ import logging
 
 import pytest
 
-from docnmt_fairseq.corpus import files
 from docnmt_fairseq.corpus.readers import Reading
-from docnmt_fairseq.errors import InputError
 from tests.support.reading import EN_DE, read, refused, text, write
 
 NAMED = "document\tscore\tde\ten\na\t.9\tA1\ta1\na\t.8\tA2\ta2\n\nb\t.7\tB\tb\n"
@@ -56,7 +54,7 @@ def test_a_row_that_holds_something_else_ends_no_document(tmp_path):
 def test_table_without_boundaries(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         assert len(read("tsv", [write(tmp_path, "t.tsv", "a\tA\nb\tB\n")])) == 1
-    assert "t.tsv: no empty row in it" in caplog.text
+    assert "t.tsv: contains no empty row" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -64,12 +62,12 @@ def test_table_without_boundaries(tmp_path, caplog):
     [
         ("a\tA\nb\n", ("1", "2"), False, ["t.tsv:2", "1 columns, expected at least 2"]),
         ("a\tA\n", ("1", "2", "3"), False, ["t.tsv:1", "expected at least 3"]),
-        ("a\tA\t\n", ("1", "2", "3"), False, ["t.tsv:1", "name is empty"]),
-        ("a\tA\tx\nb\tB\ty\nc\tC\tx\n", ("1", "2", "3"), False, ["t.tsv:3", "document x goes on here"]),
+        ("a\tA\t\n", ("1", "2", "3"), False, ["t.tsv:1", "document name is empty"]),
+        ("a\tA\tx\nb\tB\ty\nc\tC\tx\n", ("1", "2", "3"), False, ["t.tsv:3", "document x continues"]),
         (b"a\tA\nb\t\xff\n", ("1", "2"), False, ["t.tsv:2", "UTF-8"]),
         ("en\tde\na\tA\n", ("en", "fr"), True, ["t.tsv:1", "no column fr", "en, de"]),
         ("a\tA\n", ("en", "de"), False, ["--columns en", "--header"]),
-        ("a\tA\n", ("1",), False, ["--columns 1", "SOURCE TARGET DOCUMENT"]),
+        ("a\tA\n", ("1",), False, ["--columns", "SOURCE TARGET DOCUMENT"]),
         ("a\tA\n", ("0", "1"), False, ["--columns 0", "from 1"]),
     ],
 )
@@ -80,23 +78,8 @@ def test_bad_tables(tmp_path, content, columns, header, parts):
 
 def test_damaged_gzip(tmp_path):
     whole = gzip.compress(b"a\tA\n" * 50_000)
-    refused("tsv", [write(tmp_path, "t.tsv.gz", whole[:-20])], "t.tsv.gz:", "damaged from here on")
-    refused("tsv", [write(tmp_path, "u.tsv.gz", b"a\tA\n")], "u.tsv.gz:1", "damaged from here on")
-
-
-def test_a_line_that_no_memory_holds(tmp_path, monkeypatch):
-    """A kilobyte that unpacks to a line of a megabyte; it is refused before all of it is read."""
-    monkeypatch.setattr(files, "LONGEST", 2**16)
-    packed = write(tmp_path, "t.tsv.gz", gzip.compress(b"a\tA\n" + b"b" * 2**20))
-    with files.open_binary(packed) as stream:
-        lines = files.lines_of(stream, "t")
-        assert next(lines) == "a\tA"
-        with pytest.raises(InputError, match="t:2: longer than"):
-            next(lines)
-        assert stream.tell() < 2**18
-    refused("tsv", [packed], "t.tsv.gz:2: longer than")
-    whole = write(tmp_path, "whole.tsv", b"a\t" + b"A" * (2**16 - 3) + b"\nb\tB\n")
-    assert len(text(read("tsv", [whole]))[0][0]) == 2
+    refused("tsv", [write(tmp_path, "t.tsv.gz", whole[:-20])], "t.tsv.gz:", "damaged")
+    refused("tsv", [write(tmp_path, "u.tsv.gz", b"a\tA\n")], "u.tsv.gz:1", "damaged")
 
 
 def test_news_commentary_plain(tmp_path):
@@ -105,7 +88,7 @@ def test_news_commentary_plain(tmp_path):
     assert text(documents) == [[[("a", "A"), ("b", "")]], [[("c", "C"), ("<p>", "P")]]]
     assert documents == read("news-commentary", [tmp_path / "nc.de-en"])
     assert documents[1].lines == [[(5, 5), (6, 6)]]
-    refused("news-commentary", [files[0], write(tmp_path, "short", "A\n")], "nc.de-en.en:2", "unequal line counts")
+    refused("news-commentary", [files[0], write(tmp_path, "short", "A\n")], "nc.de-en.en:2", "number of lines")
 
 
 def test_news_commentary_table(tmp_path):
@@ -114,5 +97,5 @@ def test_news_commentary_table(tmp_path):
     assert text(read("news-commentary", [table], Reading("de", "en"))) == [[[("A", "a")]], [[("B", "b")]]]
     assert text(read("news-commentary", [table], Reading("en"))) == [[[("a",)]], [[("b",)]]]
     refused("news-commentary", [table], "languages en and fr", "--columns", options=Reading("en", "fr"))
-    refused("news-commentary", [write(tmp_path, "nc.tsv", "")], "does not hold the languages en and de")
+    refused("news-commentary", [write(tmp_path, "nc.tsv", "")], "must contain the languages en and de")
     refused("news-commentary", [table, table], "format news-commentary takes PREFIX")

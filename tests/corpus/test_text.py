@@ -1,5 +1,6 @@
+"""Normalisation of sentences and documents."""
+
 import unicodedata
-from functools import partial
 
 import pytest
 from hypothesis import given
@@ -7,13 +8,11 @@ from hypothesis import strategies as st
 
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.corpus.text import TextCounts, normalise, normalise_documents
-from docnmt_fairseq.corpus.transform import in_processes, transform_file
-from docnmt_fairseq.corpus.truecasing import truecaser
 from docnmt_fairseq.errors import InputError
 
 
 @given(st.text())
-def test_normalise_settles_in_one_go(text):
+def test_normalise_is_idempotent(text):
     once = normalise(text)
     assert normalise(once) == once == unicodedata.normalize("NFC", once) == " ".join(once.split())
     assert not any(unicodedata.category(character) == "Cc" for character in once)
@@ -58,34 +57,6 @@ def test_empty_sentence_is_refused_or_dropped():
 
 
 @pytest.mark.parametrize("on_empty", ["error", "drop"])
-def test_sentence_that_would_be_a_mark(on_empty):
-    with pytest.raises(InputError, match=r"x\.en:10: .*exactly <p>"):
+def test_sentence_that_reads_as_a_boundary_is_an_error(on_empty):
+    with pytest.raises(InputError, match=r"x\.en:10: .*<p>"):
         list(normalise_documents([document([("<\u200bp>", "P")])], on_empty, TextCounts()))
-
-
-def upper():
-    return str.upper
-
-
-def test_transform_keeps_marks_and_order(tmp_path, monkeypatch):
-    monkeypatch.setattr("docnmt_fairseq.corpus.transform.BATCH", 3)
-    lines = ["a b", "<p>", "c", "", "", "d"] + [f"x{i}" for i in range(20)] + [""]
-    (tmp_path / "in").write_text("\n".join(lines) + "\n")
-    for workers in (1, 2):
-        with in_processes(upper, workers) as function:
-            transform_file(tmp_path / "in", tmp_path / "out", function)
-        assert (tmp_path / "out").read_text() == "\n".join(x if x == "<p>" else x.upper() for x in lines) + "\n"
-
-
-def test_transform_to_nothing_is_refused(tmp_path):
-    (tmp_path / "in").write_text("a\n\nb\n")
-    with pytest.raises(InputError, match=r"in:3: step: nothing is left"):
-        transform_file(
-            tmp_path / "in", tmp_path / "out", lambda lines: [line.strip("b") for line in lines], title="step"
-        )
-    assert not [path for path in tmp_path.iterdir() if path.name != "in"]
-
-
-def test_set_up_errors_of_worker_processes_are_raised(tmp_path):
-    with pytest.raises(InputError), in_processes(partial(truecaser, tmp_path / "none"), 2):
-        pass

@@ -37,7 +37,7 @@ def test_documents_by_a_property_or_a_note(tmp_path):
     assert len(read("tmx", [noted], Reading("en", "de", options={"document_prop": "note"}))) == 2
     refused("tmx", [noted], "n.tmx:4: ", '<prop type="x-file">', "--document-prop", options=named)
     mixed = tmx(tmp_path, unit("a", "A", of("1")), unit("b", "B", of("2")), unit("c", "C", of("1")))
-    refused("tmx", [mixed], "x.tmx:6: document 1 goes on here", options=named)
+    refused("tmx", [mixed], "x.tmx:6: document 1 continues", options=named)
 
 
 def test_codes_of_the_original_format_are_no_text(tmp_path):

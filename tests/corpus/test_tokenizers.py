@@ -1,11 +1,10 @@
-"""Tokenisation, truecasing, and their reverse."""
+"""Tokenisers, truecasers and their inverses."""
 
 import importlib.util
 
 import pytest
 
-from docnmt_fairseq.corpus.tokenizers import detokenizer, tokenizer
-from docnmt_fairseq.corpus.truecasing import detruecaser, train_truecaser, truecaser
+from docnmt_fairseq.corpus.tokenizers import detokenizer, detruecaser, tokenizer, train_truecaser, truecaser
 from docnmt_fairseq.errors import InputError
 
 needs_jieba = pytest.mark.skipif(importlib.util.find_spec("jieba") is None, reason="jieba is not installed")
@@ -19,7 +18,7 @@ needs_jieba = pytest.mark.skipif(importlib.util.find_spec("jieba") is None, reas
         ("de", "z.B. das 2. Haus.", "z.B. das 2. Haus ."),
     ],
 )
-def test_moses_there_and_back(language, sentence, tokens):
+def test_moses_round_trip(language, sentence, tokens):
     assert tokenizer("moses", language)(sentence) == tokens
     assert detokenizer("moses", language)(tokens) == sentence
 
@@ -31,7 +30,7 @@ def test_moses_escapes_nothing():
 
 
 @needs_jieba
-def test_jieba_there_and_back():
+def test_jieba_round_trip():
     sentence = "我问一位领导：“你在北京吗？”"
     tokens = "我 问 一位 领导 ： “ 你 在 北京 吗 ？ ”"
     assert tokenizer("jieba", "zh")(sentence) == tokens
@@ -40,13 +39,13 @@ def test_jieba_there_and_back():
     assert detokenizer("jieba", "zh")("Windows 7 很 好") == "Windows 7很好"
 
 
-def test_jieba_that_is_not_installed(monkeypatch):
+def test_missing_jieba(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"--tokenizer jieba: .* not installed; run pip install"):
+    with pytest.raises(InputError, match="jieba"):
         tokenizer("jieba", "zh")
 
 
-def test_none_changes_nothing():
+def test_none_is_the_identity():
     assert tokenizer("none", "en")("a, b") == detokenizer("none", "en")("a, b") == "a, b"
 
 
@@ -58,19 +57,19 @@ def model(tmp_path):
     return tmp_path / "model"
 
 
-def test_truecaser_as_moses_has_it(model):
+def test_truecaser_equals_moses(model):
     case = truecaser(model)
-    assert case("The dog saw the US .") == "the dog saw the US ."  # a known form within a sentence stays
-    assert case("US citizens saw Us .") == "us citizens saw us ."  # the first word, and an unknown form, do not
-    assert case('" The Cat : But') == '" the Cat : But'  # seen at the start of sentences only: not learnt
+    assert case("The dog saw the US .") == "the dog saw the US ."  # known forms inside of a sentence are kept
+    assert case("US citizens saw Us .") == "us citizens saw us ."  # not the first word, and not unknown forms
+    assert case('" The Cat : But') == '" the Cat : But'  # seen only at the start of sentences
 
 
-def test_truecaser_takes_the_first_words_of_sentences_for_nothing(model):
+def test_truecaser_ignores_first_words_of_sentences(model):
     words = {line.split()[0] for line in model.read_text().splitlines()}
     assert words == {"like", "us", "the", "and", "dog", "Ann", "saw"}
 
 
-def test_truecaser_model_that_is_none(tmp_path):
+def test_bad_truecaser_model(tmp_path):
     with pytest.raises(InputError, match="not a truecaser model"):
         truecaser(tmp_path / "none")
 
@@ -80,7 +79,7 @@ def test_detruecaser():
 
 
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
-def test_escaped_moses_is_that_of_fairseqs_released_models(language):
+def test_moses_escaped_equals_fairseq(language):
     from fairseq.data.encoders.moses_tokenizer import MosesTokenizer, MosesTokenizerConfig
 
     theirs = MosesTokenizer(MosesTokenizerConfig(source_lang=language, target_lang=language))

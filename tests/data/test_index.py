@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docnmt_fairseq.data.index import DocumentIndex, Marks, check_parallel, part_starts, tokens_at
-from docnmt_fairseq.data.kept_index import read_index
+from docnmt_fairseq.data.index_cache import read_index
 from docnmt_fairseq.errors import InputError
 
 EOS, P = 2, 4

@@ -9,10 +9,10 @@ from fairseq.data import ConcatDataset, Dictionary, ListDataset
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 
 from docnmt_fairseq import locks
-from docnmt_fairseq.corpus.items import ItemWriter, Numbering
-from docnmt_fairseq.data import kept_index
+from docnmt_fairseq.corpus.data_bin import DictionaryNumbering, ItemWriter
+from docnmt_fairseq.data import index_cache
 from docnmt_fairseq.data.dataset import sentence_sizes
-from docnmt_fairseq.data.kept_index import keep_indexes, read_index
+from docnmt_fairseq.data.index_cache import cache_indexes, read_index
 from docnmt_fairseq.errors import InputError
 
 TEXT = ["a b", "c", "<p>", "d", "", "e", "<p>", "f", "g", ""]
@@ -25,7 +25,7 @@ def write(folder, source=TEXT, target=TEXT, split="train"):
         dictionary.add_symbol(symbol)
     for side, lines in (("en", source), ("de", target)):
         with ItemWriter(folder / f"{split}.en-de.{side}", len(dictionary)) as writer:
-            writer.add(Numbering(dictionary)(lines))
+            writer.add(DictionaryNumbering(dictionary)(lines))
         dictionary.save(str(folder / f"dict.{side}.txt"))
 
 
@@ -36,15 +36,15 @@ def read(folder, unmarked="document", symbols=(P, P)):
 
 
 def values(index):
-    return [getattr(index, name).tolist() for name in kept_index.ARRAYS]
+    return [getattr(index, name).tolist() for name in index_cache.ARRAYS]
 
 
 @pytest.fixture
 def builds(monkeypatch):
     """How often an index was built anew."""
-    builds, build = [], kept_index.DocumentIndex.build
+    builds, build = [], index_cache.DocumentIndex.build
     monkeypatch.setattr(
-        kept_index.DocumentIndex, "build", lambda *given, **more: builds.append(1) or build(*given, **more)
+        index_cache.DocumentIndex, "build", lambda *given, **more: builds.append(1) or build(*given, **more)
     )
     return builds
 
@@ -130,7 +130,7 @@ def test_another_array_is_none(tmp_path, builds, array):
 
 def test_one_that_cannot_be_read_back(tmp_path, monkeypatch):
     write(tmp_path)
-    monkeypatch.setattr(kept_index, "_load", lambda *_: None)  # as where another process removes it
+    monkeypatch.setattr(index_cache, "_load", lambda *_: None)  # as where another process removes it
     assert values(read(tmp_path)[0]) == WANTED
 
 
@@ -144,11 +144,11 @@ def test_a_side_in_memory_has_none(tmp_path, builds):
 
 
 def test_those_that_are_there_stay(tmp_path, builds):
-    """Also one that is made otherwise than :func:`keep_indexes` would."""
+    """Also one that is made otherwise than :func:`cache_indexes` would."""
     write(tmp_path)
     write(tmp_path, split="valid")
     read(tmp_path, "line")
-    keep_indexes(tmp_path, ("en", "de"))
+    cache_indexes(tmp_path, ("en", "de"))
     assert len(builds) == 2 and (tmp_path / FILE.replace("train", "valid")).is_file()
     read(tmp_path, "line")
     assert len(builds) == 2

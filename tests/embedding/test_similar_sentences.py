@@ -9,8 +9,7 @@ from fairseq.data import Dictionary
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.corpus.items import ItemWriter, Numbering
-from docnmt_fairseq.corpus.language_tokens import write_language_tokens
+from docnmt_fairseq.corpus.data_bin import DictionaryNumbering, ItemWriter, write_language_tokens
 from docnmt_fairseq.data.similar import read_similar, similar_file, vectors_file, within_piece
 from docnmt_fairseq.embedding import neighbours
 from docnmt_fairseq.embedding.data_bins import write_neighbours
@@ -91,7 +90,7 @@ def test_language_tokens_are_not_of_the_text(own_bin):
     dictionary = Dictionary.load(str(own_bin / "dict.src.txt"))
     lines = ["e " * (line not in ("", "<p>")) + line for line in source_lines("test")]
     with ItemWriter(own_bin / "test.src-tgt.src", len(dictionary)) as writer:
-        writer.add(Numbering(dictionary)(lines))
+        writer.add(DictionaryNumbering(dictionary)(lines))
     write_language_tokens(own_bin, {"src": "e"})
     write_neighbours(own_bin, fitted)
     wanted = np.load(own_bin / "without.npy").tolist()
@@ -106,7 +105,7 @@ def test_language_tokens_are_not_of_the_text(own_bin):
 def test_they_are_of_the_documents_that_the_task_finds_in_files_it_puts_together(own_bin, unmarked):
     """The first has marks, the other none, as documents with a sentence-level corpus beside them."""
     sentences = ["a b", "c", "d e", "b c"]
-    numbering = Numbering(Dictionary.load(str(own_bin / "dict.src.txt")))
+    numbering = DictionaryNumbering(Dictionary.load(str(own_bin / "dict.src.txt")))
     for side in ("src", "tgt"):
         with ItemWriter(own_bin / f"train1.src-tgt.{side}", 10) as writer:
             writer.add(numbering(sentences))

@@ -183,7 +183,7 @@ def test_an_imported_model_goes_back_after_training_with_context(tmp_path):
     imported(tmp_path / "released", tmp_path / "imported")
     for side, lines in (("en", ENGLISH), ("de", GERMAN)):
         write_lines(tmp_path / f"train.{side}", [lines[0], "<p>", *lines[1:], ""])
-    command = ["prepare", "--from", str(tmp_path / "imported"), "-s", "en", "-t", "de", "--workers", "1"]
+    command = ["prepare", "--reuse", str(tmp_path / "imported"), "-s", "en", "-t", "de", "--workers", "1"]
     assert main([*command, "--train", str(tmp_path / "train"), "--output", str(tmp_path / "data")]) == 0
     options = ["--finetune-from-model", str(tmp_path / "imported" / "checkpoint.pt"), "--sentence-positions", "none"]
     options += ["--max-source-positions", "64", "--max-target-positions", "64", "--lr", "0.0005"]

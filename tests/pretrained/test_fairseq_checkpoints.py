@@ -70,7 +70,7 @@ def test_one_subword_model_may_have_two_dictionaries(binarised, tmp_path):
     )
     place = released(tmp_path / "data", tmp_path)
     imported(place, tmp_path / "imported")
-    command = ["prepare", "--from", str(tmp_path / "imported"), "-s", "en", "-t", "de", "--workers", "1"]
+    command = ["prepare", "--reuse", str(tmp_path / "imported"), "-s", "en", "-t", "de", "--workers", "1"]
     assert main([*command, "--test", str(binarised / "train"), "--output", str(tmp_path / "prepared")]) == 0
     for side in ("en", "de"):
         own, prepared = (tmp_path / name / "data-bin" / f"dict.{side}.txt" for name in ("imported", "prepared"))

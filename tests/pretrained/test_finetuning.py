@@ -42,7 +42,7 @@ class Imported:
             for split in ("train", "test"):
                 (folder / f"{split}.{side}").write_text(text, encoding="utf-8")
         self.data = folder / "data"
-        command = ["prepare", "--from", str(self.folder), "-s", "en", "-t", "de", "--output", str(self.data)]
+        command = ["prepare", "--reuse", str(self.folder), "-s", "en", "-t", "de", "--output", str(self.data)]
         command += ["--train", str(folder / "train"), "--test", str(folder / "test"), "--workers", "1"]
         assert main(command) == 0
         self.data_bin, self.checkpoint = self.data / "data-bin", self.folder / "checkpoint.pt"
@@ -203,7 +203,7 @@ def test_what_is_asked_of_models_is_asked_of_these(model, tmp_path):
 
 
 def test_prepare_says_how_to_go_on(model, tmp_path, capsys):
-    command = ["prepare", "--from", str(model.folder), "-s", "en", "-t", "de", "--output", str(model.data)]
+    command = ["prepare", "--reuse", str(model.folder), "-s", "en", "-t", "de", "--output", str(model.data)]
     text = str(model.folder.parent / "train")
     command += ["--train", text, "--test", text.replace("train", "test"), "--workers", "1"]
     assert main(command) == 0

@@ -7,7 +7,7 @@ import pytest
 
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.config import config_of
-from docnmt_fairseq.corpus.steps import Steps
+from docnmt_fairseq.corpus.step_cache import StepCache
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.register import RegisterAccuracyOptions
 from docnmt_fairseq.recipes import synthetic_data
@@ -41,7 +41,7 @@ def test_every_recipe_has_a_script_and_valid_options_of_prepare(path, tmp_path):
 def test_synthetic_files_are_read_as_native_ones(path, tmp_path):
     dataset = read_dataset_config(path)
     synthetic_data.write_raw(dataset, tmp_path / "raw")
-    source = Source(dataset, Steps(tmp_path / "out", tmp_path / "out" / "table.md"), tmp_path / "raw")
+    source = Source(dataset, StepCache(tmp_path / "out", tmp_path / "out" / "table.md"), tmp_path / "raw")
     options = readers.Reading(dataset.source_lang, dataset.target_lang)
     for number, (name, split) in enumerate(dataset.splits.items()):
         paths = [[source.get(file) for file in corpus] for corpus in split.corpora]

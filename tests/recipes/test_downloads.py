@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from docnmt_fairseq.corpus.steps import Steps
+from docnmt_fairseq.corpus.step_cache import StepCache
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset import DatasetConfig, Download, SplitConfig, Training
 from docnmt_fairseq.recipes.downloads import Source, fetch, unpack
@@ -96,7 +96,7 @@ def test_unexpected_file_is_removed(server, tmp_path, download):
 def source(output, *downloads, files=("a", "b"), raw=None):
     splits = {"train": SplitConfig("delimited", [list(files)])}
     dataset = DatasetConfig("t", "s", "t", "PAGE", splits, {}, Training(), list(downloads))
-    return Source(dataset, Steps(output, output / "table.md"), raw)
+    return Source(dataset, StepCache(output, output / "table.md"), raw)
 
 
 def test_nested_archives_and_second_url(server, tmp_path):

@@ -1,58 +1,30 @@
-"""Readers of native formats by name, a class each in a file of its own."""
+"""Readers of native corpus formats, one class per file."""
 
-from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any, Iterator, List, Sequence, Tuple, Type
+from typing import Iterator, List, Sequence
 
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.corpus.readers.base import READERS, Reader, ReaderOptions, Reading, all_options
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.registry import import_folder
 
-__all__ = [
-    "READERS",
-    "Reader",
-    "ReaderOptions",
-    "Reading",
-    "all_options",
-    "make_reader",
-    "options_of_format",
-    "read",
-    "resolve",
-]
+__all__ = ["READERS", "Reader", "ReaderOptions", "Reading", "all_options", "make_reader", "read", "resolve"]
 
 import_folder(__name__, __path__)
 
 
-def options_of_format(name: str) -> Tuple[Field[Any], ...]:
-    """The options that the reader of a format has.
-
-    Raises:
-        InputError: there is no such format.
-    """
-    return fields(_reader_class(name).Options)
-
-
 def make_reader(name: str, reading: Reading) -> Reader:
-    """The reader of a format.
-
-    Raises:
-        InputError: there is no such format, or one of its options has a value that is not allowed.
-    """
-    return _reader_class(name)(reading)
-
-
-def _reader_class(name: str) -> Type[Reader]:
+    """Returns the reader of a format; raises :class:`InputError` for unknown formats and bad option values."""
     if name not in READERS:
-        raise InputError(f"--format {name}: no such format; choose from {', '.join(READERS.names())}")
-    return READERS[name]
+        raise InputError(f"--format {name}: unknown format; choose from {', '.join(READERS.names())}")
+    return READERS[name](reading)
 
 
 def resolve(name: str, arguments: Sequence[str], reading: Reading) -> List[Path]:
-    """The files that one ``--train``, ``--valid`` or ``--test`` stands for.
+    """Returns the existing files of one ``--train``, ``--valid`` or ``--test``.
 
     Raises:
-        InputError: the wrong number of files for the format, or a file that does not exist.
+        InputError: the wrong number of files for the format, or a missing file.
     """
     reader = make_reader(name, reading)
     paths = reader.resolve(arguments)

@@ -1,8 +1,7 @@
-"""The contract of readers of native formats, and the registry that ``docnmt prepare`` and recipes ask for them.
+"""Contract and registry of readers of native corpus formats.
 
-A reader is one class in one file of this folder, registered under its format's name; importing the folder imports them
-all. What it can be told beside the files are fields of its ``Options``, each a flag of ``docnmt prepare`` and a key of
-recipes' ``prepare``.
+A reader is one class in one file of this folder, registered under the name of its format; importing the folder imports
+them all. Its options are fields of its ``Options``: flags of ``docnmt prepare`` and keys of recipes' ``prepare``.
 
     @register("columns")
     class ColumnsReader(Reader):
@@ -10,15 +9,13 @@ recipes' ``prepare``.
         class Options(ReaderOptions):
             separator: str = option("|", "between source and target", metavar="SIGN")
 
-        help = "a sentence pair a line"
+        help = "a sentence pair per line"
         files = "one file"
 
         def resolve(self, arguments):
             return self.one_file(arguments)
 
         def read(self, paths): ...
-
-is all there is to it.
 """
 
 from abc import ABC, abstractmethod
@@ -34,24 +31,18 @@ from docnmt_fairseq.registry import Registry
 
 @dataclass(frozen=True)
 class ReaderOptions(CheckedOptions):
-    """The options of one format: fields made by :func:`docnmt_fairseq.options.option`; here none.
-
-    Formats may share an option: that of one name means the same to all.
-
-    Raises:
-        InputError: a value that is not allowed.
-    """
+    """Options of one format, made by :func:`docnmt_fairseq.options.option`; formats may share an option."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What readers are told beside the files.
+    """Settings of readers.
 
     Attributes:
-        source_lang: language of the first side, as the file suffix or the format's language attribute writes it.
+        source_lang: language of the first side, as in file suffixes or language attributes of the format.
         target_lang: language of the second side; None to read the source only.
-        empty_sides: pairs with an empty side are passed on (to be dropped and counted) instead of refused.
-        options: of formats, by name; a reader takes those that it has.
+        empty_sides: pass on pairs with an empty side (to be dropped and counted) instead of refusing them.
+        options: options of formats by name.
     """
 
     source_lang: str
@@ -61,27 +52,21 @@ class Reading:
 
     @property
     def languages(self) -> List[str]:
-        """The languages of the sides to be read."""
+        """Languages of the sides that are read."""
         return [self.source_lang] if self.target_lang is None else [self.source_lang, self.target_lang]
 
 
 class Reader(ABC):
-    """Contract: ``cls(reading)``; reads the documents of one native format, never more than a few at a time.
+    """Reader of one native format: ``cls(reading)``; holds few documents in memory.
 
-    Bad input is an ``InputError`` that names the file and the place.
+    Bad input raises :class:`InputError` with file and line.
 
     Class attributes:
-        name: of the format.
-        help: in one line, what it is.
-        files: what ``--train``, ``--valid`` and ``--test`` take.
-        Options: what it can be told.
-        line_aligned: whether sides are files of lines, so that there can be more of them than two (``--extra``).
-
-    Args:
-        reading: languages and options.
-
-    Raises:
-        InputError: an option with a value that is not allowed.
+        name: name of the format.
+        help: description in one line.
+        files: files that ``--train``, ``--valid`` and ``--test`` take.
+        Options: dataclass of options.
+        line_aligned: True if the sides are files of lines, so that extra sides are possible (``--extra``).
     """
 
     name: ClassVar[str]
@@ -99,84 +84,71 @@ class Reader(ABC):
 
     @abstractmethod
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """The files that one ``--train``, ``--valid`` or ``--test`` stands for; they may not exist.
+        """Returns the files of one ``--train``, ``--valid`` or ``--test``; they may not exist.
 
         Raises:
-            InputError: too many or too few for the format.
+            InputError: the wrong number of files for the format.
         """
 
     @abstractmethod
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents of the files."""
 
-    def told_by_names(self, paths: Sequence[Path]) -> Any:
-        """What the names of the files say about their content, as a JSON value; None: nothing, as in most formats."""
+    def settings_from_names(self, paths: Sequence[Path]) -> Any:
+        """Returns settings that depend on the names of the files, as a JSON value; None in most formats."""
         return None
 
     @property
     def sides(self) -> int:
-        """Number of sides of the documents to be read."""
+        """Number of sides of the documents."""
         return len(self.reading.languages)
 
     def one_file(self, arguments: Sequence[str]) -> List[Path]:
-        """The argument as a path, for formats that are one file.
-
-        Raises:
-            InputError: there are several.
-        """
+        """Returns the argument as a path, for formats with one file."""
         if len(arguments) != 1:
             raise InputError(f"format {self.name} takes {self.files}, got {' '.join(arguments)}")
         return [Path(arguments[0])]
 
-    def one_file_a_side(self, arguments: Sequence[str]) -> List[Path]:
-        """The arguments as paths, for formats that take one file a side.
-
-        Raises:
-            InputError: there are more or fewer files than sides.
-        """
+    def one_file_per_side(self, arguments: Sequence[str]) -> List[Path]:
+        """Returns the arguments as paths, for formats with one file per side."""
         if len(arguments) != self.sides:
-            raise InputError(
-                f"format {self.name} takes one file a side: expected {self.sides}, got {' '.join(arguments)}"
-            )
+            expected = f"one file per side: expected {self.sides}"
+            raise InputError(f"format {self.name} takes {expected}, got {' '.join(arguments)}")
         return [Path(argument) for argument in arguments]
 
     def prefix_or_files(self, arguments: Sequence[str], suffixes: Optional[Sequence[str]] = None) -> List[Path]:
-        """The files PREFIX.SUFFIX of a prefix, or the files themselves.
+        """Returns the files PREFIX.SUFFIX of a prefix, or the files themselves.
 
         Args:
-            arguments: the prefix, or a file a side.
-            suffixes: of the sides; None: the languages.
-
-        Raises:
-            InputError: there are more or fewer files than sides.
+            arguments: prefix, or one file per side.
+            suffixes: suffixes of the sides; None: the languages.
         """
         if len(arguments) == 1 and not (self.sides == 1 and Path(arguments[0]).is_file()):
             return [Path(f"{arguments[0]}.{suffix}") for suffix in (suffixes or self.reading.languages)[: self.sides]]
-        return self.one_file_a_side(arguments)
+        return self.one_file_per_side(arguments)
 
 
 READERS: Registry[Reader] = Registry("format")
 
 
 def register(name: str) -> Callable[[Type[Reader]], Type[Reader]]:
-    """A class decorator that registers a reader under its format's name.
+    """Class decorator that registers a reader under the name of its format.
 
     Raises:
-        ValueError: the name is registered already, or another reader means something else by one of its options.
+        ValueError: the name is taken, or another reader declares an option of the same name differently.
     """
 
     def decorate(cls: Type[Reader]) -> Type[Reader]:
         cls.name = name
         known = all_options()
         for own in fields(cls.Options):
-            first = known.get(own.name, own)
-            if not same_declaration(first, own):
-                raise ValueError(f"format {name} declares {flag_of(own.name)}, which other formats have otherwise")
+            if not same_declaration(known.get(own.name, own), own):
+                raise ValueError(f"format {name} declares {flag_of(own.name)} differently than other formats")
         return READERS.register(name)(cls)
 
     return decorate
 
 
 def all_options() -> Dict[str, Field[Any]]:
-    """The fields of the options of all readers, by name."""
+    """Returns the option fields of all readers by name."""
     return {known.name: known for name in READERS.names() for known in fields(READERS[name].Options)}

@@ -1,4 +1,4 @@
-"""Delimited text: a sentence a line, an empty line ends a document, ``<p>`` a paragraph, ``<p> <p>`` a section."""
+"""Delimited text: one sentence per line, an empty line ends a document, ``<p>`` a paragraph, ``<p> <p>`` a section."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from docnmt_fairseq.options import option
 
 @dataclass(frozen=True)
 class DelimitedOptions(ReaderOptions):
-    """What delimited text may lack."""
+    """Options of delimited text."""
 
     one_document_a_line: bool = option(False, "each line is a document")
 
@@ -21,21 +21,18 @@ class DelimitedOptions(ReaderOptions):
 class DelimitedReader(Reader):
     """Delimited text."""
 
-    help = "a sentence a line, an empty line ends a document, a line <p> ends a paragraph, <p> <p> a section"
-    files = "PREFIX (files PREFIX.SOURCE and PREFIX.TARGET), or one file a side"
+    help = "one sentence per line, an empty line ends a document, a line <p> ends a paragraph, <p> <p> a section"
+    files = "PREFIX (files PREFIX.SOURCE and PREFIX.TARGET), or one file per side"
     Options = DelimitedOptions
     line_aligned = True
 
     options: DelimitedOptions
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """The files of a prefix, or the files themselves."""
+        """Returns the files of a prefix, or the files themselves."""
         return self.prefix_or_files(arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents."""
-        return read_documents(
-            paths,
-            one_document_a_line=self.options.one_document_a_line,
-            empty_sides=self.reading.empty_sides,
-        )
+        one_document_a_line, empty_sides = self.options.one_document_a_line, self.reading.empty_sides
+        return read_documents(paths, one_document_a_line=one_document_a_line, empty_sides=empty_sides)

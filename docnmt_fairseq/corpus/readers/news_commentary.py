@@ -1,12 +1,11 @@
-"""News-Commentary: plain text with empty lines between documents, a file a side; or one TSV with empty rows."""
+"""News-Commentary: plain text with empty lines between documents, one file per side; or one TSV with empty rows."""
 
 import re
 from pathlib import Path
 from typing import Iterator, List, Optional, Sequence
 
-from docnmt_fairseq.corpus.boundaries import split_at_empty_rows
 from docnmt_fairseq.corpus.delimited import parallel_lines
-from docnmt_fairseq.corpus.document import Document
+from docnmt_fairseq.corpus.document import Document, split_at_empty_rows
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.readers.base import Reader, register
 from docnmt_fairseq.corpus.readers.tsv import Columns, read_table
@@ -18,17 +17,15 @@ PAIR = re.compile(r"([A-Za-z_]+)-([A-Za-z_]+)\.tsv(\.gz)?$")
 
 @register("news-commentary")
 class NewsCommentaryReader(Reader):
-    """News-Commentary, whose documents are divided by empty lines or rows."""
+    """News-Commentary with empty lines or rows between documents."""
 
-    help = "News-Commentary, empty lines or rows between documents; where one side is empty use --on-empty drop"
-    files = "PREFIX, or one file a side; or one NAME.SOURCE-TARGET.tsv[.gz], its languages in the order of the columns"
+    help = "News-Commentary, empty lines or rows between documents; with empty sides use --on-empty drop"
+    files = (
+        "PREFIX, or one file per side; or one NAME.SOURCE-TARGET.tsv[.gz], its languages in the order of the columns"
+    )
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """The table, or the files of both sides.
-
-        Raises:
-            InputError: also a table whose name does not hold the languages.
-        """
+        """Returns the table, or the files of both sides."""
         if not any(argument.endswith(TABLE) for argument in arguments):
             return self.prefix_or_files(arguments)
         (path,) = self.one_file(arguments)
@@ -36,29 +33,25 @@ class NewsCommentaryReader(Reader):
         return [path]
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields the documents.
-
-        Raises:
-            InputError: bad UTF-8, unequal line counts, a row with too few columns.
-        """
+        """Yields the documents."""
         if paths[0].name.endswith(TABLE):
             rows = enumerate(read_lines(paths[0], strip="\r\n"), start=1)
             return read_table(paths[0], rows, self._columns(paths[0]))
         lines = ((number, texts if any(texts) else None) for number, texts in parallel_lines(paths))
         return split_at_empty_rows(lines, tuple(str(path) for path in paths))
 
-    def told_by_names(self, paths: Sequence[Path]) -> Optional[List[int]]:
-        """Which column of a table is which side."""
+    def settings_from_names(self, paths: Sequence[Path]) -> Optional[List[int]]:
+        """Returns the column of each side of a table."""
         return list(self._columns(paths[0]).texts) if paths[0].name.endswith(TABLE) else None
 
     def _columns(self, path: Path) -> Columns:
-        """Which column is which side, by the languages in the table's name."""
+        """Returns the column of each side, from the languages in the file name."""
         found = PAIR.search(path.name)
         languages = list(found.groups()[:2]) if found else []
         wanted = self.reading.languages
         if not set(wanted) <= set(languages):
             raise InputError(
-                f"{path}: its name does not hold the languages {' and '.join(wanted)} (as NAME.de-en.tsv does); "
-                "rename it, or use --format tsv with --columns"
+                f"{path}: the name must contain the languages {' and '.join(wanted)}, like NAME.de-en.tsv; rename the "
+                "file, or use --format tsv with --columns"
             )
         return Columns(tuple(map(languages.index, wanted)), None)

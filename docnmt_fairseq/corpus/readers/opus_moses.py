@@ -1,12 +1,11 @@
-"""OPUS Moses text with ``.ids`` (OpenSubtitles): a sentence pair a line, documents by the films that the ids name."""
+"""OPUS Moses text with ``.ids`` (OpenSubtitles): one sentence pair per line; the ids name the film, i.e. document."""
 
 import logging
 from pathlib import Path
 from typing import Iterator, List, Sequence, Tuple
 
-from docnmt_fairseq.corpus.boundaries import split_at_names
 from docnmt_fairseq.corpus.delimited import parallel_lines
-from docnmt_fairseq.corpus.document import Document, Sentence
+from docnmt_fairseq.corpus.document import Document, Sentence, split_at_names
 from docnmt_fairseq.corpus.readers.base import Reader, register
 from docnmt_fairseq.errors import InputError
 
@@ -15,13 +14,13 @@ logger = logging.getLogger(__name__)
 
 @register("opus-moses")
 class OpusMosesReader(Reader):
-    """Moses text of OPUS with the ids of its sentences."""
+    """OPUS Moses text with sentence ids."""
 
-    help = "OPUS Moses text with .ids (OpenSubtitles), whose first two columns name the films"
+    help = "OPUS Moses text with .ids (OpenSubtitles), with the films in the first two columns"
     files = "PREFIX (files PREFIX.SOURCE, PREFIX.TARGET and PREFIX.ids), or the text of each side and then the .ids"
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """The text of each side, then the ids."""
+        """Returns the text of each side, then the ids."""
         if len(arguments) == 1:
             return [Path(f"{arguments[0]}.{suffix}") for suffix in [*self.reading.languages, "ids"]]
         if len(arguments) != self.sides + 1:
@@ -29,11 +28,7 @@ class OpusMosesReader(Reader):
         return [Path(argument) for argument in arguments]
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields a document a pair of films; the pairs that OPUS joined of several sentences are counted in the log.
-
-        Raises:
-            InputError: unequal line counts, ids without two names of films, a film that goes on after another one.
-        """
+        """Yields one document per pair of films; pairs joined from several sentences are counted in the log."""
         *texts, ids = paths
         return split_at_names(_rows(paths), tuple(str(path) for path in texts), str(ids))
 

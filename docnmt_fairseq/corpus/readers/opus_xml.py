@@ -1,15 +1,22 @@
-"""OPUS XML (OpenSubtitles, News-Commentary11): a file a document and language, and an alignment of sentence ids."""
+"""OPUS XML (OpenSubtitles, News-Commentary11): one file per document and language, and alignments of sentence ids.
 
+The documents of a language are a zip file, as OPUS distributes them, or a folder; those of OpenSubtitles are films.
+"""
+
+import gzip
 import logging
 from contextlib import ExitStack, closing
-from pathlib import Path
-from typing import Iterator, List, Sequence, Tuple
+from dataclasses import dataclass
+from io import BufferedReader, RawIOBase
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
+from zipfile import BadZipFile, ZipFile
 
 from lxml import etree
 
 from docnmt_fairseq.corpus import xml
-from docnmt_fairseq.corpus.document import Document
-from docnmt_fairseq.corpus.opus import Archive, LinkCounts, aligned_document
+from docnmt_fairseq.corpus.document import Document, DocumentBuilder
+from docnmt_fairseq.corpus.files import open_binary
 from docnmt_fairseq.corpus.readers.base import Reader, register
 from docnmt_fairseq.errors import InputError
 
@@ -18,22 +25,22 @@ logger = logging.getLogger(__name__)
 
 @register("opus-xml")
 class OpusXmlReader(Reader):
-    """XML of OPUS."""
+    """OPUS XML."""
 
-    help = "OPUS XML, a document a film; sentences of a link are joined, links with an empty side dropped, both counted"
-    files = "ALIGNMENT.xml[.gz] SOURCE TARGET, the documents of a language being OPUS's zip file or a folder"
+    help = "OPUS XML, documents are films; the sentences of a link are joined, links with an empty side dropped"
+    files = "ALIGNMENT.xml[.gz] SOURCE TARGET: the documents of a language are OPUS's zip file or a folder"
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """The alignment, then the documents of the source and those of the target."""
+        """Returns the alignment, then the documents of source and target."""
         if self.sides != 2 or len(arguments) != 3:
             raise InputError(f"format {self.name} takes {self.files} (and both languages), got {' '.join(arguments)}")
         return [Path(argument) for argument in arguments]
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields a document a pair of films, holding one pair in memory; the alignment may have either direction.
+        """Yields one document per pair of films; the alignment may have either direction.
 
         Raises:
-            InputError: malformed XML, other languages, a film or sentence that the alignment names and nobody has.
+            InputError: malformed XML, other languages, or a missing film or sentence.
         """
         alignment, *archives = paths
         counts = LinkCounts()
@@ -57,10 +64,147 @@ class OpusXmlReader(Reader):
         )
 
 
+class FilmSentence(NamedTuple):
+    """Sentence of a film: its text, its line, and the number of its ``<p>`` (0 outside)."""
+
+    text: str
+    line: int
+    paragraph: int
+
+
+class Film(NamedTuple):
+    """Name of a film, for messages, and its sentences by id."""
+
+    name: str
+    sentences: Dict[str, FilmSentence]
+
+
+@dataclass
+class LinkCounts:
+    """Counts of links: pairs, pairs joined from several sentences, links dropped with an empty side."""
+
+    films: int = 0
+    pairs: int = 0
+    joined: int = 0
+    dropped: int = 0
+
+
+class Archive:
+    """Films of one language: a zip file of OPUS, or the folder of the language or its parent."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._zip: Optional[ZipFile] = None
+        self._prefix: Optional[str] = None  # of the members, such as "OpenSubtitles/xml/"; known after the first film
+        if not path.is_dir():
+            try:
+                self._zip = ZipFile(path)
+            except (BadZipFile, OSError, ValueError, NotImplementedError) as error:
+                raise InputError(f"{path}: neither a folder nor a zip file of XML documents") from error
+
+    def close(self) -> None:
+        """Closes the zip file."""
+        if self._zip is not None:
+            self._zip.close()
+
+    def film(self, name: str) -> Optional[Film]:
+        """Returns the film that an alignment names (``en/2001/1234/5.xml.gz``), packed or not; None if missing."""
+        plain = name.removesuffix(".gz")
+        for candidate in (plain, f"{plain}.gz"):
+            found = self._open(candidate)
+            if found is not None:
+                shown, stream = found
+                with stream:
+                    return Film(shown, _sentences(shown, stream))
+        return None
+
+    def _open(self, name: str) -> Optional[Tuple[str, BinaryIO]]:
+        parts = PurePosixPath(name).parts
+        if ".." in parts or name.startswith("/"):
+            return None  # an alignment must not point outside of its corpus
+        if self._zip is None:
+            for path in (self.path / name, self.path.joinpath(*parts[1:])):
+                if path.is_file():
+                    return str(path), open_binary(path)
+            return None
+        member = self._member(name)
+        if member is None:
+            return None
+        try:
+            stream = self._zip.open(member)
+        except (BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError) as error:
+            raise InputError(f"{self.path}/{member}: cannot be unpacked: {error}") from error
+        unpacked = gzip.GzipFile(fileobj=stream) if member.endswith(".gz") else BufferedReader(cast(RawIOBase, stream))
+        return f"{self.path}/{member}", cast(BinaryIO, unpacked)
+
+    def _member(self, name: str) -> Optional[str]:
+        assert self._zip is not None
+        if self._prefix is None:
+            ending = next((m for m in self._zip.NameToInfo if m == name or m.endswith(f"/{name}")), None)
+            if ending is None:
+                return None
+            self._prefix = ending[: -len(name)]
+        member = self._prefix + name
+        return member if member in self._zip.NameToInfo else None
+
+
+def _sentences(name: str, stream: BinaryIO) -> Dict[str, FilmSentence]:
+    """Returns the ``<s>`` of a film by id: their words (``<w>``) if the text is tokenised, otherwise their text."""
+    found: Dict[str, FilmSentence] = {}
+    paragraph, number = None, 0
+    for element in xml.iterate_elements(name, "s", stream):
+        identifier = xml.required(name, element, "id")
+        if identifier in found:
+            raise InputError.at(name, xml.line_of(element), f"<s id={identifier!r}> occurs twice")
+        parent = element.getparent()
+        if parent is not None and parent.tag == "p" and parent is not paragraph:
+            paragraph, number = parent, number + 1
+        words = [word.text.strip() for word in element.iter("w") if word.text]
+        text = " ".join(words) if words else xml.text_of(name, element)
+        found[identifier] = FilmSentence(text, xml.line_of(element), number)
+    return found
+
+
+def aligned_document(
+    place: str, films: Tuple[Film, ...], links: Iterator[Tuple[int, List[List[str]]]], counts: LinkCounts
+) -> Optional[Document]:
+    """Returns the linked sentences of two films as a document with the paragraphs of the source; None if empty.
+
+    Args:
+        place: alignment file.
+        films: source and target.
+        links: line in the alignment, sentence ids of each side.
+        counts: counts to add to.
+    """
+    builder = DocumentBuilder(tuple(film.name for film in films))
+    paragraph = None
+    for line, sides in links:
+        if not all(sides):
+            counts.dropped += 1
+            continue
+        for film, identifiers in zip(films, sides):
+            missing = [identifier for identifier in identifiers if identifier not in film.sentences]
+            if missing:
+                raise InputError.at(place, line, f"sentence {missing[0]} is not in {film.name}")
+        rows = [[film.sentences[identifier] for identifier in side] for film, side in zip(films, sides)]
+        counts.joined += any(len(row) > 1 for row in rows)
+        if rows[0][0].paragraph != paragraph:
+            paragraph = rows[0][0].paragraph
+            builder.end_paragraph()
+        texts = tuple(" ".join(sentence.text for sentence in row if sentence.text) for row in rows)
+        builder.add(texts, tuple(row[0].line for row in rows))
+    if builder.empty:
+        return None
+    document = builder.end_document()
+    counts.films += 1
+    counts.pairs += len(document)
+    return document
+
+
 def _order(alignment: Path, group: etree._Element, names: Sequence[str], wanted: Sequence[str]) -> Tuple[int, int]:
-    """Which of ``fromDoc`` and ``toDoc`` is source and which is target, by the folders they are in."""
+    """Returns the positions of source and target in ``fromDoc``, ``toDoc``, from the folders of the documents."""
     found = [name.split("/")[0] for name in names]
-    # "zh" stands for "zh_cn" as well, but "pt" beside "pt_br" for itself.
+    # "zh" also matches "zh_cn", but "pt" is preferred to "pt_br".
     for matches in (str.__eq__, lambda language, asked: f"{language}_".startswith(f"{asked}_")):
         for order in ((0, 1), (1, 0)):
             if all(matches(found[side], language) for side, language in zip(order, wanted)):
@@ -70,7 +214,7 @@ def _order(alignment: Path, group: etree._Element, names: Sequence[str], wanted:
 
 
 def _links(alignment: Path, group: etree._Element, order: Tuple[int, int]) -> Iterator[Tuple[int, List[List[str]]]]:
-    """Yields line and sentence ids of each side for every ``<link xtargets="1 2;1">``."""
+    """Yields line and sentence ids of each side of every ``<link xtargets="1 2;1">``."""
     for link in group.iter("link"):
         sides = xml.required(alignment, link, "xtargets").split(";")
         if len(sides) != 2:

@@ -1,37 +1,40 @@
-"""Rows of tables that hold a document each, as corpora of whole documents come: JSON lines, Parquet."""
+"""Tables with one document per row: JSON lines and Parquet."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterable, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
-from docnmt_fairseq.corpus.readers.base import Reader, ReaderOptions
+from docnmt_fairseq.corpus.files import pyarrow_module, read_lines
+from docnmt_fairseq.corpus.readers.base import Reader, ReaderOptions, register
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import MOST_LEVELS, boundary, levels_ended
 from docnmt_fairseq.options import option
+from docnmt_fairseq.plain_json import parse_json
+
+PARQUET_ROWS = 16  # rows converted to Python objects at a time
 
 
 @dataclass(frozen=True)
 class RowOptions(ReaderOptions):
-    """Where in a row the sides are."""
+    """Fields of a row that hold the sides."""
 
     fields: Sequence[str] = option(
         (),
-        "SOURCE TARGET, which hold the sides of a document: lists of sentences, of paragraphs, of sections, ..., or "
-        "text with a sentence a line; a.b is b in a, of each entry where a is a list (default: the languages)",
+        "SOURCE TARGET, fields with the sides of a document: lists of sentences, of paragraphs, of sections, ..., or "
+        "text with one sentence per line; a.b is b in a, of each entry if a is a list (default: the languages)",
         metavar="FIELD",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        shown = self.fields if isinstance(self.fields, str) else " ".join(self.fields)
         if isinstance(self.fields, str) or len(self.fields) not in (0, 2):
-            raise InputError(f"--fields {shown}: expected SOURCE TARGET")
+            raise InputError(f"--fields {self.fields}: expected SOURCE TARGET")
         object.__setattr__(self, "fields", tuple(self.fields))
 
 
 class RowReader(Reader):
-    """What readers of documents in rows have in common: any number of files, and where in a row the sides are."""
+    """Base class of readers of documents in rows; any number of files."""
 
     files = "one or more files"
     Options = RowOptions
@@ -39,35 +42,31 @@ class RowReader(Reader):
     options: RowOptions
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """The files."""
+        """Returns the files."""
         return [Path(argument) for argument in arguments]
 
     @property
     def fields(self) -> List[str]:
-        """Where in a row each side is."""
+        """Field of each side."""
         return list(self.options.fields or self.reading.languages)[: self.sides]
 
     def documents(self, path: Path, rows: Iterable[Tuple[int, Any]]) -> Iterator[Document]:
-        """Yields the documents of a file's rows, which are given with their numbers; one without any text is none.
+        """Yields the documents of numbered rows; rows without text are skipped.
 
         Raises:
-            InputError: a side is missing, is no text, or has other lines than the first.
+            InputError: a side is missing or is not text, or the sides have different lines.
         """
         for number, row in rows:
             sides = [_lines(path, number, field, _value(path, number, row, field)) for field in self.fields]
             for field, lines in zip(self.fields, sides):
                 if len(lines) != len(sides[0]):
-                    message = (
-                        f"{len(sides[0])} sentences in {self.fields[0]}, but {len(lines)} in {field}; as many are "
-                    )
-                    raise InputError.at(path, number, message + "needed, each the translation of the other")
+                    counts = f"{len(sides[0])} sentences in {self.fields[0]}, but {len(lines)} in {field}"
+                    raise InputError.at(path, number, f"{counts}; both sides need the same sentences")
             builder = DocumentBuilder((str(path),) * self.sides)
             for texts in zip(*sides):
                 levels = [levels_ended(text) for text in texts]
                 if min(levels) < max(levels):
-                    message = (
-                        f"{boundary(max(levels))} on one side only; both sides end paragraphs and sections together"
-                    )
+                    message = f"{boundary(max(levels))} on one side only; boundaries must be the same on both sides"
                     raise InputError.at(path, number, message)
                 if levels[0] or not any(texts):
                     builder.end_paragraph(max(levels[0], 1))
@@ -77,11 +76,63 @@ class RowReader(Reader):
                 yield builder.end_document()
 
 
+@register("jsonl")
+class JsonLinesReader(RowReader):
+    """JSON lines; empty lines are skipped."""
+
+    help = "JSON lines, a document per line, see --fields; packed files may end in .gz or .zst"
+
+    def read(self, paths: Sequence[Path]) -> Iterator[Document]:
+        """Yields the documents."""
+        for path in paths:
+            yield from self.documents(path, _json_rows(path))
+
+
+@register("parquet")
+class ParquetReader(RowReader):
+    """Parquet files; one row group and the columns of the sides are in memory."""
+
+    help = "Parquet, a document per row, see --fields; needs pip install 'docnmt_fairseq[parquet]'"
+
+    def read(self, paths: Sequence[Path]) -> Iterator[Document]:
+        """Yields the documents."""
+        columns = list(dict.fromkeys(field.partition(".")[0] for field in self.fields))
+        for path in paths:
+            yield from self.documents(path, _parquet_rows(path, columns))
+
+
+def _json_rows(path: Path) -> Iterator[Tuple[int, Any]]:
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line:
+            continue
+        try:
+            yield number, parse_json(line)
+        except ValueError as error:
+            raise InputError.at(path, number, f"not JSON: {error}") from error
+
+
+def _parquet_rows(path: Path, columns: List[str]) -> Iterator[Tuple[int, Any]]:
+    pyarrow, parquet = pyarrow_module("pyarrow", path), pyarrow_module("pyarrow.parquet", path)
+    number = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            for column in columns:
+                if column not in names:
+                    raise InputError(f"{path}: no column {column} (--fields); its columns are {', '.join(names)}")
+            for batch in file.iter_batches(PARQUET_ROWS, columns=columns):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InputError.at(path, number + 1, f"not Parquet, or damaged from this row on: {error}") from error
+
+
 def _value(path: Path, number: int, row: Any, field: str) -> Any:
-    """What a row has at a.b.c; of each entry where there is a list on the way."""
+    """Returns the value at a.b.c of a row, of each entry if there is a list on the way."""
     name, _, rest = field.partition(".")
     if not isinstance(row, dict) or name not in row:
-        has = f"it has {', '.join(map(str, row))}" if isinstance(row, dict) else "it is no object with fields"
+        has = f"it has {', '.join(map(str, row))}" if isinstance(row, dict) else "it is not an object"
         raise InputError.at(path, number, f"no {name} in the row: {has}; see --fields")
     value = row[name]
     if not rest:
@@ -92,7 +143,7 @@ def _value(path: Path, number: int, row: Any, field: str) -> Any:
 
 
 def _lines(path: Path, number: int, field: str, value: Any) -> List[str]:
-    """A side's sentences, with marks between paragraphs, sections, ...."""
+    """Returns the sentences of a side with boundaries between paragraphs, sections, ...."""
     if isinstance(value, str):
         return [line.strip() for line in value.split("\n")]
     if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
@@ -100,13 +151,12 @@ def _lines(path: Path, number: int, field: str, value: Any) -> List[str]:
     if isinstance(value, list) and all(isinstance(entry, list) for entry in value):
         levels = _depth(value) - 1
         if levels > MOST_LEVELS:
-            raise InputError.at(
-                path, number, f"{field}: lists in lists, {levels} levels of them; {MOST_LEVELS} are known"
-            )
+            message = f"{field}: {levels} levels of nested lists; at most {MOST_LEVELS} are supported"
+            raise InputError.at(path, number, message)
         return [line for unit in value for line in (*_lines(path, number, field, unit), boundary(levels))]
     raise InputError.at(path, number, f"{field}: neither text nor a list of sentences; see --fields")
 
 
 def _depth(value: Any) -> int:
-    """How many lists are in one another."""
+    """Returns the nesting depth of lists."""
     return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0

@@ -1,21 +1,42 @@
-"""WIT3 / IWSLT training text ``train.tags.<pair>.<lang>``: a talk is a head of tag lines, then a sentence a line."""
+"""WIT3 / IWSLT training text ``train.tags.<pair>.<lang>``: a talk is tag lines, then one sentence per line."""
 
 import re
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Iterator, List, Sequence, Set, Tuple
+from typing import Iterator, List, Optional, Protocol, Sequence, Set, Tuple, TypeVar
 
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.readers.base import Reader, register
-from docnmt_fairseq.corpus.talks import same_talk
 from docnmt_fairseq.errors import InputError
 
-# Only these, so that a sentence in angle brackets stays a sentence; a missing closing tag makes none of a title.
+# Only known tags: other lines in angle brackets are sentences. A closing tag may be missing.
 TAGS = "url|keywords|speaker|talkid|title|description|reviewer|translator"
 TAG_LINE = re.compile(rf"<(?P<document>/?doc)\b[^>]*>|<(?P<tag>{TAGS})\b[^>]*>(?P<content>.*?)(?:</(?P=tag)>)?")
-TAIL = ("/doc", "reviewer", "translator")  # may follow the sentences of a talk; any other tag starts a new one
+TAIL = ("/doc", "reviewer", "translator")  # may follow the sentences of a talk; other tags start a new one
+
+
+class Talk(Protocol):
+    """Talk of one side: its identifier, the same on both sides, and its first line."""
+
+    identifier: str
+    line: int
+
+
+T = TypeVar("T", bound=Talk)
+
+
+def same_talk(paths: Sequence[Path], talks: Sequence[Optional[T]]) -> T:
+    """Returns the first side's talk; raises :class:`InputError` if a side has none (None) or another one."""
+    first = next(talk for talk in talks if talk is not None)
+    for path, talk in zip(paths, talks):
+        if talk is None:
+            raise InputError(f"{path}: talk {first.identifier} is missing; both sides must have the same talks")
+        if talk.identifier != first.identifier:
+            message = f"talk {talk.identifier} here, but talk {first.identifier} in {paths[0]}"
+            raise InputError.at(path, talk.line, f"{message}; both sides need the same talks in the same order")
+    return first
 
 
 @dataclass
@@ -30,29 +51,26 @@ class _Talk:
 class TedTagsReader(Reader):
     """Training text of WIT3 and IWSLT."""
 
-    help = "WIT3/IWSLT training text (train.tags), a document a talk; titles and descriptions are left out"
-    files = "PREFIX (such as train.tags.de-en), or one file a side"
+    help = "WIT3/IWSLT training text (train.tags), documents are talks; titles and descriptions are left out"
+    files = "PREFIX (such as train.tags.de-en), or one file per side"
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """One file a side."""
+        """Returns one file per side."""
         return self.prefix_or_files(arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields one document of one paragraph a talk that has sentences; a pair without any text is left out.
+        """Yields one document per talk; pairs without text on both sides are left out.
 
         Raises:
-            InputError: talks that differ between the sides or have unequal numbers of sentences, text before the first
-                tag.
+            InputError: different talks on both sides, unequal numbers of sentences, text before the first tag.
         """
         files = tuple(str(path) for path in paths)
         for talks in zip_longest(*map(_talks, paths)):
             first = same_talk(paths, talks)
             for path, talk in zip(paths, talks):
                 if len(talk.sentences) != len(first.sentences):
-                    message = (
-                        f"{len(talk.sentences)} sentences in talk {talk.identifier}, {len(first.sentences)} of it in"
-                    )
-                    raise InputError.at(path, talk.line, f"{message} {paths[0]}; they must be as many")
+                    message = f"talk {talk.identifier} has {len(talk.sentences)} sentences here"
+                    raise InputError.at(path, talk.line, f"{message}, but {len(first.sentences)} in {paths[0]}")
             builder = DocumentBuilder(files)
             for row in zip(*(talk.sentences for talk in talks)):
                 texts, lines = zip(*row)
@@ -63,7 +81,7 @@ class TedTagsReader(Reader):
 
 
 def _talks(path: Path) -> Iterator[_Talk]:
-    """Yields the talks of one file, one in memory."""
+    """Yields the talks of one file."""
     talk = None
     for number, line in enumerate(read_lines(path), start=1):
         match = TAG_LINE.fullmatch(line)

@@ -1,4 +1,4 @@
-"""WIT3 / IWSLT TED XML of development and test sets: one file a side, ``<doc docid>`` with ``<seg id>`` sentences."""
+"""WIT3 / IWSLT TED XML of development and test sets: one file per side, ``<doc docid>`` with ``<seg id>``."""
 
 import html.entities
 import logging
@@ -13,11 +13,11 @@ from docnmt_fairseq.corpus import xml
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.readers.base import Reader, register
-from docnmt_fairseq.corpus.talks import same_talk
+from docnmt_fairseq.corpus.readers.ted_tags import same_talk
 from docnmt_fairseq.errors import InputError
 
-# The files hold bare "&" and "<"; a recovering parser would swallow the text after them, so they are escaped first. All
-# escapes are by number: after an error that it recovered from, the parser drops named ones, "&amp;" too.
+# The files contain bare "&" and "<", after which a recovering parser would drop text, so they are escaped first; by
+# number, because after a recovered error the parser drops named entities, even "&amp;".
 BARE = re.compile(
     r"&(?!(?:#\d+|#x[0-9a-fA-F]+);)"
     r"|<(?![?!]|/?(?:mteval|srcset|refset|tstset|doc|seg|hl|p)\b|/?[A-Za-z][\w.-]*(?:\s+[\w:.-]+\s*=\s*\"[^\"<]*\")*\s*/?>)"
@@ -39,17 +39,17 @@ class TedXmlReader(Reader):
     """Development and test sets of WIT3 and IWSLT."""
 
     help = "WIT3/IWSLT TED XML (dev and test sets) and the older SGML of WMT, sides matched by document and segment id"
-    files = "one XML file a side"
+    files = "one XML file per side"
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """One file a side."""
-        return self.one_file_a_side(arguments)
+        """Returns one file per side."""
+        return self.one_file_per_side(arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields one document of one paragraph a talk.
+        """Yields one document per talk.
 
         Raises:
-            InputError: talks or segments that differ between the sides, ids missing or repeated, a file beyond repair.
+            InputError: talks or segments differ between the sides, missing or repeated ids, irreparable XML.
         """
         for talks in zip_longest(*(_talks(path) for path in paths)):
             first = same_talk(paths, talks)
@@ -69,7 +69,7 @@ def _document(paths: Sequence[Path], talks: Sequence[_Talk]) -> Document:
 
 
 def _talks(path: Path) -> Iterator[_Talk]:
-    """Yields the talks of one file; every ``<seg`` of the file is in one of them, or it is an error."""
+    """Yields the talks of one file; raises :class:`InputError` if a ``<seg>`` is in none of them."""
     parser = etree.XMLPullParser(events=("end",), tag="doc", recover=True, **xml.SAFE)
     expected = found = 0
     seen = set()
@@ -88,16 +88,13 @@ def _talks(path: Path) -> Iterator[_Talk]:
             xml.release(element)
     if found != expected:
         place = parser.error_log[0] if len(parser.error_log) else None
-        raise InputError.at(
-            path,
-            place.line if place else 1,
-            f"{expected} <seg> in the file, but {found} could be read; mend the XML here or before"
-            + (f": {place.message}" if place else ""),
-        )
+        message = f"{expected} <seg> in the file, but {found} could be read; correct the XML here or before"
+        message += f": {place.message}" if place else ""
+        raise InputError.at(path, place.line if place else 1, message)
 
 
 def _escape_bare(line: str) -> str:
-    """The line with named entities as characters and with stray ``&`` and ``<`` escaped."""
+    """Replaces named entities by characters and escapes stray ``&`` and ``<``."""
     line = NAMED_ENTITY.sub(_named_entity, line)
     return BARE.sub(lambda match: f"&#{ord(match.group())};", line)
 

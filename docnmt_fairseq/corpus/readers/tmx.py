@@ -1,4 +1,4 @@
-"""TMX, the exchange format of translation memories: ``<tu>`` with a ``<tuv xml:lang>`` a language."""
+"""TMX, the exchange format of translation memories: ``<tu>`` with one ``<tuv xml:lang>`` per language."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,24 +7,23 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 from lxml import etree
 
 from docnmt_fairseq.corpus import xml
-from docnmt_fairseq.corpus.boundaries import split_at_names
-from docnmt_fairseq.corpus.document import Document, Sentence
+from docnmt_fairseq.corpus.document import Document, Sentence, split_at_names
 from docnmt_fairseq.corpus.readers.base import Reader, ReaderOptions, register
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import option
 
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 NOTE = "note"
-CODES = ("bpt", "ept", "it", "ph", "ut")  # elements that hold codes of the original's format, no text
+CODES = ("bpt", "ept", "it", "ph", "ut")  # elements with formatting codes, not text
 
 
 @dataclass(frozen=True)
 class TmxOptions(ReaderOptions):
-    """What divides documents."""
+    """Options of TMX."""
 
     document_prop: Optional[str] = option(
         None,
-        f"type of the <prop> that names a unit's document, or {NOTE}: its <note>; without it a file is a document",
+        f"type of the <prop> with the name of the document, or {NOTE} for the <note>; otherwise a file is a document",
         metavar="TYPE",
     )
 
@@ -33,27 +32,23 @@ class TmxOptions(ReaderOptions):
 class TmxReader(Reader):
     """Translation memories."""
 
-    help = "TMX, a document a file or by --document-prop; units that lack one of the languages are left out"
+    help = "TMX, documents are files, or see --document-prop; units without one of the languages are left out"
     files = "one or more files"
     Options = TmxOptions
 
     options: TmxOptions
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """The files."""
+        """Returns the files."""
         return [Path(argument) for argument in arguments]
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields the documents; ``en`` also takes ``en-US`` where there is no ``en``.
-
-        Raises:
-            InputError: malformed XML; a unit of no document; a document that goes on after another.
-        """
+        """Yields the documents; ``en`` also matches ``en-US`` if there is no ``en``."""
         for path in paths:
             yield from split_at_names(self._units(path), (str(path),) * self.sides, str(path))
 
     def _units(self, path: Path) -> Iterator[Tuple[int, str, Sentence]]:
-        """Yields line, document and texts of every unit that has all languages."""
+        """Yields line, document name and texts of every unit that has all languages."""
         for unit in xml.iterate_elements(path, "tu"):
             variants = _variants(unit)
             found = [_in_language(variants, language) for language in self.reading.languages]
@@ -63,7 +58,7 @@ class TmxReader(Reader):
                 yield xml.line_of(unit), self._document(path, unit), texts
 
     def _document(self, path: Path, unit: etree._Element) -> str:
-        """The name of a unit's document; it stands in the unit, or in one of its variants."""
+        """Returns the name of a unit's document, from the unit or one of its variants."""
         wanted = self.options.document_prop
         if wanted is None:
             return str(path)
@@ -72,12 +67,12 @@ class TmxReader(Reader):
             if name and (wanted == NOTE or element.get("type") == wanted):
                 return name
         what = "<note>" if wanted == NOTE else f'<prop type="{wanted}">'
-        raise InputError.at(path, xml.line_of(unit), f"a unit without {what}, which names its document; "
-                            "see --document-prop")  # fmt: skip
+        message = f"a unit without {what}, the name of its document; see --document-prop"
+        raise InputError.at(path, xml.line_of(unit), message)
 
 
 def _variants(unit: etree._Element) -> Dict[str, etree._Element]:
-    """The first variant of each language."""
+    """Returns the first variant of each language."""
     variants: Dict[str, etree._Element] = {}
     for variant in unit.findall("tuv"):
         language = variant.get(LANGUAGE) or variant.get("lang") or ""
@@ -86,7 +81,7 @@ def _variants(unit: etree._Element) -> Dict[str, etree._Element]:
 
 
 def _in_language(variants: Dict[str, etree._Element], language: str) -> Optional[etree._Element]:
-    """The variant of a language, or else of one of its regions."""
+    """Returns the variant of a language, or of one of its regions."""
     wanted = language.lower().replace("_", "-")
     if wanted in variants:
         return variants[wanted]
@@ -94,9 +89,9 @@ def _in_language(variants: Dict[str, etree._Element], language: str) -> Optional
 
 
 def _text_of(path: Path, segment: etree._Element) -> str:
-    """The text of a segment, without codes."""
+    """Returns the text of a segment without codes."""
     for code in list(segment.iter(*CODES)):
         code.text = None
-        for child in list(code):  # <sub> holds text of the code, such as that of a footnote
+        for child in list(code):  # <sub> is text inside a code, such as a footnote
             code.remove(child)
     return xml.text_of(path, segment)

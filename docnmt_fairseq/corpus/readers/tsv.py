@@ -1,11 +1,10 @@
-"""Tab-separated text: a sentence pair a row; documents from a column of names, or between empty rows."""
+"""Tab-separated text: one sentence pair per row; documents from a column of names, or between empty rows."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from docnmt_fairseq.corpus.boundaries import split_at_empty_rows, split_at_names
-from docnmt_fairseq.corpus.document import Document, Sentence
+from docnmt_fairseq.corpus.document import Document, Sentence, split_at_empty_rows, split_at_names
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.readers.base import Reader, ReaderOptions, register
 from docnmt_fairseq.errors import InputError
@@ -13,7 +12,7 @@ from docnmt_fairseq.options import option
 
 
 class Columns(NamedTuple):
-    """Columns of a table, from 0: of every side, and of the document's name if there is one."""
+    """Columns of a table, from 0: of each side, and of the document name if there is one."""
 
     texts: Tuple[int, ...]
     document: Optional[int]
@@ -21,7 +20,7 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True)
 class TsvOptions(ReaderOptions):
-    """Which columns hold what."""
+    """Columns of the table."""
 
     columns: Sequence[str] = option(
         ("1", "2"), "SOURCE TARGET [DOCUMENT], by number from 1 or by name", metavar="COLUMN"
@@ -30,20 +29,17 @@ class TsvOptions(ReaderOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        shown = self.columns if isinstance(self.columns, str) else " ".join(map(str, self.columns))
         if isinstance(self.columns, str) or len(self.columns) not in (2, 3):
-            raise InputError(f"--columns {shown}: expected SOURCE TARGET, or SOURCE TARGET DOCUMENT")
+            raise InputError(f"--columns {self.columns}: expected SOURCE TARGET, or SOURCE TARGET DOCUMENT")
         object.__setattr__(self, "columns", tuple(map(str, self.columns)))
         for column in self.columns:
-            if not column.isdecimal() and not self.header:
-                raise InputError(f"--columns {column}: a column by name needs --header; else give its number, from 1")
-            if column.isdecimal() and int(column) == 0:
-                raise InputError("--columns 0: columns are counted from 1")
+            if not (int(column) > 0 if column.isdecimal() else self.header):
+                raise InputError(f"--columns {column}: give a number from 1, or a name and --header")
 
 
 @register("tsv")
 class TsvReader(Reader):
-    """A table with a sentence pair a row."""
+    """Table with one sentence pair per row."""
 
     help = "tab-separated, see --columns and --header; without a document column empty rows end documents"
     files = "one file"
@@ -52,15 +48,11 @@ class TsvReader(Reader):
     options: TsvOptions
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """The one file."""
+        """Returns the file."""
         return self.one_file(arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields the documents; an empty row is passed over where a column names the documents.
-
-        Raises:
-            InputError: bad UTF-8, a row with too few columns, no such column, a document's name empty or coming back.
-        """
+        """Yields the documents; empty rows are skipped if a column names the documents."""
         (path,) = paths
         rows = enumerate(read_lines(path, strip="\r\n"), start=1)
         names: List[str] = []
@@ -75,15 +67,15 @@ def _column(path: Path, column: str, names: List[str]) -> int:
     if column in names:
         return names.index(column)
     if not column.isdecimal():
-        raise InputError.at(path, 1, f"no column {column} (--columns); the header has: {', '.join(names)}")
+        raise InputError.at(path, 1, f"no column {column} (--columns); the columns are {', '.join(names)}")
     return int(column) - 1
 
 
 def read_table(path: Path, rows: Iterator[Tuple[int, str]], columns: Columns) -> Iterator[Document]:
-    """Yields the documents of a table's rows, given with their line numbers.
+    """Yields the documents of numbered rows.
 
     Raises:
-        InputError: as for :meth:`TsvReader.read`.
+        InputError: a row with too few columns, an empty document name, a document that continues after another one.
     """
     files = (str(path),) * len(columns.texts)
     if columns.document is None:
@@ -95,7 +87,7 @@ def read_table(path: Path, rows: Iterator[Tuple[int, str]], columns: Columns) ->
 def _cells(
     path: Path, rows: Iterator[Tuple[int, str]], columns: Columns
 ) -> Iterator[Tuple[int, str, Optional[Sentence]]]:
-    """Yields line number, document's name ("" without such a column), texts; no texts for an empty row."""
+    """Yields line number, document name ("" without such a column), and texts, None for an empty row."""
     needed = 1 + max(*columns.texts, -1 if columns.document is None else columns.document)
     for number, line in rows:
         if not line.strip():
@@ -106,5 +98,5 @@ def _cells(
             raise InputError.at(path, number, f"{len(cells)} columns, expected at least {needed}; see --columns")
         name = "" if columns.document is None else cells[columns.document]
         if columns.document is not None and not name:
-            raise InputError.at(path, number, "the document's name is empty; see --columns")
+            raise InputError.at(path, number, "the document name is empty; see --columns")
         yield number, name, tuple(cells[column] for column in columns.texts)

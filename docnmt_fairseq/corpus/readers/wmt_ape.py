@@ -1,4 +1,4 @@
-"""Files of WMT's tasks of automatic post-editing: a sentence a line, source, machine translation and post-edit."""
+"""WMT automatic post-editing: source, machine translation and post-edit, one sentence per line, no documents."""
 
 from pathlib import Path
 from typing import Iterator, List, Sequence
@@ -12,20 +12,16 @@ SIDES = ("src", "pe")
 
 @register("wmt-ape")
 class WmtApeReader(Reader):
-    """Sentences to be post-edited, without documents."""
+    """Sentences for post-editing; every sentence is a document."""
 
-    help = "automatic post-editing: a sentence a line, without documents: every sentence is one of its own"
-    files = "PREFIX (files PREFIX.src and PREFIX.pe), or one file a side, e.g. PREFIX.mt PREFIX.pe"
+    help = "automatic post-editing: one sentence per line, without documents: every sentence is a document"
+    files = "PREFIX (files PREFIX.src and PREFIX.pe), or one file per side, e.g. PREFIX.mt PREFIX.pe"
     line_aligned = True
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """The files of a prefix, or the files themselves."""
+        """Returns the files of a prefix, or the files themselves."""
         return self.prefix_or_files(arguments, SIDES)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields the sentences; lines that are empty on all sides are passed over.
-
-        Raises:
-            InputError: bad UTF-8, unequal line counts, a line that is empty on one side only.
-        """
+        """Yields the sentences; lines that are empty on all sides are skipped."""
         return read_documents(paths, one_document_a_line=True, empty_sides=self.reading.empty_sides)

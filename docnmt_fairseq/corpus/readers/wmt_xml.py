@@ -18,16 +18,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class WmtXmlOptions(ReaderOptions):
-    """Which text is read."""
+    """Options of WMT XML."""
 
     reference: Optional[str] = option(
-        None, "of several references: translator or index from 0; without it the first", metavar="NAME"
+        None, "reference to read: translator, or index from 0 (default: the first)", metavar="NAME"
     )
 
 
 @register("wmt-xml")
 class WmtXmlReader(Reader):
-    """XML of WMT's news tasks."""
+    """XML of the WMT news tasks."""
 
     help = "WMT XML with paragraphs and one or more references"
     files = "one XML file"
@@ -36,18 +36,18 @@ class WmtXmlReader(Reader):
     options: WmtXmlOptions
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """The one file."""
+        """Returns the file."""
         return self.one_file(arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields the documents; paragraphs are those of the source, ``<hyp>`` is passed over.
+        """Yields the documents with the paragraphs of the source; ``<hyp>`` is skipped.
 
         Raises:
-            InputError: malformed XML, no such language or reference, ids missing, repeated or unequal between sides.
+            InputError: malformed XML, missing language or reference, ids missing, repeated or different between sides.
         """
         (path,) = paths
         seen = set()
-        told = False
+        reported = False
         for element in xml.iterate_elements(path, "doc"):
             identifier = xml.required(path, element, "id")
             name = f"document {identifier}"
@@ -57,10 +57,10 @@ class WmtXmlReader(Reader):
             sides = [_source(path, element, name, self.reading.source_lang)]
             if self.reading.target_lang is not None:
                 references = _in_language(path, element, name, "ref", self.reading.target_lang)
-                if len(references) > 1 and self.options.reference is None and not told:
-                    told = True
+                if len(references) > 1 and self.options.reference is None and not reported:
+                    reported = True
                     logger.info(
-                        f"{path}: several references ({_names(references)}), the first is used; see --reference"
+                        f"{path}: several references ({_names(references)}), reading the first; see --reference"
                     )
                 sides.append(_choose(path, element, name, references, self.options.reference))
             document = _document(path, name, sides)
@@ -76,11 +76,11 @@ def _source(path: Path, element: etree._Element, name: str, language: str) -> et
 
 
 def _in_language(path: Path, element: etree._Element, name: str, tag: str, language: str) -> List[etree._Element]:
-    """The <src> or <ref> elements of a language, of which there must be one."""
+    """Returns the <src> or <ref> elements of a language, at least one."""
     candidates = element.findall(tag)
     chosen = [candidate for candidate in candidates if candidate.get("lang") == language]
     if not chosen:
-        languages = ", ".join(sorted({candidate.get("lang", "?") for candidate in candidates})) or "none at all"
+        languages = ", ".join(sorted({candidate.get("lang", "?") for candidate in candidates})) or "none"
         raise InputError.at(path, xml.line_of(element), f"{name}: no <{tag} lang={language!r}>; it has: {languages}")
     return chosen
 
@@ -88,7 +88,7 @@ def _in_language(path: Path, element: etree._Element, name: str, tag: str, langu
 def _choose(
     path: Path, element: etree._Element, name: str, references: List[etree._Element], wanted: Optional[str]
 ) -> etree._Element:
-    """The reference of that translator name, else of that index."""
+    """Returns the reference with this translator name, otherwise with this index."""
     if wanted is None:
         return references[0]
     for reference in references:
@@ -106,7 +106,7 @@ def _names(references: List[etree._Element]) -> str:
 
 
 def _document(path: Path, name: str, sides: List[etree._Element]) -> Optional[Document]:
-    """The document in the source's order and paragraphs; None if it has no segment at all."""
+    """Returns the document in the order and paragraphs of the source; None if it has no segments."""
     segments = [xml.segments(path, side, name) for side in sides]
     for side, found in zip(sides[1:], segments[1:]):
         xml.check_same_ids(

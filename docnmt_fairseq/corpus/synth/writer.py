@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set, TextIO
 
-from docnmt_fairseq.corpus.files import written_folder
 from docnmt_fairseq.corpus.synth.ceiling import Counts, ceiling, count_forms
 from docnmt_fairseq.corpus.synth.document import Document, documents
 from docnmt_fairseq.corpus.synth.lexicon import build_lexicon
 from docnmt_fairseq.corpus.synth.options import SynthOptions
 from docnmt_fairseq.corpus.synth.table import Case, write_cases
+from docnmt_fairseq.files import atomic_folder
 from docnmt_fairseq.locks import holding, in_folder
 from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
 
@@ -72,7 +72,7 @@ def write_corpus(options: SynthOptions, output: Path) -> CorpusReport:
     complete = output / ".complete"
     with holding(in_folder(output), f"--output {output}"):
         try:
-            with written_folder(complete) as folder:
+            with atomic_folder(complete) as folder:
                 report = _write(options, folder)
             report.files = [output / path.name for path in sorted(complete.iterdir())]
             (output / LEXICON).unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 import docnmt_fairseq
-from docnmt_fairseq.corpus.dictionaries import damage_told
+from docnmt_fairseq.corpus.dictionaries import dictionary_errors
 from docnmt_fairseq.corpus.subwords import CODES, SENTENCEPIECE, load_subword_model
 from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.pretrained.fairseq_languages import Languages
@@ -117,7 +117,7 @@ def _dictionaries(folder: Path, names: List[str]) -> Tuple[List[Dictionary], Lis
         own = [joint[0]] * 2
     dictionaries = []
     for path in own:
-        with damage_told(path):
+        with dictionary_errors(path):
             dictionaries.append(Dictionary.load(str(path)))
     return dictionaries, own
 

@@ -1,20 +1,65 @@
-"""A reader holds one document (of OPUS XML, one pair of films), and gives it before it has read on."""
+"""Text files: packed files, byte order marks, errors with line numbers; readers hold one document in memory."""
 
+import gzip
 import json
 import re
-import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from docnmt_fairseq.corpus import readers, xml
-from docnmt_fairseq.corpus.opus import Archive
+from docnmt_fairseq.corpus import readers
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.readers import Reading
 from docnmt_fairseq.errors import InputError
-from tests.support.reading import write
+from tests.support.reading import read, write
 
-SENTENCES = 50  # a document
+SENTENCES = 50  # per document
 BY_DOCUMENT = Reading("en", "de", options={"document_prop": "document"})
+
+
+def test_packed_files(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    content = b"a\nb\n" * 100
+    write(tmp_path, "x.gz", gzip.compress(content))
+    with pyarrow.output_stream(str(tmp_path / "x.zst"), compression="zstd") as stream:
+        stream.write(content)
+    for name in ("x.gz", "x.zst"):
+        assert list(read_lines(tmp_path / name)) == ["a", "b"] * 100
+        (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-5])
+        with pytest.raises(InputError, match=name):
+            list(read_lines(tmp_path / name))
+
+
+@pytest.mark.parametrize(("content", "line"), [(b"a\n\xff\n", ":2: not UTF-8"), (None, "cannot be read")])
+def test_bad_files(tmp_path, content, line):
+    if content is not None:
+        (tmp_path / "x").write_bytes(content)
+    with pytest.raises(InputError, match=f"x.*{line}"):
+        list(read_lines(tmp_path / "x"))
+
+
+XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
+CORPORA = {
+    "delimited": {"x.en": "a b\n\nc\n", "x.de": "A B\n\nC\n"},
+    "d-lines": {"x.en": "<d>\na\n<d>\nb\n", "x.de": "<d>\nA\n<d>\nB\n"},
+    "news-commentary": {"x.en-de.tsv": "a\tA\nb\tB\n\t\nc\tC\n"},
+    "jsonl": {"x.jsonl": "".join(json.dumps({"en": [text], "de": [text.upper()]}) + "\n" for text in "ab")},
+    "wmt-xml": {
+        "x.xml": f'{XML}<doc id="x"><src lang="en"><seg id="1">a</seg></src>'
+        '<ref lang="de"><seg id="1">A</seg></ref></doc>'
+    },
+    "opus-moses": {"x.en": "a\n", "x.de": "A\n", "x.ids": "de/1.xml.gz\ten/1.xml.gz\t1\t2 3\n"},
+}
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_byte_order_marks_and_carriage_returns_are_ignored(tmp_path, name):
+    def documents(contents):
+        return [document.paragraphs for document in read(name, [write(tmp_path, *one) for one in contents])]
+
+    plain = documents(CORPORA[name].items())
+    edited = ((file, b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()) for file, text in CORPORA[name].items())
+    assert plain and plain == documents(edited)
 
 
 def lines(documents, head="", tail="", sentence="sentence {s} of document {d}\n"):
@@ -42,11 +87,9 @@ def ted_xml(folder, documents):
 
 
 def wmt_xml(folder, documents):
-    sides = []
-    for tag, language in (("src", "en"), ("ref", "de")):
-        body = "".join(f'<seg id="{s}">sentence {s}</seg>' for s in range(SENTENCES))
-        sides.append(f'<{tag} lang="{language}"><p>{body}</p></{tag}>')
-    content = "".join(f'<doc id="{d}">{"".join(sides)}</doc>\n' for d in range(documents))
+    body = "".join(f'<seg id="{s}">sentence {s}</seg>' for s in range(SENTENCES))
+    sides = "".join(f'<{tag} lang="{lang}"><p>{body}</p></{tag}>' for tag, lang in (("src", "en"), ("ref", "de")))
+    content = "".join(f'<doc id="{d}">{sides}</doc>\n' for d in range(documents))
     return [write(folder, "x.xml", f"<dataset>\n{content}</dataset>\n")]
 
 
@@ -69,7 +112,6 @@ def tmx(folder, documents):
     return [write(folder, "x.tmx", f"<tmx><body>{units}</body></tmx>\n")]
 
 
-# A small corpus of every format.
 MAKE = {
     "delimited": lambda folder, n: two_files(folder, lines(n, tail="\n")),
     "d-lines": lambda folder, n: two_files(folder, lines(n, head="<d>\n")),
@@ -90,58 +132,16 @@ MAKE = {
 }
 
 
-def make(name, folder, documents):
-    if name not in MAKE:
-        pytest.fail(f"add a small corpus of format {name} to MAKE in {__file__}")
-    return list(map(str, MAKE[name](folder, documents)))
-
-
-def peak(folder, name, documents):
-    folder.mkdir()
-    paths = readers.resolve(name, make(name, folder, documents), BY_DOCUMENT)
-    tracemalloc.start()
-    try:
-        found = readers.read(name, paths, BY_DOCUMENT)
-        assert sum(map(len, found)) == documents * SENTENCES
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize("name", readers.READERS.names())
-def test_documents_come_before_the_rest_is_read(tmp_path, name):
-    files = [Path(path) for path in make(name, tmp_path, 40)]
+def test_readers_yield_documents_before_reading_the_rest(tmp_path, name):
+    files = [Path(path) for path in MAKE[name](tmp_path, 40)]
     text = next(path for path in files if path.is_file())
     content = text.read_bytes()
-    if name == "parquet":  # says at its end what is where
+    if name == "parquet":
         text.write_bytes(content.replace(b"of 39", b"\xff\xff\xff39"))
     else:
         text.write_bytes(content + b"\xff\n")  # neither UTF-8 nor XML
-    paths = readers.resolve(name, list(map(str, files)), BY_DOCUMENT)
-    documents = readers.read(name, paths, BY_DOCUMENT)
+    documents = readers.read(name, readers.resolve(name, list(map(str, files)), BY_DOCUMENT), BY_DOCUMENT)
     assert len(next(documents)) == (1 if name == "wmt-ape" else SENTENCES)
     with pytest.raises(InputError, match=f"^{re.escape(str(text))}"):
         list(documents)
-
-
-@pytest.mark.parametrize("name", readers.READERS.names())
-def test_peak_memory(tmp_path, name):
-    peak(tmp_path / "warm", name, 2)  # imports and caches
-    few, many = peak(tmp_path / "few", name, 25), peak(tmp_path / "many", name, 100)
-    assert many < few + 50_000  # the 75 extra documents would take 400 kB or more; their names take a little
-
-
-def test_films_are_read_one_pair_at_a_time(tmp_path, monkeypatch):
-    opened = []
-    film = Archive.film
-    monkeypatch.setattr(Archive, "film", lambda archive, name: opened.append(name) or film(archive, name))
-    documents = readers.read("opus-xml", opus_xml(tmp_path, 3), Reading("de", "en"))
-    for count in (1, 2, 3):
-        next(documents)
-        assert opened == ["de/1.xml.gz", "en/1.xml.gz"] * count
-
-
-def test_what_was_read_of_xml_is_freed(tmp_path):
-    path = opus_xml(tmp_path, 200)[0]
-    in_memory = [len(group.getparent()) for group in xml.iterate_elements(path, "linkGrp")]
-    assert len(in_memory) == 200 and max(in_memory) < 40  # what one read of 32 kB holds

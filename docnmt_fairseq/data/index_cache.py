@@ -49,10 +49,10 @@ def read_index(
 
     # Where files begin changes what is unmarked: of one file it says nothing, and its older indexes stay good.
     settings = [*symbols, unmarked, *part_starts(source)]
-    return kept_index([source] if target is None else [source, target], settings, build)
+    return cached_index([source] if target is None else [source, target], settings, build)
 
 
-def keep_indexes(data_bin: Path, languages: Tuple[str, str]) -> None:
+def cache_indexes(data_bin: Path, languages: Tuple[str, str]) -> None:
     """Writes the indexes of a data-bin's splits, so that no training has to; those that are there stay.
 
     Args:
@@ -76,7 +76,7 @@ def keep_indexes(data_bin: Path, languages: Tuple[str, str]) -> None:
         read_index(source, target, (source_symbol, target_symbol), str(prefix), "document")
 
 
-def kept_index(sides: Sequence[Lines], settings: Sequence[Any], build: Callable[[], DocumentIndex]) -> DocumentIndex:
+def cached_index(sides: Sequence[Lines], settings: Sequence[Any], build: Callable[[], DocumentIndex]) -> DocumentIndex:
     """The index of a corpus: that in the file beside the source, else a new one, which is written there if it can be.
 
     That of several files together stands beside the first. A file that is damaged, or of other settings or other data

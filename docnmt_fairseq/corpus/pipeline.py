@@ -1,0 +1,210 @@
+"""Text processing of one side of a model's data: tokenise, truecase, segment into subwords; and the way back.
+
+``docnmt prepare`` runs the stages one after another on files, :class:`~docnmt_fairseq.corpus.text_codec.TextCodec` on
+text in memory, ``docnmt export`` copies the models of the stages.
+"""
+
+import signal
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+
+from tqdm import tqdm
+
+from docnmt_fairseq.corpus.delimited import map_sentences
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.subwords import joiner_of, subword_encoder
+from docnmt_fairseq.corpus.tokenizers import SentenceFunction, detokenizer, detruecaser, has_case, tokenizer, truecaser
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import PathLike
+from docnmt_fairseq.marks import is_mark
+
+BATCH = 20_000  # lines in memory
+CHUNK = 200  # sentences per task of a process
+
+BatchFunction = Callable[[List[str]], List[str]]
+
+
+@dataclass(frozen=True)
+class SidePipeline:
+    """Processing of the sentences of one side.
+
+    Attributes:
+        language: side whose tokeniser and models are used.
+        tokenizer: kind of tokeniser.
+        truecase: whether a truecaser follows; Chinese text is never truecased.
+        subwords: kind of subwords.
+        joint: whether the subword model is shared by source and target.
+        language_token: symbol prepended to every sentence.
+    """
+
+    language: str
+    tokenizer: str = "none"
+    truecase: bool = False
+    subwords: str = "none"
+    joint: bool = True
+    language_token: Optional[str] = None
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], side: int) -> "SidePipeline":
+        """Pipeline of the source (0) or target (1) from the options in a manifest of ``docnmt prepare``."""
+        name = ("source", "target")[side]
+        return cls(
+            options[f"{name}_lang"],
+            options.get(f"{name}_tokenizer") or options["tokenizer"],
+            options["truecase"],
+            options["subwords"],
+            options["joint"],
+            options.get(f"{name}_lang_token"),
+        )
+
+    @property
+    def truecaser_file(self) -> Optional[str]:
+        """File name of the truecaser in the folder of models; None if there is no truecaser."""
+        return f"truecaser.{self.language}" if self.truecase and has_case(self.tokenizer) else None
+
+    @property
+    def subword_file(self) -> Optional[str]:
+        """File name of the subword model in the folder of models; None without subwords."""
+        if self.subwords == "none":
+            return None
+        return "subword.model" if self.joint else f"subword.{self.language}.model"
+
+    @property
+    def joiner(self) -> Optional[str]:
+        """fairseq's ``--post-process`` value that joins the subwords; None without subwords."""
+        return joiner_of(self.subwords)
+
+    def stages(self, models: Path, workers: int = 1) -> Dict[str, Callable[[], BatchFunction]]:
+        """Returns a factory of each stage's function by the name of the stage, in order of application.
+
+        Args:
+            models: folder with the models.
+            workers: number of processes, or threads of SentencePiece.
+        """
+        stages: Dict[str, Callable[[], BatchFunction]] = dict.fromkeys(("tokenized", "truecased", "subword"), _identity)
+        if self.tokenizer != "none":
+            stages["tokenized"] = partial(parallel, partial(tokenizer, self.tokenizer, self.language), workers)
+        if self.truecaser_file is not None:
+            stages["truecased"] = partial(parallel, partial(truecaser, models / self.truecaser_file), workers)
+        if self.subword_file is not None:
+            stages["subword"] = partial(self._segmenter, models / self.subword_file, workers)
+        return stages
+
+    def _segmenter(self, model: Path, workers: int) -> BatchFunction:
+        encode, token = subword_encoder(model, workers, self.subwords), self.language_token
+        if token is None:
+            return encode
+        # A sentence of which nothing is left stays empty, so that it is noticed.
+        return lambda sentences: [tokens and f"{token} {tokens}" for tokens in encode(sentences)]
+
+    def encoder(self, models: Path) -> BatchFunction:
+        """Returns the function from normalised sentences to tokens separated by spaces.
+
+        Raises:
+            InputError: a model is missing, or a library is not installed.
+        """
+        return compose([make() for make in self.stages(models).values()])
+
+    def decoder(self) -> SentenceFunction:
+        """Returns the function from a sentence of tokens, subwords joined, to plain text."""
+        detokenize = detokenizer(self.tokenizer, self.language)
+        if self.truecaser_file is None:
+            return detokenize
+        detruecase = detruecaser()
+        return lambda tokens: detokenize(detruecase(tokens))
+
+
+def _identity() -> BatchFunction:
+    return list
+
+
+def compose(functions: List[BatchFunction]) -> BatchFunction:
+    """Returns the function that applies others one after another."""
+
+    def call(sentences: List[str]) -> List[str]:
+        for function in functions:
+            sentences = function(sentences)
+        return sentences
+
+    return call
+
+
+def parallel(make: Callable[[], SentenceFunction], workers: int = 1) -> BatchFunction:
+    """Returns the function that applies another one to every sentence, in several processes.
+
+    Args:
+        make: picklable; returns the function of one sentence, and is called once in each process.
+        workers: number of processes; 1: no extra process.
+    """
+    function = make()  # raises errors of the set-up here
+    if workers <= 1:
+        return lambda sentences: list(map(function, sentences))
+    pool = ProcessPoolExecutor(workers, initializer=_initialise, initargs=(make,))  # ends with the returned function
+
+    def call(sentences: List[str]) -> List[str]:
+        chunks = [sentences[start : start + CHUNK] for start in range(0, len(sentences), CHUNK)]
+        with worker_errors(workers):
+            return list(chain.from_iterable(pool.map(_apply, chunks)))
+
+    return call
+
+
+@contextmanager
+def worker_errors(workers: int) -> Iterator[None]:
+    """Context in which a killed worker process becomes an :class:`InputError`."""
+    try:
+        yield
+    except BrokenProcessPool as error:
+        remedy = "finished steps are kept; run again, with fewer --workers if it fails again"
+        raise InputError(f"--workers {workers}: a process was killed, perhaps out of memory; {remedy}") from error
+
+
+_process_function: SentenceFunction = str  # function of this worker process
+
+
+def _initialise(make: Callable[[], SentenceFunction]) -> None:
+    global _process_function
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the main process ends its workers
+    _process_function = make()
+
+
+def _apply(sentences: List[str]) -> List[str]:
+    return list(map(_process_function, sentences))
+
+
+def batches(lines: Iterator[str]) -> Iterator[List[str]]:
+    """Yields lists of up to :data:`BATCH` lines."""
+    while batch := list(islice(lines, BATCH)):
+        yield batch
+
+
+def process_file(
+    path: PathLike, function: BatchFunction, *, total: Optional[int] = None, title: str = ""
+) -> Iterator[List[str]]:
+    """Yields the lines of a delimited file in batches, its sentences processed.
+
+    Args:
+        path: delimited file.
+        function: maps a list of sentences to a list of the same length.
+        total: number of lines, for the progress bar.
+        title: title of the progress bar.
+
+    Raises:
+        InputError: a sentence became empty or a boundary; names file and line.
+    """
+    first = 1
+    with tqdm(total=total, desc=title, unit=" lines", disable=None) as progress:
+        for batch in batches(read_lines(path)):
+            processed = map_sentences(batch, function)
+            for number, (before, after) in enumerate(zip(batch, processed), start=first):
+                if is_mark(after.strip()) and not is_mark(before):
+                    raise InputError.at(path, number, f"{title}: nothing is left of this sentence; remove it")
+            yield processed
+            first += len(batch)
+            progress.update(len(batch))

@@ -1,0 +1,168 @@
+"""Text processing: the same tokens in files and in memory, the way back, several processes."""
+
+import os
+import shutil
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+from fairseq.data import Dictionary
+
+from docnmt_fairseq.corpus import pipeline
+from docnmt_fairseq.corpus.config import PrepareConfig
+from docnmt_fairseq.corpus.pipeline import SidePipeline, parallel, process_file
+from docnmt_fairseq.corpus.prepare import prepare
+from docnmt_fairseq.corpus.prepared import data_bin as data_bin_of
+from docnmt_fairseq.corpus.prepared import languages_of, prepared_folder
+from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
+from docnmt_fairseq.corpus.tokenizers import truecaser
+from docnmt_fairseq.errors import InputError
+from tests.support.documents import write_lines
+
+TEXT = [
+    "The cat sleeps, today.",
+    "It has eaten!",
+    "<p>",
+    "Mary likes   the cat.",
+    "",
+    "Does Mary sleep?",
+    "No.",
+    "",
+] * 3
+PLAIN = {"tokenizer": "none", "truecase": False, "joint": True}
+MOSES = {"tokenizer": "moses", "truecase": True, "joint": False}
+
+
+@pytest.fixture(scope="module", params=[PLAIN, MOSES], ids=["joint", "moses"])
+def prepared(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prepared")
+    write_lines(folder / "train.en", TEXT)
+    write_lines(folder / "train.de", [line if line in ("", "<p>") else f"Ja, {line}" for line in TEXT])
+    options = {"subwords": "bpe", "vocab_size": 40, "character_coverage": 1.0, **request.param}
+    prepare(PrepareConfig("en", "de", folder / "out", train=str(folder / "train"), **options))
+    return folder / "out"
+
+
+def lines_of(path):
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_codec_equals_prepare(prepared, side):
+    language = ("en", "de")[side]
+    text, pieces = (lines_of(prepared / stage / f"train.{language}") for stage in ("text", "subword"))
+    codec = TextCodec(prepared)
+    assert codec.encode_lines(side, text) == pieces
+    dictionary = Dictionary.load(str(prepared / "data-bin" / f"dict.{language}.txt"))
+    tokens = token_ids(codec.encode_lines(side, text), dictionary)
+    assert [dictionary.string(one) for one in tokens] == pieces
+    if side == 1:
+        assert [codec.decode(one) for one in pieces[:2]] == text[:2]
+
+
+def test_byte_fallback_keeps_all_characters(tmp_path):
+    for side in ("en", "de"):
+        write_lines(tmp_path / f"train.{side}", TEXT)
+    options = {"subwords": "bpe", "vocab_size": 290, "character_coverage": 1.0, "byte_fallback": True, **MOSES}
+    prepare(PrepareConfig("en", "de", tmp_path / "out", train=str(tmp_path / "train"), **options))
+    again = {"test": [str(tmp_path / "train")], "reuse": tmp_path / "out"}
+    prepare(PrepareConfig("en", "de", tmp_path / "again", **again))
+    for folder in (tmp_path / "out", tmp_path / "again"):
+        codec = TextCodec(folder)
+        (tokens,) = codec.encode(1, ["Mary likes Ðuković 👍."])
+        assert "<0xF0>" in tokens.split() and codec.decode(tokens) == "Mary likes Ðuković 👍."
+
+
+def test_tokens_are_unchanged_without_a_pipeline(prepared, data_bin):
+    for codec in (TextCodec(prepared, tokenized=True), TextCodec(data_bin)):
+        assert codec.encode(0, ["a  b,", "c"]) == ["a b,", "c"] and codec.decode("a b,") == "a b,"
+        assert codec.begin(1) == []
+
+
+def test_missing_models_are_reported_on_loading(prepared, tmp_path, data_bin):
+    assert TextCodec.of_output(prepared).languages == ("en", "de")
+    with pytest.raises(InputError, match="--data"):
+        TextCodec.of_output(data_bin)
+    folder = shutil.copytree(prepared, tmp_path / "out")
+    for model in (folder / "models").glob("*.model"):
+        model.unlink()
+    with pytest.raises(InputError, match="SentencePiece"):
+        TextCodec.of_output(folder).load()
+
+
+def test_edit_operations_are_not_text(tmp_path):
+    for side in ("mt", "pe"):
+        write_lines(tmp_path / f"train.{side}", ["a b c", ""])
+    options = {"train": str(tmp_path / "train"), "subwords": "none", "edits_of": "mt"}
+    prepare(PrepareConfig("mt", "pe", tmp_path / "out", **options))
+    codec = TextCodec(tmp_path / "out")
+    assert codec.encode(0, ["a b"]) == ["a b"]
+    for use in (partial(codec.encode, 1, ["a"]), codec.load):
+        with pytest.raises(InputError, match="edit operations"):
+            use()
+
+
+def test_decoders():
+    decode = SidePipeline("zh", "jieba", truecase=True).decoder()
+    assert decode("iPhone 很 好 。") == "iPhone很好。"
+    assert SidePipeline("en", "moses").decoder()("iPhone is good .") == "iPhone is good."
+
+
+def test_prepared_folder_and_languages(prepared, tmp_path, data_bin, monkeypatch):
+    assert data_bin_of(prepared) == data_bin_of(prepared / "data-bin") == prepared / "data-bin"
+    assert prepared_folder(prepared) == prepared_folder(prepared / "data-bin") == prepared
+    assert prepared_folder(data_bin) == data_bin_of(data_bin) == data_bin
+    assert languages_of(prepared / "data-bin") == ("en", "de")
+    for function in (data_bin_of, languages_of):
+        with pytest.raises(InputError):
+            function(tmp_path)
+    for name in ("dict.a.txt", "train.feat-v20.npy", "train.b-a.c.idx", "valid.b-a.a.idx"):
+        (tmp_path / name).touch()
+    assert languages_of(tmp_path) == ("b", "a")
+    monkeypatch.chdir(prepared / "data-bin")
+    assert prepared_folder(Path(".")).samefile(prepared)
+
+
+# --- Processes ---
+
+
+def upper():
+    return str.upper
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_process_file_keeps_boundaries_and_order(tmp_path, monkeypatch, workers):
+    monkeypatch.setattr(pipeline, "BATCH", 3)
+    monkeypatch.setattr(pipeline, "CHUNK", 2)
+    lines = ["a b", "<p>", "c", "", "", "d"] + [f"x{i}" for i in range(20)] + [""]
+    write_lines(tmp_path / "in", lines)
+    found = [line for batch in process_file(tmp_path / "in", parallel(upper, workers)) for line in batch]
+    assert found == [line if line == "<p>" else line.upper() for line in lines]
+
+
+def test_sentence_that_becomes_empty_is_an_error(tmp_path):
+    write_lines(tmp_path / "in", ["a", "", "b"])
+    with pytest.raises(InputError, match=r"in:3: step"):
+        list(process_file(tmp_path / "in", lambda lines: [line.strip("b") for line in lines], title="step"))
+
+
+def failing():
+    def fail(sentence):
+        raise InputError(f"bad {sentence}")
+
+    return fail
+
+
+def killed():
+    return lambda sentence: os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [(partial(truecaser, "none"), "none"), (failing, "bad a"), (killed, "--workers 2")],
+    ids=["set-up", "error", "killed"],
+)
+def test_errors_of_worker_processes(make, message):
+    with pytest.raises(InputError, match=message):
+        parallel(make, 2)(["a"])

@@ -1,0 +1,394 @@
+"""``docnmt prepare`` from corpora to data-bins: files, manifest, cached steps, reuse, extra sides, bad options."""
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from fairseq.data import Dictionary
+from fairseq.data.indexed_dataset import MMapIndexedDataset
+
+from docnmt_fairseq.corpus import prepare as module
+from docnmt_fairseq.corpus.config import SAMPLE_DOCUMENTS, PrepareConfig, config_of
+from docnmt_fairseq.corpus.edits import apply_operations
+from docnmt_fairseq.corpus.prepare import prepare
+from docnmt_fairseq.corpus.subwords import RELEASED
+from docnmt_fairseq.errors import InputError
+from tests.support import toy
+from tests.support.documents import write_lines
+from tests.support.reading import write
+
+TRAIN = "the cat sat .\nIt was big .\n<p>\nwe saw the cat .\n\nthe dog saw us .\n\n\nso the dog sat .\n"
+TEST = "the cat sat .\n<p>\na dog &amp; a <p> .\nit sat .\n<p>\n\nwe sat .\n"
+WMT = """<dataset><doc id="d"><src lang="en"><p><seg id="1">the cat .</seg></p><p><seg id="2">it sat .</seg></p></src>
+<ref lang="de"><p><seg id="1">the dog .</seg></p><p><seg id="2">it was .</seg></p></ref></doc></dataset>"""
+
+
+def write_corpus(folder):
+    for name, text in (("train", TRAIN), ("test", TEST)):
+        target = text.upper().replace("<P>", "<p>")
+        for side, content in (("en", text), ("de", target), ("mt", target.replace("SAW", "WAS"))):
+            (folder / f"{name}.{side}").write_text(content)
+        (folder / f"{name}.gloss").write_text(text.replace("o", "0"))
+    (folder / "wmt.xml").write_text(WMT)
+
+
+def config(folder, **options):
+    given = {"train": str(folder / "train"), "test": [str(folder / "test")], "subwords": "bpe", "vocab_size": 60}
+    return PrepareConfig("en", "de", **{**given, "output": folder / "out", "character_coverage": 1.0, **options})
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Returns a corpus folder with a complete output, which tests must not change, and its manifest."""
+    folder = tmp_path_factory.mktemp("corpus")
+    write_corpus(folder)
+    return folder, prepare(config(folder, tokenizer="moses", truecase=True, workers=2))
+
+
+def times(folder):
+    return {str(path): path.stat().st_mtime_ns for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def changed_parts(folder, before):
+    after = times(folder)
+    return {Path(path).relative_to(folder).parts[0] for path in after if before.get(path) != after[path]}
+
+
+def test_data_bin_contains_every_line(finished):
+    folder, manifest = finished
+    for language in ("en", "de"):
+        dictionary = Dictionary.load(str(folder / "out" / "data-bin" / f"dict.{language}.txt"))
+        for split in ("train", "test"):
+            lines = (folder / "out" / "subword" / f"{split}.{language}").read_text().split("\n")[:-1]
+            items = MMapIndexedDataset(str(folder / "out" / "data-bin" / f"{split}.en-de.{language}"))
+            known = [" ".join(word if word in dictionary else "<unk>" for word in line.split()) for line in lines]
+            assert [dictionary.string(items[number]) for number in range(len(items))] == known
+            assert items[lines.index("")].tolist() == [dictionary.eos()]
+            assert items[lines.index("<p>")].tolist() == [dictionary.index("<p>"), dictionary.eos()]
+            tokens = manifest["counts"][split]["subword_tokens"][language]
+            assert sum(items.sizes) == tokens + len(lines) + lines.count("<p>")
+
+
+def test_stages_of_the_text(finished):
+    folder, _ = finished
+    read = {stage: (folder / "out" / stage / "test.en").read_text() for stage in ("text", "tokenized")}
+    assert read["text"] == TEST.replace("<p>\n\n", "\n") + "\n"
+    assert read["tokenized"] == read["text"].replace("a <p>", "a < p >").replace("&amp;", "& amp ;")
+    assert "\nIt was big" in (folder / "out" / "truecased" / "train.en").read_text()
+
+
+def test_manifest(finished):
+    folder, manifest = finished
+    assert json.loads((folder / "out" / "manifest.json").read_text()) == manifest
+    train = manifest["counts"]["train"]
+    expected = {"documents": 3, "paragraphs": 4, "sentences": 5, "longest_document": 3, "dropped_pairs": 0}
+    assert train.items() >= expected.items() and train["words"] == {"en": 23, "de": 23}
+    assert manifest["inputs"]["test"][1]["path"] == str(folder / "test.de")
+    assert {"docnmt_fairseq", "sentencepiece", "torch", "python"} <= manifest["versions"].keys()
+    assert manifest["options"]["tokenizer"] == "moses" and "workers" not in manifest["options"]
+
+
+def test_second_run_changes_nothing(finished, monkeypatch):
+    folder, manifest = finished
+    monkeypatch.setattr(module, "write_data_bin", None)
+    before = times(folder / "out")
+    assert prepare(config(folder, tokenizer="moses", truecase=True, workers=1)) == manifest
+    assert changed_parts(folder / "out", before) == {"manifest.json"}
+
+
+def test_changed_option_or_input_reruns_the_later_steps(tmp_path):
+    write_corpus(tmp_path)
+    manifest, out = prepare(config(tmp_path)), tmp_path / "out"
+    before = times(out)
+    prepare(config(tmp_path, vocab_size=50))
+    assert changed_parts(out, before) == {"models", "subword", "data-bin", ".stamps", "manifest.json"}
+    before = times(out)
+    (tmp_path / "test.en").write_text(TEST.replace("cat", "dog"))
+    prepare(config(tmp_path, vocab_size=50))
+    assert changed_parts(out, before) == {"text", "subword", "data-bin", ".stamps", "manifest.json"}
+    assert times(out)[str(out / "subword" / "train.en")] == before[str(out / "subword" / "train.en")]
+    (tmp_path / "test.en").write_text(TEST)
+    (out / ".stamps" / "subword.train.json").unlink()  # state after a killed run
+    (out / "subword" / "train.en").replace(out / "subword" / "train.en.partial")
+    assert prepare(config(tmp_path)) == manifest and not list(out.rglob("*.partial"))
+
+
+def test_reuse_for_a_new_test_set(finished, tmp_path):
+    folder, first = finished
+    write_corpus(tmp_path)
+    options = {"test": [[str(tmp_path / "wmt.xml")]], "test_format": "wmt-xml", "reuse": folder / "out"}
+    manifest = prepare(PrepareConfig("en", "de", tmp_path / "out", **options))
+    assert manifest["models"] == first["models"] and list(manifest["counts"]) == ["test"]
+    assert (tmp_path / "out" / "truecased" / "test.en").read_text() == "the cat .\n<p>\nit sat .\n\n"
+
+
+def test_given_subword_models(finished, tmp_path):
+    folder, first = finished
+    write_corpus(tmp_path)
+    model = folder / "out" / "models" / "subword.model"
+    manifest = prepare(config(tmp_path, train=None, subword_model=[model]))
+    assert manifest["models"]["subword.model"] == first["models"]["subword.model"]
+    shutil.rmtree(tmp_path / "out")
+    manifest = prepare(config(tmp_path, train=None, subword_model=[model, model], joint=False))
+    assert {"subword.en.model", "subword.de.model"} <= manifest["models"].keys()
+
+
+def test_segmented_text_without_subword_models(tmp_path):
+    write_corpus(tmp_path)
+    prepare(config(tmp_path, subwords="none", joint=False))
+    out = tmp_path / "out"
+    assert (out / "subword" / "test.en").read_text() == (out / "text" / "test.en").read_text()
+    words = {side: (out / "models" / f"dict.{side}.txt").read_text().split()[::2] for side in ("en", "de")}
+    assert "cat" in words["en"] and "cat" not in words["de"] and "<p>" in words["en"] and "<p>" in words["de"]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jieba") is None, reason="jieba is not installed")
+def test_chinese_english_talks(tmp_path):
+    tags = "<url>u</url>\n<talkid>{talk}</talkid>\n<title>Not a sentence</title>\n{text}"
+    refset = '<refset><doc docid="{talk}"><seg id="1">{first}</seg>\n<seg id="2">{second}</seg></doc></refset>'
+    train = {
+        "zh": ["我们看见了北京。\n他在北京。\n", "她问我：“你在哪里？”\n"],
+        "en": ["We saw Beijing.\nHe is in Beijing.\n", 'She asked me, "where are you?"\n'],
+    }
+    test = []
+    for language, texts in train.items():
+        talks = (tags.format(talk=talk, text=text) for talk, text in enumerate(texts, start=1))
+        write(tmp_path, f"train.tags.zh-en.{language}", "".join(talks))
+        first, second = ("北京很大。", "他知道。") if language == "zh" else ("Beijing is Big.", "Do you know NATO?")
+        test.append(str(write(tmp_path, f"{language}.xml", refset.format(talk=3, first=first, second=second))))
+    manifest = prepare(PrepareConfig(
+        "zh", "en", tmp_path / "out", train=str(tmp_path / "train.tags.zh-en"), train_format="ted-tags",
+        test=[[*test, "+", *test]], test_format="ted-xml", source_tokenizer="jieba", target_tokenizer="moses",
+        truecase=True, subwords="bpe", vocab_size=45, joint=False, character_coverage=1.0,
+    ))  # fmt: skip
+    out = tmp_path / "out"
+    assert {split: counts["documents"] for split, counts in manifest["counts"].items()} == {"train": 2, "test": 2}
+    tokens = "我们 看见 了 北京 。\n他 在 北京 。\n\n她 问 我 ： “ 你 在 哪里 ？ ”\n\n"
+    assert (out / "tokenized" / "train.zh").read_text() == tokens
+    assert (out / "truecased" / "test.zh").read_text() == (out / "tokenized" / "test.zh").read_text()
+    assert (out / "truecased" / "test.en").read_text() == "Beijing is Big .\nDo you know NATO ?\n\n" * 2
+    assert {file.name for file in out.glob("models/truecaser.*")} == {"truecaser.en"}
+
+
+def test_folders_are_inputs(tmp_path):
+    group = '<linkGrp fromDoc="de/1.xml.gz" toDoc="en/1.xml.gz"><link xtargets="1;1" /></linkGrp>'
+    alignment = write(tmp_path, "de-en.xml", f"<cesAlign>{group}</cesAlign>")
+    for language in ("de", "en"):
+        (tmp_path / language).mkdir()
+        write(tmp_path / language, "1.xml", f'<document><s id="1">text in {language}</s></document>')
+    files = [str(alignment), str(tmp_path / "en"), str(tmp_path / "de")]
+    options = PrepareConfig("en", "de", tmp_path / "out", train=files, format="opus-xml", subwords="none")
+    first = prepare(options)["inputs"]["train"]
+    write(tmp_path / "en", "1.xml", '<document><s id="1">another text</s></document>')
+    second = prepare(options)["inputs"]["train"]
+    assert (tmp_path / "out" / "text" / "train.en").read_text() == "another text\n\n"
+    assert [one["sha256"] == two["sha256"] for one, two in zip(first, second)] == [True, False, True]
+
+
+def test_renamed_table_is_read_again(tmp_path):
+    table = write(tmp_path, "nc.de-en.tsv", "the cat\tdie Katze\n\nit sat\tsie sass\n")
+    options = {"format": "news-commentary", "subwords": "none"}
+    prepare(PrepareConfig("en", "de", tmp_path / "out", train=str(table), **options))
+    renamed = table.rename(tmp_path / "nc.en-de.tsv")  # the name determines the order of the columns
+    prepare(PrepareConfig("en", "de", tmp_path / "out", train=str(renamed), **options))
+    assert (tmp_path / "out" / "text" / "train.en").read_text() == "the cat\n\nit sat\n\n"
+
+
+def test_reader_options_and_dropped_pairs(tmp_path):
+    table = write(tmp_path, "t.tsv", "id\tde\ten\na\tA\ta\na\t\tb\nc\tC\tc\n")
+    given = {"train": [str(table)], "format": "tsv", "subwords": "none"}
+    given["reader_options"] = {"columns": ("en", "de", "id"), "header": True}
+    with pytest.raises(InputError, match=r"t\.tsv:3: .*--on-empty drop"):
+        prepare(PrepareConfig("en", "de", tmp_path / "out", **given))
+    manifest = prepare(PrepareConfig("en", "de", tmp_path / "out", on_empty="drop", **given))
+    assert manifest["options"]["columns"] == ["en", "de", "id"] and manifest["counts"]["train"]["dropped_pairs"] == 1
+    assert (tmp_path / "out" / "text" / "train.de").read_text() == "A\n\nC\n\n"
+
+
+def test_bad_input_leaves_no_output(tmp_path):
+    write_corpus(tmp_path)
+    (tmp_path / "train.de").write_text("A\n")
+    with pytest.raises(InputError, match=r"train\.en:2: "):
+        prepare(config(tmp_path))
+    for side in ("en", "de"):
+        (tmp_path / f"train.{side}").write_text("\n")
+    with pytest.raises(InputError, match=r"train\.en"):
+        prepare(config(tmp_path))
+    assert not list((tmp_path / "out").glob("[!.]*/*"))
+
+
+# --- Extra sides and edit operations ---
+
+
+@pytest.fixture(scope="module")
+def with_extra_sides(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("extra")
+    write_corpus(folder)
+    options = {"extra": ("mt=like-target", "gloss=own"), "joint": False, "tokenizer": "moses", "truecase": True}
+    return folder, prepare(config(folder, vocab_size=40, **options))
+
+
+def test_task_reads_extra_sides(with_extra_sides):
+    folder, _ = with_extra_sides
+    options = ["-s", "en", "-t", "de", "--extra-sources", "text:mt,text:gloss"]
+    _, task, _ = toy.build(folder / "out" / "data-bin", *options)
+    task.load_dataset("test")
+    dataset = task.dataset("test")
+    batch = dataset.collater([dataset[number] for number in range(len(dataset))])
+    for suffix, source in zip(("mt", "gloss"), batch["net_input"]["extra_sources"]):
+        lines = (folder / "out" / "subword" / f"test.{suffix}").read_text().split("\n")[:-1]
+        dictionary = task.extra_data.dictionary(suffix)
+        known = [" ".join(word if word in dictionary else "<unk>" for word in line.split()) for line in lines]
+        for line, tokens in zip(batch["id"].tolist(), source.values.split(source.lengths.tolist())):
+            assert dictionary.string(tokens) == known[line]
+
+
+def test_models_of_extra_sides(with_extra_sides, tmp_path):
+    folder, first = with_extra_sides
+    models = first["models"]
+    assert models["dict.mt.txt"] == models["dict.de.txt"] != models["dict.gloss.txt"]
+    assert {"subword.gloss.model", "truecaser.gloss"} <= models.keys()
+    assert not {"subword.mt.model", "truecaser.mt"} & models.keys()
+    options = {"test": [str(folder / "test")], "reuse": folder / "out"}
+    manifest = prepare(PrepareConfig("en", "de", tmp_path / "out", **options))
+    assert manifest["models"] == models and (tmp_path / "out" / "subword" / "test.gloss").is_file()
+
+
+def test_joint_models_are_trained_without_extra_sides(tmp_path):
+    write_corpus(tmp_path)
+    models = prepare(config(tmp_path, subwords="none", extra=("mt", "gloss=like-target")))["models"]
+    assert len({models[f"dict.{side}.txt"] for side in ("en", "de", "mt", "gloss")}) == 1
+    own = prepare(config(tmp_path, subwords="none", extra=("gloss=own",)))["models"]
+    assert own["dict.gloss.txt"] != own["dict.en.txt"] == models["dict.en.txt"]
+
+
+def test_side_with_models_of_another_side_is_segmented_again(tmp_path):
+    write_corpus(tmp_path)
+    found = []
+    for output, models in (("out", "like-source"), ("out", "like-target"), ("again", "like-target")):
+        prepare(config(tmp_path, extra=(f"mt={models}",), joint=False, vocab_size=40, output=tmp_path / output))
+        files = ("subword/train.mt", "data-bin/train.en-de.mt.bin")
+        found.append([(tmp_path / output / file).read_bytes() for file in files])
+    assert found[0] != found[1] == found[2]
+
+
+def test_edit_operations_as_targets(tmp_path):
+    write_corpus(tmp_path)
+    out = tmp_path / "out"
+    manifest = prepare(config(tmp_path, extra=("mt=like-target",), edits_of="mt"))
+    operations = (out / "edits" / "test.de").read_text().splitlines()
+    for line, translation, edited in zip(
+        operations, *((out / "subword" / f"test.{side}").read_text().splitlines() for side in ("mt", "de"))
+    ):
+        if line not in ("", "<p>"):
+            assert apply_operations(translation.split(), line.split()) == edited.split()
+    words = [len(line.split()) for line in operations if line != "<p>"]
+    assert manifest["counts"]["test"]["subword_tokens"]["de"] == sum(words)
+    dictionary = Dictionary.load(str(out / "data-bin" / "dict.de.txt"))
+    assert {"<keep>", "<delete>"} <= {*dictionary.symbols}
+
+
+# --- Options ---
+
+BAD_OPTIONS = [
+    ({"train": None, "test": []}, "nothing to prepare"),
+    ({"train": None}, "--train is required"),
+    ({"train": None, "subword_model": ["m"], "truecase": True}, "--train is required"),
+    ({"tokenizer": "mose"}, "--tokenizer"),
+    ({"on_empty": "skip"}, "--on-empty"),
+    ({"vocab_size": 0}, "--vocab-size"),
+    ({"seed": -1}, "--seed"),
+    ({"character_coverage": 0.9}, "--character-coverage"),
+    ({"workers": 0}, "--workers"),
+    ({"shards": 0}, "--shards"),
+    ({"sample_documents": 0}, "--sample-documents"),
+    ({"subwords": "wordpiece"}, "--subwords"),
+    ({"subwords": RELEASED[0]}, "--subwords"),
+    ({"subword_model": ["a", "b"]}, "--subword-model"),
+    ({"subword_model": ["a"], "subwords": "none"}, "--subword-model"),
+    ({"format": "sgm"}, "--format sgm"),
+    ({"target_lang": "en"}, "--source-lang and --target-lang"),
+    ({"test": ["nowhere"]}, r"nowhere\.en"),
+    ({"train": ["a", "+"]}, r"\+"),
+    ({"source_tokenizer": "jieba"}, "--source-tokenizer jieba"),
+    ({"output": "a", "reuse": "b/../a"}, "--reuse"),
+    ({"extra": ["mt=both"]}, "--extra mt=both"),
+    ({"extra": ["de"]}, "--extra de"),
+    ({"extra": ["mt", "mt=own"]}, "--extra mt"),
+    ({"extra": ["none"]}, r"train\.none"),
+    ({"extra": ["mt"], "format": "d-lines"}, "--extra mt: needs format delimited or wmt-ape"),
+    ({"edits_of": "de", "extra": ["mt=like-target"]}, "--edits-of de"),
+    ({"edits_of": "en", "truecase": True}, "--edits-of en"),
+    ({"edits_of": "en", "joint": False}, "--edits-of en"),
+    ({"edits_of": "en", "target_tokenizer": "moses"}, "--edits-of en"),
+    ({"edits_of": "mt", "extra": ["mt=own"]}, "--edits-of mt"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_OPTIONS, ids=str)
+def test_bad_options(tmp_path, options, message):
+    write_corpus(tmp_path)
+    with pytest.raises(InputError, match=message):
+        given = PrepareConfig(**{**vars(config(tmp_path)), **options})
+        given.check()
+        given.splits()
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("source", ["another pair", "nothing"])
+def test_bad_reuse(finished, tmp_path, source):
+    folder, _ = finished
+    languages, reuse = (("de", "en"), folder / "out") if source == "another pair" else (("en", "de"), tmp_path)
+    with pytest.raises(InputError, match="--reuse"):
+        prepare(PrepareConfig(*languages, tmp_path / "out", test=[str(folder / "test")], reuse=reuse))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"train": None, "test": ["t"], "reuse": "x", "truecase": True},
+        {"train": None, "test": ["t"], "reuse": "x", "subwords": RELEASED[0]},
+        {"train": None, "valid": ["v"], "subword_model": ["m"]},
+        {"joint": False, "subword_model": ["a", "b"]},
+        {"source_lang": "ZH", "source_tokenizer": "jieba"},
+        {"edits_of": "mt", "extra": ["mt"]},
+        {"edits_of": "mt", "extra": ["mt"], "joint": False, "subwords": "none"},
+        {"edits_of": "mt", "extra": ["mt=like-target"], "joint": False, "truecase": True},
+    ],
+    ids=str,
+)
+def test_valid_combinations(options):
+    PrepareConfig(**{"source_lang": "en", "target_lang": "de", "output": "out", "train": "t", **options}).check()
+
+
+@pytest.mark.parametrize(
+    ("options", "documents"),
+    [
+        ({}, 0),
+        ({"shards": 2}, SAMPLE_DOCUMENTS),
+        ({"shards": 2, "sample_documents": 5}, 5),
+        ({"sample_documents": 5}, 5),
+        ({"shards": 2, "reuse": "earlier"}, 0),
+    ],
+    ids=str,
+)
+def test_models_of_many_shards_are_trained_on_a_sample(options, documents):
+    found = PrepareConfig("en", "de", "out", train="t", **options)
+    assert found.sample_size == documents and found.trained_on == ("sample" if documents else "train")
+
+
+def test_options_by_name():
+    names = {"source_lang": "en", "target_lang": "de", "output": "out", "columns": ["a", "b"]}
+    found = config_of(names)
+    assert found.reader_options == {"columns": ["a", "b"]} and found.output == "out"
+    with pytest.raises(InputError, match="colums, reader_options"):
+        config_of({**names, "colums": 1, "reader_options": {}})
+
+
+def test_output_that_cannot_be_written(tmp_path):
+    write_lines(tmp_path / "file", ["x"])
+    write_corpus(tmp_path)
+    with pytest.raises(InputError, match="file"):
+        prepare(config(tmp_path, output=tmp_path / "file" / "out"))

@@ -1,0 +1,102 @@
+"""Steps are rerun if their inputs or outputs changed, and skipped otherwise."""
+
+import os
+
+import pytest
+
+from docnmt_fairseq.corpus.step_cache import StepCache
+
+
+class Counted:
+    """Action that writes a file and counts its calls."""
+
+    def __init__(self, path):
+        self.path, self.runs = path, 0
+
+    def __call__(self):
+        self.runs += 1
+        self.path.write_text("made")
+        return {"runs": self.runs}
+
+
+@pytest.fixture
+def finished(tmp_path):
+    action, cache = Counted(tmp_path / "out"), StepCache(tmp_path, tmp_path / "summary")
+
+    def run(inputs):
+        return cache.run("part/one", inputs, [action.path], action)
+
+    run({"a": 1})
+    (tmp_path / "summary").touch()
+    return action, run, tmp_path
+
+
+def test_finished_step_is_skipped_and_returns_its_values(finished):
+    action, run, folder = finished
+    assert run({"a": 1}).values == {"runs": 1}
+    assert action.runs == 1 and (folder / "summary").exists()
+
+
+def test_changed_inputs_rerun_and_change_the_digest(finished):
+    action, run, folder = finished
+    assert run({"a": 1}).digest != run({"a": 2}).digest
+    assert action.runs == 2 and not (folder / "summary").exists()
+
+
+@pytest.mark.parametrize("change", ["remove output", "edit output", "edit date", "remove stamp", "cut stamp"])
+def test_changed_files_rerun(finished, change):
+    action, run, folder = finished
+    stamp = folder / ".stamps" / "part.one.json"
+    if change == "remove output":
+        action.path.unlink()
+    elif change == "edit output":
+        action.path.write_text("edited")
+    elif change == "edit date":
+        os.utime(action.path, ns=(10**18, 10**18))
+    elif change == "remove stamp":
+        stamp.unlink()
+    else:
+        stamp.write_text(stamp.read_text()[:20])
+    assert run({"a": 1}).values == {"runs": 2} and action.path.read_text() == "made"
+    assert not (folder / "summary").exists()
+
+
+def test_failed_step_leaves_no_stamp(finished):
+    _, _, folder = finished
+
+    def fail():
+        raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError):
+        StepCache(folder, folder / "summary").run("part/one", {"a": 2}, [folder / "out"], fail)
+    assert not (folder / ".stamps" / "part.one.json").exists()
+
+
+def test_files_that_others_add_to_an_output_folder_are_ignored(tmp_path):
+    output, runs, cache = tmp_path / "data-bin", [], StepCache(tmp_path, tmp_path / "summary")
+
+    def action():
+        runs.append(1)
+        output.mkdir(exist_ok=True)
+        (output / "train.bin").write_text("made")
+
+    cache.run("data-bin", {}, [output], action)
+    (output / "train.similar.npy").write_text("added")
+    cache.run("data-bin", {}, [output], action)
+    assert len(runs) == 1 and (output / "train.similar.npy").exists()
+    (output / "train.bin").unlink()
+    cache.run("data-bin", {}, [output], action)
+    assert len(runs) == 2
+
+
+def test_unchanged_files_of_a_previous_run_are_removed(tmp_path):
+    cache = StepCache(tmp_path, tmp_path / "summary")
+
+    def run(*names):
+        paths = [tmp_path / name for name in names]
+        cache.run("text", {"names": names}, paths, lambda: [path.write_text("made") for path in paths] and None)
+
+    run("a", "b", "c")
+    (tmp_path / "c").write_text("edited")
+    run("a", "e")
+    assert {path.name for path in tmp_path.iterdir()} == {".stamps", "a", "c", "e"}
