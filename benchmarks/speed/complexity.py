@@ -24,7 +24,7 @@ from docnmt_fairseq.batch.attention_plans import ToSentences, WithinSentences
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig
 from docnmt_fairseq.context.conditional.attention import conditional_attention
-from docnmt_fairseq.context.conditional.selection import KeptSentences
+from docnmt_fairseq.context.conditional.selection import TopT
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch, path_sums
 from docnmt_fairseq.layers.attention import SentenceSelfAttention, ragged_attention
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS
@@ -66,7 +66,7 @@ class Document:
         lengths = np.full(sentences, words)
         zeros = np.zeros(sentences, dtype=np.int64)
         self.layout = DocumentLayout.of(lengths, np.array([sentences]), np.arange(sentences), zeros)
-        self.words, self.kept = self.layout.tokens.total, KeptSentences(TOP_T)
+        self.words, self.kept = self.layout.tokens.total, TopT(TOP_T)
 
     def random(self, rows: int) -> Tensor:
         """Returns random states [rows, H, d_k] with gradient."""

@@ -20,7 +20,7 @@ from benchmarks.lib.measuring import by_turns, peak_of, print_peak, run_benchmar
 from benchmarks.lib.reporting import finish, new_figure, style, table
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.conditional.attention import conditional_attention
-from docnmt_fairseq.context.conditional.selection import KeptSentences
+from docnmt_fairseq.context.conditional.selection import TopT
 
 TITLE = "Conditional attention compared with flash attention to the whole document"
 HEADS, DIM, WORDS = 8, 64, 25
@@ -61,7 +61,7 @@ def attention(way: str, layout: DocumentLayout, t: int) -> Callable[..., Tensor]
     """Returns flash attention, or conditional attention with a kernel."""
     if way == FLASH:
         return F.scaled_dot_product_attention
-    return lambda *x: conditional_attention(*x, layout, KeptSentences(t), kernel=way)
+    return lambda *x: conditional_attention(*x, layout, TopT(t), kernel=way)
 
 
 def step(way: str, layout: DocumentLayout, t: int, backward: bool) -> Callable[[], None]:

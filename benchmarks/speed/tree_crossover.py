@@ -17,9 +17,9 @@ from tqdm import tqdm
 from benchmarks.lib.measuring import by_turns, run_benchmark, seconds_of
 from benchmarks.lib.reporting import finish, new_figure, style, table
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.conditional.beam import choose_by_keys
 from docnmt_fairseq.context.conditional.kernels import KERNELS, kernel_for
-from docnmt_fairseq.context.conditional.selection import KeptSentences
+from docnmt_fairseq.context.conditional.leaf_order import choose_by_keys
+from docnmt_fairseq.context.conditional.selection import TopT
 from docnmt_fairseq.context.conditional.tree import SentenceTrees, TreesOfBatch, construct, path_sums
 from docnmt_fairseq.context.conditional.tree_attention import BEAM
 from docnmt_fairseq.layers.sentence_encoders import TREE_MERGES
@@ -69,7 +69,7 @@ def node_keys(leaves: torch.Tensor, trees: SentenceTrees) -> torch.Tensor:
 
 def times(layout: DocumentLayout, t: int, args: argparse.Namespace) -> dict:
     """Returns median seconds of flat and tree selection by kernel, and the median ratios within rounds."""
-    trees, kept = layout.plan(TreesOfBatch()), KeptSentences(t)
+    trees, kept = layout.plan(TreesOfBatch()), TopT(t)
     q = torch.randn(layout.tokens.total, args.heads, args.head_dim)
     leaves = random_leaves(layout.tokens.rows, args.heads, args.head_dim, 0)
     keys = node_keys(leaves, trees)
@@ -98,7 +98,7 @@ def recall(found: torch.Tensor, exact: torch.Tensor) -> float:
 
 def tree_recall(layout: DocumentLayout, t: int, correlation: float, score: str, args: argparse.Namespace) -> float:
     """Returns the recall of tree search in text order."""
-    trees, kept, kernel = layout.plan(TreesOfBatch()), KeptSentences(t), kernel_for(args.kernels[0], torch.zeros(1))
+    trees, kept, kernel = layout.plan(TreesOfBatch()), TopT(t), kernel_for(args.kernels[0], torch.zeros(1))
     q = torch.randn(layout.tokens.total, args.heads, args.head_dim)
     keys = node_keys(random_leaves(layout.tokens.rows, args.heads, args.head_dim, correlation), trees)
     sums = path_sums(keys, trees)
@@ -108,7 +108,7 @@ def tree_recall(layout: DocumentLayout, t: int, correlation: float, score: str, 
 
 def key_order_recall(layout: DocumentLayout, t: int, rank: int, args: argparse.Namespace) -> float:
     """Returns the recall of tree search in key order, for keys and queries of a subspace."""
-    kept, kernel = KeptSentences(t), kernel_for(args.kernels[0], torch.zeros(1))
+    kept, kernel = TopT(t), kernel_for(args.kernels[0], torch.zeros(1))
     basis = torch.randn(args.heads, rank, args.head_dim) / rank**0.5
     keys, q = (
         torch.einsum("nhr,hrd->nhd", torch.randn(rows, args.heads, rank), basis)

@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from docnmt_fairseq.checkpoints import read_checkpoint
-from docnmt_fairseq.context.conditional import schedule
+from docnmt_fairseq.context.conditional.selection import SCHEDULE_BUFFERS
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import write_bytes
 from docnmt_fairseq.options import flag_of
@@ -80,7 +80,7 @@ def average(paths: Sequence[Path], output: Path) -> None:
 
 def _is_averaged(name: str, value: Tensor) -> bool:
     """Whether a tensor is a parameter; where a schedule is, of how many sentences are kept, has no mean."""
-    return value.is_floating_point() and name.rpartition(".")[2] not in schedule.STATE
+    return value.is_floating_point() and name.rpartition(".")[2] not in SCHEDULE_BUFFERS
 
 
 def updates_of(state: Mapping[str, Any]) -> int:

@@ -8,7 +8,7 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.conditional.schedule import TopTSchedule
+from docnmt_fairseq.context.conditional.selection import TopTSchedule
 from docnmt_fairseq.context.conditional.selection_loss import SELECTED_MASS
 from docnmt_fairseq.layers.auxiliary_losses import collect
 

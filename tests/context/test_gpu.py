@@ -1,4 +1,4 @@
-"""On a GPU the same comes out as on a CPU; skipped where there is none."""
+"""Kernels and mechanisms on a GPU against a CPU; skipped without one."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What holds for every context mechanism: one that is added is tested by being registered."""
+"""Properties of every registered context mechanism."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_placements_are_known(name):
 @every_mechanism
 @settings(max_examples=20)
 @given(layouts(max_documents=4), st.randoms(use_true_random=False))
-def test_documents_do_not_see_each_other(name, layout, random):
+def test_documents_are_independent(name, layout, random):
     mechanism, x = build(name), random_states(layout)
     tokens = x.split(layout.document_tokens.lengths.tolist())
     together = run(mechanism, x, layout).split(layout.document_tokens.lengths.tolist())
@@ -60,13 +60,13 @@ def test_no_gradient_crosses_documents(name):
     layout = make_layout([2, 3, 1, 2, 2], [2, 3])
     x = random_states(layout).requires_grad_()
     mechanism = build(name)
-    run(mechanism, x, layout)[:5].sin().sum().backward()  # the sum of what a layer norm gives is constant
+    run(mechanism, x, layout)[:5].sin().sum().backward()  # the sum of a layer norm's output is constant
     assert x.grad[:5].abs().sum() > 0
     assert (x.grad[5:] == 0).all()
 
 
 @every_mechanism
-def test_other_sentences_matter(name):
+def test_output_depends_on_other_sentences(name):
     layout = make_layout([2, 3, 1], [3])
     x, mechanism = random_states(layout), build(name)
     changed = x.clone()
@@ -103,12 +103,12 @@ def test_bfloat16_runs(name):
     assert run(mechanism, random_states(layout).bfloat16(), layout).isfinite().all()
 
 
-# A mechanism need not attend; these do.
+# Mechanisms with attention weights.
 ATTENDING = ("ca-att", "conditional", "context-aware", "han", "memory", "sentence-encodings", "tree")
 
 
 @pytest.mark.parametrize("name", ATTENDING)
-def test_attention_is_dropped_in_training_and_there_only(name):
+def test_attention_dropout_in_training_only(name):
     layout = make_layout([2, 3, 1, 2], [4])
     x, mechanism, dropping = random_states(layout), build(name), build(name, dropout=0.5)
     expected = run(mechanism.train(), x, layout)
@@ -116,7 +116,7 @@ def test_attention_is_dropped_in_training_and_there_only(name):
     assert not torch.allclose(run(dropping.train(), x, layout), expected)
 
 
-def test_an_unknown_name_lists_the_known():
+def test_unknown_name_lists_known_names():
     with pytest.raises(ValueError, match="conditional"):
         CONTEXT_MECHANISMS["condtional"]
 
@@ -140,14 +140,14 @@ def random_targets(layout):
 
 
 def mask_of(layout):
-    """Returns which sentences of the batch each target token sees, [N_t, R]."""
+    """Returns a mask of the sentences that each target token sees, [N_t, R]."""
     return torch.from_numpy(layout.decoded_document)[layout.targets.item_row][:, None] == layout.sentences.item_row
 
 
 @every_decoder_mechanism
 @settings(max_examples=20)
 @given(layouts(max_documents=4), st.data())
-def test_target_words_see_their_own_document_only(name, layout, data):
+def test_target_tokens_see_their_own_document_only(name, layout, data):
     rows = layout.tokens.rows
     lengths = np.array(data.draw(st.lists(st.integers(1, 3), min_size=rows, max_size=rows)))
     layout = make_layout(layout.tokens.lengths, layout.sentences.lengths, target_lengths=lengths)
@@ -199,7 +199,7 @@ def test_gradient_of_decoder_context_in_float64(name):
 
 
 @every_decoder_mechanism
-def test_attention_of_the_decoder_is_dropped_in_training_and_there_only(name):
+def test_decoder_attention_dropout_in_training_only(name):
     layout, x = small_batch(), random_targets(small_batch())
     mechanism, dropping = build_for_decoder(name), build_for_decoder(name, dropout=0.5)
     for attend, seen in (("attend", layout.plan(TargetsToSentences())), ("attend_masked", mask_of(layout))):
@@ -219,8 +219,8 @@ def test_zero_initialisation_in_the_decoder_is_zero(name):
 
 
 @pytest.mark.parametrize("name", CONTEXT_MECHANISMS.names())
-def test_large_states_are_in_the_range_of_float16(name):
-    """Products of width 64 of such states are not."""
+def test_large_states_do_not_overflow_float16(name):
+    """Inner products of such states overflow."""
     layout = make_layout([3, 2, 4, 3], [4])
     mechanism = build_mechanism(name, embed_dim=64, heads=4, head_dim=16, ffn_dim=64, context_top_t=2).half()
     x = (300 * torch.randn(layout.tokens.total, 64, generator=torch.Generator().manual_seed(1))).half()

@@ -1,5 +1,6 @@
+"""Attention to sentence encodings against loops over tokens."""
+
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,12 +8,9 @@ from hypothesis import strategies as st
 from docnmt_fairseq.batch.attention_plans import TargetsToSentences, ToSentences
 from docnmt_fairseq.context.sentence_encodings import SentenceEncodingAttention
 from tests.reference import attention as reference
+from tests.support.comparison import PRECISIONS, assert_same
 from tests.support.documents import layouts, make_layout
 from tests.support.mechanisms import build_mechanism
-
-PRECISIONS = pytest.mark.parametrize(
-    ("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-4)], ids=["64", "32"]
-)
 
 
 def build(dtype, **options):
@@ -20,20 +18,10 @@ def build(dtype, **options):
     return build_mechanism(SentenceEncodingAttention, embed_dim=6, heads=2, head_dim=3, **options).to(dtype)
 
 
-def assert_same(fast, slow, wanted, tolerance):
-    """Compares results and the gradients of some weighting of them."""
-    torch.testing.assert_close(fast, slow, atol=tolerance, rtol=tolerance)
-    weight = torch.linspace(-1, 1, fast.numel(), dtype=fast.dtype).view_as(fast)
-    of_fast = torch.autograd.grad((fast * weight).sum(), wanted)
-    of_slow = torch.autograd.grad((slow * weight).sum(), wanted)
-    for a, b in zip(of_fast, of_slow):
-        torch.testing.assert_close(a, b, atol=tolerance, rtol=tolerance)
-
-
 @PRECISIONS
 @settings(max_examples=15)
 @given(layout=layouts())
-def test_words_attend_to_all_sentence_encodings_of_their_document(dtype, tolerance, layout):
+def test_tokens_equal_loop_reference(dtype, tolerance, layout):
     mechanism = build(dtype)
     x = torch.randn(layout.tokens.total, 6, dtype=dtype, requires_grad=True)
     s = mechanism.sentence_encoder(x, layout.tokens)
@@ -47,7 +35,7 @@ def test_words_attend_to_all_sentence_encodings_of_their_document(dtype, toleran
 
 @st.composite
 def decoded_layouts(draw):
-    """Layouts with target tokens, some rows (even all of a document, but one in all) being context only."""
+    """Layouts with target tokens and context-only rows, possibly all rows of a document."""
     layout = draw(layouts())
     rows = layout.tokens.rows
     decoded = np.array(sorted(draw(st.sets(st.integers(0, rows - 1), min_size=1))))
@@ -59,30 +47,30 @@ def decoded_layouts(draw):
 @PRECISIONS
 @settings(max_examples=25)
 @given(layout=decoded_layouts())
-def test_target_words_attend_to_all_sentence_encodings_of_their_source_document(dtype, tolerance, layout):
+def test_target_tokens_equal_loop_reference(dtype, tolerance, layout):
     mechanism = build(dtype, source_dim=4, source_heads=2)
     states = torch.randn(layout.tokens.total, 4, dtype=dtype, requires_grad=True)
     x = torch.randn(layout.targets.total, 6, dtype=dtype, requires_grad=True)
     s = mechanism.sentence_encoder(states, layout.tokens)
     decoded = list(range(layout.tokens.rows)) if layout.decoded is None else layout.decoded.tolist()
-    expected, document_of_word = [], []
+    expected, document_of_token = [], []
     tokens = iter(x)
     for row, length in zip(decoded, layout.targets.lengths):
         (document,) = [d for d in range(layout.sentences.rows) if row in reference.sentences_of(layout, d)]
         queries = [next(tokens) for _ in range(length)]
-        document_of_word += [document] * length
+        document_of_token += [document] * length
         encodings = [s[j] for j in reference.sentences_of(layout, document)]
         expected += reference.sentence_attention(mechanism, queries, encodings)
     projected = mechanism.project(states, layout)
     assert len(projected) == layout.tokens.rows
-    mask = torch.tensor(document_of_word)[:, None] == layout.sentences.item_row
+    mask = torch.tensor(document_of_token)[:, None] == layout.sentences.item_row
     plan = layout.plan(TargetsToSentences())
     fast = [mechanism.attend(x, projected, plan), mechanism.attend_masked(x, projected, mask)]
     slow = torch.stack(expected)
     assert_same(torch.stack(fast), torch.stack([slow, slow]), [x, states, *mechanism.parameters()], tolerance)
 
 
-def test_what_tokens_look_at_is_dropped_in_training_alone():
+def test_attention_dropout_in_training_only():
     layout, mechanism = make_layout([3, 2], [2]), build(torch.float64, dropout=0.5)
     x = torch.randn(5, 6, dtype=torch.float64)
     projected, mask = mechanism.project(x, layout), torch.ones(5, 2, dtype=torch.bool)
@@ -94,7 +82,7 @@ def test_what_tokens_look_at_is_dropped_in_training_alone():
         torch.testing.assert_close(attend(x, projected, where), expected)
 
 
-def test_queries_keys_and_values_begin_as_fairseqs():
+def test_projections_are_initialised_as_in_fairseq():
     mechanism = build(torch.float64)
     for projection in (mechanism.q_proj, mechanism.k_proj, mechanism.v_proj):
         assert 0.4 < projection.weight.abs().max() <= 0.5  # √(6 / (6 + 6)) / √2

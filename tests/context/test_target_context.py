@@ -1,4 +1,4 @@
-"""Mechanisms by which target tokens see previous target sentences: token by token as a search goes, and all at once."""
+"""Target-context mechanisms: incremental computation equals the full one."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def build(name, dtype, contexts):
 
 
 def previous_of(layout, parts, contexts):
-    """Returns what stands in ``parts`` for the sentences before each."""
+    """Returns the entries of ``parts`` for the sentences before each sentence."""
     place = layout.sentence_position.tolist()
     return [list(parts[max(row - contexts, row - place[row]) : row]) for row in range(len(parts))]
 
@@ -32,7 +32,7 @@ def previous_of(layout, parts, contexts):
 @every_mechanism
 @settings(max_examples=10)
 @given(layout=layouts(max_words=4), contexts=st.integers(1, 4))
-def test_looking_back_gives_what_all_at_once_gives(name, dtype, tolerance, layout, contexts):
+def test_incremental_equals_full(name, dtype, tolerance, layout, contexts):
     mechanism = build(name, dtype, contexts)
     x = torch.randn(layout.tokens.total, 6, dtype=dtype)
     at_once, has_context = mechanism(x, layout), mechanism.has_context(layout)
@@ -49,7 +49,7 @@ def test_looking_back_gives_what_all_at_once_gives(name, dtype, tolerance, layou
     torch.testing.assert_close(found, at_once[has_context], atol=tolerance, rtol=tolerance)
 
 
-def test_previous_sentences_are_padded_to_the_longest_and_to_the_most():
+def test_previous_targets_are_padded():
     one, two, three = (torch.full((length, 2), float(length)) for length in (1, 2, 3))
     before = PreviousTargets.of_sentences([[], [one], [three, two]])
     projected, padding = before.projected, before.padding
@@ -63,7 +63,7 @@ def test_previous_sentences_are_padded_to_the_longest_and_to_the_most():
     assert (projected[padding] == 0).all()
 
 
-def test_target_sentences_have_a_layout_of_their_own():
+def test_layout_of_target_sentences():
     layout = make_layout([1] * 7, [3, 2, 2], decoded=np.array([1, 2, 5, 6]), target_lengths=np.array([4, 1, 2, 3]))
     targets = layout.plan(OfTargets())
     assert targets.tokens.lengths.tolist() == [4, 1, 2, 3] and targets.sentences.lengths.tolist() == [2, 2]

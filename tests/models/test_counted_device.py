@@ -33,7 +33,7 @@ def test_training_step(name, data_bin):
 
 def test_what_still_waits_for_the_device(data_bin, monkeypatch):
     """The torch kernel must know how many pairs fall on the sentences of each length: large documents, once a layer."""
-    monkeypatch.setattr(kernel, "TOKENS_A_PLACE", 0)
+    monkeypatch.setattr(kernel, "TOKENS_PER_PLACE", 0)
     task, model = build("conditional block", data_bin)
     with device() as there:
         model.train().to(there)

@@ -19,11 +19,11 @@ TARGETS = {80: "A100", 90: "H100, H200", 100: "B200"}  # compute capability × 1
 NAMES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
 # What the programs' pointers point to, by the arguments' names; of all others to states, of their type.
 POINTED_TO = {
-    "fp32": ("scores", "of_scores", "log_sum", "delta", "sum_of_pair", "q_of_pair", "parts", "k_parts", "v_parts"),
+    "fp32": ("scores", "grad_scores", "log_sum", "delta", "sum_of_pair", "q_of_pair", "parts", "k_parts", "v_parts"),
     "i32": ("tiles", "order", "start", "first", "counts", "group", "slot", "offsets"),
     "i64": ("items", "sentence", "chosen"),
 }
-STATES = ("q", "k", "v", "out", "of_out", "out_of_pair", "of_q", "of_k", "of_v", "sums")
+STATES = ("q", "k", "v", "out", "grad_out", "out_of_pair", "grad_q", "grad_k", "grad_v", "sums")
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,9 @@ from typing import Any, Dict, Iterator, Mapping
 import torch
 import triton
 
-from docnmt_fairseq.context.conditional.kernels.triton import (
-    attend,
-    backward,
-    choose,
-    score,
-    settings,
-    split_sums,
-    tree,
-)
-from docnmt_fairseq.context.conditional.kernels.triton.tiles import FIELDS, TILE
+from docnmt_fairseq.context.conditional.kernels.triton import attend, choose, pairs, score
+from docnmt_fairseq.context.conditional.kernels.triton import programs as settings
+from docnmt_fairseq.context.conditional.kernels.triton.kernel import FIELDS, TILE
 
 PLACES = 4  # t
 
@@ -81,10 +74,10 @@ def programs(width: int, dtype: torch.dtype, dropout: bool = True) -> Iterator[P
     tiled = {"DIM": width, "PLACES": triton.next_power_of_2(PLACES), "FIELDS": FIELDS}
     chosen = {
         "choose": (choose.choose_kernel, {**tiled, "TOKENS": TILE, **settings.CHOOSE.options(width, dtype)}),
-        "walk": (tree.walk_kernel, {**tiled, **tree.walk_options(PLACES, width, dtype)}),
+        "walk": (choose.walk_kernel, {**tiled, **choose.walk_options(PLACES, width, dtype)}),
         "attend": (attend.attend_kernel, {**attention, **settings.ATTEND.options(width, dtype)}),
         "attend, backward": (
-            backward.attend_backward_kernel,
+            attend.attend_backward_kernel,
             {**attention, **settings.BACKWARD.options(width, dtype)},
         ),
     }
@@ -93,9 +86,9 @@ def programs(width: int, dtype: torch.dtype, dropout: bool = True) -> Iterator[P
         "score, dq": (score.score_queries_kernel, settings.SCORE),
         "score, dk": (score.score_keys_kernel, settings.SCORE_KEYS),
         "combine": (attend.combine_kernel, settings.ROWWISE),
-        "delta": (backward.delta_kernel, settings.ROWWISE),
-        "dq of tokens": (backward.queries_kernel, settings.ROWWISE),
-        "sum of parts": (split_sums.add_parts_kernel, settings.ADD_PARTS),
+        "delta": (attend.delta_kernel, settings.ROWWISE),
+        "dq of tokens": (attend.queries_kernel, settings.ROWWISE),
+        "sum of parts": (pairs.add_parts_kernel, settings.ADD_PARTS),
     }
     for name in LIMITS:
         if name in chosen:

@@ -1,4 +1,4 @@
-"""Conditional attention ([T] eq. 3-7): every head and token chooses the sentences that it looks at."""
+"""Conditional attention: attention to the tokens of the most relevant sentences, which each token selects ([T])."""
 
 from docnmt_fairseq.registry import import_folder
 

@@ -11,69 +11,19 @@ from torch.nn import functional as F
 from docnmt_fairseq.batch.attention_plans import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, LayerConfig
-from docnmt_fairseq.context.conditional.divergence import Selectable
 from docnmt_fairseq.context.conditional.kernels import KERNELS, SelectionKernel, kernel_for
-from docnmt_fairseq.context.conditional.schedule import TopTSchedule
-from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, keep_own, keep_top_p
-from docnmt_fairseq.context.conditional.selection_loss import SelectionLoss, SelectionLossOptions
+from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, TopTSchedule, keep_own, keep_top_p
+from docnmt_fairseq.context.conditional.selection_loss import DivergenceTokens, SelectionLoss, SelectionLossOptions
 from docnmt_fairseq.layers.attention import ragged_attention
 from docnmt_fairseq.layers.auxiliary_losses import collector
 from docnmt_fairseq.layers.base import projection
 from docnmt_fairseq.layers.capture import TOKENS, Observe, Relevance, Weights, observer
 from docnmt_fairseq.layers.precision import gather_rows
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
-from docnmt_fairseq.options import changed, option
+from docnmt_fairseq.options import option
 
-Choose = Callable[[SelectionKernel], Tensor]  # to the chosen rows [M, H, t]
-Predict = Callable[[Optional[Selection]], None]
-
-
-def attend_to_all(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    q_s: Tensor,
-    k_s: Tensor,
-    layout: DocumentLayout,
-    plan: AttentionPlan,
-    dropout: float,
-) -> Tensor:
-    """Conditional attention where every sentence is kept: plain attention, since the two scores add up.
-
-    q kᵀ + q_s k_sᵀ = [q; q_s] [k; k_s]ᵀ, so any attention kernel serves, and none need build the N×N matrix.
-    """
-    d = q.size(-1)
-    queries = torch.cat([q, q_s], dim=-1)
-    keys = torch.cat([k, gather_rows(k_s, layout.token_sentence)], dim=-1)
-    values = F.pad(v, (0, d))  # the CPU's fast kernel wants values as wide as keys
-    return ragged_attention(queries, keys, values, plan, dropout, scale=1 / math.sqrt(d))[..., :d]
-
-
-def kept_relevance(q_s: Tensor, k_s: Tensor, layout: DocumentLayout, selection: Optional[Selection] = None) -> Tensor:
-    """R of the kept sentences, −∞ elsewhere, as the dense tensor that nothing else needs: [N, R, H].
-
-    Args:
-        q_s, k_s, layout: see :func:`conditional_attention`.
-        selection: of the tokens that do not keep all sentences of their document.
-    """
-    other = layout.token_document[:, None] != layout.sentences.item_row  # [N, R]
-    relevance = torch.einsum("nhd,rhd->nrh", q_s, k_s) / math.sqrt(q_s.size(-1))
-    relevance = relevance.masked_fill(other[..., None], -torch.inf)
-    if selection is not None:
-        rows = len(k_s)  # a place that holds no sentence is put into one more, which is cut off
-        place = torch.where(selection.sentence < 0, rows, selection.sentence)
-        of_kept = relevance.new_full((*place.shape[:2], rows + 1), -torch.inf)
-        of_kept = of_kept.scatter(2, place, selection.scores.to(of_kept.dtype))[..., :rows].transpose(1, 2)
-        relevance = relevance.index_copy(0, selection.items, of_kept)
-    return relevance.detach()
-
-
-def observe_conditional(observe: Observe, q: Tensor, k: Tensor, relevance: Tensor, layout: DocumentLayout) -> None:
-    """Reports relevance [N, R, H] and the weights that follow from it, softmax_w(q k_wᵀ/√d_k + R) ([T] eq. 7)."""
-    observe(Relevance(relevance))
-    scores = torch.einsum("nhd,whd->nwh", q, k) / math.sqrt(q.size(-1))
-    scores = scores + relevance.index_select(1, layout.token_sentence)
-    observe(Weights("attention", TOKENS, scores.softmax(1).detach()))
+Choose = Callable[[SelectionKernel], Tensor]  # returns the chosen rows [M, H, t]
+OnSelection = Callable[[Optional[Selection]], None]
 
 
 def conditional_attention(
@@ -89,24 +39,24 @@ def conditional_attention(
     kernel: str = "auto",
     choose: Optional[Choose] = None,
     observe: Optional[Observe] = None,
-    predict: Optional[Predict] = None,
+    on_selection: Optional[OnSelection] = None,
 ) -> Tensor:
-    """out_i = softmax_w(q_i k_wᵀ/√d_k + R_{i, sentence(w)}) · v of all tokens, [N, H, d_k] ([T] eq. 7).
+    """Returns softmax_w(q_i k_wᵀ/√d_k + R_{i, sentence(w)}) · v of all tokens, [N, H, d_k] ([T] eq. 7).
 
     R_i = KeepTopT(q_s,i k_sᵀ/√d_k, t) over the sentences of the token's document. No N×N matrix is built.
 
     Args:
         q, k, v: [N, H, d_k] packed token states.
-        q_s: [N, H, d_k] queries for relevance.
+        q_s: [N, H, d_k] queries of relevance.
         k_s: [R, H, d_k] keys of the sentence encodings.
         layout: the batch.
-        key: names t of every document, see :class:`~docnmt_fairseq.context.conditional.selection.KeptSentences`.
-        always_keep_own: keep a token's own sentence besides the t.
+        key: t of every document, see :class:`~docnmt_fairseq.context.conditional.selection.TopT`.
+        always_keep_own: keep a token's own sentence in addition to the t.
         dropout: probability of dropping an attention weight.
-        kernel: the name of what computes it, see ``kernels``.
-        choose: another way to choose than the t largest scores; the chosen still score q_s k_s.
-        observe: is told relevance and weights.
-        predict: is told what was selected, None where every token keeps all sentences of its document.
+        kernel: name of the kernel, see ``kernels``.
+        choose: another choice than the t highest scores; the chosen sentences are still scored by q_s k_s.
+        observe: receives relevance and weights.
+        on_selection: receives the selection; None if every token keeps all sentences of its document.
     """
     plan, parts = layout.plan(key), []
     selection: Optional[Selection] = None
@@ -119,43 +69,91 @@ def conditional_attention(
         parts.append(computes.attend(q, k, v, layout, selection, dropout))
     if observe is not None:
         observe_conditional(observe, q, k, kept_relevance(q_s, k_s, layout, selection), layout)
-    if predict is not None:
-        predict(selection)
+    if on_selection is not None:
+        on_selection(selection)
     if plan.dense is not None:
-        of_all = attend_to_all(q, k, v, q_s, k_s, layout, plan.dense, dropout)
-        parts.append(of_all.to(parts[0].dtype) if parts else of_all)  # autocast may leave them in different types
+        dense = attend_to_all(q, k, v, q_s, k_s, layout, plan.dense, dropout)
+        parts.append(dense.to(parts[0].dtype) if parts else dense)  # the types may differ under autocast
     return parts[0] if len(parts) == 1 else torch.cat(parts).index_select(0, plan.order)
+
+
+def attend_to_all(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    q_s: Tensor,
+    k_s: Tensor,
+    layout: DocumentLayout,
+    plan: AttentionPlan,
+    dropout: float,
+) -> Tensor:
+    """Conditional attention of tokens that keep every sentence, as plain attention.
+
+    q kᵀ + q_s k_sᵀ = [q; q_s] [k; k_s]ᵀ, so every attention kernel applies and none builds the N×N matrix.
+    """
+    d = q.size(-1)
+    queries = torch.cat([q, q_s], dim=-1)
+    keys = torch.cat([k, gather_rows(k_s, layout.token_sentence)], dim=-1)
+    values = F.pad(v, (0, d))  # the fast CPU kernel needs values as wide as keys
+    return ragged_attention(queries, keys, values, plan, dropout, scale=1 / math.sqrt(d))[..., :d]
+
+
+def kept_relevance(q_s: Tensor, k_s: Tensor, layout: DocumentLayout, selection: Optional[Selection] = None) -> Tensor:
+    """Returns R of the kept sentences, −∞ elsewhere, as a dense tensor [N, R, H]; for captures only.
+
+    Args:
+        q_s, k_s, layout: see :func:`conditional_attention`.
+        selection: selection of the tokens that do not keep all sentences of their document.
+    """
+    other = layout.token_document[:, None] != layout.sentences.item_row  # [N, R]
+    relevance = torch.einsum("nhd,rhd->nrh", q_s, k_s) / math.sqrt(q_s.size(-1))
+    relevance = relevance.masked_fill(other[..., None], -torch.inf)
+    if selection is not None:
+        rows = len(k_s)  # empty places go to one more row, which is cut off
+        place = torch.where(selection.sentence < 0, rows, selection.sentence)
+        kept = relevance.new_full((*place.shape[:2], rows + 1), -torch.inf)
+        kept = kept.scatter(2, place, selection.scores.to(kept.dtype))[..., :rows].transpose(1, 2)
+        relevance = relevance.index_copy(0, selection.items, kept)
+    return relevance.detach()
+
+
+def observe_conditional(observe: Observe, q: Tensor, k: Tensor, relevance: Tensor, layout: DocumentLayout) -> None:
+    """Reports relevance [N, R, H] and the resulting weights softmax_w(q k_wᵀ/√d_k + R) ([T] eq. 7)."""
+    observe(Relevance(relevance))
+    scores = torch.einsum("nhd,whd->nwh", q, k) / math.sqrt(q.size(-1))
+    scores = scores + relevance.index_select(1, layout.token_sentence)
+    observe(Weights("attention", TOKENS, scores.softmax(1).detach()))
 
 
 @dataclass(frozen=True)
 class SelectionOptions(SelectionLossOptions, SentenceEncoderOptions):
-    """How many sentences are selected, and by what they are attended to."""
+    """Options of mechanisms that select sentences."""
 
     context_top_t: int = option(
         4, "sentences that every head and token keeps at the end of the schedule; 0: all", minimum=0
     )
-    context_top_t_start: int = option(0, "sentences kept before narrowing begins; 0: all of the document", minimum=0)
+    context_top_t_start: int = option(0, "sentences kept before annealing begins; 0: all of the document", minimum=0)
     context_top_t_anneal_start: int = option(
-        0, "update at which the number of kept sentences begins to fall", minimum=0
+        0, "update at which the number of kept sentences begins to decrease", minimum=0
     )
     context_top_t_anneal_updates: int = option(
-        0, "updates from the start value to --context-top-t; 0: at once", minimum=0
+        0, "updates from the start value down to --context-top-t; 0: at once", minimum=0
     )
     context_top_p: float = option(
-        1.0, "of the selected sentences only the fewest that have this share of softmax(R/τ) over them, τ that of the "
-        "selection's loss; 1: all", minimum=0, maximum=1,
+        1.0, "smallest set of selected sentences with this cumulative share of softmax(R/τ), τ that of the selection "
+        "loss; 1: all", minimum=0, maximum=1,
     )  # fmt: skip
     context_top_t_anneal_threshold: float = option(
-        0.0, "narrowing begins only when the sentences that would be selected have this share of the attention that so "
-        "many sentences can have at most; 0: whatever they have", minimum=0, maximum=1,
+        0.0, "annealing waits until the sentences that would be selected have this share of the largest attention mass "
+        "that as many sentences can have; 0: it does not wait", minimum=0, maximum=1,
     )  # fmt: skip
-    context_always_keep_own: bool = option(False, "keep a token's own sentence besides the selected ones")
+    context_always_keep_own: bool = option(False, "keep a token's own sentence in addition to the selected ones")
     context_tie_qk_init: bool = option(
-        False, "keys of tokens begin as their queries: a token attends to what is like it before it learns anything; "
-        "else both begin at random. Presets that select have it",
+        False, "initialise key projections with the query weights, so that attention starts content-similar; presets "
+        "that select have it",
     )  # fmt: skip
     context_kernel: str = option(
-        "auto", "who computes attention to selected sentences; torch switches compiled code off",
+        "auto", "kernel of attention to selected sentences; torch disables compiled code",
         names=KERNELS, also=("auto",),
     )  # fmt: skip
 
@@ -163,9 +161,9 @@ class SelectionOptions(SelectionLossOptions, SentenceEncoderOptions):
 class SelectingAttention(ContextMechanism):
     """Multi-head attention to the tokens of sentences that every head and token selects for itself.
 
-    Token projections are named as fairseq's multi-head attention's: placed as ``replace``, they load a sentence-level
-    model's, and a document of one sentence gives exactly that model's self-attention (R is then one constant).
-    Subclasses say how relevance is found: :meth:`sentence_keys`.
+    Token projections are named as in fairseq's multi-head attention: in the ``replace`` placement they load those of a
+    sentence-level model, and a document of one sentence gives exactly that model's self-attention (R is then constant).
+    Subclasses define relevance: :meth:`sentence_keys`.
     """
 
     Options = SelectionOptions
@@ -207,21 +205,13 @@ class SelectingAttention(ContextMechanism):
     @classmethod
     def remarks(cls, options: SelectionOptions) -> Iterator[str]:
         """See :class:`ContextMechanism`."""
-        waits = options.context_top_t_anneal_start or options.context_top_t_anneal_threshold
-        if options.context_top_t == 0:
-            without = (
-                "context_top_p",
-                "context_always_keep_own",
-                "context_top_t_anneal_threshold",
-                "context_top_t_anneal_start",
-            )
-            for given in changed(options, type(options), without):
-                yield f"{given} has no effect: --context-top-t 0 keeps all sentences"
-        if options.context_top_t and options.selection_loss and options.selection_loss_phase != "always" and not waits:
+        anneals = options.context_top_t_anneal_start or options.context_top_t_anneal_threshold
+        always = options.selection_loss_phase == "always"
+        if options.context_top_t and options.selection_loss and not (always or anneals):
             yield (
-                f"--selection-loss {options.selection_loss:g}: never acts, as --context-top-t {options.context_top_t} "
-                "holds from the first update on, with which hard selection seldom learns where to look; give "
-                "--context-top-t-anneal-start UPDATE, three quarters of the training, say"
+                f"--selection-loss {options.selection_loss:g}: never active, because --context-top-t "
+                f"{options.context_top_t} applies from the first update; give --context-top-t-anneal-start UPDATE, for "
+                "example three quarters of the training"
             )
 
     @classmethod
@@ -232,12 +222,12 @@ class SelectingAttention(ContextMechanism):
     def sentence_keys(
         self, encodings: Tensor, q_s: Tensor, key: SelectionKey, layout: DocumentLayout
     ) -> Tuple[Tensor, Optional[Choose]]:
-        """What relevance is taken with, [R, H, d_k], and how sentences are chosen (None: the t largest).
+        """Returns the keys of relevance, [R, H, d_k], and the choice of sentences (None: the t highest scores).
 
         Args:
             encodings: S, [R, d].
-            q_s: [N, H, d_k] queries for relevance.
-            key: names t of every document.
+            q_s: [N, H, d_k] queries of relevance.
+            key: t of every document.
             layout: the batch.
         """
         raise NotImplementedError
@@ -250,58 +240,58 @@ class SelectingAttention(ContextMechanism):
         k_s, choose = self.sentence_keys(self.sentence_encoder(x, layout.tokens), q_s, key, layout)
         if self.top_p < 1:
             choose = self.choose_top_p(q_s, k_s, key, layout, choose)
-        hand_in = collector() if self.selection_loss.acts(self.training) else None
+        hand_in = collector() if self.selection_loss.active(self.training) else None
 
-        def predict(selection: Optional[Selection]) -> None:
+        def train_selection(selection: Optional[Selection]) -> None:
             assert hand_in is not None
-            states, of = x.detach(), self.selection_loss.key_of_tokens
+            states, loss_key = x.detach(), self.selection_loss.selection_key
             queries = self.sentence_q_proj(states).unflatten(-1, (self.heads, -1))
-            keys, _ = self.sentence_keys(self.sentence_encoder(states, layout.tokens), queries, of, layout)
+            keys, _ = self.sentence_keys(self.sentence_encoder(states, layout.tokens), queries, loss_key, layout)
             self.selection_loss.hand_in(hand_in, q, k, queries, keys, layout, selection)
 
         attended = conditional_attention(
             q, k, v, q_s, k_s, layout, key, self.always_keep_own, dropout, self.kernel, choose, observer(self),
-            None if hand_in is None else predict,
+            None if hand_in is None else train_selection,
         )  # fmt: skip
         return self.out_proj(attended.flatten(1))
 
     def hands_in(self) -> Tuple[str, ...]:
-        """The names of the losses and figures that a call hands in at this point of the schedule."""
-        return SelectionLoss.names if self.selection_loss.acts(self.training) else ()
+        """Returns the names of the losses and figures that a call hands in at this point of the schedule."""
+        return SelectionLoss.names if self.selection_loss.active(self.training) else ()
 
     def walk(self, key: SelectionKey) -> Optional[SelectionKey]:
-        """Names how many nodes of a height of a tree are kept on the way to t sentences; None: there is no tree."""
+        """Returns the key for the nodes of a height that a tree walk keeps on its way to t; None without a tree."""
         return None
 
     def choose_top_p(
         self, q_s: Tensor, k_s: Tensor, key: SelectionKey, layout: DocumentLayout, choose: Optional[Choose]
     ) -> Choose:
-        """``choose`` (None: the t largest) without sentences beyond ``--context-top-p``."""
+        """Returns ``choose`` (None: the t highest scores) restricted by ``--context-top-p``."""
 
-        def fewer(kernel: SelectionKernel) -> Tensor:
+        def restricted(kernel: SelectionKernel) -> Tensor:
             sentence = kernel.choose(q_s, k_s, layout, key) if choose is None else choose(kernel)
             scores = kernel.score(q_s.detach(), k_s.detach(), layout.plan(key).items, sentence)
             return keep_top_p(sentence, scores, self.top_p, self.selection_loss.temperature)
 
-        return fewer
+        return restricted
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """See :class:`ContextMechanism`."""
         key = self.schedule.current_top_t()
-        if key.progress in (0.0, 1.0):  # in between t is another one at every update
+        if key.progress in (0.0, 1.0):  # during annealing t changes with every update
             yield key
             kernel = kernel_for(self.kernel, self.out_proj.weight)
             yield from kernel.plans(key, self.always_keep_own, self.walk(key))
-            if self.selection_loss.acts(self.training):
-                yield Selectable(self.selection_loss.key_of_tokens)
+            if self.selection_loss.active(self.training):
+                yield DivergenceTokens(self.selection_loss.selection_key)
 
 
 @CONTEXT_MECHANISMS.register("conditional")
 class ConditionalAttention(SelectingAttention):
-    """Flat selection: the t sentences of the document whose encodings score highest."""
+    """Flat selection: the t sentences of the document with the most relevant encodings."""
 
     def sentence_keys(
         self, encodings: Tensor, q_s: Tensor, key: SelectionKey, layout: DocumentLayout
     ) -> Tuple[Tensor, Optional[Choose]]:
-        """S W^{Ks}; see :class:`SelectingAttention`."""
+        """Returns S W^{Ks}; see :class:`SelectingAttention`."""
         return self.sentence_k_proj(encodings).unflatten(-1, (self.heads, -1)), None

@@ -1,58 +1,65 @@
-"""Which sentences a token keeps: KeepTopT ([T] eq. 4), for every head and token by itself."""
+"""Selection of sentences: how many a token keeps (:class:`TopTSchedule`), and which (:class:`Selection`; [T] eq. 4).
+
+Every head and token selects for itself. Hard selection trained from scratch does not learn where to attend, because the
+sentences that would help are never seen. Training with all sentences first and annealing to t afterwards does.
+"""
 
 from dataclasses import dataclass
-from typing import List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from docnmt_fairseq.batch.attention_plans import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 
+MOMENTUM = 0.9  # of the running mean of the selected mass
+SCHEDULE_BUFFERS = ("progress", "start_update", "selected_mass")
+
 
 @dataclass(frozen=True)
 class SelectionPlan:
-    """The documents whose tokens select, and the others, where every sentence is kept.
+    """Documents whose tokens select sentences, and the others, where every sentence is kept.
 
     Attributes:
-        kept: [D] t of every document, at most its sentences.
-        documents: those whose tokens select, ascending.
+        top_t: [D] t of every document, at most its number of sentences.
+        documents: documents whose tokens select, ascending.
         items: [M] their tokens, ascending.
-        most: the largest t among them; 0 where there are none.
-        limit: [M, 1, 1] t of the document of each of ``items``.
-        dense: tokens of the other documents attend to all tokens of their document; None where there are none.
-        order: [N] where every token is among those of ``items`` followed by those of ``dense``.
+        max_t: the largest t among them; 0 without any.
+        limit: [M, 1, 1] t of each of ``items``.
+        dense: plan of the other documents, whose tokens attend to all tokens of their document; None without any.
+        order: [N] index of every token in ``items`` followed by those of ``dense``.
     """
 
-    kept: np.ndarray
+    top_t: np.ndarray
     documents: np.ndarray
     items: Tensor
-    most: int
+    max_t: int
     limit: Tensor
     dense: Optional[AttentionPlan]
     order: Tensor
 
     @classmethod
-    def of(cls, layout: DocumentLayout, kept: np.ndarray, documents: Optional[np.ndarray] = None) -> "SelectionPlan":
-        """The plan for t of every document.
+    def of(cls, layout: DocumentLayout, top_t: np.ndarray, documents: Optional[np.ndarray] = None) -> "SelectionPlan":
+        """Creates the plan.
 
         Args:
             layout: the batch.
-            kept: [D] t, at least 1; more than a document's sentences: all of them.
-            documents: those whose tokens select, ascending; None: those with more than t sentences.
+            top_t: [D] t, at least 1; more than a document has: all its sentences.
+            documents: documents whose tokens select, ascending; None: those with more than t sentences.
         """
         tokens, lengths = layout.document_tokens, layout.sentences.lengths
-        documents = np.flatnonzero(kept < lengths) if documents is None else documents
+        documents = np.flatnonzero(top_t < lengths) if documents is None else documents
         others = np.setdiff1d(np.arange(len(lengths)), documents)
-        kept = np.minimum(kept, lengths)
+        top_t = np.minimum(top_t, lengths)
         items = tokens.items_of(documents)
         return cls(
-            kept,
+            top_t,
             documents,
             layout.index(items),
-            int(kept[documents].max(initial=0)),
-            layout.index(np.repeat(kept[documents], tokens.lengths[documents])[:, None, None]),
+            int(top_t[documents].max(initial=0)),
+            layout.index(np.repeat(top_t[documents], tokens.lengths[documents])[:, None, None]),
             AttentionPlan(tokens, tokens, rows=others) if len(others) else None,
             layout.index(np.argsort(np.concatenate([items, tokens.items_of(others)]))),
         )
@@ -62,12 +69,12 @@ SelectionKey = PlanKey[SelectionPlan]
 
 
 @dataclass(frozen=True)
-class KeptSentences(SelectionKey):
-    """t of every document at a point of a schedule.
+class TopT(SelectionKey):
+    """t of every document at a point of the schedule.
 
     Attributes:
-        top_t: t at the end, 0: all sentences, always.
-        top_t_start: t at the beginning, 0: all sentences of the document.
+        top_t: final t, 0: all sentences, always.
+        top_t_start: initial t, 0: all sentences of the document.
         progress: share of the annealing that is done, 0 to 1.
     """
 
@@ -76,7 +83,7 @@ class KeptSentences(SelectionKey):
     progress: float = 1.0
 
     def of(self, sentences: np.ndarray) -> np.ndarray:
-        """t of documents with so many sentences, [D] from [D]: between 1 and their number."""
+        """Returns t of documents with these numbers of sentences, [D] from [D]."""
         if self.top_t == 0:
             return sentences
         start = np.minimum(self.top_t_start, sentences) if self.top_t_start else sentences
@@ -89,58 +96,58 @@ class KeptSentences(SelectionKey):
 
 
 @dataclass(frozen=True)
-class Widened(SelectionKey):
-    """The same tokens, with at least ``least`` places each: what a search keeps on its way to t."""
+class TreeBeam(SelectionKey):
+    """The tokens of ``selection``, with at least ``beam`` places each: what a tree walk keeps on its way to t."""
 
     selection: SelectionKey
-    least: int
+    beam: int
 
     def make(self, layout: DocumentLayout) -> SelectionPlan:
         """See :class:`PlanKey`."""
         plan = layout.plan(self.selection)
-        return SelectionPlan.of(layout, np.maximum(plan.kept, self.least), plan.documents)
+        return SelectionPlan.of(layout, np.maximum(plan.top_t, self.beam), plan.documents)
 
 
 @dataclass(frozen=True)
-class ChoicePlan:
-    """The tokens that select beside the sentences that they select from.
+class CandidatePlan:
+    """Tokens that select, with the sentences of their document.
 
     Attributes:
-        sentences: the tokens look at the sentences of their document.
-        limits: [b, 1, 1, 1] of each of its blocks, t of the documents.
-        dropped: [b, 1, 1, min(most, n)] of each of its blocks, which of the most relevant sentences are beyond t.
+        attention: plan of the tokens over the sentences.
+        limits: [b, 1, 1, 1] t of the documents of each block.
+        beyond_t: [b, 1, 1, min(max_t, n)] of each block, True at ranks beyond the document's t.
     """
 
-    sentences: AttentionPlan
+    attention: AttentionPlan
     limits: List[Tensor]
-    dropped: List[Tensor]
+    beyond_t: List[Tensor]
 
 
 @dataclass(frozen=True)
-class Choosing(PlanKey[ChoicePlan]):
-    """What the tokens that select choose from; ``selection`` says which tokens these are."""
+class Candidates(PlanKey[CandidatePlan]):
+    """Candidate sentences of the tokens that select according to ``selection``."""
 
     selection: SelectionKey
 
-    def make(self, layout: DocumentLayout) -> ChoicePlan:
+    def make(self, layout: DocumentLayout) -> CandidatePlan:
         """See :class:`PlanKey`."""
         selecting = layout.plan(self.selection)
         plan = AttentionPlan(layout.document_tokens, layout.sentences, rows=selecting.documents)
-        limits = [selecting.kept[rows][:, None, None, None] for rows in plan.groups]
+        limits = [selecting.top_t[rows][:, None, None, None] for rows in plan.groups]
         longest = [int(layout.sentences.lengths[rows].max()) for rows in plan.groups]
-        dropped = [np.arange(min(selecting.most, n)) >= limit for n, limit in zip(longest, limits)]
-        return ChoicePlan(plan, [*map(layout.index, limits)], [*map(layout.index, dropped)])
+        beyond_t = [np.arange(min(selecting.max_t, n)) >= limit for n, limit in zip(longest, limits)]
+        return CandidatePlan(plan, [*map(layout.index, limits)], [*map(layout.index, beyond_t)])
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The kept sentences of the M tokens that select.
+    """Selected sentences of M tokens.
 
     Attributes:
-        key: names which tokens these are.
+        key: key of the plan of these tokens.
         items: [M] the tokens, ascending.
-        sentence: [M, H, t] rows of the kept sentences, −1 at places that hold none.
-        scores: [M, H, t] their relevance, −∞ at places that hold none.
+        sentence: [M, H, t] rows of the selected sentences, −1 at empty places.
+        scores: [M, H, t] their relevance, −∞ at empty places.
     """
 
     key: SelectionKey
@@ -151,27 +158,140 @@ class Selection:
 
 @torch.no_grad()
 def keep_top_p(sentence: Tensor, scores: Tensor, p: float, temperature: float) -> Tensor:
-    """The fewest of the chosen sentences that have a share p of softmax(R/τ) over all chosen; −1 in the other places.
+    """Keeps the smallest set of selected sentences with cumulative softmax(R/τ) of at least p; −1 at other places.
 
     Args:
-        sentence: [M, H, t] rows of the chosen sentences, −1: none.
+        sentence: [M, H, t] rows of the selected sentences, −1: none.
         scores: [M, H, t] their relevance, −∞ where there is none.
-        p: the share; the most relevant one is always kept.
+        p: cumulative share over all selected sentences; the most relevant one is always kept.
         temperature: τ.
     """
     shares, place = (scores / temperature).softmax(-1).sort(dim=-1, descending=True, stable=True)
     before = shares.cumsum(-1) - shares
-    enough = (before >= p) & (before > 0)
-    return sentence.masked_fill(enough.scatter(-1, place, enough), -1)
+    beyond_p = (before >= p) & (before > 0)
+    return sentence.masked_fill(beyond_p.scatter(-1, place, beyond_p), -1)
 
 
 def keep_own(sentence: Tensor, own: Tensor) -> Tensor:
-    """The chosen sentences and the own one besides, [M, H, t + 1]: −1 there if it was chosen anyway.
+    """Adds the own sentence to the selected ones, [M, H, t + 1]; −1 there if it is selected already.
 
     Args:
-        sentence: [M, H, t] rows of the chosen sentences.
+        sentence: [M, H, t] rows of the selected sentences.
         own: [M] row of each token's own sentence.
     """
     own = own[:, None, None].expand(-1, sentence.size(1), 1)
-    chosen = (sentence == own).any(-1, keepdim=True)
-    return torch.cat([sentence, own.masked_fill(chosen, -1)], dim=-1)
+    selected = (sentence == own).any(-1, keepdim=True)
+    return torch.cat([sentence, own.masked_fill(selected, -1)], dim=-1)
+
+
+class TopTSchedule(nn.Module):
+    """t(update): ``top_t_start`` until annealing begins, then linearly down to ``top_t`` in ``anneal_updates``.
+
+    Annealing begins at update ``anneal_start`` or, with ``anneal_threshold``, at the first later update at which the
+    sentences that would be selected reach that share of the largest possible attention mass. The state is in buffers,
+    so that checkpoints contain it.
+
+    Args:
+        top_t: final t, 0: all sentences, always.
+        top_t_start: initial t, 0: all sentences of the document.
+        anneal_start: update at which annealing begins.
+        anneal_updates: updates until ``top_t`` is reached; 0: at once.
+        anneal_threshold: share of the mass that annealing waits for; 0: it does not wait.
+    """
+
+    progress: Tensor
+    start_update: Tensor  # update at which annealing begins; −1: not yet
+    selected_mass: Tensor  # running mean
+
+    def __init__(
+        self,
+        top_t: int,
+        top_t_start: int = 0,
+        anneal_start: int = 0,
+        anneal_updates: int = 0,
+        anneal_threshold: float = 0.0,
+    ):
+        super().__init__()
+        self.top_t = top_t
+        self.top_t_start = top_t_start
+        self.anneal_start = anneal_start
+        self.anneal_updates = anneal_updates
+        self.anneal_threshold = anneal_threshold
+        self.update = 0
+        self.register_buffer("start_update", torch.tensor(-1))
+        self.register_buffer("selected_mass", torch.tensor(0.0, dtype=torch.float64))
+        self.register_buffer("progress", torch.tensor(0.0, dtype=torch.float64))
+        self._progress: Optional[float] = None  # the buffers' values on the CPU; None: to be read
+        self._start_update: Optional[int] = None
+        self._mass: Optional[float] = None
+        self.set_num_updates(0)
+
+    def set_num_updates(self, num_updates: int) -> None:
+        """Called by fairseq before every update."""
+        self.update = num_updates
+        if num_updates == 0:  # the mass of a checkpoint that this training is initialised with does not count
+            self._mass = 0.0
+            self.selected_mass.fill_(0.0)
+        begin = self.anneal_start if self.anneal_threshold == 0 else self._begin()
+        done = num_updates - begin if begin >= 0 else -1
+        self._progress = 0.0 if done < 0 else 1.0 if self.anneal_updates == 0 else min(1.0, done / self.anneal_updates)
+        self.progress.fill_(self._progress)
+
+    def _begin(self) -> int:
+        """Returns the update at which the selected mass lets annealing begin; −1: not yet."""
+        if self._start_update is None:
+            self._start_update = int(self.start_update)
+        if self._start_update > self.update:  # from a checkpoint that this training is initialised with
+            self._set_start_update(-1)
+        return self._start_update
+
+    def _set_start_update(self, update: int) -> None:
+        self._start_update = update
+        self.start_update.fill_(update)
+
+    def update_selected_mass(self, mass: float) -> None:
+        """Adds the share of the mass on the sentences to be selected, over all processes, after an update."""
+        before = float(self.selected_mass) if self._mass is None else self._mass
+        self._mass = MOMENTUM * before + (1 - MOMENTUM) * mass if before else mass
+        self.selected_mass.fill_(self._mass)
+        ready = self.anneal_threshold and self._mass >= self.anneal_threshold
+        if ready and self.update + 1 >= self.anneal_start and self._begin() < 0:
+            self._set_start_update(self.update + 1)
+
+    def before_annealing(self) -> bool:
+        """Returns whether annealing has not begun: ``top_t_start`` sentences are kept, or all."""
+        return self.current_top_t().progress == 0.0
+
+    def current_top_t(self) -> TopT:
+        """Returns t at this update."""
+        if self._progress is None:
+            self._progress = float(self.progress)
+        return TopT(self.top_t, self.top_t_start, self._progress)
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self._progress = self._start_update = self._mass = None
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> "TopTSchedule":
+        """Moves the buffers with the model, but keeps their types: a rounded progress gives another t."""
+        exact: Dict[str, Tensor] = {name: getattr(self, name) for name in ("progress", "selected_mass")}
+        super()._apply(fn, *args, **kwargs)
+        for name, value in exact.items():
+            setattr(self, name, value.to(getattr(self, name).device))
+        return self
+
+    def inference_remark(self) -> Optional[str]:
+        """Returns a warning for users of a checkpoint written before annealing was complete."""
+        progress = self.current_top_t().progress
+        if self.top_t == 0 or progress == 1:
+            return None
+        return (
+            f"annealing to --context-top-t {self.top_t} was {progress:.0%} done when this checkpoint was written, so "
+            "tokens keep more sentences; a later checkpoint, such as checkpoint_last.pt, may be past it"
+        )
+
+    def extra_repr(self) -> str:
+        """Returns the schedule in words."""
+        threshold = f" when {self.anneal_threshold} of the mass is selected" if self.anneal_threshold else ""
+        start = f"annealed from {self.top_t_start or 'all'} at update {self.anneal_start}{threshold}"
+        return f"{self.top_t or 'all'} kept, {start} within {self.anneal_updates}"

@@ -1,15 +1,15 @@
-"""Binary trees over the sentence encodings of documents ([T] sec. 3.3.1, fig. 2), one tree a document of the batch.
+"""Binary trees over the sentence encodings of documents ([T] sec. 3.3.1, fig. 2), one tree per document.
 
 **Format.** Nodes of the whole batch are numbered by height: first the leaves of all documents (height 0: node r is
-sentence row r), then all nodes of height 1, and so on; inside a height by document, then from left to right. Document d
-with n sentences has ⌈n / 2^h⌉ nodes at height h, up to its one root at height ⌈log2 n⌉. Its node j of height h is node
+sentence row r), then all nodes of height 1, and so on; within a height by document, then from left to right. Document d
+with n sentences has ⌈n / 2^h⌉ nodes at height h, up to its root at height ⌈log2 n⌉. Its node j of height h is node
 ``first[h, d] + j`` of the batch. The children of j are nodes 2j and 2j + 1 of the height below; the last node has only
-2j where the height below has an odd number of nodes: a copy of that single child. Values of nodes are tensors
+2j if that height has an odd number of nodes, and is a copy of this single child. Values of nodes are tensors
 [nodes, ...] in this order.
 
-A walk down document d needs ``first[:, d]`` and n only: begin at a height with few nodes, go from j to 2j, and to
-2j + 1 if that is below ⌈n / 2^h⌉; at height 0, ``first[0, d] + j`` is the sentence row. Above its root a document has
-no nodes; there ``first`` repeats the root and ``counts`` says 1, so that trees of any heights can be walked together.
+A walk down document d needs ``first[:, d]`` and n only: it starts at a height with few nodes and goes from j to 2j, and
+to 2j + 1 if that is below ⌈n / 2^h⌉; at height 0, ``first[0, d] + j`` is the sentence row. Above the root of a
+document, ``first`` repeats the root and ``counts`` is 1, so that trees of different heights can be walked together.
 """
 
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ from docnmt_fairseq.layers.precision import computing_type
 
 @dataclass(frozen=True)
 class TreeLevel:
-    """How the nodes of one height are made of those of the height below; numbers count inside a height.
+    """Construction of the nodes of one height from those of the height below; indices are within a height.
 
     Attributes:
-        pairs: rows of two children, one a merged node.
-        merged: [2 · pairs] those children, left and right by turns.
+        pairs: rows of two children, one per merged node.
+        merged: [2 · pairs] these children, left and right alternating.
         copied: [singles] children without a partner.
-        order: [nodes] where every node is among the merged ones followed by the copied ones.
-        children: [c] nodes of the height below that have a parent: all but roots, ascending.
+        order: [nodes] index of every node in the merged ones followed by the copied ones.
+        children: [c] nodes of the height below that have a parent (all but roots), ascending.
         parents: [c] their parents.
     """
 
@@ -47,13 +47,13 @@ class TreeLevel:
 
 @dataclass(frozen=True, init=False, eq=False)
 class SentenceTrees:
-    """The structure of the trees of a batch; the format is the one above.
+    """Trees of a batch in the format above.
 
     Attributes:
-        first: [heights, D] int64, the first node of every document at every height.
+        first: [heights, D] int64, first node of every document at every height.
         counts: [heights, D] int64, ⌈n / 2^h⌉.
-        sizes: nodes of every height.
-        levels: how height h + 1 is made of height h, for h = 0, 1, …; at least one, if need be of no nodes.
+        sizes: number of nodes of every height.
+        levels: construction of height h + 1 from height h, for h = 0, 1, …; at least one, perhaps without nodes.
     """
 
     first: np.ndarray
@@ -62,7 +62,7 @@ class SentenceTrees:
     levels: List[TreeLevel]
 
     def __init__(self, sentences: Ragged):
-        """Makes the trees of documents of ``sentences``."""
+        """Creates the trees of documents of ``sentences``."""
         heights = np.ceil(np.log2(sentences.lengths)).astype(np.int64)  # [D] of the roots
         number = np.arange(max(1, int(heights.max())) + 1)[:, None]
         counts = -(-sentences.lengths // 2**number)  # [heights, D]
@@ -102,7 +102,7 @@ class SentenceTrees:
 
 @dataclass(frozen=True)
 class TreesOfBatch(PlanKey[SentenceTrees]):
-    """The trees of a batch."""
+    """Trees of a batch."""
 
     def make(self, layout: DocumentLayout) -> SentenceTrees:
         """See :class:`PlanKey`."""
@@ -110,12 +110,12 @@ class TreesOfBatch(PlanKey[SentenceTrees]):
 
 
 def construct(encodings: Tensor, trees: SentenceTrees, merge: Callable[[Tensor, Ragged], Tensor]) -> Tensor:
-    """The encodings of all nodes, [nodes, d]: ConstructBT ([T] sec. 3.3.1).
+    """Returns the encodings of all nodes, [nodes, d]: ConstructBT ([T] sec. 3.3.1).
 
     Args:
         encodings: S [R, d], the leaves.
-        trees: of the batch.
-        merge: [rows, d] from packed children [2 · rows, d] and their rows; called once a height, if need be with no
+        trees: trees of the batch.
+        merge: maps packed children [2 · rows, d] and their rows to [rows, d]; called once per height, perhaps without
             rows, so that its parameters have a gradient in every batch.
     """
     levels = [encodings]
@@ -128,10 +128,10 @@ def construct(encodings: Tensor, trees: SentenceTrees, merge: Callable[[Tensor, 
 
 
 def path_sums(values: Tensor, trees: SentenceTrees) -> Tensor:
-    """For every node the sum of the values on its path from the root, both included: [nodes, ...] both.
+    """Returns for every node the sum of the values on its path from the root, both included: [nodes, ...].
 
-    The cumulative relevance of a node is the sum of q·k/√d_k over that path, so it is q·(path sum of the keys)/√d_k.
-    A copied node counts beside what it is a copy of. Added up in float32 at least.
+    The cumulative relevance of a node is the sum of q·k/√d_k over that path: q·(path sum of the keys)/√d_k. A copied
+    node counts in addition to its original. Accumulates in float32 at least.
     """
     heights = values.to(computing_type(values.dtype)).split(trees.sizes)
     sums = [heights[-1]]

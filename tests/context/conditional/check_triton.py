@@ -1,6 +1,6 @@
-"""Kernel ``triton`` beside kernel ``dense`` in float64: on a GPU, or on a CPU under Triton's interpreter.
+"""Kernel ``triton`` against kernel ``dense`` in float64, on a GPU or under Triton's interpreter on a CPU.
 
-Run by test_triton.py in a process of its own: the interpreter must be asked for before Triton is imported.
+Run by test_triton.py in its own process, because the interpreter must be enabled before Triton is imported.
 """
 
 import math
@@ -11,8 +11,8 @@ import torch
 
 from docnmt_fairseq.context.conditional.attention import conditional_attention
 from docnmt_fairseq.context.conditional.kernels import KERNELS, kernel_for
-from docnmt_fairseq.context.conditional.kernels.triton import tiles
-from docnmt_fairseq.context.conditional.kernels.triton.available import interpreted
+from docnmt_fairseq.context.conditional.kernels.triton import kernel
+from docnmt_fairseq.context.conditional.kernels.triton.kernel import interpreted
 from docnmt_fairseq.context.conditional.selection import Selection
 from tests.support.documents import make_layout
 from tests.support.selection import all_select, keeping
@@ -20,12 +20,16 @@ from tests.support.trees import tree_inputs
 
 DEVICE = torch.device("cpu" if interpreted() else "cuda")
 HEADS = 2
-TOLERANCES = {torch.float32: 2e-6, torch.float16: 2e-3, torch.bfloat16: 2e-2}  # of the norm of what is expected
+TOLERANCES = {
+    torch.float32: 2e-6,
+    torch.float16: 2e-3,
+    torch.bfloat16: 2e-2,
+}  # relative to the norm
 TYPES = pytest.mark.parametrize("dtype", TOLERANCES, ids=lambda dtype: str(dtype).removeprefix("torch."))
 
 
 def layout_of(documents, longest, seed=0):
-    """Ragged documents of so many sentences, those of one token among them."""
+    """Ragged documents with these numbers of sentences, some of one token."""
     lengths = np.random.default_rng(seed).integers(1, longest + 1, sum(documents))
     lengths[-1] = longest
     return make_layout(lengths, documents)
@@ -42,7 +46,7 @@ def attention(kernel, inputs, layout, key, own=False, dropout=0.0):
 
 
 def results(call, inputs, dtype, device):
-    """The output, and the gradients of a weighting of it, on a device and in a type."""
+    """Output and gradients on a device and in a type."""
     leaves = [x.to(device, dtype).requires_grad_() for x in inputs]
     out = call(leaves)
     weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(7)).to(inputs[0].dtype)
@@ -72,12 +76,12 @@ def compare(layout, key, dtype, d_k=16, own=False, seed=0):
 @pytest.fixture
 def small_items(monkeypatch):
     """Sentences are split among programs from 16 queries on."""
-    monkeypatch.setattr(tiles, "LEAST_ITEM", 16)
-    monkeypatch.setattr(tiles, "QUERIES_A_TOKEN", 0)
+    monkeypatch.setattr(kernel, "MIN_ITEM", 16)
+    monkeypatch.setattr(kernel, "QUERIES_PER_TOKEN", 0)
 
 
 def test_output_gradients_and_choice(small_items):
-    """Documents of one sentence among others, which do not select; t of each; sentences of two blocks of keys."""
+    """With documents of one sentence, which do not select, different t, and sentences of two blocks of keys."""
     layout = make_layout([36, 2, 5, 1, 7, 1, 3, 4, 2, 6], [4, 1, 5])
     compare(layout, keeping([3, 1, 2]), torch.float32, own=True)
 
@@ -87,8 +91,8 @@ def test_half_types(dtype):
     compare(layout_of([4], 9), keeping([2]), dtype)
 
 
-@pytest.mark.parametrize("t", [4, 5])  # the program has 4 places, and 8
-def test_ties_keep_the_lowest_sentences(t):
+@pytest.mark.parametrize("t", [4, 5])  # the program has 4 or 8 places
+def test_ties_keep_the_first_sentences(t):
     layout = make_layout([1] * 70, [70])
     q = torch.tensor([-1.0, 0.0, 1.0, 2.0])[torch.arange(70) % 4].view(70, 1, 1)
     k = torch.randint(-1, 2, (70, 1, 1), generator=torch.Generator().manual_seed(0)).float()
@@ -107,13 +111,13 @@ def compare_walks(documents, kept, d_k=16, dtype=torch.float32, whole=False, doc
     assert torch.equal(found.cpu(), expected)
 
 
-def test_walks_of_trees():
-    """Scores are small integers, so that many are the same."""
+def test_tree_walks():
+    """Scores are small integers, so that many are equal."""
     compare_walks([13, 1, 6], [3, 1, 5], whole=True)
 
 
-def test_zeros_are_equal_whatever_their_sign():
-    """A query of zeros: of keys below zero the score is −0, which is no less than 0."""
+def test_zeros_of_both_signs_are_equal():
+    """For a query of zeros, scores of negative keys are −0, which equals 0."""
     layout = make_layout([1] * 13, [13])
     _, keys, _ = tree_inputs(layout, HEADS, 16)
     signs = torch.tensor([-1.0, 1.0])[torch.arange(len(keys)) % 2].view(-1, 1, 1)
@@ -125,7 +129,7 @@ def test_zeros_are_equal_whatever_their_sign():
 
 
 def weights_of(inputs, layout, key, kernel, dropout=0.0):
-    """What every token attends to with, [M, H, N]: the output with one-hot values."""
+    """Attention weights of every token, [M, H, N]: the output for one-hot values."""
     one_hot = torch.eye(layout.tokens.total, inputs[0].size(-1), dtype=inputs[0].dtype, device=inputs[0].device)
     values = one_hot[:, None].expand_as(inputs[2])
     return attention(kernel, [*inputs[:2], values, *inputs[3:]], layout, key, dropout=dropout)[..., : len(values)]
@@ -157,7 +161,7 @@ def test_dropout_drops_the_same_weights_in_the_backward_pass(small_items):
     assert not torch.equal(other > 0, dropped > 0)
 
 
-def test_dropout_of_every_weight_leaves_zeros():
+def test_dropout_of_all_weights_gives_zeros():
     layout, key = make_layout([36, 5, 1, 9, 4, 7], [6]), keeping([3])
     inputs = random_inputs(layout, torch.float32, 64)
     dropped, *gradients = results(
@@ -166,15 +170,15 @@ def test_dropout_of_every_weight_leaves_zeros():
     assert not dropped.any() and all(torch.equal(value, torch.zeros_like(value)) for value in gradients)
 
 
-def test_more_places_than_the_programs_have_are_computed_in_pytorch():
+def test_large_t_falls_back_to_pytorch():
     layout = make_layout([1] * 18, [18])
     for t in (16, 17):
-        *_, too_many = KERNELS["triton"]().plans(keeping([t]), True, None)
-        assert layout.plan(too_many) == (t == 17)
+        *_, exceeds = KERNELS["triton"]().plans(keeping([t]), True, None)
+        assert layout.plan(exceeds) == (t == 17)
     compare(layout, keeping([17]), torch.float32)
 
 
-def test_auto_takes_the_programs_for_half_types_on_gpus_alone():
+def test_auto_prefers_the_programs_for_half_types_on_gpus_only():
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         taken = type(kernel_for("auto", torch.zeros(1, dtype=dtype, device=DEVICE)))
         assert (taken is KERNELS["triton"]) == (DEVICE.type == "cuda" and dtype != torch.float32)
@@ -184,32 +188,32 @@ def test_auto_takes_the_programs_for_half_types_on_gpus_alone():
 @pytest.mark.slow
 @TYPES
 @pytest.mark.parametrize("d_k", [32, 64, 128])
-def test_widths_of_heads(dtype, d_k):
+def test_head_widths_and_types(dtype, d_k):
     compare(layout_of([9, 5], 12), keeping([4, 3]), dtype, d_k, own=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("t", [1, 2, 3, 5, 7, 8, 11, 16])
-def test_numbers_of_kept_sentences(t):
+def test_numbers_of_selected_sentences(t):
     compare(layout_of([20], 5, seed=t), keeping([t]), torch.float32, own=t % 2 == 1, seed=t)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("d_k", [1, 8, 17, 20])
-def test_heads_of_any_width(d_k):
+def test_odd_head_widths(d_k):
     compare(layout_of([7, 3], 6), keeping([3, 2]), torch.float32, d_k)
 
 
 @pytest.mark.slow
-def test_sentences_that_attract_more_queries_than_one_program_takes():
-    """With the sizes of production, and the same result in every run."""
+def test_sentences_with_more_queries_than_one_program_takes():
+    """With the real block sizes; results are the same in every run."""
     layout, key = make_layout([3, *[16] * 20], [21]), keeping([2])
     inputs = random_inputs(layout, torch.float32, 16)
     inputs[3] = inputs[3].abs()
     inputs[4][0] = 1.0  # most queries keep the first sentence
     chosen = KERNELS["dense"]().choose(*inputs[3:], layout, key)
-    assert (chosen == 0).any(-1).sum(0).min() > tiles.LEAST_ITEM
-    assert layout.plan(tiles.Work()).split
+    assert (chosen == 0).any(-1).sum(0).min() > kernel.MIN_ITEM
+    assert layout.plan(kernel.Work()).split
     exact = results(lambda x: attention("dense", x, layout, key), inputs, torch.double, "cpu")
     fast, again = (
         results(lambda x: attention("triton", x, layout.to(DEVICE), key), inputs, torch.float32, DEVICE)
@@ -231,13 +235,13 @@ def test_long_sentences_and_long_documents():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kept, beam", [([2, 1], 2), ([5, 3], 5), ([16, 9], 16)])
-def test_walks_of_long_documents(kept, beam):
+def test_tree_walks_of_long_documents(kept, beam):
     compare_walks([75, 9], kept)
     compare_walks([40, 2], [min(k, 2) for k in kept], 64, torch.bfloat16, documents_that_select=[0])
 
 
 @pytest.mark.slow
-def test_places_without_a_sentence_weigh_nothing():
+def test_empty_places_have_no_weight():
     layout = make_layout([2, 3, 1, 2], [4])
     q, k, v = (x.to(DEVICE) for x in random_inputs(layout, torch.float32, 16)[:3])
     on_device, items, none = layout.to(DEVICE), torch.arange(8, device=DEVICE), torch.full((8, HEADS, 1), -1)

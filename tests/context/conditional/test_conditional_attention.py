@@ -1,11 +1,10 @@
-"""The kernel that is taken where none is named, in sizes that those of every kernel in test_kernels leave out."""
+"""Conditional attention with the automatically chosen kernel."""
 
 import numpy as np
 import pytest
 import torch
 
 from docnmt_fairseq.context.conditional.attention import conditional_attention
-from docnmt_fairseq.layers.tie_break import stable_top_k
 from tests.reference import attention as reference
 from tests.support.comparison import assert_same
 from tests.support.documents import make_layout
@@ -45,15 +44,7 @@ def test_up_to_fifty_sentences(n, extra):
     compare(layout, np.array([4 if extra is None else n + extra]).clip(max=n))
 
 
-def test_ties_keep_the_lowest_sentences():
-    relevance = torch.tensor([[1.0, 2.0, 2.0, 2.0], [0.0, 0.0, 0.0, 0.0], [5.0, 1.0, 1.0, 7.0]])
-    _, index = stable_top_k(relevance, 2)
-    assert [sorted(row) for row in index.tolist()] == [[1, 2], [0, 1], [0, 3]]
-    _, index = stable_top_k(relevance, 3)
-    assert [sorted(row) for row in index.tolist()] == [[1, 2, 3], [0, 1, 2], [0, 1, 3]]
-
-
-def test_equal_sentences_give_the_reference_result():
+def test_equal_sentences_equal_loop_reference():
     layout = make_layout([2] * 5, [5])
     inputs = random_inputs(layout)
     with torch.no_grad():
@@ -63,8 +54,8 @@ def test_equal_sentences_give_the_reference_result():
     torch.testing.assert_close(conditional_attention(*inputs, layout, keeping(kept)), expected)
 
 
-def test_autocast_may_give_a_wider_type_where_documents_differ(monkeypatch):
-    """As on a GPU, where autocast computes softmax in float32."""
+def test_autocast_with_documents_that_do_not_select(monkeypatch):
+    """Autocast on a GPU computes softmax in float32."""
     softmax = torch.softmax
     monkeypatch.setattr(torch, "softmax", lambda x, dim: softmax(x.float(), dim))
     layout = make_layout([2, 1, 2, 3], [3, 1])
@@ -73,7 +64,7 @@ def test_autocast_may_give_a_wider_type_where_documents_differ(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["conditional", "tree"])
-def test_keys_of_tokens_begin_as_queries_where_that_is_asked_for(name):
+def test_tied_query_key_initialisation(name):
     for asked in (False, True):
         built = build_mechanism(name, embed_dim=6, heads=HEADS, head_dim=D_K, context_tie_qk_init=asked)
         assert torch.equal(built.k_proj.weight, built.q_proj.weight) == asked

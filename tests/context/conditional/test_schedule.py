@@ -1,10 +1,12 @@
+"""Schedule of t."""
+
 import logging
 
 import numpy as np
 import pytest
 import torch
 
-from docnmt_fairseq.context.conditional.schedule import STATE, TopTSchedule
+from docnmt_fairseq.context.conditional.selection import SCHEDULE_BUFFERS, TopTSchedule
 from tests.support import toy
 
 N = np.array([1, 3, 16])
@@ -13,13 +15,13 @@ N = np.array([1, 3, 16])
 @pytest.mark.parametrize(
     ("update", "expected"), [(0, [1, 3, 16]), (10, [1, 3, 16]), (15, [1, 3, 9]), (20, [1, 2, 2]), (99, [1, 2, 2])]
 )
-def test_narrows_linearly_from_all_to_t(update, expected):
+def test_linear_annealing_from_all_to_t(update, expected):
     schedule = TopTSchedule(top_t=2, anneal_start=10, anneal_updates=10)
     schedule.set_num_updates(update)
     assert schedule.current_top_t().of(N).tolist() == expected
 
 
-def test_starts_at_a_number_if_given():
+def test_initial_t():
     schedule = TopTSchedule(top_t=2, top_t_start=6, anneal_start=10, anneal_updates=4)
     schedule.set_num_updates(0)
     assert schedule.current_top_t().of(N).tolist() == [1, 3, 6]
@@ -27,19 +29,19 @@ def test_starts_at_a_number_if_given():
     assert schedule.current_top_t().of(N).tolist() == [1, 3, 4]
 
 
-def test_a_rounding_error_keeps_no_sentence_more():
+def test_rounding_errors_do_not_change_t():
     schedule = TopTSchedule(top_t=2, anneal_updates=10)
     schedule.set_num_updates(7)
-    assert 92 - (92 - 2) * 0.7 > 29  # in binary digits
+    assert 92 - (92 - 2) * 0.7 > 29  # in floating point
     assert schedule.current_top_t().of(np.array([92])).tolist() == [29]
 
 
-def test_without_options_t_holds_from_the_start():
+def test_default_is_constant_t():
     assert TopTSchedule(top_t=4).current_top_t().of(N).tolist() == [1, 3, 4]
     assert TopTSchedule(top_t=0).current_top_t().of(N).tolist() == [1, 3, 16]
 
 
-def test_the_state_travels_with_the_checkpoint():
+def test_checkpoint_contains_the_state():
     trained = TopTSchedule(top_t=2, anneal_start=10, anneal_updates=10)
     trained.set_num_updates(15)
     loaded = TopTSchedule(top_t=2, anneal_start=10, anneal_updates=10)
@@ -53,26 +55,26 @@ def waiting(**options):
 
 
 def train(schedule, masses, first=0):
-    """The updates at which something is left out."""
-    narrowed = []
+    """Returns the updates at which sentences are left out."""
+    annealed = []
     for update, mass in enumerate(masses, first):
         schedule.set_num_updates(update)
         if not schedule.before_annealing():
-            narrowed.append(update)
+            annealed.append(update)
         schedule.update_selected_mass(mass)
-    return narrowed
+    return annealed
 
 
-def test_narrowing_waits_for_the_running_mean_of_the_mass():
+def test_annealing_waits_for_the_selected_mass():
     assert train(waiting(), [1.0] * 6) == [3, 4, 5]
     assert train(waiting(), [0.9] * 20) == []
-    # 0.9 + 0.1 (1 − 0.9^k) reaches 0.95 with k = 7: seen in updates 4 to 10, narrowed from 11 on.
+    # 0.9 + 0.1 (1 − 0.9^k) reaches 0.95 with k = 7: seen in updates 4 to 10, annealed from 11 on.
     assert train(waiting(), [0.9] * 4 + [1.0] * 9) == [11, 12]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_a_training_that_goes_on_narrows_at_the_same_update(dtype):
-    """Of a mean that is rounded to float32 in the checkpoint, the threshold would be missed."""
+def test_resumed_training_begins_at_the_same_update(dtype):
+    """A running mean rounded to float32 would miss the threshold."""
     masses = [0.95 + 1e-9] * 8
     begun, resumed = (waiting().to(dtype) for _ in range(2))
     train(begun, masses[:2])
@@ -80,7 +82,7 @@ def test_a_training_that_goes_on_narrows_at_the_same_update(dtype):
     assert train(resumed, masses[2:], first=2) == train(waiting(), masses) == [3, 4, 5, 6, 7]
 
 
-def test_once_begun_it_goes_on_whatever_the_mass_and_narrows_as_told():
+def test_annealing_continues_if_the_mass_decreases():
     schedule = waiting(anneal_updates=4)
     train(schedule, [1.0] * 4 + [0.1] * 2)
     assert schedule.current_top_t().progress == 0.5
@@ -90,13 +92,13 @@ def test_once_begun_it_goes_on_whatever_the_mass_and_narrows_as_told():
     assert loaded.current_top_t().progress == 1.0
 
 
-def test_a_half_precision_model_finds_the_same_moment():
-    """The mean moves by less than bfloat16 can tell apart near 0.95."""
+def test_half_precision_model_begins_at_the_same_update():
+    """The mean changes by less than the resolution of bfloat16."""
     masses = [0.93] * 4 + [0.955] * 40
     assert train(waiting().bfloat16(), masses) == train(waiting(), masses) != []
 
 
-def test_another_training_that_begins_with_its_weights_waits_anew():
+def test_fine_tuning_restarts_the_schedule():
     schedule = waiting()
     train(schedule, [1.0] * 6)
     begun = waiting()
@@ -106,16 +108,10 @@ def test_another_training_that_begins_with_its_weights_waits_anew():
     assert train(begun, [0.5] * 5) == []
 
 
-def test_checkpoints_from_before_have_no_such_state():
-    schedule = waiting()
-    schedule.load_state_dict({"progress": schedule.progress})
-    assert int(schedule.start_update) == -1
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("updates", [10, 1000])
-def test_t_of_a_checkpoint_is_that_of_the_model_whatever_its_type(dtype, updates):
-    """In the middle of narrowing: 200 − 190 · 0.7 in float32 is above 67."""
+def test_t_of_a_checkpoint_in_every_type(dtype, updates):
+    """200 − 190 · 0.7 in float32 is above 67."""
     model, loaded = (TopTSchedule(10, top_t_start=200, anneal_updates=updates).to(dtype) for _ in range(2))
     for update in range(0, updates, max(1, updates // 77)):
         model.set_num_updates(update)
@@ -124,10 +120,10 @@ def test_t_of_a_checkpoint_is_that_of_the_model_whatever_its_type(dtype, updates
 
 
 @pytest.mark.parametrize(
-    ("update", "told"),
-    [(9, "had not begun"), (15, "was 50% done"), (20, None)],
+    ("update", "progress"),
+    [(9, "0%"), (15, "50%"), (20, None)],
 )
-def test_a_checkpoint_of_before_annealing_says_so_where_it_translates(data_bin, caplog, update, told):
+def test_warning_for_checkpoints_before_the_end_of_annealing(data_bin, caplog, update, progress):
     options = ["--context-top-t-anneal-start", "10", "--context-top-t-anneal-updates", "10", "--context-layers", "0,1"]
     cfg, _, model = toy.build(data_bin, "--context-attention", "conditional", "--context-top-t", "1", *options)
     model.set_num_updates(update)
@@ -135,10 +131,10 @@ def test_a_checkpoint_of_before_annealing_says_so_where_it_translates(data_bin, 
     with caplog.at_level(logging.WARNING):
         model.eval().prepare_for_inference_(cfg)
     logging.disable(logging.INFO)
-    said = [record.getMessage() for record in caplog.records if "narrowing" in record.getMessage()]
-    assert len(said) == (told is not None) and (told is None or told in said[0])
+    warnings = [record.getMessage() for record in caplog.records if "annealing" in record.getMessage()]
+    assert len(warnings) == (progress is not None) and (progress is None or progress in warnings[0])
 
 
-def test_all_that_it_keeps_in_checkpoints_is_known_as_its_state():
-    """So that it is in no average of checkpoints."""
-    assert set(TopTSchedule(top_t=4).state_dict()) == set(STATE)
+def test_schedule_buffers_are_complete():
+    """Checkpoint averaging leaves them out."""
+    assert set(TopTSchedule(top_t=4).state_dict()) == set(SCHEDULE_BUFFERS)

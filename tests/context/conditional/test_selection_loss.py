@@ -1,14 +1,14 @@
-"""The loss that teaches the selection: equation, gradients, who gets them, and when it acts."""
+"""Selection loss: equation, gradients, and phases."""
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.context.conditional import divergence
+from docnmt_fairseq.context.conditional import selection_loss
 from docnmt_fairseq.context.conditional.attention import ConditionalAttention
-from docnmt_fairseq.context.conditional.divergence import Selectable, selection_divergence
-from docnmt_fairseq.context.conditional.selection import KeptSentences, Selection
+from docnmt_fairseq.context.conditional.selection import Selection, TopT
+from docnmt_fairseq.context.conditional.selection_loss import DivergenceTokens, selection_divergence
 from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
 from docnmt_fairseq.layers.auxiliary_losses import collect, recomputed
 from docnmt_fairseq.layers.tie_break import stable_top_k
@@ -20,7 +20,7 @@ HEADS, D = 2, 3
 
 
 def layout_of(documents):
-    """The layout of documents, given the lengths of their sentences."""
+    """Returns the layout of documents with these sentence lengths."""
     return make_layout([m for lengths in documents for m in lengths], [len(lengths) for lengths in documents])
 
 
@@ -32,7 +32,7 @@ def states(layout, dtype=torch.double, scale=1.0):
 
 
 def chosen(q_s, k_s, layout, plan, t):
-    """The t best of every token that selects, and as sets of rows for the reference."""
+    """Returns the t best of every token that selects, also as sets of rows for the reference."""
     sentence = torch.full((len(plan.items), HEADS, t), -1)
     sets = {}
     for place, i in enumerate(plan.items.tolist()):
@@ -48,16 +48,16 @@ def chosen(q_s, k_s, layout, plan, t):
 @given(
     layouts(max_sentences=7, max_words=3), st.integers(1, 4), st.sampled_from([0.5, 1.0]), st.booleans(), st.booleans()
 )
-def test_equals_the_loop_reference_forward_and_gradient(layout, t, temperature, narrowed, chunks):
+def test_equals_loop_reference(layout, t, temperature, selects, chunks):
     q, k, q_s, k_s = states(layout)
-    key = KeptSentences(t)
+    key = TopT(t)
     selecting, selection, sets = layout.plan(key), None, None
-    if narrowed and len(selecting.items):
+    if selects and len(selecting.items):
         sentence, sets = chosen(q_s, k_s, layout, selecting, t)
         selection = Selection(key, selecting.items, sentence, sentence.double())
-    plan = layout.plan(Selectable(key))
+    plan = layout.plan(DivergenceTokens(key))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(divergence, "CHUNK", 8 if chunks else 2**19)
+        patch.setattr(selection_loss, "CHUNK", 8 if chunks else 2**19)
         loss, *masses = selection_divergence(q, k, q_s, k_s, plan, t, temperature, selection)
     tokens = selecting.items.tolist()
     assert plan.tokens == len(tokens)
@@ -70,11 +70,11 @@ def test_equals_the_loop_reference_forward_and_gradient(layout, t, temperature, 
         torch.testing.assert_close(of_fast, of_slow, atol=1e-9, rtol=1e-9)
 
 
-def test_documents_padded_together_of_which_one_keeps_everything_yet(production_price):
-    """While t narrows, documents of fewer sentences than are kept now select nothing; they have the loss, too."""
+def test_documents_that_do_not_select_yet(production_price):
+    """During annealing, documents with at most the current t sentences do not select, but have the loss."""
     layout = layout_of([[2, 3, 1, 2, 2], [1, 4, 2]])
     q, k, q_s, k_s = states(layout)
-    plan, key = layout.plan(Selectable(KeptSentences(2))), KeptSentences(3)
+    plan, key = layout.plan(DivergenceTokens(TopT(2))), TopT(3)
     selecting, tokens = layout.plan(key), range(layout.tokens.total)
     assert len(plan.real) == 1 and not plan.real[0].all()
     assert len(selecting.items) < plan.tokens == len(tokens)
@@ -88,17 +88,17 @@ def test_documents_padded_together_of_which_one_keeps_everything_yet(production_
     torch.testing.assert_close(of_fast, of_slow, atol=1e-9, rtol=1e-9)
 
 
-def test_scores_far_apart_give_no_nan():
+def test_extreme_scores_are_finite():
     layout = layout_of([[2, 3, 1, 2, 2]])
     q, k, q_s, k_s = states(layout, torch.float32, scale=60.0)
-    loss, mass, largest = selection_divergence(q, k, q_s, k_s, layout.plan(Selectable(KeptSentences(2))), 2)
+    loss, mass, largest = selection_divergence(q, k, q_s, k_s, layout.plan(DivergenceTokens(TopT(2))), 2)
     assert torch.isfinite(loss) and 0 <= float(mass) <= float(largest) <= layout.tokens.total + 1e-3
     assert all(torch.isfinite(x).all() for x in torch.autograd.grad(loss, (q_s, k_s)))
 
 
-def test_half_types_and_autocast_compute_in_float32():
+def test_half_types_and_autocast_are_computed_in_float32():
     layout = layout_of([[2, 3, 1, 2, 2]])
-    plan = layout.plan(Selectable(KeptSentences(2)))
+    plan = layout.plan(DivergenceTokens(TopT(2)))
     halves = [x.detach().bfloat16() for x in states(layout)]
     expected, *_ = selection_divergence(*(x.float() for x in halves), plan, 2)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -129,7 +129,7 @@ def handed_in(built, update, layout=None, x=None):
 
 @pytest.mark.parametrize("kind", [ConditionalAttention, TreeAttention])
 @pytest.mark.parametrize("update", [5, 20])
-def test_gradients_reach_the_selection_and_its_encodings_only(kind, update):
+def test_gradients_reach_only_selection_and_sentence_encoder(kind, update):
     built = mechanism(kind, context_top_t_anneal_start=10, selection_loss_phase="always")
     layout = layout_of([[2, 3, 1, 2, 2], [1, 4]])
     x = torch.randn(layout.tokens.total, 6, dtype=torch.double, requires_grad=True)
@@ -138,7 +138,7 @@ def test_gradients_reach_the_selection_and_its_encodings_only(kind, update):
     of_x, *gradients = torch.autograd.grad(loss, (x, *parameters), allow_unused=True)
     assert of_x is None
     reached = {name for name, gradient in zip(names, gradients) if gradient is not None and gradient.abs().sum() > 0}
-    # A key's bias is the same for all sentences, so the softmax takes it away - but not along a tree's paths.
+    # The bias of a key is equal for all sentences and cancels in the softmax, but not along the paths of a tree.
     expected = {name for name in names if name.startswith(("sentence_", "merge."))}
     assert expected - reached <= {"sentence_k_proj.bias", "sentence_encoder.k_proj.bias", "merge.k_proj.bias"}
     assert reached <= expected
@@ -153,20 +153,20 @@ def test_gradients_reach_the_selection_and_its_encodings_only(kind, update):
         ({"selection_loss_phase": "always"}, {0: True, 10: True}),
     ],
 )
-def test_acts_in_its_phase(phase, expected):
+def test_phases(phase, expected):
     built = mechanism(context_top_t_anneal_start=10, selection_loss_updates=3, **phase)
     assert {update: bool(handed_in(built, update).losses) for update in expected} == expected
 
 
 @pytest.mark.parametrize(("update", "training"), [(9, True), (10, True), (10, False)])
-def test_validation_has_it_in_every_phase_and_its_names_are_told_beforehand(update, training):
+def test_validation_logs_the_loss_in_every_phase(update, training):
     built = mechanism(context_top_t_anneal_start=10).train(training)
     handed = {loss.name for loss in handed_in(built, update).losses}
     assert bool(handed) == (update == 9 or not training)
     assert set(built.hands_in()) == handed
 
 
-def test_without_weight_nothing_is_computed_unless_narrowing_waits_for_the_mass():
+def test_without_weight_the_mass_is_computed_only_for_a_threshold():
     assert not handed_in(mechanism(context_top_t_anneal_start=10, selection_loss=0.0), 9).losses
     waiting = mechanism(context_top_t_anneal_start=10, selection_loss=0.0, context_top_t_anneal_threshold=0.9)
     collected = handed_in(waiting, 9)
@@ -174,7 +174,7 @@ def test_without_weight_nothing_is_computed_unless_narrowing_waits_for_the_mass(
     assert set(collected.sums()) == {"selection_loss", "selected_mass"}
 
 
-def test_the_temperature_is_that_of_the_option():
+def test_temperature_option():
     layout = layout_of([[2, 3, 1, 2, 2], [1, 4]])
     x = torch.randn(layout.tokens.total, 6, dtype=torch.double)
     given = [{}, {"selection_loss_temperature": 0.5}, {"selection_loss_temperature": 2.0}]
@@ -183,7 +183,7 @@ def test_the_temperature_is_that_of_the_option():
     assert losses[0] == losses[1] != losses[2]
 
 
-def test_nobody_collects_nothing_is_computed(monkeypatch):
+def test_loss_is_computed_only_if_collected(monkeypatch):
     built = mechanism(context_top_t_anneal_start=10)
     monkeypatch.setattr(built.selection_loss, "hand_in", None)
     built.schedule.set_num_updates(9)
@@ -192,23 +192,23 @@ def test_nobody_collects_nothing_is_computed(monkeypatch):
 
 
 @pytest.mark.parametrize("start", [0, 4])
-def test_is_the_same_whatever_the_batches(start):
-    """Sums over tokens: two documents together give what they give one by one, also if one of them selects already."""
+def test_loss_does_not_depend_on_the_batch(start):
+    """Two documents together give the sum of both, also if only one of them selects."""
     built = mechanism(context_top_t_anneal_start=10, context_top_t_start=start)
     together = layout_of([[2, 3, 1, 2, 2], [1, 4, 2]])
     x = torch.randn(together.tokens.total, 6, dtype=torch.double)
-    of_both = handed_in(built, 9, together, x)
-    apart = [
+    both = handed_in(built, 9, together, x)
+    separate = [
         handed_in(built, 9, layout_of([lengths]), part)
         for lengths, part in zip([[2, 3, 1, 2, 2], [1, 4, 2]], x.split([10, 7]))
     ]
-    torch.testing.assert_close(of_both.weighted(), sum(collected.weighted() for collected in apart))
-    for name, (total, count) in of_both.sums().items():
-        torch.testing.assert_close(total, sum(collected.sums()[name][0] for collected in apart))
-        assert float(count) == pytest.approx(sum(float(collected.sums()[name][1]) for collected in apart))
+    torch.testing.assert_close(both.weighted(), sum(collected.weighted() for collected in separate))
+    for name, (total, count) in both.sums().items():
+        torch.testing.assert_close(total, sum(collected.sums()[name][0] for collected in separate))
+        assert float(count) == pytest.approx(sum(float(collected.sums()[name][1]) for collected in separate))
 
 
-def test_recomputed_activations_give_the_same_loss_and_gradients_once():
+def test_recomputed_activations_give_the_same_loss_and_gradients():
     built, layout = mechanism(context_top_t_anneal_start=10), layout_of([[2, 3, 1, 2, 2]])
     built.schedule.set_num_updates(9)
     x = torch.randn(layout.tokens.total, 6, dtype=torch.double, requires_grad=True)
@@ -232,7 +232,7 @@ def test_recomputed_activations_give_the_same_loss_and_gradients_once():
         ({"context_top_t": 4, "selection_loss": 1.0, "selection_loss_phase": "always"}, False),
     ],
 )
-def test_a_loss_that_never_acts_is_said(given, warned):
+def test_warning_if_the_loss_is_never_active(given, warned):
     for kind in (ConditionalAttention, TreeAttention):
         said = list(kind.remarks(kind.Options(**given)))
         assert bool(said) == warned and all("--context-top-t-anneal-start" in one for one in said)

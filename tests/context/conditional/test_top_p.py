@@ -1,4 +1,4 @@
-"""Fewer sentences than t where few have the mass."""
+"""Selection with ``--context-top-p``."""
 
 import math
 
@@ -24,58 +24,58 @@ from tests.support.mechanisms import build_mechanism
         (1.0, [3, 7, 5, -1]),
     ],
 )
-def test_the_fewest_that_have_the_share_in_their_places(p, expected):
+def test_smallest_set_with_cumulative_share_p(p, expected):
     shares = torch.tensor([[[0.25, 0.6, 0.15, 0.0]]], dtype=torch.double)
     sentence, scores = torch.tensor([[[3, 7, 5, -1]]]), 0.5 * shares.log()
     assert keep_top_p(sentence, scores, p, 0.5).flatten().tolist() == expected
 
 
-def test_equals_are_kept_from_the_first():
+def test_ties_keep_the_first():
     sentence, scores = torch.tensor([[[4, 2, 9]]]), torch.zeros(1, 1, 3)
     assert keep_top_p(sentence, scores, 0.5, 1.0).flatten().tolist() == [4, 2, -1]
 
 
 @pytest.mark.parametrize(("temperature", "number"), [(0.01, 1), (1e6, 4)])
-def test_the_temperature_is_that_of_the_selections_loss(temperature, number):
-    """At the lowest the best sentence has nearly all of the share; at a high one four have a quarter each."""
+def test_temperature_is_that_of_the_selection_loss(temperature, number):
+    """At a low temperature one sentence has nearly the whole share; at a high one, four have a quarter each."""
     torch.manual_seed(0)
     built = build_mechanism(
         ConditionalAttention, embed_dim=6, heads=2, head_dim=3, context_top_t=4, context_top_p=0.8,
         selection_loss_temperature=temperature,
     )  # fmt: skip
     layout = make_layout([2, 3, 1, 2, 2, 1], [6])
-    with capture() as recording:
+    with capture() as captured:
         built(10 * torch.randn(layout.tokens.total, 6), layout)
-    (relevance,) = (evidence for evidence in recording.of(built) if isinstance(evidence, Relevance))
+    (relevance,) = (evidence for evidence in captured.of(built) if isinstance(evidence, Relevance))
     assert ((relevance.scores > -math.inf).sum(1) == number).all()
 
 
 @pytest.mark.parametrize("kind", [ConditionalAttention, TreeAttention])
 @pytest.mark.parametrize("kernel", ["torch", "compiled", "dense"])
-def test_attention_goes_to_them_alone_forward_and_gradient(kind, kernel):
+def test_attention_covers_only_the_kept_sentences(kind, kernel):
     if KERNELS[kernel]().missing() is not None:
-        pytest.skip("not here")
+        pytest.skip("not available")
     torch.manual_seed(0)
     built = build_mechanism(
         kind, embed_dim=6, heads=2, head_dim=3, context_top_t=4, context_top_p=0.8, context_kernel=kernel
     ).double()
     layout = make_layout([2, 3, 1, 2, 2, 1, 4], [5, 2])
     x = (3 * torch.randn(layout.tokens.total, 6, dtype=torch.double)).requires_grad_()
-    with capture() as recording:
+    with capture() as captured:
         out = built(x, layout)
-    (relevance,) = (evidence for evidence in recording.of(built) if isinstance(evidence, Relevance))
+    (relevance,) = (evidence for evidence in captured.of(built) if isinstance(evidence, Relevance))
     kept = relevance.scores > -math.inf  # [N, R, H]
     selecting = layout.token_document == 0
     number = kept[selecting].sum(1)
     assert number.min() >= 1 and number.max() <= 4 and len(number.unique()) > 1
-    assert (kept[~selecting].sum(1) == 2).all(), "a document that keeps everything keeps it"
-    # By hand, with R of these sentences.
+    assert (kept[~selecting].sum(1) == 2).all()
+    # The same by hand, with R of these sentences.
     q, k, v, q_s = (
         proj(x).unflatten(-1, (2, -1)) for proj in (built.q_proj, built.k_proj, built.v_proj, built.sentence_q_proj)
     )
     k_s, _ = built.sentence_keys(built.sentence_encoder(x, layout.tokens), q_s, built.schedule.current_top_t(), layout)
-    of_sentences = torch.einsum("nhd,rhd->nrh", q_s, k_s).masked_fill(~kept, -math.inf) / 3**0.5
-    scores = torch.einsum("nhd,whd->nwh", q, k) / 3**0.5 + of_sentences.index_select(1, layout.token_sentence)
+    relevance_s = torch.einsum("nhd,rhd->nrh", q_s, k_s).masked_fill(~kept, -math.inf) / 3**0.5
+    scores = torch.einsum("nhd,whd->nwh", q, k) / 3**0.5 + relevance_s.index_select(1, layout.token_sentence)
     by_hand = built.out_proj(torch.einsum("nwh,whd->nhd", scores.softmax(1), v).flatten(1))
     torch.testing.assert_close(out, by_hand)
     gradients = [torch.autograd.grad(result.square().sum(), x, retain_graph=True) for result in (out, by_hand)]

@@ -1,4 +1,4 @@
-"""ConstructBT: the trees of a batch, the values of their nodes, and sums over paths."""
+"""ConstructBT: trees of a batch, values of their nodes, and path sums, against the reference."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.context.conditional.tree import SentenceTrees, TreesOfBatch, construct, path_sums
+from docnmt_fairseq.context.conditional.tree import SentenceTrees, construct, path_sums
 from docnmt_fairseq.layers.sentence_encoders import TREE_MERGES
 from tests.reference import tree as reference
 from tests.support.documents import layouts
@@ -52,7 +52,7 @@ def compare(layout, name):
 @pytest.mark.parametrize("name", TREE_MERGES.names())
 @settings(max_examples=20)
 @given(layouts(max_sentences=12, max_words=1))
-def test_nodes_and_path_sums_equal_the_steps_of_the_text(name, layout):
+def test_nodes_and_path_sums_equal_the_reference(name, layout):
     compare(layout, name)
 
 
@@ -67,13 +67,13 @@ def test_sums_of_half_types_are_rounded_once():
     assert torch.equal(path_sums(values, trees), path_sums(values.float(), trees).bfloat16())
 
 
-def test_above_its_root_a_document_repeats_it():
+def test_root_is_repeated_above_it():
     trees = SentenceTrees(layout_of(5, 1, 3).sentences)
     assert trees.first.tolist() == [[0, 5, 6], [9, 5, 12], [14, 5, 16], [17, 5, 16]]
     assert trees.counts.tolist() == [[5, 1, 3], [3, 1, 2], [2, 1, 1], [1, 1, 1]]
 
 
-def test_eleven_sentences_make_the_tree_of_the_figure():
+def test_tree_of_the_figure():
     trees = SentenceTrees(layout_of(11).sentences)
     assert trees.sizes == [11, 6, 3, 2, 1]
     assert trees.counts[:, 0].tolist() == [11, 6, 3, 2, 1]
@@ -82,7 +82,7 @@ def test_eleven_sentences_make_the_tree_of_the_figure():
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=5))
-def test_every_node_belongs_to_one_place_and_there_are_at_most_two_a_sentence_and_a_copy_a_height(documents):
+def test_numbering_and_number_of_nodes(documents):
     layout = layout_of(*documents)
     trees = SentenceTrees(layout.sentences)
     numbers = [node_of_batch(trees, layout, document) for document in range(len(documents))]
@@ -92,14 +92,9 @@ def test_every_node_belongs_to_one_place_and_there_are_at_most_two_a_sentence_an
         assert nodes[:n] == list(range(nodes[0], nodes[0] + n)) and nodes[n - 1] < sum(documents)
 
 
-def test_layers_share_the_trees_of_a_batch():
-    layout = layout_of(3, 2)
-    assert layout.plan(TreesOfBatch()) is layout.plan(TreesOfBatch())
-
-
 @pytest.mark.parametrize("name", TREE_MERGES.names())
-def test_a_merge_has_a_gradient_in_batches_of_single_sentences(name):
-    """Several processes wait for one another's gradients, whatever each one's batch is."""
+def test_merge_has_gradients_in_batches_of_single_sentences(name):
+    """Data-parallel processes need a gradient of every parameter in every batch."""
     layout, module = layout_of(1, 1), build_merge(name)
     leaves = torch.randn(2, WIDTH, dtype=torch.double)
     nodes = construct(leaves, SentenceTrees(layout.sentences), module)

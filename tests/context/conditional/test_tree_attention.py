@@ -1,4 +1,4 @@
-"""The mechanism as a whole against the loop reference."""
+"""Mechanism ``tree`` against the loop reference."""
 
 from dataclasses import asdict, replace
 
@@ -29,7 +29,7 @@ def build(dtype=torch.double, **options):
     return mechanism.to(dtype)
 
 
-def by_reference(mechanism, options, x, layout):
+def reference_output(mechanism, options, x, layout):
     tokens = (mechanism.q_proj, mechanism.k_proj, mechanism.v_proj, mechanism.sentence_q_proj)
     q, k, v, q_s = (proj(x).unflatten(-1, (mechanism.heads, -1)) for proj in tokens)
     encoder = mechanism.sentence_encoder
@@ -53,7 +53,7 @@ def by_reference(mechanism, options, x, layout):
 def compare(layout, dtype=torch.double, atol=1e-9, **options):
     mechanism = build(dtype, **options)
     x = torch.randn(layout.tokens.total, LAYER["embed_dim"], dtype=dtype, requires_grad=True)
-    fast, slow = mechanism(x, layout), by_reference(mechanism, replace(OPTIONS, **options), x, layout)
+    fast, slow = mechanism(x, layout), reference_output(mechanism, replace(OPTIONS, **options), x, layout)
     torch.testing.assert_close(fast, slow, atol=atol, rtol=atol)
     inputs = {"x": x, **dict(mechanism.named_parameters())}
     weight = torch.linspace(-1, 1, fast.numel(), dtype=dtype).view_as(fast)
@@ -67,7 +67,7 @@ def compare(layout, dtype=torch.double, atol=1e-9, **options):
 @pytest.mark.parametrize("score", ["level", "cumulative"])
 @settings(max_examples=15)
 @given(layouts(max_sentences=9, max_words=3), st.sampled_from(TREE_MERGES.names()), st.integers(1, 11), st.booleans())
-def test_equals_the_loop_reference_forward_and_gradient(score, layout, merge, t, own):
+def test_equals_loop_reference(score, layout, merge, t, own):
     compare(layout, tree_merge=merge, context_top_t=t, selection_score=score, context_always_keep_own=own)
 
 

@@ -1,4 +1,4 @@
-"""The programs compile for GPUs that are not here, and need no more of them than their limits allow."""
+"""Ahead-of-time compilation of the Triton programs, within their limits of registers and memory."""
 
 import pytest
 import torch

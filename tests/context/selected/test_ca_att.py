@@ -23,7 +23,7 @@ WIDTH, SOURCE_WIDTH = 6, 4
 def build(dtype=torch.float64, **options):
     torch.manual_seed(0)
     mechanism = build_mechanism(CAAttention, embed_dim=WIDTH, heads=2, head_dim=3, **options).to(dtype)
-    for parameter in mechanism.parameters():  # nothing is zero by initialisation
+    for parameter in mechanism.parameters():  # no parameter is zero
         parameter.data.normal_(0, 0.5)
     return mechanism
 
@@ -36,7 +36,7 @@ def states(items, width, dtype=torch.float64, seed=1):
 @PRECISIONS
 @settings(max_examples=15)
 @given(layout=layouts(), contexts=st.integers(1, 3), selection=st.sampled_from(["previous", "next"]))
-def test_words_of_the_encoder_by_the_equation(dtype, tolerance, layout, contexts, selection):
+def test_encoder_equals_the_equation(dtype, tolerance, layout, contexts, selection):
     mechanism = build(dtype, context_sentences=contexts, context_selection=selection)
     attend, x = mechanism.attention.attentions[0], states(layout.tokens.total, WIDTH, dtype)
     choose, outputs = {"previous": previous, "next": following}[selection], []
@@ -50,7 +50,7 @@ def test_words_of_the_encoder_by_the_equation(dtype, tolerance, layout, contexts
 @PRECISIONS
 @settings(max_examples=15)
 @given(layout=layouts(), data=st.data())
-def test_words_of_the_decoder_by_the_equation(dtype, tolerance, layout, data):
+def test_decoder_equals_the_equation(dtype, tolerance, layout, data):
     rows = layout.tokens.rows
     lengths = np.array(data.draw(st.lists(st.integers(1, 3), min_size=rows, max_size=rows)))
     layout = make_layout(layout.tokens.lengths, layout.sentences.lengths, target_lengths=lengths)
@@ -66,12 +66,12 @@ def test_words_of_the_decoder_by_the_equation(dtype, tolerance, layout, data):
     assert_same(fast, torch.stack(outputs), [x, source, *mechanism.parameters()], tolerance)
 
 
-def test_recorded_weights_are_how_much_words_depend_on_their_context():
+def test_captured_weights_are_shares_of_context_dependence():
     layout, mechanism = make_layout([2, 3, 1, 2], [3, 1]), build(context_sentences=2)
     x, score = states(8, WIDTH), mechanism.attention.attentions[0].score
-    with capture() as recording:
+    with capture() as captured:
         mechanism(x, layout)
-    (evidence,) = (e for e in recording.of(mechanism) if isinstance(e, Weights))
+    (evidence,) = (e for e in captured.of(mechanism) if isinstance(e, Weights))
     for token, seen in ((3, [0, 1]), (5, [0, 1, 2, 3, 4]), (0, []), (7, [])):
         sensitivity = torch.zeros(8, dtype=torch.float64)
         for other in seen:
@@ -80,7 +80,7 @@ def test_recorded_weights_are_how_much_words_depend_on_their_context():
         torch.testing.assert_close(evidence.weights[token, :, 0], expected)
 
 
-def test_where_everything_is_context_free_the_words_alone_decide():
+def test_context_free_output_depends_on_the_token_only():
     layout, mechanism = make_layout([2, 3], [2]), build()
     attend = mechanism.attention.attentions[0]
     attend.score.query.bias.data.fill_(1e3)  # χ = 1
@@ -98,7 +98,7 @@ def test_only_the_decoder_encodes_sentences(options):
 
 @pytest.mark.parametrize("score", ["ca-att", "ca-att-luong", "ca-att-bahdanau"])
 @pytest.mark.parametrize("name", ["flat", "hierarchical", "concatenation", "parallel"])
-def test_a_recurrence_over_many_states_has_gradients_when_training_begins(name, score):
+def test_recurrence_over_many_states_has_gradients_at_initialisation(name, score):
     torch.manual_seed(1)
     config = CombinationConfig(64, (64, 64), 64, combination_attention=score, score_dim=64)
     combination, cell = ATTENTION_COMBINATIONS[name](config), torch.nn.GRUCell(64, 64)

@@ -1,3 +1,5 @@
+"""Memory network against the loop reference."""
+
 import logging
 
 import numpy as np
@@ -20,14 +22,14 @@ def build(dtype=torch.float64, **options):
 
 
 def states(layout, dtype=torch.float64, seed=0):
-    """Returns x and the tokens at the encoder's entrance."""
+    """Returns x and the embeddings."""
     generator = torch.Generator().manual_seed(seed)
     shape = (2, layout.tokens.total, 6)
     return (part.requires_grad_() for part in torch.randn(shape, dtype=dtype, generator=generator))
 
 
 def addressed(mechanism, layout, scope="own"):
-    """Returns the groups of context sentences that each row sees: own, or each once of the document or the batch."""
+    """Returns the groups of context sentences that each row sees, within a scope."""
     contexts = mechanism.select(layout)
     of_row = [tuple(part.tolist()) for part in np.split(contexts.sentences, contexts.first[1:])]
     groups = []
@@ -43,7 +45,7 @@ def addressed(mechanism, layout, scope="own"):
     return groups
 
 
-def assert_as_the_reference(mechanism, layout, scope, dtype, tolerance):
+def assert_equals_reference(mechanism, layout, scope, dtype, tolerance):
     x, embeddings = states(layout, dtype)
     slow = reference.memory_network(mechanism, x, embeddings, layout, addressed(mechanism, layout, scope))
     fast = mechanism(x, layout, embeddings)
@@ -80,8 +82,8 @@ VARIANTS = {
 @pytest.mark.parametrize("variant", VARIANTS)
 @settings(max_examples=4)
 @given(layout=layouts(max_sentences=4, max_words=4))
-def test_words_read_the_memory_of_their_own_sentence(variant, dtype, tolerance, layout):
-    assert_as_the_reference(build(dtype, **VARIANTS[variant]), layout, "own", dtype, tolerance)
+def test_equals_loop_reference(variant, dtype, tolerance, layout):
+    assert_equals_reference(build(dtype, **VARIANTS[variant]), layout, "own", dtype, tolerance)
 
 
 @PRECISIONS
@@ -89,16 +91,16 @@ def test_words_read_the_memory_of_their_own_sentence(variant, dtype, tolerance, 
 @pytest.mark.parametrize("variant", ["previous", "joined", "parallel", "without-attention"])
 @settings(max_examples=3)
 @given(layout=layouts(max_documents=2, max_sentences=4, max_words=4))
-def test_words_read_the_memory_of_a_wider_scope(variant, scope, dtype, tolerance, layout):
+def test_wider_scopes_equal_loop_reference(variant, scope, dtype, tolerance, layout):
     mechanism = build(dtype, memory_scope=scope, **VARIANTS[variant])
-    assert_as_the_reference(mechanism.train(), layout, scope, dtype, tolerance)
+    assert_equals_reference(mechanism.train(), layout, scope, dtype, tolerance)
 
 
 @PRECISIONS
 @pytest.mark.parametrize("variant", ["joined", "parallel", "without-attention", "without-both"])
 @settings(max_examples=3)
 @given(layout=layouts(max_documents=2, max_sentences=3, max_words=4), data=st.data())
-def test_words_read_what_was_drawn_from_the_training_set(variant, dtype, tolerance, layout, data):
+def test_training_set_context_equals_loop_reference(variant, dtype, tolerance, layout, data):
     """[M] sec. 6.2: "we select the context sentence randomly from the training set"."""
     rows, others = layout.tokens.rows, data.draw(st.integers(1, 3))
     table = [data.draw(st.lists(st.integers(rows, rows + others - 1), min_size=2, max_size=2)) for _ in range(rows)]
@@ -107,19 +109,19 @@ def test_words_read_what_was_drawn_from_the_training_set(variant, dtype, toleran
         [*layout.tokens.lengths, *[3] * others], [*layout.sentences.lengths, *[1] * others], drawn=drawn
     )
     mechanism = build(dtype, **{**VARIANTS[variant], "context_selection": "training-set", "context_sentences": 2})
-    assert_as_the_reference(mechanism, layout, "own", dtype, tolerance)
+    assert_equals_reference(mechanism, layout, "own", dtype, tolerance)
     groups = addressed(mechanism, layout)
     assert [list(group[0]) for group in groups] == [*table, *[[]] * others]
 
 
-def test_long_documents_of_uneven_sentences():
+def test_long_documents():
     lengths = np.random.default_rng(0).integers(1, 9, 50)
     layout = make_layout(lengths, [1, 47, 2])
     mechanism = build(context_sentences=5, memory_combination="parallel")
-    assert_as_the_reference(mechanism, layout, "own", torch.float64, 1e-9)
+    assert_equals_reference(mechanism, layout, "own", torch.float64, 1e-9)
 
 
-def test_a_batch_without_any_context_gives_every_parameter_a_gradient_of_zero():
+def test_batch_without_context_has_zero_gradients():
     layout = make_layout([3, 1], [1, 1])
     mechanism, (x, embeddings) = build(context_sentences=2), states(layout)
     out = mechanism(x, layout, embeddings)
@@ -129,7 +131,7 @@ def test_a_batch_without_any_context_gives_every_parameter_a_gradient_of_zero():
 
 
 @pytest.mark.parametrize("combination", ["concatenate", "parallel"])
-def test_padding_beside_longer_sentences_enters_neither_alpha_nor_beta(combination):
+def test_padding_enters_neither_alpha_nor_beta(combination):
     lengths, options = [2, 1, 4, 3], {"context_sentences": 3, "memory_combination": combination}
     small = make_layout(lengths, [4])
     large = make_layout([*lengths, *[9] * 6], [4, 6])
@@ -143,7 +145,7 @@ def test_padding_beside_longer_sentences_enters_neither_alpha_nor_beta(combinati
     assert torch.equal(expected, one_group(x[:10], small, embeddings[:10]))
 
 
-def test_each_sentence_is_read_once_for_all_whose_context_it_is():
+def test_each_context_sentence_is_encoded_once():
     layout = make_layout([2, 3, 1, 2], [4])
     mechanism = build(context_sentences=3, memory_combination="parallel")
     read = []
@@ -152,7 +154,7 @@ def test_each_sentence_is_read_once_for_all_whose_context_it_is():
     assert read == [8]
 
 
-def test_weights_of_the_memory_are_dropped_beside_those_that_address_it():
+def test_dropout_of_memory_weights():
     layout, mechanism = make_layout([2, 3, 1, 2], [4]), build(dropout=0.5).train()
     x, embeddings = states(layout)
     mechanism.context_attention.dropout = 0.0
@@ -161,7 +163,7 @@ def test_weights_of_the_memory_are_dropped_beside_those_that_address_it():
     assert torch.equal(mechanism.eval()(x, layout, embeddings), expected)
 
 
-def test_the_whole_batch_is_seen_in_training_only(caplog):
+def test_batch_scope_applies_in_training_only(caplog):
     layout = make_layout([2, 3, 1, 2], [2, 2])
     x, embeddings = states(layout)
     own, batch = build(), build(memory_scope="batch")
@@ -175,7 +177,7 @@ def test_the_whole_batch_is_seen_in_training_only(caplog):
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_what_a_batch_is_asked_for_is_named_beforehand(training):
+def test_all_plans_are_made_in_advance(training):
     layout = make_layout([2, 3, 1, 2], [2, 2])
     x, embeddings = states(layout)
     mechanism = build(memory_scope="batch").train(training)
@@ -186,7 +188,7 @@ def test_what_a_batch_is_asked_for_is_named_beforehand(training):
 
 @settings(max_examples=20)
 @given(layouts(), st.integers(1, 4))
-def test_the_mean_of_the_matrix_is_the_product_of_the_means(layout, contexts):
+def test_mean_of_the_matrix_is_the_product_of_the_means(layout, contexts):
     x, _ = states(layout)
     rows = Ragged(layout.tokens.lengths)
     means = rows.sum(x) / rows.lengths_tensor[:, None]

@@ -1,4 +1,4 @@
-"""Kernel ``dense``: the equations as they stand, with N×N matrices; for tests, benchmarks and comparison."""
+"""Kernel ``dense``: the equations as written, with N×N matrices; for tests, benchmarks and comparison."""
 
 import math
 
@@ -15,7 +15,7 @@ from docnmt_fairseq.layers.tie_break import stable_top_k
 
 @KERNELS.register("dense")
 class DenseKernel(SelectionKernel):
-    """One matrix of all tokens by all tokens, −∞ outside selected sentences, and so between documents."""
+    """One matrix of all tokens by all tokens, −∞ outside selected sentences and between documents."""
 
     def serves(self, device: torch.device, dtype: torch.dtype) -> bool:
         """See :class:`SelectionKernel`; it serves everything."""
@@ -29,7 +29,7 @@ class DenseKernel(SelectionKernel):
         with without_autocast(q):
             relevance = _products(q.index_select(0, plan.items), k)  # [M, H, R]
         relevance = relevance.masked_fill(document[:, None, None] != layout.sentences.item_row, -torch.inf)
-        _, sentence = stable_top_k(relevance, plan.most)
+        _, sentence = stable_top_k(relevance, plan.max_t)
         return sentence.masked_fill(torch.arange(sentence.size(-1), device=q.device) >= plan.limit, -1)
 
     def score(self, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:
@@ -42,8 +42,7 @@ class DenseKernel(SelectionKernel):
         self, q: Tensor, k: Tensor, v: Tensor, layout: DocumentLayout, selection: Selection, dropout: float
     ) -> Tensor:
         """See :class:`SelectionKernel`."""
-        none = selection.sentence < 0
-        row = selection.sentence.masked_fill(none, layout.tokens.rows)  # a column of its own, cut off again
+        row = selection.sentence.masked_fill(selection.sentence < 0, layout.tokens.rows)  # an extra column, cut off
         relevance = selection.scores.new_full((*row.shape[:2], layout.tokens.rows + 1), -torch.inf)
         relevance = relevance.scatter(-1, row, selection.scores)[..., layout.token_sentence]  # [M, H, N]
         with without_autocast(q):
@@ -53,6 +52,6 @@ class DenseKernel(SelectionKernel):
 
 
 def _products(q: Tensor, k: Tensor) -> Tensor:
-    """q·k of all pairs, [M, H, K], from [M, H, d_k] and [K, H, d_k]."""
+    """Returns q·k of all pairs, [M, H, K], from [M, H, d_k] and [K, H, d_k]."""
     dtype = computing_type(q.dtype)
     return torch.einsum("mhd,khd->mhk", q.to(dtype), k.to(dtype))

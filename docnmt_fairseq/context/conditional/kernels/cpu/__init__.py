@@ -1,1 +1,1 @@
-"""The compiled kernel: C++ sources, and the structures by which they are called."""
+"""Kernel ``compiled``: C++ sources, and the structures by which they are called."""

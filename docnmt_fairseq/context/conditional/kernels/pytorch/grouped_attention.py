@@ -1,29 +1,39 @@
 """Attention to selected sentences at the cost of their tokens only, with a backward pass that recomputes ([T] eq. 7).
 
-The queries of one sentence attend together in blocks, a few heads at a time: no N×N matrix is built, and results of
-pairs of a token and a kept sentence are held for a few heads only. The backward pass is left nothing of their size but
-which pair is in which block, for which a GPU is waited for once.
+Queries of one sentence attend together in blocks, a few heads at a time: no N×N matrix is built, and results of pairs
+of a token and a kept sentence are held for a few heads only. Only the assignment of pairs to blocks is kept for the
+backward pass, which waits for a GPU once.
+
+Forward: the relevance R is constant within a (token, sentence) pair, so with o_{i,s} and l_{i,s} the attention output
+and the log-sum-exp of token i over the tokens of sentence s alone, out_i = Σ_s softmax_s(R_{i,s} + l_{i,s}) o_{i,s}.
+
+Backward: with L_i the log-sum-exp of token i over all its tokens, P = exp(q kᵀ/√d_k + R − L) are the weights of the
+whole softmax, δ = rowsum(dO ⊙ O), dS = P ⊙ (dO vᵀ − δ), dR = rowsum(dS), dq = dS k/√d_k, dk = dSᵀ q/√d_k, dv = Pᵀ dO.
+Dropout
+multiplies P by a mask D after the softmax: dS = P ⊙ (D ⊙ dO vᵀ − δ), dv = (P ⊙ D)ᵀ dO, δ as before.
 """
 
+import math
 from dataclasses import dataclass
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.conditional.kernels.pytorch import pair_attention
-from docnmt_fairseq.context.conditional.kernels.pytorch.pair_blocks import SentenceBuckets, block_pairs
+from docnmt_fairseq.context.conditional.kernels.pytorch.pair_blocks import PairBlocks, SentenceBuckets, block_pairs
 from docnmt_fairseq.layers.precision import chunk_elements, computing_type, without_autocast
 
-CHUNK = 2**20  # numbers of the pairs' results held at a time on a CPU: heads are taken accordingly
+CHUNK = 2**20  # elements of the pairs' results held at a time on a CPU: heads are grouped accordingly
+Masks = Optional[Callable[[Tensor], Tensor]]  # returns the next dropout mask, 0 or 1/(1 − p), of a tensor's shape
 
 
 @dataclass(frozen=True)
 class GroupedPlan:
-    """Large documents, of which only the selected sentences are computed.
+    """Large documents, computed on selected sentences only.
 
     Attributes:
         items: [M] their tokens.
@@ -35,7 +45,7 @@ class GroupedPlan:
 
     @classmethod
     def of(cls, layout: DocumentLayout, documents: np.ndarray, places: int) -> "GroupedPlan":
-        """The plan of some documents, ascending, whose tokens have so many places for sentences."""
+        """Creates the plan of some documents, ascending, whose tokens have ``places`` places for sentences."""
         items = layout.index(layout.document_tokens.items_of(documents))
         return cls(items, SentenceBuckets.of(layout.tokens, len(items) * places))
 
@@ -57,12 +67,12 @@ def attend_grouped(
 
 
 class DropoutMasks:
-    """The masks of attention weights in the order of the forward pass, and the same ones again for the backward pass.
+    """Dropout masks of attention weights; the backward pass generates those of the forward pass again.
 
     Args:
         dropout: probability of dropping a weight.
-        seed: of the masks.
-        device: of the weights.
+        seed: seed of the masks.
+        device: device of the weights.
     """
 
     def __init__(self, dropout: float, seed: int, device: torch.device):
@@ -70,7 +80,7 @@ class DropoutMasks:
         self.generator = torch.Generator(device).manual_seed(seed)
 
     def __call__(self, like: Tensor) -> Tensor:
-        """The next mask, 0 or 1/(1 − dropout)."""
+        """Returns the next mask, 0 or 1/(1 − dropout)."""
         mask = torch.empty_like(like).bernoulli_(self.keep, generator=self.generator)
         return mask.div_(self.keep) if self.keep else mask
 
@@ -89,13 +99,13 @@ class AttendGrouped(torch.autograd.Function):
         buckets: SentenceBuckets,
         dropout: float,
     ) -> Tensor:
-        """[M, H, d_v]; see ``pair_attention``.
+        """Returns [M, H, d_v].
 
         Args:
-            ctx: keeps what the backward pass needs.
+            ctx: autograd context.
             q: [M, H, d_k] queries.
             k, v: [N, H, d_k], [N, H, d_v] packed tokens.
-            scores: [M, H, t] R, −∞ at places that hold none.
+            scores: [M, H, t] R, −∞ at empty places.
             sentence: [M, H, t] rows of the kept sentences, −1: none.
             buckets: the sentences of the batch by length.
             dropout: probability of dropping a weight.
@@ -109,7 +119,7 @@ class AttendGrouped(torch.autograd.Function):
             for heads in _head_chunks(q, sentence):
                 pairs = block_pairs(sentence[:, heads], buckets)
                 ctx.parts.append((heads, pairs))
-                results = pair_attention.forward(pairs, masks, *_of_heads(heads, q, k, v, scores))
+                results = attend_pairs(pairs, masks, *_select_heads(heads, q, k, v, scores))
                 output[:, heads], log_sum[:, heads] = results
         ctx.save_for_backward(q, k, v, scores, output, log_sum)
         return output
@@ -117,27 +127,98 @@ class AttendGrouped(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tuple[Optional[Tensor], ...]:
-        """The gradients of q, k, v and scores."""
+        """Returns the gradients of q, k, v and scores."""
         saved = ctx.saved_tensors
         q = saved[0]
         masks = DropoutMasks(ctx.dropout, ctx.seed, q.device) if ctx.dropout else None
         gradients = [torch.empty_like(x) for x in saved[:4]]
         with without_autocast(q):
             for heads, pairs in ctx.parts:
-                parts = pair_attention.backward(pairs, masks, *_of_heads(heads, *saved, grad))
+                parts = attend_pairs_backward(pairs, masks, *_select_heads(heads, *saved, grad))
                 for gradient, part in zip(gradients, parts):
                     gradient[:, heads] = part
         return *gradients, None, None, None
 
 
 def _head_chunks(q: Tensor, sentence: Tensor) -> Iterator[slice]:
-    """Slices of heads whose pairs' results may be held at a time."""
-    of_head = sentence.size(0) * sentence.size(2) * q.size(2)
-    step = max(1, chunk_elements(q.device, CHUNK) // of_head)
+    """Yields slices of heads whose pairs' results may be held at a time."""
+    elements_per_head = sentence.size(0) * sentence.size(2) * q.size(2)
+    step = max(1, chunk_elements(q.device, CHUNK) // elements_per_head)
     for first in range(0, q.size(1), step):
         yield slice(first, first + step)
 
 
-def _of_heads(heads: slice, *tensors: Tensor) -> List[Tensor]:
-    """Some heads of tensors [., H, ...], contiguous and in the type to compute in."""
+def _select_heads(heads: slice, *tensors: Tensor) -> List[Tensor]:
+    """Returns some heads of tensors [., H, ...], contiguous and in the computing type."""
     return [tensor[:, heads].to(computing_type(tensor.dtype)).contiguous() for tensor in tensors]
+
+
+def attend_pairs(
+    pairs: PairBlocks, masks: Masks, q: Tensor, k: Tensor, v: Tensor, scores: Tensor
+) -> Tuple[Tensor, Tensor]:
+    """Returns the output [M, H, d_v] and the log-sum-exp L [M, H] for the pairs of some heads.
+
+    Args:
+        pairs: pairs of the M tokens.
+        masks: dropout; None: no dropout.
+        q: [M, H, d_k] queries.
+        k, v: [N, H, d_k], [N, H, d_v] packed tokens.
+        scores: [M, H, t] R, −∞ at empty places.
+    """
+    queries = (q * (1 / math.sqrt(q.size(-1)))).flatten(0, 1)
+    output_of_pair, sum_of_pair = pairs.new_slots(v, v.size(-1)), pairs.new_slots(v)
+    for blocks in pairs.by_bucket:
+        logits = torch.bmm(blocks.queries(queries), blocks.transposed_keys(k))  # [b, BLOCK, w]
+        hidden = blocks.hidden(logits.dtype)
+        if hidden is not None:
+            logits += hidden
+        logs = torch.log_softmax(logits, dim=-1)
+        torch.sub(logits[..., 0], logs[..., 0], out=blocks.results(sum_of_pair))  # column 0 is a token
+        weights = logs.exp_()
+        if masks is not None:
+            weights *= masks(weights)
+        torch.bmm(weights, blocks.keys(v), out=blocks.results(output_of_pair))
+    logits = sum_of_pair.index_select(0, pairs.slot.flatten()).view_as(scores) + scores
+    log_sum = logits.logsumexp(-1)
+    share = (logits - log_sum.unsqueeze(-1)).exp_().flatten(0, 1)  # [M·H, t]
+    output = F.embedding_bag(pairs.slot, output_of_pair, mode="sum", per_sample_weights=share)
+    return output.view(*q.shape[:2], -1), log_sum
+
+
+def attend_pairs_backward(
+    pairs: PairBlocks,
+    masks: Masks,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scores: Tensor,
+    output: Tensor,
+    log_sum: Tensor,
+    grad: Tensor,
+) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Returns the gradients of q, k, v and scores from ``grad``, that of the output; see :func:`attend_pairs`."""
+    scale = 1 / math.sqrt(q.size(-1))
+    queries, grads, deltas = (x.flatten(0, 1) for x in (q * scale, grad, (grad * output).sum(-1)))
+    bias = scores.new_full((len(pairs.query) + 1,), -torch.inf)  # R − L of every slot; filling slots have no weight
+    bias[pairs.slot] = (scores - log_sum.unsqueeze(-1)).flatten(0, 1)
+    q_of_pair, score_of_pair = pairs.new_slots(q, q.size(-1)), pairs.new_slots(q)
+    grad_k, grad_v = torch.zeros_like(k), torch.zeros_like(v)
+    for blocks in pairs.by_bucket:
+        query, grad_output = blocks.queries(queries), blocks.queries(grads)  # [b, BLOCK, d]
+        logits, hidden = blocks.results(bias).unsqueeze(-1), blocks.hidden(q.dtype)
+        logits = logits if hidden is None else logits + hidden
+        weights = torch.baddbmm(logits, query, blocks.transposed_keys(k)).exp_()  # [b, BLOCK, w]
+        grad_logits = torch.bmm(grad_output, blocks.transposed_keys(v))
+        dropped = weights
+        if masks is not None:
+            mask = masks(weights)
+            dropped = weights * mask
+            grad_logits *= mask
+        grad_logits.sub_(blocks.queries(deltas).unsqueeze(-1)).mul_(weights)
+        torch.sum(grad_logits, dim=-1, out=blocks.results(score_of_pair))
+        torch.bmm(grad_logits, blocks.keys(k), out=blocks.results(q_of_pair))
+        blocks.sum_of_keys(torch.bmm(grad_logits.transpose(1, 2), query), grad_k)
+        blocks.sum_of_keys(torch.bmm(dropped.transpose(1, 2), grad_output), grad_v)
+    grad_q = F.embedding_bag(pairs.slot, q_of_pair, mode="sum").view_as(q).mul_(scale)
+    grad_scores = score_of_pair.index_select(0, pairs.slot.flatten()).view_as(scores)
+    return grad_q, grad_k, grad_v, grad_scores

@@ -9,20 +9,20 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.ragged import Ragged, cheapest_groups
 
-BLOCK = 32  # queries that attend together: a sentence attracts about m·t of them
-BUCKET_PRICE = 2**14  # pairs of a query and a key, of one head, that cost as much as one more bucket of sentences
+BLOCK = 32  # queries that attend together; a sentence has about m·t
+BUCKET_COST = 2**14  # cost of one more bucket of sentences, in pairs of a query and a key of one head
 
 
 @dataclass(frozen=True)
 class SentenceBucket:
-    """Sentences of similar length: their tokens padded together, and taken apart again.
+    """Sentences of similar length, padded together.
 
     Attributes:
-        sentences, width: s, and the length of the longest.
-        index: [s · width] the token at every place; padding repeats the last.
+        sentences, width: s, and the length of the longest sentence.
+        index: [s · width] token at every place; padding repeats the last one.
         items: [tokens] the tokens, sentence by sentence.
-        real: [tokens] the places where they stand.
-        hidden: [s, width] float32, −∞ at padding and 0 at tokens; None: there is no padding.
+        real: [tokens] their places.
+        hidden: [s, width] float32, −∞ at padding and 0 at tokens; None without padding.
     """
 
     sentences: int
@@ -34,7 +34,7 @@ class SentenceBucket:
 
     @classmethod
     def of(cls, tokens: Ragged, rows: np.ndarray) -> "SentenceBucket":
-        """The bucket of some sentences."""
+        """Creates the bucket of some sentences."""
         index, padding = tokens.block(rows)
         real = np.flatnonzero(~padding)
         return cls(
@@ -47,11 +47,11 @@ class SentenceBucket:
         )
 
     def pad(self, packed: Tensor) -> Tensor:
-        """[s, H, width, d] from packed tokens [N, H, d]."""
+        """Returns [s, H, width, d] from packed tokens [N, H, d]."""
         return packed.index_select(0, self.index).unflatten(0, (self.sentences, self.width)).transpose(1, 2)
 
     def unpad(self, padded: Tensor, packed: Tensor) -> None:
-        """Writes [s, H, width, d] to its places in packed tokens [N, H, d]."""
+        """Writes [s, H, width, d] to packed tokens [N, H, d]."""
         items = padded.transpose(1, 2).flatten(0, 1)
         packed.index_copy_(0, self.items, items if self.hidden is None else items.index_select(0, self.real))
 
@@ -62,9 +62,9 @@ class SentenceBuckets:
 
     Attributes:
         buckets: the sentences.
-        first: [buckets + 1] places of the buckets' first sentences, at last all.
-        place: [R + 1] place by length of every sentence; −1, none, comes last.
-        ends: [buckets] the places where the buckets end.
+        first: [buckets + 1] rank of each bucket's first sentence, then R.
+        place: [R + 1] rank by length of every sentence; the last entry is for −1, none.
+        ends: [buckets] ranks where the buckets end.
     """
 
     buckets: List[SentenceBucket]
@@ -74,14 +74,14 @@ class SentenceBuckets:
 
     @classmethod
     def of(cls, tokens: Ragged, pairs: int) -> "SentenceBuckets":
-        """The buckets of a batch.
+        """Creates the buckets of a batch.
 
         Args:
             tokens: tokens in sentences.
-            pairs: of a token and a sentence, of one head: how many queries the sentences share.
+            pairs: number of pairs of a token and a sentence per head.
         """
-        area = np.arange(tokens.longest + 1) * (pairs / tokens.rows)  # pairs of a query and a key of a sentence
-        groups = cheapest_groups(tokens.lengths, area, BUCKET_PRICE)
+        area = np.arange(tokens.longest + 1) * (pairs / tokens.rows)  # pairs of a query and a key per sentence
+        groups = cheapest_groups(tokens.lengths, area, BUCKET_COST)
         first = np.cumsum([0, *map(len, groups)])
         place = np.append(np.argsort(np.concatenate(groups)), tokens.rows)
         buckets = [SentenceBucket.of(tokens, rows) for rows in groups]
@@ -95,7 +95,7 @@ class BucketBlocks:
     Attributes:
         bucket: the sentences.
         heads: H.
-        blocks: which of all blocks these b are.
+        blocks: range of these b blocks among all.
         query: [b · BLOCK] token · H + head of every slot.
         group: [b] sentence in the bucket · H + head.
     """
@@ -106,33 +106,33 @@ class BucketBlocks:
     query: Tensor
     group: Tensor
 
-    def results(self, of_slots: Tensor) -> Tensor:
-        """The part of these blocks, [b, BLOCK, ...], of what is in all slots."""
-        return of_slots[self.blocks.start * BLOCK : self.blocks.stop * BLOCK].unflatten(0, (-1, BLOCK))
+    def results(self, slots: Tensor) -> Tensor:
+        """Returns the part of these blocks, [b, BLOCK, ...], of a tensor over all slots."""
+        return slots[self.blocks.start * BLOCK : self.blocks.stop * BLOCK].unflatten(0, (-1, BLOCK))
 
     def queries(self, rows: Tensor) -> Tensor:
-        """[b, BLOCK, ...] from [M·H, ...]."""
+        """Returns [b, BLOCK, ...] from [M·H, ...]."""
         return rows.index_select(0, self.query).unflatten(0, (-1, BLOCK))
 
     def keys(self, packed: Tensor) -> Tensor:
-        """[b, w, d] from packed tokens [N, H, d]."""
+        """Returns [b, w, d] from packed tokens [N, H, d]."""
         return self.bucket.pad(packed).flatten(0, 1).index_select(0, self.group)
 
     def transposed_keys(self, packed: Tensor) -> Tensor:
-        """[b, d, w] from packed tokens [N, H, d]: small products are faster so."""
+        """Returns [b, d, w] from packed tokens [N, H, d]: small products are faster in this layout."""
         return self.bucket.pad(packed).flatten(0, 1).transpose(1, 2).contiguous().index_select(0, self.group)
 
     def hidden(self, dtype: torch.dtype) -> Optional[Tensor]:
-        """[b, 1, w], −∞ at padding and 0 at tokens; None: there is no padding."""
+        """Returns [b, 1, w], −∞ at padding and 0 at tokens; None without padding."""
         if self.bucket.hidden is None:
             return None
         sentence = self.group.div(self.heads, rounding_mode="floor")
         return self.bucket.hidden.to(dtype).index_select(0, sentence).unsqueeze(1)
 
-    def sum_of_keys(self, of_blocks: Tensor, packed: Tensor) -> None:
+    def sum_of_keys(self, blocks: Tensor, packed: Tensor) -> None:
         """Writes sums of [b, w, d] over the blocks of every sentence to packed tokens [N, H, d]."""
         groups = self.bucket.sentences * self.heads
-        sums = of_blocks.new_zeros(groups, *of_blocks.shape[1:]).index_add_(0, self.group, of_blocks)
+        sums = blocks.new_zeros(groups, *blocks.shape[1:]).index_add_(0, self.group, blocks)
         self.bucket.unpad(sums.unflatten(0, (-1, self.heads)), packed)
 
 
@@ -141,9 +141,9 @@ class PairBlocks:
     """Pairs (token, head, kept sentence) in blocks of ``BLOCK`` queries to one sentence and head, by sentence length.
 
     Attributes:
-        query: [blocks · BLOCK] token · H + head of every slot; 0 fills up.
-        slot: [M·H, t] where every place's pair is; places that hold none share one slot behind all blocks.
-        by_bucket: the blocks of each bucket that has some.
+        query: [blocks · BLOCK] token · H + head of every slot; 0 in filling slots.
+        slot: [M·H, t] slot of every pair; empty places share one slot after all blocks.
+        by_bucket: the blocks of each bucket that has any.
     """
 
     query: Tensor
@@ -151,14 +151,14 @@ class PairBlocks:
     by_bucket: List[BucketBlocks]
 
     def new_slots(self, like: Tensor, *shape: int) -> Tensor:
-        """Room for results of all slots, [blocks · BLOCK + 1, *shape]; the last, of no pair, is 0."""
+        """Returns a new tensor over all slots, [blocks · BLOCK + 1, *shape]; the last slot, of no pair, is 0."""
         slots = like.new_empty(len(self.query) + 1, *shape)
         slots[-1] = 0
         return slots
 
 
 def block_pairs(sentence: Tensor, buckets: SentenceBuckets) -> PairBlocks:
-    """The pairs of a selection in blocks.
+    """Returns the pairs of a selection in blocks.
 
     Args:
         sentence: [M, H, t] rows of the kept sentences, −1: none.
@@ -167,14 +167,14 @@ def block_pairs(sentence: Tensor, buckets: SentenceBuckets) -> PairBlocks:
     _, heads, t = sentence.shape
     device, groups = sentence.device, int(buckets.first[-1]) * heads
     group = buckets.place[sentence] * heads + torch.arange(heads, device=device)[:, None]
-    small = torch.int16 if groups + heads < 2**15 else torch.int32  # sorted faster
+    small = torch.int16 if groups + heads < 2**15 else torch.int32  # faster to sort
     sorted_group, pair = torch.sort(group.flatten().to(small), stable=True)
     counts = torch.searchsorted(sorted_group, torch.arange(groups + 1, dtype=small, device=device)).diff()
     blocks = (counts + BLOCK - 1).div(BLOCK, rounding_mode="floor")
     last_block, last_pair = blocks.cumsum(0), counts.cumsum(0)
     sizes = torch.cat([last_block[buckets.ends * heads - 1], last_pair[-1:]])
-    *ends, pairs = sizes.cpu().tolist()  # the one thing that the CPU must know, and waits for
-    shift = (last_block - blocks) * BLOCK - (last_pair - counts)  # a group's first slot less its first pair
+    *ends, pairs = sizes.cpu().tolist()  # the only synchronisation with a GPU
+    shift = (last_block - blocks) * BLOCK - (last_pair - counts)  # a group's first slot minus its first pair
     place = torch.full_like(pair, ends[-1] * BLOCK)
     place[:pairs] = torch.repeat_interleave(shift, counts, output_size=pairs).add_(torch.arange(pairs, device=device))
     slot = torch.empty_like(place).index_copy_(0, pair, place)
@@ -187,7 +187,7 @@ def block_pairs(sentence: Tensor, buckets: SentenceBuckets) -> PairBlocks:
 def _by_bucket(
     query: Tensor, group: Tensor, ends: List[int], buckets: SentenceBuckets, heads: int
 ) -> Iterator[BucketBlocks]:
-    """The blocks of each bucket, given the numbers of the blocks where buckets end."""
+    """Yields the blocks of each bucket, given the block numbers where buckets end."""
     for bucket, first, start, end in zip(buckets.buckets, buckets.first.tolist(), [0, *ends], ends):
         if end > start:
             queries = query[start * BLOCK : end * BLOCK]

@@ -1,1 +1,1 @@
-"""Kernel ``triton``: GPU programs in Triton, compiled when they are first used."""
+"""Kernel ``triton``: GPU programs in Triton, compiled at first use."""

@@ -1,4 +1,4 @@
-"""Relevance of chosen sentences, R = q·k/√d_k ([T] eq. 3), and its gradients."""
+"""Relevance of selected sentences, R = q·k/√d_k ([T] eq. 3), and its gradients."""
 
 import math
 from typing import Any, Tuple
@@ -9,12 +9,23 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from docnmt_fairseq.context.conditional.kernels.triton import tiles
-from docnmt_fairseq.context.conditional.kernels.triton.items import item_of, pairs_of
-from docnmt_fairseq.context.conditional.kernels.triton.numerics import of_one_type, on_device_of, prepared
-from docnmt_fairseq.context.conditional.kernels.triton.pairs import Pairs
-from docnmt_fairseq.context.conditional.kernels.triton.settings import SCORE, SCORE_KEYS
-from docnmt_fairseq.context.conditional.kernels.triton.split_sums import add_parts, new_parts, part_of, write_sum
+from docnmt_fairseq.context.conditional.kernels.triton import kernel
+from docnmt_fairseq.context.conditional.kernels.triton.pairs import (
+    Pairs,
+    add_parts,
+    item_of,
+    new_parts,
+    pairs_of,
+    part_of,
+    write_sum,
+)
+from docnmt_fairseq.context.conditional.kernels.triton.programs import (
+    SCORE,
+    SCORE_KEYS,
+    in_common_type,
+    on_device_of,
+    padded,
+)
 
 
 @triton.jit(do_not_specialize=["rows", "places"])
@@ -31,19 +42,19 @@ def score_kernel(
     DIM: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """R of the chosen sentences, −∞ at places that hold none.
+    """R of the selected sentences, −∞ at empty places.
 
     Args:
         q, k: [N, H, DIM] queries of tokens, [R, H, DIM] keys of sentences.
-        items: [M] the tokens that select.
-        sentence: [M, H, t] rows of the chosen sentences, −1: none.
+        items: [M] tokens that select.
+        sentence: [M, H, t] rows of the selected sentences, −1: none.
         scores: [M, H, t] float32.
         rows: M·H.
         heads: H.
         places: t.
         scale: 1/√d_k.
         DIM: d_k.
-        ROWS: of a block.
+        ROWS: block size.
     """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     head, d, is_row = row % heads, tl.arange(0, DIM), row < rows
@@ -63,8 +74,8 @@ def score_queries_kernel(
     k: tl.tensor,
     items: tl.tensor,
     sentence: tl.tensor,
-    of_scores: tl.tensor,
-    of_q: tl.tensor,
+    grad_scores: tl.tensor,
+    grad_q: tl.tensor,
     rows: tl.int32,
     heads: tl.int32,
     places: tl.int32,
@@ -72,33 +83,33 @@ def score_queries_kernel(
     DIM: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """dq = Σ_j dR_j k_j/√d_k over the chosen sentences of a token; see ``score_kernel``."""
+    """dq = Σ_j dR_j k_j/√d_k over the selected sentences of a token; see ``score_kernel``."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     head, d, is_row = row % heads, tl.arange(0, DIM), row < rows
     total = tl.zeros([ROWS, DIM], tl.float32)
     for place in range(places):
         pair = row.to(tl.int64) * places + place
         chosen = tl.load(sentence + pair, mask=is_row, other=-1)
-        of_score = tl.load(of_scores + pair, mask=chosen >= 0, other=0.0)
+        grad_score = tl.load(grad_scores + pair, mask=chosen >= 0, other=0.0)
         key = chosen * heads + head
         keys = tl.load(k + key[:, None] * DIM + d[None, :], mask=(chosen >= 0)[:, None], other=0.0).to(tl.float32)
-        total += of_score[:, None] * keys
+        total += grad_score[:, None] * keys
     token = tl.load(items + row // heads, mask=is_row, other=0) * heads + head
-    total = (total * scale).to(of_q.dtype.element_ty)
-    tl.store(of_q + token[:, None] * DIM + d[None, :], total, mask=is_row[:, None])
+    total = (total * scale).to(grad_q.dtype.element_ty)
+    tl.store(grad_q + token[:, None] * DIM + d[None, :], total, mask=is_row[:, None])
 
 
 @triton.jit(do_not_specialize=["places", "groups", "item"])
 def score_keys_kernel(
     q: tl.tensor,
     items: tl.tensor,
-    of_scores: tl.tensor,
+    grad_scores: tl.tensor,
     order: tl.tensor,
     start: tl.tensor,
     first: tl.tensor,
     group: tl.tensor,
     slot: tl.tensor,
-    of_k: tl.tensor,
+    grad_k: tl.tensor,
     parts: tl.tensor,
     heads: tl.int32,
     places: tl.int32,
@@ -119,52 +130,52 @@ def score_keys_kernel(
             i = block + tl.arange(0, PAIRS)
             is_pair, pair, row = pairs_of(i, end, order, items, this % heads, heads, places)
             queries = tl.load(q + row[:, None] * DIM + d[None, :], mask=is_pair[:, None], other=0.0).to(tl.float32)
-            total += tl.sum(tl.load(of_scores + pair, mask=is_pair, other=0.0)[:, None] * queries, 0)
+            total += tl.sum(tl.load(grad_scores + pair, mask=is_pair, other=0.0)[:, None] * queries, 0)
         zero = tl.arange(0, 1)
         row = this + zero.to(tl.int64)
-        write_sum((total * scale)[None, :], of_k, parts, part_of(slot, this, nth), row, zero, zero == 0, 1, DIM)
+        write_sum((total * scale)[None, :], grad_k, parts, part_of(slot, this, nth), row, zero, zero == 0, 1, DIM)
 
 
-class ScoreChosen(torch.autograd.Function):
-    """R of M tokens at the places that hold a sentence, −∞ elsewhere."""
+class SelectedScores(torch.autograd.Function):
+    """R of M tokens for their selected sentences, −∞ at empty places."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:
-        """R, [M, H, t] float32; see ``SelectionKernel.score``."""
+        """Returns R, [M, H, t] float32; see ``SelectionKernel.score``."""
         ctx.dim, ctx.types = q.size(-1), (q.dtype, k.dtype)
-        q, k = map(prepared, of_one_type(q, k))
+        q, k = map(padded, in_common_type(q, k))
         sentence = sentence.contiguous()
         ctx.save_for_backward(q, k, items, sentence)
         scores = torch.empty(sentence.shape, dtype=torch.float32, device=q.device)
-        ScoreChosen._by_rows(score_kernel, ctx.dim, (q, k), items, sentence, scores)
+        SelectedScores._by_rows(score_kernel, ctx.dim, (q, k), items, sentence, scores)
         return scores
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, Tensor, None, None]:
-        """The gradients of q and k."""
+        """Returns the gradients of q and k."""
         q, k, items, sentence = ctx.saved_tensors
         grad, heads, width = grad.contiguous(), q.size(1), q.size(-1)
-        of_q = (torch.empty_like if len(items) == len(q) else torch.zeros_like)(q)
-        ScoreChosen._by_rows(score_queries_kernel, ctx.dim, (k,), items, sentence, grad, of_q)
-        item = tiles.LEAST_ITEM
-        pairs, of_k = Pairs.of(sentence, len(k), item, split=len(items) > item), torch.zeros_like(k)
+        grad_q = (torch.empty_like if len(items) == len(q) else torch.zeros_like)(q)
+        SelectedScores._by_rows(score_queries_kernel, ctx.dim, (k,), items, sentence, grad, grad_q)
+        item = kernel.MIN_ITEM
+        pairs, grad_k = Pairs.of(sentence, len(k), item, split=len(items) > item), torch.zeros_like(k)
         parts = new_parts(k, pairs, 1)
         with on_device_of(q):
             score_keys_kernel[(len(pairs.group),)](
-                q, items, grad, pairs.order, pairs.start, pairs.first, pairs.group, pairs.slot, of_k, parts,
+                q, items, grad, pairs.order, pairs.start, pairs.first, pairs.group, pairs.slot, grad_k, parts,
                 heads, sentence.size(-1), len(pairs.slot), pairs.item, 1 / math.sqrt(ctx.dim), DIM=width,
                 **SCORE_KEYS.options(width, q.dtype),
             )  # fmt: skip
-            add_parts(parts, of_k, torch.arange(len(k) + 1, dtype=torch.int32, device=k.device), pairs)
-        of_q, of_k = (x[..., : ctx.dim].to(dtype) for x, dtype in zip((of_q, of_k), ctx.types))
-        return of_q, of_k, None, None
+            add_parts(parts, grad_k, torch.arange(len(k) + 1, dtype=torch.int32, device=k.device), pairs)
+        grad_q, grad_k = (x[..., : ctx.dim].to(dtype) for x, dtype in zip((grad_q, grad_k), ctx.types))
+        return grad_q, grad_k, None, None
 
     @staticmethod
     def _by_rows(
         program: Any, dim: int, inputs: Tuple[Tensor, ...], items: Tensor, sentence: Tensor, *to: Tensor
     ) -> None:
-        """Launches a program that takes a block of the rows (token, head)."""
+        """Launches a program over blocks of rows (token, head)."""
         rows, heads = sentence.size(0) * sentence.size(1), sentence.size(1)
         options = SCORE.options(inputs[0].size(-1), inputs[0].dtype)
         with on_device_of(sentence):

@@ -1,4 +1,4 @@
-"""Trees in the order of keys: they only find; what is found is treated as flat selection treats it."""
+"""Trees in key order only find sentences; the rest is flat selection."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from docnmt_fairseq.context.conditional.attention import ConditionalAttention
 from docnmt_fairseq.context.conditional.kernels import KERNELS
-from docnmt_fairseq.context.conditional.key_order import Subtrees, mean_keys, order_of_keys, sentences_at
-from docnmt_fairseq.context.conditional.selection import KeptSentences, Widened
+from docnmt_fairseq.context.conditional.leaf_order import Subtrees, leaf_order, mean_keys, sentences_at
+from docnmt_fairseq.context.conditional.selection import TopT, TreeBeam
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch
 from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
 from tests.support.documents import layouts, make_layout
@@ -20,7 +20,7 @@ BY_KEYS = {"tree_order": "keys", "tree_merge": "average"}
 
 
 def pair(**options):
-    """The tree and flat selection with the same parameters."""
+    """Returns tree and flat selection with the same parameters."""
     torch.manual_seed(0)
     flat = build_mechanism(ConditionalAttention, **LAYER, **{n: v for n, v in options.items() if n != "tree_beam"})
     tree = build_mechanism(TreeAttention, **LAYER, **BY_KEYS, **options)
@@ -30,21 +30,21 @@ def pair(**options):
 
 @settings(max_examples=25)
 @given(layouts(max_sentences=11, max_words=2))
-def test_every_head_has_each_sentence_of_a_document_once(layout):
+def test_leaf_order_is_a_permutation_of_each_document(layout):
     torch.manual_seed(0)
-    order = order_of_keys(torch.randn(layout.tokens.rows, 3, 4), layout.plan(Subtrees()))
+    order = leaf_order(torch.randn(layout.tokens.rows, 3, 4), layout.plan(Subtrees()))
     for first, last in zip(layout.sentences.offsets, layout.sentences.offsets[1:]):
         expected = torch.arange(first, last)[:, None].expand(-1, 3)
         assert torch.equal(order[first:last].sort(0).values, expected)
 
 
-def test_halves_are_those_of_the_two_clusters():
-    """Keys around two points, in an order that alternates: each half of the tree has one cluster."""
+def test_subtrees_separate_clusters_of_keys():
+    """Keys around two points, alternating: each half of the tree has one cluster."""
     layout = make_layout([1] * 8, [8])
     torch.manual_seed(0)
     side = torch.tensor([0, 1] * 4)
     keys = 0.1 * torch.randn(8, 2, 5) + 4.0 * side[:, None, None] * torch.tensor([[1.0], [-1.0]])
-    order = order_of_keys(keys, layout.plan(Subtrees()))
+    order = leaf_order(keys, layout.plan(Subtrees()))
     for head in range(2):
         assert len(set(side[order[:4, head]].tolist())) == len(set(side[order[4:, head]].tolist())) == 1
     means = mean_keys(keys, order, layout.plan(TreesOfBatch()))
@@ -54,10 +54,10 @@ def test_halves_are_those_of_the_two_clusters():
 
 @settings(max_examples=15)
 @given(layouts(max_sentences=9, max_words=3), st.integers(1, 6), st.booleans(), st.booleans())
-def test_a_beam_over_everything_is_flat_selection_forward_and_gradient(layout, t, own, narrowing):
+def test_beam_over_all_nodes_equals_flat_selection(layout, t, own, annealing):
     tree, flat = pair(context_top_t=t, context_always_keep_own=own, tree_beam=16, context_top_t_anneal_updates=2)
     for mechanism in (tree, flat):
-        mechanism.schedule.set_num_updates(1 if narrowing else 2)  # half-way every document keeps another number
+        mechanism.schedule.set_num_updates(1 if annealing else 2)  # half-way, t differs between documents
     x = torch.randn(layout.tokens.total, 6, dtype=torch.double)
     outs, gradients = [], []
     for mechanism in (tree, flat):
@@ -69,31 +69,31 @@ def test_a_beam_over_everything_is_flat_selection_forward_and_gradient(layout, t
     torch.testing.assert_close(*gradients)
 
 
-def test_while_all_sentences_are_kept_it_is_flat_selection():
+def test_equals_flat_selection_before_annealing():
     tree, flat = pair(context_top_t=2, context_top_t_anneal_start=10)
     layout = make_layout([2, 3, 1, 2, 2, 1, 4], [5, 2])
     x = torch.randn(layout.tokens.total, 6, dtype=torch.double)
     torch.testing.assert_close(tree(x, layout), flat(x, layout))
 
 
-def share_found(order, beam, t=4):
-    """Of 256 sentences of unit keys."""
+def recall(order, beam, t=4):
+    """Share of the exact t best of 256 sentences with unit keys that a beam finds."""
     torch.manual_seed(0)
     layout = make_layout([1] * 256, [256])
     keys = torch.nn.functional.normalize(torch.randn(256, 2, 8), dim=-1)
-    q, key, trees = torch.randn(256, 2, 8), KeptSentences(t), layout.plan(TreesOfBatch())
+    q, key, trees = torch.randn(256, 2, 8), TopT(t), layout.plan(TreesOfBatch())
     if order == "keys":
-        order = order_of_keys(keys, layout.plan(Subtrees()))
+        order = leaf_order(keys, layout.plan(Subtrees()))
     else:
         order = torch.arange(256)[:, None].expand(-1, 2)
-    found = KERNELS["torch"]().choose_in_tree(q, mean_keys(keys, order, trees), layout, Widened(key, beam))
+    found = KERNELS["torch"]().choose_in_tree(q, mean_keys(keys, order, trees), layout, TreeBeam(key, beam))
     exact = KERNELS["torch"]().choose(q, keys, layout, key)
     return float((exact[..., None] == sentences_at(found, order)[:, :, None]).any(-1).float().mean())
 
 
-def test_it_finds_what_a_tree_of_the_text_does_not():
-    assert share_found("keys", 16) > 0.85
-    assert share_found("text", 16) < 0.6
+def test_key_order_has_higher_recall_than_text_order():
+    assert recall("keys", 16) > 0.85
+    assert recall("text", 16) < 0.6
 
 
 @pytest.mark.parametrize("beam", [0, 5])
@@ -109,14 +109,14 @@ def test_kernels_agree(beam):
     torch.testing.assert_close(*outs, atol=1e-5, rtol=1e-5)
 
 
-def test_without_beam_t_nodes_are_kept_and_with_one_the_best_t_of_those_found():
+def test_larger_beams_find_more_relevant_sentences():
     tree, _ = pair(context_top_t=1, tree_beam=3)
     layout = make_layout([1] * 7, [7])
     x, chosen = torch.randn(7, 6, dtype=torch.double), {}
     for beam in (0, 3, 7):
         tree.beam = beam
         q_s = tree.sentence_q_proj(x).unflatten(-1, (2, -1))
-        keys, choose = tree.sentence_keys(tree.sentence_encoder(x, layout.tokens), q_s, KeptSentences(1), layout)
+        keys, choose = tree.sentence_keys(tree.sentence_encoder(x, layout.tokens), q_s, TopT(1), layout)
         chosen[beam] = choose(KERNELS["torch"]())
         assert chosen[beam].shape == (7, 2, 1)
     scores = torch.einsum("nhd,rhd->nhr", q_s, keys)
@@ -128,13 +128,13 @@ def test_without_beam_t_nodes_are_kept_and_with_one_the_best_t_of_those_found():
 @pytest.mark.parametrize(
     ("options", "word"), [({"tree_merge": "source2token"}, "average"), ({"selection_score": "cumulative"}, "level")]
 )
-def test_what_means_of_keys_cannot_have_is_refused(options, word):
+def test_incompatible_options_are_refused(options, word):
     wrong = TreeAttention.Options(**{**BY_KEYS, **options})
     assert [word in problem for problem in TreeAttention.problems(wrong)] == [True]
     assert list(TreeAttention.problems(TreeAttention.Options(**BY_KEYS))) == []
 
 
-def test_documents_shorter_than_the_beam_are_searched_as_a_whole():
+def test_documents_shorter_than_the_beam():
     layout = make_layout([1] * 9, [6, 3])
-    plan = layout.plan(Widened(KeptSentences(2), 8))
-    assert np.array_equal(plan.documents, [0, 1]) and plan.kept.tolist() == [6, 3]
+    plan = layout.plan(TreeBeam(TopT(2), 8))
+    assert np.array_equal(plan.documents, [0, 1]) and plan.top_t.tolist() == [6, 3]

@@ -1,4 +1,4 @@
-"""Kernel ``torch`` on each of its ways: small documents as a whole, selected sentences only, and both in one batch."""
+"""Kernel ``torch`` on small documents, on large documents, and on both in one batch, against the loop reference."""
 
 import numpy as np
 import pytest
@@ -9,27 +9,26 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from docnmt_fairseq.context.conditional.attention import conditional_attention
 from docnmt_fairseq.context.conditional.kernels import KERNELS
-from docnmt_fairseq.context.conditional.kernels.pytorch import choosing, chosen_scores, grouped_attention, pair_blocks
-from docnmt_fairseq.context.conditional.kernels.pytorch import kernel as grouped
+from docnmt_fairseq.context.conditional.kernels.pytorch import grouped_attention, pair_blocks
+from docnmt_fairseq.context.conditional.kernels.pytorch import kernel as pytorch_kernel
 from docnmt_fairseq.context.conditional.selection import Selection
 from tests.reference import attention as reference
 from tests.support.documents import layouts, make_layout
 from tests.support.selection import all_select, keeping
 
 HEADS, D_K = 3, 5
-WAYS = {"whole": 10**6, "selected": 0, "both": 4}  # tokens a kept sentence up to which documents are taken as a whole
+SIZES = {"small": 10**6, "large": 0, "both": 4}  # tokens per kept sentence up to which a document counts as small
 
 
-@pytest.fixture(params=WAYS)
-def way(request, monkeypatch):
-    """Every step takes several rounds, also for the tests' small documents."""
-    monkeypatch.setattr(grouped, "TOKENS_A_PLACE", WAYS[request.param])
+@pytest.fixture(params=SIZES)
+def size(request, monkeypatch):
+    """Every step is done in several chunks, also for the tests' small documents."""
+    monkeypatch.setattr(pytorch_kernel, "TOKENS_PER_PLACE", SIZES[request.param])
     monkeypatch.setattr(pair_blocks, "BLOCK", 4)
-    monkeypatch.setattr(pair_blocks, "BUCKET_PRICE", 8)
+    monkeypatch.setattr(pair_blocks, "BUCKET_COST", 8)
     monkeypatch.setattr(grouped_attention, "CHUNK", 300)
-    monkeypatch.setattr(choosing, "CHUNK", 20)
-    monkeypatch.setattr(choosing, "PASSES", 6)
-    monkeypatch.setattr(chosen_scores, "CHUNK", 40)
+    monkeypatch.setattr(pytorch_kernel, "CHUNK", 20)
+    monkeypatch.setattr(pytorch_kernel, "PASSES", 6)
     return request.param
 
 
@@ -64,36 +63,36 @@ def drawn_kept(layout, data):
 
 @settings(max_examples=12)
 @given(layouts(max_words=9), st.data(), st.booleans())
-def test_every_way_equals_the_loop_reference(way, layout, data, own):
+def test_equals_loop_reference(size, layout, data, own):
     compare(layout, drawn_kept(layout, data), own)
 
 
 @settings(max_examples=12)
 @given(layouts(max_words=9), st.data(), st.booleans())
-def test_the_dense_kernel_equals_the_loop_reference(layout, data, own):
+def test_dense_kernel_equals_loop_reference(layout, data, own):
     compare(layout, drawn_kept(layout, data), own, kernel="dense")
 
 
-def test_float32(way):
+def test_equals_loop_reference_in_float32(size):
     lengths = np.random.default_rng(0).integers(1, 12, 20)
     compare(make_layout(lengths, [14, 1, 5]), np.array([3, 1, 2]), own=True, dtype=torch.float32, atol=1e-4)
 
 
-def test_gradients_by_finite_differences(way):
+def test_gradcheck(size):
     layout = make_layout([2, 1, 3, 2, 6, 1], [3, 1, 2])
     kept = np.array([2, 1, 1])
     inputs = random_inputs(layout)
     assert torch.autograd.gradcheck(lambda *x: run(x, layout, kept, own=True), inputs, fast_mode=True)
 
 
-def test_gradients_under_dropout_by_finite_differences(way):
+def test_gradcheck_under_dropout(size):
     layout = make_layout([2, 1, 3, 2, 6, 1], [3, 1, 2])
     kept = np.array([2, 1, 1])
     inputs = random_inputs(layout)
     assert torch.autograd.gradcheck(lambda *x: run(x, layout, kept, dropout=0.4, seed=3), inputs, fast_mode=True)
 
 
-def test_dropout_keeps_or_drops_each_weight(way):
+def test_dropout_of_each_weight(size):
     """With the identity as values, the output is the weights."""
     layout = make_layout([2, 3, 1, 4, 2], [5])
     inputs = [x.detach() for x in random_inputs(layout, d_k=12)]
@@ -111,7 +110,7 @@ def test_dropout_keeps_or_drops_each_weight(way):
     assert abs(float(share.mean()) - 0.25) < 0.01
 
 
-def test_dropout_of_every_weight_leaves_zeros(way):
+def test_dropout_of_all_weights_gives_zeros(size):
     layout = make_layout([3, 2, 4, 1, 2], [4, 1])
     inputs = random_inputs(layout)
     dropped = run(inputs, layout, np.array([2, 1]), dropout=1.0)
@@ -119,7 +118,7 @@ def test_dropout_of_every_weight_leaves_zeros(way):
         assert torch.equal(value, torch.zeros_like(value))
 
 
-def test_dropout_repeats_under_a_seed(way):
+def test_dropout_depends_on_the_seed(size):
     layout = make_layout([3] * 6 + [2] * 3, [6, 3])
     inputs, kept = random_inputs(layout), np.array([2, 2])
     first, again, other = (run(inputs, layout, kept, dropout=0.3, seed=seed) for seed in (1, 1, 2))
@@ -130,15 +129,15 @@ def test_dropout_repeats_under_a_seed(way):
 
 
 @pytest.mark.parametrize("passes", [0, 10**6])
-def test_ties_keep_the_lowest_sentences(passes, monkeypatch):
-    monkeypatch.setattr(choosing, "PASSES", passes)
+def test_largest_keeps_the_first_of_equal_values(passes, monkeypatch):
+    monkeypatch.setattr(pytorch_kernel, "PASSES", passes)
     relevance = torch.tensor([[1.0, 2.0, 2.0, 2.0], [0.0, 0.0, 0.0, 0.0], [5.0, 1.0, 1.0, 7.0]])
     for t, expected in {2: [[1, 2], [0, 1], [3, 0]], 3: [[1, 2, 3], [0, 1, 2], [3, 0, 1]]}.items():
-        assert choosing.largest(relevance.clone(), t).tolist() == expected
+        assert pytorch_kernel.largest(relevance.clone(), t).tolist() == expected
 
 
-def test_ties_give_the_reference_result(way):
-    """Whole numbers: relevance is exact, whatever the order of summation, and often equal."""
+def test_ties_equal_loop_reference(size):
+    """Integers: relevance is exact in any order of summation, and often equal."""
     layout = make_layout([2, 1, 3, 2, 1, 4, 2, 1], [5, 3])
     inputs = random_inputs(layout)
     with torch.no_grad():
@@ -151,8 +150,8 @@ def test_ties_give_the_reference_result(way):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_types_select_and_normalise_in_float32(way, dtype):
-    """On states that both types hold, the same sentences are chosen, and only the result is rounded."""
+def test_half_types_are_computed_in_float32(size, dtype):
+    """The same sentences are selected, and only the result is rounded."""
     layout = make_layout(np.random.default_rng(1).integers(1, 9, 20), [12, 8])
     halves = [x.detach().requires_grad_() for x in random_inputs(layout, dtype, d_k=16)]
     floats = [x.detach().float().requires_grad_() for x in halves]
@@ -169,7 +168,7 @@ def test_half_types_select_and_normalise_in_float32(way, dtype):
         torch.testing.assert_close(of_half.float(), of_float, **precision)
 
 
-def test_autocast_leaves_selection_in_float32(way):
+def test_autocast_does_not_change_selection(size):
     layout = make_layout(np.random.default_rng(1).integers(1, 9, 20), [12, 8])
     inputs, kept = random_inputs(layout, torch.float32), np.array([3, 2])
     with torch.autocast("cpu", torch.bfloat16):
@@ -178,38 +177,38 @@ def test_autocast_leaves_selection_in_float32(way):
 
 
 class LargestTensor(TorchDispatchMode):
-    """Notes the number of elements of the largest tensor that any operation returns."""
+    """Records the number of elements of the largest tensor that any operation returns."""
 
-    most = 0
+    elements = 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
         for x in result if isinstance(result, (tuple, list)) else [result]:
             if isinstance(x, torch.Tensor):
-                self.most = max(self.most, x.numel())
+                self.elements = max(self.elements, x.numel())
         return result
 
 
-def test_no_matrix_of_words_by_words():
+def test_no_token_by_token_matrix():
     layout = make_layout([25] * 100, [100])
     inputs, kept = random_inputs(layout, torch.float32), np.array([2])
     with LargestTensor() as largest:
         torch.autograd.grad(run(inputs, layout, kept).sum(), inputs)
-    assert 0 < largest.most < layout.tokens.total**2 / 10
+    assert 0 < largest.elements < layout.tokens.total**2 / 10
     with LargestTensor() as largest:
         run(inputs, layout, kept, kernel="dense")
-    assert largest.most >= layout.tokens.total**2
+    assert largest.elements >= layout.tokens.total**2
 
 
-def test_relevance_is_never_held_whole():
+def test_relevance_is_computed_in_chunks():
     layout = make_layout([30] * 100, [100])
     q, k = (torch.randn(n, 8, 4) for n in (3000, 100))
     with LargestTensor() as largest:
         KERNELS["torch"]().choose(q, k, layout, all_select([4]))
-    assert largest.most < q.size(0) * q.size(1) * k.size(0) / 4
+    assert largest.elements < q.size(0) * q.size(1) * k.size(0) / 4
 
 
-def test_places_without_a_sentence_weigh_nothing(way):
+def test_empty_places_have_no_weight(size):
     layout = make_layout([2, 3, 1, 2], [4])
     q, k, v = random_inputs(layout)[:3]
     items = torch.arange(8)
@@ -225,8 +224,8 @@ def test_places_without_a_sentence_weigh_nothing(way):
     assert (of_scores[..., [0, 2]] == 0).all()
 
 
-def test_float64_is_as_exact_as_the_dense_kernel():
-    """At the sizes of real documents, with the kernel's own constants."""
+def test_float64_equals_dense_kernel():
+    """With realistic sizes and the kernel's own constants."""
     lengths = np.random.default_rng(2).integers(1, 60, 40)
     layout = make_layout(lengths, [40])
     results = []

@@ -1,4 +1,4 @@
-"""TraverseTree: which sentences a walk down the tree finds, and their cumulative relevance."""
+"""TraverseTree: sentences that a walk finds and their cumulative relevance, against the reference."""
 
 from unittest import mock
 
@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.context.conditional import tree_search
 from docnmt_fairseq.context.conditional.kernels import KERNELS
+from docnmt_fairseq.context.conditional.kernels.pytorch import tree_walk
+from docnmt_fairseq.context.conditional.kernels.pytorch.tree_walk import TreeWalk, Walks, choose_in_tree
 from docnmt_fairseq.context.conditional.tree import SentenceTrees, path_sums
-from docnmt_fairseq.context.conditional.tree_search import TreeWalk, Walks, choose_in_tree
 from tests.support.documents import layouts, make_layout
 from tests.support.selection import all_select, keeping
 from tests.support.trees import found_by_steps, layout_of, tree_inputs
@@ -46,15 +46,15 @@ def compare(layout, kept, score, documents=None):
 @pytest.mark.parametrize("dense_nodes", [0, 3, 256])
 @settings(max_examples=15)
 @given(layouts(max_sentences=14, max_words=2), st.integers(1, 16))
-def test_equals_the_steps_of_the_text(score, dense_nodes, layout, t):
-    with mock.patch.multiple(tree_search, DENSE_NODES=dense_nodes, CHUNK=100):
+def test_walk_equals_the_reference(score, dense_nodes, layout, t):
+    with mock.patch.multiple(tree_walk, DENSE_NODES=dense_nodes, CHUNK=100):
         compare(layout, np.minimum(t, layout.sentences.lengths), score)
 
 
 @pytest.mark.parametrize("score", SCORES)
 @settings(max_examples=15)
 @given(layouts(max_sentences=9, max_words=2), st.data())
-def test_every_document_may_keep_its_own_number_and_some_may_be_left_out(score, layout, data):
+def test_different_t_per_document_and_documents_left_out(score, layout, data):
     kept = np.array([data.draw(st.integers(1, int(n) + 2)) for n in layout.sentences.lengths])
     chosen = data.draw(st.lists(st.booleans(), min_size=len(kept), max_size=len(kept)).filter(any))
     compare(layout, kept, score, np.flatnonzero(chosen))
@@ -62,8 +62,8 @@ def test_every_document_may_keep_its_own_number_and_some_may_be_left_out(score, 
 
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("dense_nodes", [0, 256])
-def test_documents_that_walk_together_keep_their_own_number(score, dense_nodes):
-    with mock.patch.object(tree_search, "DENSE_NODES", dense_nodes):
+def test_documents_in_one_block_keep_their_own_t(score, dense_nodes):
+    with mock.patch.object(tree_walk, "DENSE_NODES", dense_nodes):
         compare(make_layout([2] * 18, [9, 9]), np.array([1, 3]), score)
 
 
@@ -82,7 +82,7 @@ class RecordingWalk(TreeWalk):
 
 
 # Eleven sentences, keep 2, as in fig. 3, with d_k = 1 and q = 1, so that a key is a relevance score. The last leaf, the
-# last node of height 1 and those of heights 2 and 3 are copies where the text makes them: leaf 10 = height 1 node 5;
+# last node of height 1 and those of heights 2 and 3 are copies as in the text: leaf 10 = height 1 node 5;
 # height 2 node 2 = height 3 node 1.
 LEAVES = [2, 7, 9, 0, 8, 0, 1, 4, 5, -3, 2]
 HEIGHT_1 = [5, -1, 0, 3, 1, 2]
@@ -125,12 +125,12 @@ def test_worked_example_of_eleven_sentences(score):
 
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("dense_nodes", [0, 256])
-def test_the_leftmost_are_kept_among_equals(score, dense_nodes):
+def test_ties_keep_the_leftmost_nodes(score, dense_nodes):
     layout = layout_of(13, 2, 6)
     _, keys, trees = tree_inputs(layout, HEADS, D_K)
     keys = walked(torch.ones_like(keys), trees, score)
     q = torch.ones(21, HEADS, D_K, dtype=torch.double)
-    with mock.patch.object(tree_search, "DENSE_NODES", dense_nodes):
+    with mock.patch.object(tree_walk, "DENSE_NODES", dense_nodes):
         chosen = choose_in_tree(q, keys, layout, all_select([3, 3, 3]))
     first = torch.tensor([0] * 13 + [13] * 2 + [15] * 6)[:, None, None]
     expected = (first + torch.arange(3)).repeat(1, HEADS, 1)
@@ -138,7 +138,7 @@ def test_the_leftmost_are_kept_among_equals(score, dense_nodes):
     assert torch.equal(chosen, expected)
 
 
-def test_half_precision_is_walked_in_float32():
+def test_half_types_are_walked_in_float32():
     layout = make_layout([2] * 20, [20])
     q, keys, _ = tree_inputs(layout, HEADS, D_K)
     q, keys, kept = q.bfloat16(), keys.bfloat16(), keeping([3])

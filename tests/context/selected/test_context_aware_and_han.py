@@ -1,3 +1,5 @@
+"""Mechanisms ``context-aware`` and ``han`` against loop references."""
+
 import numpy as np
 import pytest
 import torch
@@ -24,7 +26,7 @@ def build(name, dtype=torch.float64, **options):
 )
 @settings(max_examples=5)
 @given(layout=layouts(max_sentences=4, max_words=4))
-def test_words_attend_to_their_context_sentences(name, options, dtype, tolerance, layout):
+def test_equals_loop_reference(name, options, dtype, tolerance, layout):
     mechanism = build(name, dtype, **options)
     x = torch.randn(layout.tokens.total, 6, dtype=dtype, requires_grad=True)
     selected = mechanism.select(layout)
@@ -39,7 +41,7 @@ def test_words_attend_to_their_context_sentences(name, options, dtype, tolerance
         assert torch.equal(fast, slow)
 
 
-def test_the_number_of_context_sentences_is_the_published_one_unless_given():
+def test_default_number_of_context_sentences():
     layout = make_layout([1] * 6, [6])
     assert build("context-aware").select(layout).counts.tolist() == [0, 1, 1, 1, 1, 1]
     assert build("han").select(layout).counts.tolist() == [0, 1, 2, 3, 3, 3]
@@ -47,7 +49,7 @@ def test_the_number_of_context_sentences_is_the_published_one_unless_given():
 
 
 @every_mechanism
-def test_a_batch_without_any_context_gives_every_parameter_a_gradient_of_zero(name):
+def test_batch_without_context_has_zero_gradients(name):
     layout = make_layout([3, 1], [1, 1])
     mechanism, x = build(name), torch.randn(4, 6, dtype=torch.double)
     out = mechanism(x, layout)
@@ -56,17 +58,17 @@ def test_a_batch_without_any_context_gives_every_parameter_a_gradient_of_zero(na
     assert all((parameter.grad == 0).all() for parameter in mechanism.parameters())
 
 
-def test_what_context_sentences_say_to_themselves_is_dropped_in_training_alone():
+def test_context_layer_dropout_in_training_only():
     layout, mechanism = make_layout([3, 2], [2]), build("context-aware", residual_dropout=0.5)
     x = torch.randn(5, 6, dtype=torch.double)
     expected = build("context-aware")(x, layout)
-    mechanism.train().context_layer.feed_forward.eval()  # which drops by itself
+    mechanism.train().context_layer.feed_forward.eval()  # has its own dropout
     assert not torch.allclose(mechanism(x, layout), expected)
     assert torch.equal(mechanism.eval()(x, layout), expected)
 
 
 @every_mechanism
-def test_sentences_are_drawn_by_the_models_seed(name):
+def test_random_context_depends_on_the_seed(name):
     layout = make_layout([2] * 20, [20])
     one, other = (build(name, context_selection="random", seed=seed).select(layout).sentences for seed in (1, 2))
     assert one.tolist() != other.tolist()
