@@ -19,7 +19,7 @@ from docnmt_fairseq.serve.service import Service
 from docnmt_fairseq.serve.source_text import SourceText
 from docnmt_fairseq.translate.formats import FORMATS
 from docnmt_fairseq.translate.formats import PLAIN as PLAIN_FORMAT
-from docnmt_fairseq.translate.formats.limits import Limits
+from docnmt_fairseq.translate.formats.limits import FormatLimits
 
 PLAIN, JSON, BYTES = "text/plain", "application/json", "application/octet-stream"
 Context = Literal["document", "none"]
@@ -36,7 +36,7 @@ class RequestHandlers:
 
     def __init__(self, service: Service):
         self.service, self.limits, self.room = service, service.limits, Room(service.limits)
-        self.limits = Limits(UNPACKED * service.limits.max_bytes, service.limits.max_waiting)
+        self.limits = FormatLimits(UNPACKED * service.limits.max_bytes, service.limits.max_waiting)
         self.languages: Tuple[str, str] = service.translator.codec.languages
 
     async def text(self, request: Request, context: Context, as_stream: bool) -> Response:

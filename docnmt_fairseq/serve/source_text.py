@@ -11,7 +11,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH, is_mark
 from docnmt_fairseq.serve.limits import Refusal
 from docnmt_fairseq.translate.formats import RUNNING, Document, Format, Reading, format_of
-from docnmt_fairseq.translate.formats.limits import Limits
+from docnmt_fairseq.translate.formats.limits import FormatLimits
 from docnmt_fairseq.translate.lines import TranslatedLine
 
 Languages = Tuple[str, str]
@@ -127,7 +127,7 @@ def in_shape(paragraphs: Sequence[Sequence[str]], source: SourceText, texts: Seq
     return shape
 
 
-def of_running_text(text: str, languages: Languages, limits: Limits = Limits()) -> SourceText:
+def of_running_text(text: str, languages: Languages, limits: FormatLimits = FormatLimits()) -> SourceText:
     """Running text, divided into sentences; empty lines end paragraphs.
 
     Raises:
@@ -151,7 +151,7 @@ def kind_of(name: str, format: str) -> str:
 
 
 def of_file(
-    content: bytes, name: str, format: str, languages: Languages, empty_lines: str, limits: Limits = Limits()
+    content: bytes, name: str, format: str, languages: Languages, empty_lines: str, limits: FormatLimits = FormatLimits()
 ) -> SourceText:
     """A file of any format.
 

@@ -1,4 +1,4 @@
-"""Formats of files to translate by name, a class each in a file of its own."""
+"""File formats by name, one class per file."""
 
 from docnmt_fairseq.corpus.files import unpacked_name
 from docnmt_fairseq.errors import InputError
@@ -9,16 +9,16 @@ __all__ = ["FORMATS", "PLAIN", "RUNNING", "SPLITS", "Document", "Format", "Readi
 
 import_folder(__name__, __path__)
 
-PLAIN, RUNNING = "text", "running"  # what files are that no format claims by their ending
+PLAIN, RUNNING = "text", "running"  # formats of files with other endings
 
 
 def format_of(file_name: str, name: str, reading: Reading) -> Format:
-    """The format of a file.
+    """Returns the format of a file.
 
     Args:
-        file_name: whose ending tells, that of a packed file put aside, where no format is named.
-        name: of the format, or "".
-        reading: what it is told.
+        file_name: determines the format if ``name`` is empty; the ending of a packed file is ignored.
+        name: name of the format, or "".
+        reading: settings.
 
     Raises:
         InputError: there is no format of this name.

@@ -1,8 +1,8 @@
-"""The contract of formats of files to translate, and the registry that ``docnmt translate`` asks for them.
+"""Contract of file formats, and their registry.
 
-A format is one class in one file of this folder, registered under its name; importing the folder imports them all. It
-turns a file into documents, and each document's translations into bytes; the bytes of all documents, one after the
-other, are the translated file. Most formats hold one document a file, and say of it no more than where its text is:
+A format is one class in one file of this folder, registered under its name; importing the folder imports all of them.
+It converts a file to documents, and the translations of each document to bytes; the concatenated bytes of all documents
+are the translated file. Most formats have one document per file and only say where its text is:
 
     @register("shouting")
     class Shouting(WholeFile):
@@ -11,9 +11,7 @@ other, are the translated file. Most formats hold one document a file, and say o
 
         def parse(self, content, name):
             parts = decode(content, name).split("!")
-            return Parsed([Unit([part]) for part in parts], lambda pieces: "!".join(...).encode())
-
-is all there is to it.
+            return Parsed([Segment([part]) for part in parts], lambda pieces: "!".join(...).encode())
 """
 
 import re
@@ -29,26 +27,25 @@ from docnmt_fairseq.corpus.files import DAMAGED
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.registry import Registry
-from docnmt_fairseq.translate.formats.limits import Limits
-from docnmt_fairseq.translate.formats.sentences import Division, Split
-from docnmt_fairseq.translate.formats.units import Unit
+from docnmt_fairseq.translate.formats.limits import FormatLimits
+from docnmt_fairseq.translate.formats.segments import Segment, Segmentation, Split
 
-SPLITS = ("lines", "paragraphs")  # what running text is read by
-LARGEST = 64 * 2**20  # bytes of a file that is held in memory
+SPLITS = ("lines", "paragraphs")  # values of --split
+MAX_BYTES = 64 * 2**20  # of a file that is read as a whole
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What formats are told beside the file.
+    """Settings of formats.
 
     Attributes:
-        languages: gives those of source and target; it is called only where one is needed.
-        empty_lines: what they end in text of a sentence a line: "document" or "paragraph".
-        running: files of no other format are running text, not a sentence a line.
-        split: of running text: each of its "lines" is a paragraph, or "paragraphs" end at empty lines.
-        alone: tells whether sentences are translated each by itself, so that a long document may be cut anywhere; it is
-            called only where one is long.
-        limits: of what a file may hold.
+        languages: returns source and target language; called only if needed.
+        empty_lines: what an empty line ends in text with a sentence per line: "document" or "paragraph".
+        running: files without another format are running text.
+        split: in running text, each of the "lines" is a paragraph, or "paragraphs" end at empty lines.
+        alone: returns whether sentences are translated without context, so that long documents may be divided; called
+            only for long ones.
+        limits: limits on a file.
     """
 
     languages: Callable[[], Tuple[str, str]] = lambda: ("en", "en")
@@ -56,18 +53,18 @@ class Reading:
     running: bool = False
     split: str = SPLITS[1]
     alone: Callable[[], bool] = lambda: False
-    limits: Limits = Limits()
+    limits: FormatLimits = FormatLimits()
 
 
 @dataclass(frozen=True)
 class Document:
-    """One document of a file.
+    """Document of a file.
 
     Attributes:
-        lines: a sentence a line, and marks.
-        finish: gives the bytes of the translated document, from the translations, a line for each line.
-        first_line: line number of the first of ``lines`` in the file; None where they are not lines of the file.
-        offset: number of lines of the documents before it in the file.
+        lines: a sentence per line, and boundaries.
+        finish: returns the translated document as bytes, from a translation of each line.
+        first_line: line number of the first of ``lines`` in the file; None if they are not lines of the file.
+        offset: number of lines in the preceding documents of the file.
     """
 
     lines: List[str]
@@ -77,19 +74,17 @@ class Document:
 
     @property
     def sentences(self) -> int:
-        """Their number."""
+        """Number of sentences."""
         return sum(not is_mark(line) for line in self.lines)
 
 
 class Format(ABC):
-    """Contract: ``cls(reading)``; yields the documents of one file, bit by bit where the format allows.
-
-    Bad input is an ``InputError`` that names the file and the place.
+    """Contract: ``cls(reading)``; yields the documents of a file, streaming if the format allows it.
 
     Class attributes:
-        name: of the format.
-        help: in one line, what it is.
-        endings: of the files that are taken for it.
+        name: name of the format.
+        help: description in one line.
+        endings: file endings of the format.
     """
 
     name: ClassVar[str]
@@ -101,7 +96,7 @@ class Format(ABC):
 
     @abstractmethod
     def documents(self, stream: BinaryIO, name: str) -> Iterator[Document]:
-        """Yields the documents of a file; ``name`` is what errors call it.
+        """Yields the documents of a file; ``name`` is its name in messages.
 
         Raises:
             InputError: it is not of this format.
@@ -110,43 +105,43 @@ class Format(ABC):
 
 @dataclass(frozen=True)
 class Parsed:
-    """A file of which one document is made.
+    """Parsed file with a single document.
 
     Attributes:
-        units: its texts, in reading order.
-        render: gives the file from the new pieces of each unit; None stands for a unit that stays as it was.
+        segments: its texts, in reading order.
+        render: returns the file with new pieces of each segment; None for an unchanged segment.
     """
 
-    units: Sequence[Unit]
+    segments: Sequence[Segment]
     render: Callable[[List[Optional[List[str]]]], bytes]
 
 
 class WholeFile(Format):
-    """A format whose files are one document each, divided into sentences here."""
+    """Format with one document per file, which is split into sentences here."""
 
     @abstractmethod
     def parse(self, content: bytes, name: str) -> Parsed:
-        """Finds the texts of a file.
+        """Parses a file.
 
         Args:
-            content: of the file, a byte order mark of UTF-8 aside.
-            name: what errors call it.
+            content: content without a byte order mark of UTF-8.
+            name: name in messages.
 
         Raises:
             InputError: it is not of this format.
         """
 
     def documents(self, stream: BinaryIO, name: str) -> Iterator[Document]:
-        """See :class:`Format`."""
+        """Yields the document."""
         content = read_all(stream, name)
         mark = BOM_UTF8 if content.startswith(BOM_UTF8) else b""
         parsed = self.parse(content[len(mark) :], name)
         check = partial(self.reading.limits.check, what="sentences", name=name)
-        division = Division(parsed.units, self.splitter(), check)
-        yield Document(division.lines, lambda translations: mark + parsed.render(division.restore(translations)))
+        found = Segmentation(parsed.segments, self.splitter(), check)
+        yield Document(found.lines, lambda translations: mark + parsed.render(found.restore(translations)))
 
     def splitter(self) -> Split:
-        """What divides text into sentences, by the source language.
+        """Returns the sentence splitter for the source language.
 
         Raises:
             InputError: its library is not installed.
@@ -156,7 +151,7 @@ class WholeFile(Format):
         return lambda text: library.segment(language, text)
 
     def needs(self, library: str) -> ModuleType:
-        """A library of the extra ``documents``.
+        """Imports a library of the extra ``documents``.
 
         Raises:
             InputError: it is not installed.
@@ -170,25 +165,25 @@ class WholeFile(Format):
 
 
 def read_all(stream: BinaryIO, name: str) -> bytes:
-    """The content of a file of reasonable size.
+    """Returns the content of a file.
 
     Raises:
         InputError: it is damaged, or larger than 64 MiB.
     """
     try:
-        content = stream.read(LARGEST + 1)
+        content = stream.read(MAX_BYTES + 1)
     except DAMAGED as error:
         raise InputError(f"{name}: damaged: {error}") from error
-    if len(content) > LARGEST:
-        raise InputError(f"{name}: larger than {LARGEST >> 20} MiB; divide it")
+    if len(content) > MAX_BYTES:
+        raise InputError(f"{name}: larger than {MAX_BYTES >> 20} MiB; divide it")
     return content
 
 
 def decode(content: bytes, name: str, charset: str = "UTF-8") -> str:
-    """The text of a file, line ends as they are.
+    """Returns the text of a file with its line ends.
 
     Raises:
-        InputError: the character set is not known, or not that of the file.
+        InputError: the character set is unknown, or not that of the file.
     """
     try:
         return content.decode(charset)
@@ -196,14 +191,14 @@ def decode(content: bytes, name: str, charset: str = "UTF-8") -> str:
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError.at(name, line, f"not {charset}; convert the file to UTF-8") from error
     except (LookupError, UnicodeError) as error:
-        raise InputError(f"{name}: character set {charset}, which is not known; convert the file to UTF-8") from error
+        raise InputError(f"{name}: unknown character set {charset}; convert the file to UTF-8") from error
 
 
 FORMATS: Registry[Format] = Registry("format")
 
 
 def register(name: str) -> Callable[[Type[Format]], Type[Format]]:
-    """A class decorator that registers a format under its name.
+    """Returns a class decorator that registers a format under its name.
 
     Raises:
         ValueError: the name, or an ending, is registered already.
@@ -213,7 +208,7 @@ def register(name: str) -> Callable[[Type[Format]], Type[Format]]:
         cls.name = name
         taken = {ending for other in FORMATS.names() for ending in FORMATS[other].endings}
         if taken & set(cls.endings):
-            raise ValueError(f"format {name!r}: another one has {', '.join(sorted(taken & set(cls.endings)))}")
+            raise ValueError(f"format {name!r}: another format has {', '.join(sorted(taken & set(cls.endings)))}")
         return FORMATS.register(name)(cls)
 
     return decorate

@@ -1,47 +1,50 @@
-"""Word documents (.docx): paragraphs of runs; what is no text, and every run's formatting, stays.
+"""Word documents (.docx): text of paragraphs, tables, text boxes, headers, footers, notes and comments.
 
-Text boxes, tables, headers, footers, notes and comments are translated, too. A field's result stays, as it is computed,
-unless it is a link. What is there in several forms, for programs of different age, is read in the first of them; the
-others get its translation where they have the same text, as the text boxes of Word do.
+Results of fields stay, unless they are links. Of alternative content for older programs the first form is translated;
+the others get the same translation if they have the same text, as the text boxes of Word do.
 """
 
+import io
 import re
-from typing import List, Optional, Tuple
+import zipfile
+from typing import List, Mapping, Optional, Tuple
 
 from lxml import etree
 
+from docnmt_fairseq.corpus.files import DAMAGED
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, register
-from docnmt_fairseq.translate.formats.limits import TAGS_OF_WORD
-from docnmt_fairseq.translate.formats.units import Gap
+from docnmt_fairseq.translate.formats.limits import TAGS_OF_WORD, FormatLimits
+from docnmt_fairseq.translate.formats.markup_projection import Gap
 from docnmt_fairseq.translate.formats.xml_text import Slot, Slots, local_name, parse_xml, xml_bytes
-from docnmt_fairseq.translate.formats.zip_parts import packed, read_members
 
-MAIN = "word/document.xml"  # where nothing says which it is
+MAIN = "word/document.xml"  # default
 RELATIONS = "_rels/.rels"
 PARTS = re.compile(r"word/(header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
-WORD = (  # of the common form, and the strict one
+WORD = (  # transitional and strict
     "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
     "http://purl.oclc.org/ooxml/wordprocessingml/main",
 )
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 ENDS_TEXT = frozenset(("tab", "ptab", "br", "cr"))
-NO_TEXT = frozenset(("moveFrom", "del", "rt"))  # what was there before a change; what is beside other text
+NO_TEXT = frozenset(("moveFrom", "del", "rt"))  # tracked deletions; ruby
 IN_TEXT = frozenset((
     "drawing", "pict", "object", "sym", "noBreakHyphen", "softHyphen", "footnoteReference", "endnoteReference",
     "commentReference", "fldChar", "annotationRef", "footnoteRef", "endnoteRef", "pgNum",
 ))  # fmt: skip
 
+Members = List[Tuple[zipfile.ZipInfo, bytes]]
+
 
 @register("docx")
 class Docx(WholeFile):
-    """Paragraphs; a translation is laid over the runs of its paragraph."""
+    """Paragraphs; markup of runs is projected onto the translation."""
 
     help = "Word documents: text, tables, text boxes, headers, footers, notes, comments"
     endings = (".docx",)
 
     def parse(self, content: bytes, name: str) -> Parsed:
-        """See :class:`WholeFile`."""
+        """Parses a file."""
         members = read_members(content, name, self.reading.limits)
         contents = {info.filename: part for info, part in members}
         main = _main(contents.get(RELATIONS), name)
@@ -49,7 +52,7 @@ class Docx(WholeFile):
         self.reading.limits.check(sum(text.count(b"<") for text in read.values()), "tags", name, TAGS_OF_WORD)
         trees = {part: parse_xml(text, f"{name}: {part}") for part, text in read.items()}
         if main not in trees:
-            raise InputError(f"{name}: no Word document: {main[:60]} is not in it")
+            raise InputError(f"{name}: not a Word document: {main[:60]} is missing")
         walks = {part: _walk(trees[part]) for part in sorted(trees, key=lambda part: (part != main, part))}
         texts = [(part, *text) for part, walk in walks.items() for text in walk.texts]
 
@@ -65,11 +68,11 @@ class Docx(WholeFile):
                 _copy(walks[part].copies)
             return packed(members, {part: xml_bytes(trees[part], read[part]) for part in changed})
 
-        return Parsed([slots.unit(new_paragraph) for _, slots, new_paragraph in texts], render)
+        return Parsed([slots.segment(new_paragraph) for _, slots, new_paragraph in texts], render)
 
 
 def _main(relations: Optional[bytes], name: str) -> str:
-    """The name of the part that is the document, by the relations of the file."""
+    """Returns the name of the main part, from the relations of the file."""
     if relations is not None:
         for relation in parse_xml(relations, f"{name}: {RELATIONS}").getroot():
             if str(relation.get("Type")).endswith("/officeDocument") and relation.get("Target"):
@@ -101,27 +104,27 @@ def _walk(tree: etree._ElementTree) -> "_Walk":
 
 
 class _Walk:
-    """Goes through a part in reading order. A text box inside a paragraph is paragraphs of its own.
+    """Traversal of a part in reading order. A text box inside a paragraph has separate paragraphs.
 
     Args:
-        fields: the codes of those that are open.
+        fields: codes of the open fields.
 
     Attributes:
-        texts: those between tabs, line breaks and paragraphs, and whether each begins a paragraph.
-        copies: places of the texts, each with one of another form that has the same text.
+        texts: texts between tabs, line breaks and paragraphs, and whether each starts a paragraph.
+        copies: slots of the texts with their counterparts in alternative forms.
     """
 
     def __init__(self, fields: List[List[str]]):
         self.texts: List[Tuple[Slots, bool]] = []
         self.copies: List[Tuple[Slot, Slot]] = []
-        self.seen: List[Slot] = []  # all slots, those of copies aside
-        self.slots: Optional[Slots] = None  # of the text that goes on
+        self.seen: List[Slot] = []  # all slots but those of copies
+        self.slots: Optional[Slots] = None  # of the current text
         self.gap = Gap.OPEN  # since its last slot
         self.begins = True
         self.fields = fields
 
     def visit(self, element: etree._Element) -> None:
-        """Takes up an element and all in it."""
+        """Visits an element and its content."""
         name = local_name(element)
         if name in NO_TEXT:
             return
@@ -151,7 +154,7 @@ class _Walk:
                 self._children(element)
 
     def _forms(self, element: etree._Element) -> None:
-        """Takes up the first of several forms, and of the others what it does not have."""
+        """Visits the first of alternative forms, and of the others what differs."""
         forms = [child for child in element if local_name(child)]
         before = len(self.seen)
         for first in forms[:1]:
@@ -184,7 +187,7 @@ class _Walk:
         self.gap = Gap.OPEN
 
     def _end(self) -> None:
-        """Ends the text that goes on."""
+        """Ends the current text."""
         if self.slots is not None:
             self.texts.append((self.slots, self.begins))
             self.begins = False
@@ -206,10 +209,63 @@ def _is_link(field: List[str]) -> bool:
 
 
 def _attribute(element: etree._Element, name: str) -> str:
-    """An attribute's value in whatever namespace it is; "" where there is none."""
+    """Returns the value of an attribute in any namespace; "" if it is missing."""
     return next((str(value) for key, value in element.attrib.items() if etree.QName(key).localname == name), "")
 
 
 def _parent(element: etree._Element) -> etree._Element:
     parent = element.getparent()
     return element if parent is None else parent
+
+
+def read_members(content: bytes, name: str, limits: FormatLimits) -> Members:
+    """Returns the members of an archive in order, without writing to disk.
+
+    Raises:
+        InputError: it is not an archive, damaged, encrypted, too large, or has members with unsafe or equal names.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            infos = archive.infolist()
+            _check(infos, name)
+            limits.check_unpacked(sum(info.file_size for info in infos), name)
+            return [(info, _unpacked(archive, info, name)) for info in infos]
+    except (*DAMAGED, RuntimeError, NotImplementedError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{name}: not a complete .docx file (zip archive): {error}") from error
+
+
+def _check(infos: List[zipfile.ZipInfo], name: str) -> None:
+    names = [info.filename for info in infos]
+    if len(set(names)) < len(names):
+        raise InputError(f"{name}: has two members of the same name")
+    for member in names:
+        if member.startswith(("/", "\\")) or ".." in member.replace("\\", "/").split("/") or ":" in member:
+            raise InputError(f"{name}: unsafe member name {member[:60]!r}")
+
+
+def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> bytes:
+    """Reads a member, at most its declared size."""
+    with archive.open(info) as stream:
+        content = stream.read(info.file_size)
+        if len(content) != info.file_size or stream.read(1):
+            raise InputError(f"{name}: member {info.filename[:60]!r} has another size than declared")
+    return content
+
+
+def packed(members: Members, new: Mapping[str, bytes]) -> bytes:
+    """Returns the archive with some members replaced."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for info, content in members:
+            archive.writestr(_like(info), new.get(info.filename, content))
+    return stream.getvalue()
+
+
+def _like(info: zipfile.ZipInfo) -> zipfile.ZipInfo:
+    """Returns the entry of a member for new content."""
+    entry = zipfile.ZipInfo(info.filename, info.date_time)
+    entry.compress_type = zipfile.ZIP_STORED if info.compress_type == zipfile.ZIP_STORED else zipfile.ZIP_DEFLATED
+    entry.external_attr, entry.create_system, entry.comment = info.external_attr, info.create_system, info.comment
+    return entry

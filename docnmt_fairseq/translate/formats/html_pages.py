@@ -1,4 +1,4 @@
-"""HTML pages (.html): text between tags, and attributes that people read; nothing else of a tag changes."""
+"""HTML pages (.html): text, and readable attributes; the rest of a tag does not change."""
 
 import html
 import re
@@ -9,25 +9,26 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.inline import NAME, Marked, Tag, Token, tags_of
 from docnmt_fairseq.translate.formats.limits import TAGS_OF_HTML
-from docnmt_fairseq.translate.formats.units import Gap, Unit
+from docnmt_fairseq.translate.formats.markup_projection import Gap
+from docnmt_fairseq.translate.formats.segments import Segment
 
-# Elements that stand in a text; every other one ends it.
+# Inline elements; any other one ends a text.
 INLINE = frozenset((
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "i", "img",
     "ins", "label", "mark", "meter", "q", "ruby", "s", "small", "span", "strike", "strong", "sub", "sup",
     "time", "tt", "u", "wbr", "code", "kbd", "samp", "var", "output",
 ))  # fmt: skip
-# What is no text for readers, or is code; of those in a text the inside stays, of the others the text ends.
+# Elements with content that is not translated.
 KEPT = frozenset((
     "script", "style", "pre", "textarea", "svg", "math", "template", "object", "iframe", "xmp", "plaintext",
     "code", "kbd", "samp", "var",
 ))  # fmt: skip
-RAW = frozenset(("script", "style", "textarea", "xmp", "iframe"))  # in which there are no tags
-DECLARES = 2**14  # bytes in which the character set must be declared
+RAW = frozenset(("script", "style", "textarea", "xmp", "iframe"))  # without tags inside
+DECLARES = 2**14  # bytes that contain the declaration of the character set
 CHARSET = re.compile(r"""\b(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
-# What browsers take for windows-1252, which has more characters.
+# Read as windows-1252 by browsers.
 AS_BROWSERS = dict.fromkeys(("iso-8859-1", "latin1", "latin-1", "ascii", "us-ascii"), "windows-1252")
-# With its value, if it has one: so that a name is looked at once.
+# With its optional value.
 ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>=`]+))?""")
 READ = frozenset((
     "alt", "title", "placeholder", "label", "summary", "aria-label", "aria-description", "aria-placeholder",
@@ -40,40 +41,40 @@ UNTRANSLATED = re.compile(r"""\stranslate\s*=\s*["']?no["'\s>]""", re.IGNORECASE
 
 @register("html")
 class Html(WholeFile):
-    """Paragraphs, headings, cells and the like, with the markup in them; then the attributes of that markup."""
+    """Texts with inline markup, each followed by the readable attributes inside."""
 
-    help = "HTML, also attributes that people read; script, style, pre, code and what says translate=no stays"
+    help = "HTML with readable attributes; script, style, pre, code and translate=no stay"
     endings = (".html", ".htm", ".xhtml")
 
     def parse(self, content: bytes, name: str) -> Parsed:
-        """See :class:`WholeFile`."""
+        """Parses a file."""
         charset = _charset(content)
         text = decode(content, name, charset)
         if text.encode(charset) != content:
-            raise InputError(f"{name}: {charset} is not written again as it was; convert the file to UTF-8")
+            raise InputError(f"{name}: {charset} does not encode the page as it was; convert the file to UTF-8")
         self.reading.limits.check(text.count("<"), "tags", name, TAGS_OF_HTML)
         parts = list(_parts(text))
-        units = list(_units(parts, list(_values(text))))
+        texts = list(_texts(parts, list(_values(text))))
 
         def render(pieces: List[Optional[List[str]]]) -> bytes:
-            new = list(zip(units, pieces))
-            values = [(one, texts[0]) for one, texts in new if isinstance(one, Value) and texts is not None]
+            new = list(zip(texts, pieces))
+            values = [(one, own[0]) for one, own in new if isinstance(one, Value) and own is not None]
             changed = list(_parts(_with_values(text, values)))
-            # Where quotation marks are in disorder, other values would make other tags of it.
+            # With unbalanced quotation marks, new values could change the tags.
             found = changed if list(map(_shape, changed)) == list(map(_shape, parts)) else parts
-            of_texts = iter([texts for one, texts in new if isinstance(one, Marked)])
+            of_texts = iter([own for one, own in new if isinstance(one, Marked)])
             page = "".join(part.render(next(of_texts)) if isinstance(part, Marked) else part for part in found)
-            return page.encode(charset, "xmlcharrefreplace")  # scripts and styles, which know no references, stay
+            return page.encode(charset, "xmlcharrefreplace")  # scripts and styles, without references, do not change
 
-        return Parsed([one.unit() for one in units], render)
+        return Parsed([one.segment() for one in texts], render)
 
 
 def _charset(content: bytes) -> str:
-    """The character set of a page: what it declares; UTF-8 of one that does not, or is UTF-8 all the same."""
+    """Returns the character set of a page: UTF-8 if it is valid UTF-8 or declares nothing, or the declared one."""
     if not content.isascii():
         try:
             content.decode()
-            return "UTF-8"  # a server that says so in a header overrules what pages declare
+            return "UTF-8"  # a declaration in an HTTP header would overrule that of the page
         except UnicodeDecodeError:
             pass
     head = content[:DECLARES].decode("latin-1")
@@ -88,7 +89,7 @@ def _charset(content: bytes) -> str:
 
 @dataclass(frozen=True)
 class Value:
-    """What an attribute says to people: where its value is in the file, and the value, quotation marks with it."""
+    """Value of a readable attribute: its span in the file, and the value with quotation marks."""
 
     start: int
     end: int
@@ -96,20 +97,20 @@ class Value:
 
     @property
     def text(self) -> str:
-        """What people read."""
+        """Readable text."""
         return html.unescape(self.written[1:-1] if self.written[0] in "\"'" else self.written)
 
-    def unit(self) -> Unit:
-        """The text as a unit."""
-        return Unit([self.text])
+    def segment(self) -> Segment:
+        """Returns the text as a segment."""
+        return Segment([self.text])
 
     def render(self, text: str) -> str:
-        """The value with another text."""
+        """Returns the value with another text."""
         return self.written if text == self.text else f'"{html.escape(text)}"'
 
 
-def _units(parts: Sequence[Union[str, Marked]], values: Sequence[Value]) -> Iterator[Union[Marked, Value]]:
-    """The texts, each followed by the attributes that stand in it or before the next one."""
+def _texts(parts: Sequence[Union[str, Marked]], values: Sequence[Value]) -> Iterator[Union[Marked, Value]]:
+    """Yields the texts, each followed by the attributes in it or before the next one."""
     place = number = 0
     for part in parts:
         if isinstance(part, Marked):
@@ -125,7 +126,7 @@ def _shape(part: Union[str, Marked]) -> object:
 
 
 def _with_values(text: str, values: Sequence[Tuple[Value, str]]) -> str:
-    """The file with other values of attributes."""
+    """Returns the file with new values of attributes."""
     found, behind = [], 0
     for value, new in values:
         found += [text[behind : value.start], value.render(new)]
@@ -134,8 +135,8 @@ def _with_values(text: str, values: Sequence[Tuple[Value, str]]) -> str:
 
 
 def _values(text: str) -> Iterator[Value]:
-    """The attributes that people read."""
-    for tag, _, _ in _stretches(text):
+    """Yields the readable attributes."""
+    for tag, _, _ in _top_tags(text):
         if tag.gap is Gap.CLOSE or not tag.name or UNTRANSLATED.search(text, tag.start, tag.end):
             continue
         attributes = [one for one in ATTRIBUTE.finditer(text, tag.start + 1 + len(tag.name), tag.end) if one[2]]
@@ -146,7 +147,7 @@ def _values(text: str) -> Iterator[Value]:
 
 
 def _is_read(element: str, attribute: str, attributes: Mapping[str, str]) -> bool:
-    """Whether people read an attribute, by the element and its other attributes."""
+    """Returns whether an attribute is readable."""
     if element == "meta":
         return attribute == "content" and bool(
             DESCRIPTIONS & {attributes.get("name", ""), attributes.get("property", "")}
@@ -156,8 +157,8 @@ def _is_read(element: str, attribute: str, attributes: Mapping[str, str]) -> boo
     return attribute in READ and element not in ("link", "style", "script")
 
 
-def _stretches(text: str) -> Iterator[Tuple[Tag, int, Gap]]:
-    """The tags outside of what stays, each with the end of what stays with it, and the gap that both make."""
+def _top_tags(text: str) -> Iterator[Tuple[Tag, int, Gap]]:
+    """Yields the tags outside of untranslated elements, with the end of the tag or element and its gap."""
     tags = list(tags_of(text, RAW))
     ends = _ends(tags)
     number = 0
@@ -169,10 +170,10 @@ def _stretches(text: str) -> Iterator[Tuple[Tag, int, Gap]]:
 
 
 def _parts(text: str) -> Iterator[Union[str, Marked]]:
-    """What is no text for readers, and the texts in between."""
+    """Yields untranslated parts of the file, and the texts in between."""
     tokens: List[Token] = []
     behind = 0
-    for tag, end, gap in _stretches(text):
+    for tag, end, gap in _top_tags(text):
         if tag.start > behind:
             tokens.append(Token(text[behind : tag.start]))
         behind = end
@@ -184,7 +185,7 @@ def _parts(text: str) -> Iterator[Union[str, Marked]]:
             tokens = []
         yield text[tag.start : end]
     if behind < len(text):
-        # A tag that nothing ends is no text: it goes to the end of the file.
+        # A tag without an end continues to the end of the file.
         broken = text.find("<", behind)
         while broken >= 0 and not NAME.match(text, broken):
             broken = text.find("<", broken + 1)
@@ -201,14 +202,14 @@ def _marked(tokens: List[Token]) -> Marked:
 
 
 def _is_kept(text: str, tag: Tag) -> bool:
-    """Whether the inside of an element stays."""
+    """Returns whether the content of an element is not translated."""
     if tag.gap is not Gap.OPEN:
         return False
     return tag.name in KEPT or UNTRANSLATED.search(text, tag.start, tag.end) is not None
 
 
 def _ends(tags: Sequence[Tag]) -> Dict[int, int]:
-    """The end tag of every start tag that has one."""
+    """Returns the end tag of each start tag."""
     ends: Dict[int, int] = {}
     open_tags: Dict[str, List[int]] = {}
     for number, tag in enumerate(tags):

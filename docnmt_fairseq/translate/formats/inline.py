@@ -1,10 +1,11 @@
-"""Text with markup in it, as a unit and back: tags are found, kept to the letter, and put back between the pieces."""
+"""Text with inline markup as a segment and back: tags are found, kept literally, and put back between the pieces."""
 
 import re
 from dataclasses import dataclass
 from typing import Callable, Container, Iterable, Iterator, List, Optional, Tuple
 
-from docnmt_fairseq.translate.formats.units import Gap, Unit
+from docnmt_fairseq.translate.formats.markup_projection import Gap
+from docnmt_fairseq.translate.formats.segments import Segment
 
 NAME = re.compile(r"</?([A-Za-z][^\s/>]*)")
 ATTRIBUTE = re.compile(r"""[^>=]*(?:=\s*(?:"[^"]*"|'[^']*')?)?""")
@@ -16,14 +17,14 @@ VOID = frozenset((
 
 @dataclass(frozen=True)
 class Token:
-    """A stretch of a file: text, if there is no gap, or what stands in a gap."""
+    """Consecutive characters of a file: text, or markup that is a gap."""
 
     raw: str
     gap: Optional[Gap] = None
 
 
 def same(text: str) -> str:
-    """The text itself."""
+    """Returns the text."""
     return text
 
 
@@ -31,13 +32,13 @@ class Marked:
     """Text with markup.
 
     Args:
-        tokens: one after the other they are the text of the file.
-        plain: what a reader sees of raw text, e.g. characters for entities.
-        escape: raw text for what a reader is to see.
+        tokens: consecutive tokens of the file.
+        plain: converts raw text to readable text, e.g. entities to characters.
+        escape: converts readable text to raw text.
 
     Attributes:
-        pieces: what a reader sees between the gaps.
-        gaps: between the pieces.
+        pieces: readable text between the gaps.
+        gaps: gaps between the pieces.
     """
 
     def __init__(
@@ -53,12 +54,12 @@ class Marked:
                 self.gaps.append(token.gap)
         self.pieces = [plain(raw) for raw in self._raw]
 
-    def unit(self, new_paragraph: bool = True) -> Unit:
-        """The text as a unit."""
-        return Unit(self.pieces, self.gaps, new_paragraph)
+    def segment(self, new_paragraph: bool = True) -> Segment:
+        """Returns the text as a segment."""
+        return Segment(self.pieces, self.gaps, new_paragraph)
 
     def render(self, pieces: Optional[List[str]]) -> str:
-        """The text with other pieces between its markup; None: as it was."""
+        """Returns the raw text with new pieces between its markup; None: unchanged."""
         raw = self._raw
         if pieces is not None:
             raw = [old if new == text else self._escape(new) for new, text, old in zip(pieces, self.pieces, self._raw)]
@@ -67,12 +68,12 @@ class Marked:
 
 @dataclass(frozen=True)
 class Tag:
-    """A tag, a comment, or another mark between < and >.
+    """Tag, comment or declaration between < and >.
 
     Attributes:
-        start, end: its place in the text.
-        name: of the element, lower case; "" where it is no tag.
-        gap: of what kind it is.
+        start, end: span in the text.
+        name: element name in lower case; "" if it is not a tag.
+        gap: kind of gap.
     """
 
     start: int
@@ -82,19 +83,19 @@ class Tag:
 
 
 def tags_of(text: str, raw: Container[str] = ()) -> Iterator[Tag]:
-    """The tags of HTML or the like, with comments, declarations and processing instructions, in time linear in length.
+    """Yields the tags, comments, declarations and processing instructions of HTML or XML, in linear time.
 
-    A < that begins none of them, or one that nothing ends, is text.
+    Any other <, or one without its end, is text.
 
     Args:
-        text: that they are in.
-        raw: elements in which there are no tags but the one that ends them.
+        text: text with tags.
+        raw: elements that contain no tags except their end tag.
     """
     place = text.find("<")
     while place >= 0:
         tag = _special(text, place) if text[place + 1 : place + 2] in ("!", "?") else _tag(text, place)
         if tag is None and NAME.match(text, place):
-            return  # it would go on to the end of the text
+            return  # it continues to the end of the text
         if tag is not None:
             yield tag
         place = place + 1 if tag is None else tag.end
@@ -128,7 +129,7 @@ def _tag(text: str, start: int) -> Optional[Tag]:
 
 
 def tokens_between(text: str, marks: Iterable[Tuple[int, int, Gap]]) -> Iterator[Token]:
-    """A text's tokens, from the places of what is no text in it; of two that overlap the first or longer one counts."""
+    """Yields the tokens of a text from the spans of its markup; of overlapping spans the first or longer one counts."""
     behind = 0
     for start, end, gap in sorted(marks, key=lambda mark: (mark[0], -mark[1])):
         if start < behind:
@@ -139,3 +140,30 @@ def tokens_between(text: str, marks: Iterable[Tuple[int, int, Gap]]) -> Iterator
         behind = end
     if behind < len(text):
         yield Token(text[behind:])
+
+
+# --- Placeholders of messages ---
+
+# Of printf, Python, Objective-C, Qt, and in braces.
+PLACEHOLDER = re.compile(
+    r"%(?:\d+\$)?(?:\([^()]*\))?[-+#0]*\d*(?:\.\d+)?(?:hh|h|ll|l|L|z|j|t|q)?[a-zA-Z%@]|%L?\d+|\$?\{[^{}\s]*\}"
+)
+BRACE = re.compile("[{}]")
+# With nested braces: {{name}}, and ICU's {n, plural, one {# file} other {# files}}.
+NESTED = re.compile(
+    r"\{\{|\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal|choice|number|date|time|spellout|ordinal|duration)\b"
+)
+
+
+def marks_of_message(text: str) -> Iterator[Tuple[int, int, Gap]]:
+    """Yields tags and placeholders of a message of a program, which may overlap."""
+    for tag in tags_of(text):
+        yield tag.start, tag.end, tag.gap
+    for found in PLACEHOLDER.finditer(text):
+        yield *found.span(), Gap.OBJECT
+    is_open: List[int] = []
+    for found in BRACE.finditer(text):
+        if found[0] == "{":
+            is_open.append(found.start())
+        elif is_open and NESTED.match(text, start := is_open.pop()):
+            yield start, found.end(), Gap.OBJECT

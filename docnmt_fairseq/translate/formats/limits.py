@@ -1,4 +1,4 @@
-"""What a file may hold at most, beside its bytes: small ones can unpack to large ones, and markup takes time."""
+"""Limits on the content of files: small files can unpack to large ones, and markup costs time."""
 
 from dataclasses import dataclass
 from typing import Optional
@@ -7,12 +7,12 @@ from docnmt_fairseq.errors import InputError
 
 
 class TooLarge(InputError):
-    """A file that holds more than is taken."""
+    """File that exceeds a limit."""
 
 
-# What is taken for each sentence that may be, by what it takes to read: some seconds in all for 5,000 sentences.
+# Allowed per sentence, by the time to read them: some seconds in total for 5,000 sentences.
 LINES = 4
-TAGS_OF_WORD = 100  # end tags with them; Word writes some tens
+TAGS_OF_WORD = 100  # including end tags; Word writes some tens
 TAGS_OF_XLIFF = 50
 TAGS_OF_HTML = 30
 MARKS_OF_MARKDOWN = 20
@@ -20,34 +20,34 @@ MESSAGES = 4
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What is taken of a file.
+class FormatLimits:
+    """Limits on a file.
 
     Attributes:
-        unpacked: bytes of all members of an archive together.
-        sentences: that are to be translated, which limits lines and marks of markup, too; None: any number.
+        unpacked: total bytes of the members of an archive.
+        sentences: sentences to translate, which also limits lines and tags; None: unlimited.
     """
 
     unpacked: int = 256 * 2**20
     sentences: Optional[int] = None
 
     def check_unpacked(self, size: int, name: str) -> None:
-        """Raises :class:`TooLarge` for an archive of more bytes."""
+        """Raises :class:`TooLarge` for a larger archive."""
         if size > self.unpacked:
             most = f"{self.unpacked >> 20} MiB" if self.unpacked >= 1 << 20 else f"{self.unpacked:,} bytes"
             raise TooLarge(f"{name}: larger than {most} unpacked; divide it")
 
-    def check(self, found: int, what: str, name: str, a_sentence: int = 1) -> None:
-        """Does nothing where there are not too many of something; called before time is spent on them.
+    def check(self, count: int, what: str, name: str, per_sentence: int = 1) -> None:
+        """Checks a number of items before time is spent on them.
 
         Args:
-            found: their number.
-            what: they are, in the plural.
-            name: what errors call the file.
-            a_sentence: as many are taken for each sentence.
+            count: number of items.
+            what: plural noun of the items.
+            name: file name in messages.
+            per_sentence: allowed items per sentence.
 
         Raises:
             TooLarge: there are more.
         """
-        if self.sentences is not None and found > a_sentence * self.sentences:
-            raise TooLarge(f"{name}: more than {a_sentence * self.sentences:,} {what}; divide it")
+        if self.sentences is not None and count > per_sentence * self.sentences:
+            raise TooLarge(f"{name}: more than {per_sentence * self.sentences:,} {what}; divide it")

@@ -1,7 +1,6 @@
-"""Markdown (.md): headings, paragraphs, list items and cells; code, addresses and HTML blocks stay.
+"""Markdown (.md): headings, paragraphs, list items and cells are translated; code, URLs and HTML blocks stay.
 
-What is text, and where, is found by markdown-it. A translation is read again by it: where its markup is not that of the
-original, the original stays.
+markdown-it finds the text, and parses every translation again: if its markup differs from the source, the source stays.
 """
 
 import logging
@@ -13,16 +12,15 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
 from docnmt_fairseq.translate.formats.limits import LINES, MARKS_OF_MARKDOWN
-from docnmt_fairseq.translate.formats.markdown_dialects import parts_of
-from docnmt_fairseq.translate.formats.markdown_marks import escape, escape_first, marks_of, plain
+from docnmt_fairseq.translate.formats.markdown_inline import escape, escape_first, marks_of, parts_of, plain
 
 FRONT_MATTER = re.compile(
     r"\A(?:---[ \t]*\r?\n(?:.*?\n)??(?:---|\.\.\.)|\+\+\+[ \t]*\r?\n(?:.*?\n)??\+\+\+)[ \t]*(?:\r?\n|\Z)", re.DOTALL
 )
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|\\)$")  # looked for once in a stretch of spaces
-MARKS = re.compile(r"[\\`*_\[\]<~&|]")  # which its reader takes more time for than for text
-UNDERLINE = re.compile(r"[\s>]*(?:=+|-+)\s*")  # of a heading; below nothing it is a rule, or text
+HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|\\)$")  # searched once per run of spaces
+MARKS = re.compile(r"[\\`*_\[\]<~&|]")  # which take more parsing time than text
+UNDERLINE = re.compile(r"[\s>]*(?:=+|-+)\s*")  # of a heading; without text it is a rule
 NOT_MARKUP = frozenset(("text", "softbreak", "text_special"))
 
 logger = logging.getLogger(__name__)
@@ -32,16 +30,16 @@ Signature = List[Tuple[Any, ...]]
 
 @dataclass
 class Block:
-    """Text between hard line breaks: some lines, and where in them it is.
+    """Text between hard line breaks.
 
     Attributes:
         first: number of its first line.
-        lines: the text on each.
-        start: where it begins on the first.
-        end: where it ends on the last.
-        suffix: what ends it: a hard line break, or nothing.
-        begins: whether a paragraph begins with it.
-        marked: its text and markup.
+        lines: text of each line.
+        start: start column on the first line.
+        end: end column on the last line.
+        suffix: hard line break at its end, or "".
+        begins: a paragraph starts with it.
+        marked: text with markup.
     """
 
     first: int
@@ -59,13 +57,13 @@ class Block:
 
 @register("markdown")
 class Markdown(WholeFile):
-    """Text of blocks; emphasis, links and the like stay around it."""
+    """Markdown text."""
 
-    help = "Markdown, with tables; code, addresses, HTML blocks and front matter stay"
+    help = "Markdown, with tables; code, URLs, HTML blocks and front matter stay"
     endings = (".md", ".markdown")
 
     def parse(self, content: bytes, name: str) -> Parsed:
-        """See :class:`WholeFile`."""
+        """Parses a file."""
         text = decode(content, name)
         front = FRONT_MATTER.match(text)
         head = front[0] if front else ""
@@ -74,7 +72,7 @@ class Markdown(WholeFile):
         self.reading.limits.check(len(MARKS.findall(text)), "marks of markup", name, MARKS_OF_MARKDOWN)
         reader = self.needs("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])
         environment: Any = {}
-        # One line feed a line: that is how the reader counts them.
+        # The parser counts line feeds.
         tokens = reader.parse("".join(line.rstrip("\r\n") + "\n" for line in lines), environment)
 
         def signature(text: str) -> Signature:
@@ -89,22 +87,21 @@ class Markdown(WholeFile):
             for block, own in reversed([(block, own) for block, own in zip(blocks, pieces) if own is not None]):
                 kept += not _write(new, block, own, signature)
             if kept:
-                stay = "1 text stays as it is: its" if kept == 1 else f"{kept:,} texts stay as they are: their"
-                logger.warning(f"{name}: {stay} markup does not fit the translation")
+                logger.warning(f"{name}: {kept:,} texts are not translated, as their markup would change")
             return (head + "".join(new)).encode()
 
-        return Parsed([block.marked.unit(block.begins) for block in blocks], render)
+        return Parsed([block.marked.segment(block.begins) for block in blocks], render)
 
 
 def _mark(child: Any) -> Tuple[Any, ...]:
-    """What must be the same of a mark of markup."""
+    """Returns what must be the same in the translation of a token."""
     content = child.content if child.type in ("code_inline", "html_inline", "image") else ""
     return child.type, tuple(sorted(child.attrs.items())), " ".join(content.split())
 
 
 def _blocks(tokens: Sequence[Any], lines: Sequence[str], signature: Callable[[str], Signature]) -> Iterator[Block]:
-    """The texts of a file; one that is not found in its lines as it was read is none."""
-    column = 0  # of a row: where its last cell ends
+    """Yields the texts of a file; those that differ from the raw lines are left out."""
+    column = 0  # end of the last cell of the row
     for before, token in zip([None, *tokens], tokens):
         if token.type == "tr_open":
             column = 0
@@ -127,7 +124,7 @@ def _blocks(tokens: Sequence[Any], lines: Sequence[str], signature: Callable[[st
 
 
 def _parts(texts: Sequence[str], signature: Callable[[str], Signature]) -> List[Tuple[int, int]]:
-    """The parts of a paragraph, by numbers of lines; all of it where markup goes on from one to the next."""
+    """Returns the line ranges of the parts of a paragraph; the whole paragraph if markup spans several parts."""
     parts, whole = list(parts_of(texts)), (0, len(texts))
     if parts == [whole]:
         return parts
@@ -137,7 +134,7 @@ def _parts(texts: Sequence[str], signature: Callable[[str], Signature]) -> List[
 
 
 def _between_breaks(first: int, texts: List[str], places: List[int], begin: int, end: int) -> Iterator[Block]:
-    """The texts of a part of a paragraph, from line ``begin`` to before line ``end`` of it."""
+    """Yields the texts of lines ``begin`` to ``end`` (exclusive) of a paragraph."""
     start = begin
     for number in range(begin, end):
         text = texts[number]
@@ -150,7 +147,7 @@ def _between_breaks(first: int, texts: List[str], places: List[int], begin: int,
 
 
 def _write(lines: List[str], block: Block, pieces: List[str], signature: Callable[[str], Signature]) -> bool:
-    """Writes a text on its first line, in place of all its lines, if its markup stays what it was."""
+    """Replaces the lines of a text by one line; returns False if its markup would change."""
     text = " ".join(block.marked.render(pieces).split("\n"))
     if pieces[0].strip() and pieces[0] != block.marked.pieces[0]:
         text = escape_first(text)

@@ -1,15 +1,14 @@
-"""Messages of programs, as gettext keeps them (.po, .pot)."""
+"""gettext messages (.po, .pot)."""
 
 import re
 from typing import Any, Iterator, List, Optional
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
-from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
+from docnmt_fairseq.translate.formats.inline import Marked, marks_of_message, tokens_between
 from docnmt_fairseq.translate.formats.limits import MESSAGES
-from docnmt_fairseq.translate.formats.placeholders import marks_of_message
 
-# The header, a message of nothing; what other messages and comments say of character sets is text.
+# The header is the message of the empty string.
 HEADER = re.compile(rb'^msgid[ \t]+""[ \t]*\r?\n(msgstr[ \t]+"[^\n]*(?:\n"[^\n]*)*)', re.MULTILINE)
 CHARSET = re.compile(rb"charset=([\w.-]+)")
 PLURALS = re.compile(r"nplurals\s*=\s*(\d)")
@@ -17,13 +16,13 @@ PLURALS = re.compile(r"nplurals\s*=\s*(\d)")
 
 @register("po")
 class Gettext(WholeFile):
-    """Messages without a translation get one, which is fuzzy; those that have one, and obsolete ones, stay."""
+    """Untranslated and fuzzy messages are translated and marked fuzzy; translated and obsolete ones stay."""
 
-    help = "gettext messages; those without a translation, and fuzzy ones, get one, which is fuzzy until it is reviewed"
+    help = "gettext: untranslated and fuzzy messages; translations are marked fuzzy until reviewed"
     endings = (".po", ".pot")
 
     def parse(self, content: bytes, name: str) -> Parsed:
-        """See :class:`WholeFile`."""
+        """Parses a file."""
         charset, file = self._load(content, name)
         entries = [entry for entry in file if not entry.obsolete and (entry.fuzzy or not entry.translated())]
         self.reading.limits.check(len(entries), "messages", name, MESSAGES)
@@ -32,8 +31,8 @@ class Gettext(WholeFile):
         ]
         found = re.search(PLURALS, file.metadata.get("Plural-Forms", ""))
         forms = int(found[1]) if found else 2
-        units = [
-            line.unit(new_paragraph=number == 0)
+        segments = [
+            line.segment(new_paragraph=number == 0)
             for messages in texts
             for number, line in enumerate(line for message in messages for line in message)
         ]
@@ -45,10 +44,10 @@ class Gettext(WholeFile):
             text = str(file) if file.header else str(file).removeprefix("#\n")
             return (text if text.endswith("\n") else f"{text}\n").encode(charset, "xmlcharrefreplace")
 
-        return Parsed(units, render)
+        return Parsed(segments, render)
 
     def _load(self, content: bytes, name: str) -> Any:
-        """The character set of the messages, and polib's file of them."""
+        """Returns the character set and polib's file."""
         library = self.needs("polib")
         header = HEADER.search(content)
         found = CHARSET.search(header[1]) if header else None
@@ -56,12 +55,12 @@ class Gettext(WholeFile):
         charset = "UTF-8" if charset == "CHARSET" else charset
         text = decode(content, name, charset)
         try:
-            file = library.pofile(f"{text}\n", wrapwidth=78)  # what has a line end is no name of a file
-        except (OSError, ValueError, IndexError, AttributeError) as error:  # what polib raises on syntax errors
+            file = library.pofile(f"{text}\n", wrapwidth=78)  # with a line end, it is not taken for a file name
+        except (OSError, ValueError, IndexError, AttributeError) as error:  # polib's errors of syntax
             raise InputError(f"{name}: not gettext's format: {_reason(error)}") from error
         if not len(file) and not file.metadata and text.strip():
-            raise InputError(f"{name}: no messages in it; is it gettext's format?")
-        file.ordered_metadata = lambda: list(file.metadata.items())  # as they were; polib has an order of its own
+            raise InputError(f"{name}: contains no gettext messages")
+        file.ordered_metadata = lambda: list(file.metadata.items())  # polib would sort them
         return charset, file
 
 
@@ -71,13 +70,13 @@ def _reason(error: Exception) -> str:
 
 
 def _lines(message: str) -> Iterator[Marked]:
-    """The lines of a message, line ends with them."""
+    """Yields the lines of a message with their line ends."""
     for line in re.findall(r"[^\n]*\n|[^\n]+", message):
         yield Marked(tokens_between(line, marks_of_message(line)))
 
 
 def _fill(entry: Any, translations: List[str], forms: int) -> None:
-    """Gives a message its translation, which nobody has reviewed: of plural forms the first is the singular."""
+    """Sets the translation of a message, marked fuzzy; the first plural form is the singular."""
     if entry.msgid_plural:
         entry.msgstr_plural = {form: translations[form > 0 or forms == 1] for form in range(forms)}
     else:

@@ -1,4 +1,4 @@
-"""Plain text of a sentence a line: read, translated and written document by document."""
+"""Plain text with a sentence per line, streamed by document."""
 
 import logging
 from typing import BinaryIO, Iterator, List, Sequence
@@ -7,24 +7,23 @@ from docnmt_fairseq.corpus.files import lines_of
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.translate.formats.base import Document, Format, register
 
-LONG = 100  # lines of a document behind which it is cut where every sentence is translated by itself
+LONG = 100  # lines after which a document is divided if sentences are translated without context
 
 logger = logging.getLogger(__name__)
 
 
 @register("text")
 class Text(Format):
-    """A sentence a line; the document ends at an empty line, or with the file.
+    """Text with a sentence per line; an empty line ends a document.
 
-    Where sentences are translated each by itself, it also ends when it is long: so a text without empty lines can be
-    translated bit by bit, gone on with, and shared out.
+    If sentences are translated without context, long documents are divided, so that they can be streamed and resumed.
     """
 
-    help = "a sentence a line, an empty line after each document, <p> after a paragraph (<p> <p>: section); bit by bit"
-    warned = 0  # the last line that was warned of
+    help = "a sentence per line; an empty line ends a document, <p> a paragraph (<p> <p>: section); streamed"
+    warned = 0  # last line with a warning
 
     def documents(self, stream: BinaryIO, name: str) -> Iterator[Document]:
-        """See :class:`Format`."""
+        """Yields the documents."""
         whole = self.reading.empty_lines == "paragraph"
         lines: List[str] = []
         first = 1
@@ -42,9 +41,9 @@ class Text(Format):
             yield Document(lines, _joined, first)
 
     def _warn(self, name: str, number: int) -> None:
-        """Says it once of each line, however often the file is read."""
+        """Warns once per line, however often the file is read."""
         if number > self.warned:
-            logger.warning(f"{name}:{number}: nothing of this line can be seen: taken as an empty line")
+            logger.warning(f"{name}:{number}: has no visible characters, read as an empty line")
             self.warned = number
 
 

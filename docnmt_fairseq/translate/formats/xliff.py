@@ -1,4 +1,4 @@
-"""XLIFF 1.2 and 2.0 (.xlf, .xliff): segments of text between translation tools."""
+"""XLIFF 1.2 and 2.0 (.xlf, .xliff)."""
 
 from copy import deepcopy
 from typing import Iterator, List, Optional
@@ -7,25 +7,25 @@ from lxml import etree
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, register
+from docnmt_fairseq.translate.formats.inline import marks_of_message
 from docnmt_fairseq.translate.formats.limits import TAGS_OF_XLIFF
-from docnmt_fairseq.translate.formats.placeholders import marks_of_message
 from docnmt_fairseq.translate.formats.xml_text import ancestors, local_name, parse_xml, slots_within, xml_bytes
 
 SEGMENTS = ("trans-unit", "segment")  # of XLIFF 1.2 and 2.0
-AROUND_TEXT = ("g", "pc", "mrk")  # codes with text in them; all others stay as they are
-TO_BE_DONE = ("new", "needs-translation")  # states of XLIFF 1.2
+AROUND_TEXT = ("g", "pc", "mrk")  # inline codes that contain text
+UNTRANSLATED = ("new", "needs-translation")  # states of XLIFF 1.2
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
 @register("xliff")
 class Xliff(WholeFile):
-    """Segments without a translation get one; inline codes stay, in their order."""
+    """Untranslated segments; inline codes keep their order."""
 
-    help = "XLIFF 1.2 and 2.0; segments without a translation get one"
+    help = "XLIFF 1.2 and 2.0: untranslated segments"
     endings = (".xlf", ".xliff")
 
     def parse(self, content: bytes, name: str) -> Parsed:
-        """See :class:`WholeFile`."""
+        """Parses a file."""
         self.reading.limits.check(content.count(b"<"), "tags", name, TAGS_OF_XLIFF)
         tree = parse_xml(content, name)
         root = tree.getroot()
@@ -33,26 +33,26 @@ class Xliff(WholeFile):
             raise InputError(f"{name}: not XLIFF, but <{local_name(root)}>")
         sources = list(_sources(root))
         slots = [slots_within(source, _is_text, marks_of_message) for source in sources]
-        units = [own.unit(new_paragraph=_begins_unit(source)) for own, source in zip(slots, sources)]
+        segments = [own.segment(new_paragraph=_starts_unit(source)) for own, source in zip(slots, sources)]
 
         def render(pieces: List[Optional[List[str]]]) -> bytes:
             for source, new in zip(sources, pieces):
                 self._translate(source, new)
-            if root.get("srcLang") and not root.get("trgLang"):  # XLIFF 2 demands it where there are translations
+            if root.get("srcLang") and not root.get("trgLang"):  # XLIFF 2 requires it for translations
                 root.set("trgLang", self.reading.languages()[1])
             return xml_bytes(tree, content)
 
-        return Parsed(units, render)
+        return Parsed(segments, render)
 
     def _translate(self, source: etree._Element, pieces: Optional[List[str]]) -> None:
-        """Gives a segment its translation."""
+        """Adds the translation to the segment of a source."""
         target = deepcopy(source)
         target.tag = etree.QName(etree.QName(source).namespace, "target").text
         slots_within(target, _is_text, marks_of_message).fill(pieces)
         if target.get(LANGUAGE):
             target.set(LANGUAGE, self.reading.languages()[1])
         segment = source.getparent()
-        assert segment is not None  # it was found below one
+        assert segment is not None
         old = _child(segment, "target")
         if old is not None:
             for attribute, value in old.attrib.items():
@@ -62,32 +62,32 @@ class Xliff(WholeFile):
         else:
             before = _child(segment, "seg-source")
             (source if before is None else before).addnext(target)
-        # Without a state, a target of XLIFF 1.2 may pass for a reviewed one, a segment of 2.0 for one without a target.
+        # Without a state, tools may take a 1.2 target as reviewed, a 2.0 segment as untranslated.
         (segment if local_name(segment) == "segment" else target).set("state", "translated")
 
 
 def _sources(root: etree._Element) -> Iterator[etree._Element]:
-    """The sources that have no translation yet."""
+    """Yields the sources without a translation."""
     for element in root.iter(etree.Element):
         if local_name(element) not in SEGMENTS or any(one.get("translate") == "no" for one in ancestors(element)):
             continue
         source, target = _child(element, "source"), _child(element, "target")
-        if source is not None and (target is None or _is_to_be_done(element, source, target)):
+        if source is not None and (target is None or _is_untranslated(element, source, target)):
             yield source
 
 
-def _is_to_be_done(segment: etree._Element, source: etree._Element, target: etree._Element) -> bool:
-    """Whether a translation is none: empty, or a copy of the source that is said to be no more."""
+def _is_untranslated(segment: etree._Element, source: etree._Element, target: etree._Element) -> bool:
+    """Returns whether a target is empty, or a copy of the source with an initial state."""
     text, copied = ("".join(map(str, element.itertext())).strip() for element in (target, source))
-    return not text or (text == copied and (target.get("state") in TO_BE_DONE or segment.get("state") == "initial"))
+    return not text or (text == copied and (target.get("state") in UNTRANSLATED or segment.get("state") == "initial"))
 
 
 def _child(element: etree._Element, name: str) -> Optional[etree._Element]:
     return next((child for child in element if local_name(child) == name), None)
 
 
-def _begins_unit(source: etree._Element) -> bool:
-    """Whether no segment of its unit stands before it."""
+def _starts_unit(source: etree._Element) -> bool:
+    """Returns whether a source is in the first segment of its unit."""
     segment = source.getparent()
     if segment is None or local_name(segment) != "segment":
         return True

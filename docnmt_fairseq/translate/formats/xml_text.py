@@ -1,4 +1,4 @@
-"""Text in elements of XML: where it is, and what stands between."""
+"""Text in XML elements as segments and back."""
 
 import re
 from dataclasses import dataclass
@@ -10,25 +10,26 @@ from lxml import etree
 from docnmt_fairseq.corpus.xml import SAFE, line_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
-from docnmt_fairseq.translate.formats.units import Gap, Unit
+from docnmt_fairseq.translate.formats.markup_projection import Gap
+from docnmt_fairseq.translate.formats.segments import Segment
 
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 DECLARATION = re.compile(rb"<\?xml[^>]*\?>\s*")
-DEEPEST = 200  # elements in each other
+MAX_DEPTH = 200  # of nested elements
 
 Marks = Callable[[str], Iterable[Tuple[int, int, Gap]]]
 
 
 @dataclass
 class Slot:
-    """A place that holds text: an element's beginning, or what follows the element."""
+    """Place of text: in an element before its first child, or after the element."""
 
     element: etree._Element
     tail: bool = False
 
     @property
     def text(self) -> str:
-        """What it holds."""
+        """Its text."""
         return str((self.element.tail if self.tail else self.element.text) or "")
 
     @text.setter
@@ -40,15 +41,15 @@ class Slot:
 
 
 class Slots:
-    """Text in several places, with markup between.
+    """Text in several slots with markup in between.
 
     Args:
-        first: of the places.
-        marks: what in a place's text is no text, as in :func:`tokens_between`.
+        first: first slot.
+        marks: returns the spans of markup in a text, see :func:`tokens_between`.
 
     Attributes:
-        slots: the places, in reading order.
-        gaps: between them.
+        slots: slots in reading order.
+        gaps: gaps between them.
     """
 
     def __init__(self, first: Slot, marks: Marks = lambda text: ()):
@@ -57,20 +58,20 @@ class Slots:
         self.gaps: List[Gap] = []
 
     def add(self, slot: Slot, gap: Gap) -> None:
-        """Adds the next place, and what stands before it."""
+        """Adds the next slot, and the gap before it."""
         self.slots.append(slot)
         self.gaps.append(gap)
 
-    def unit(self, new_paragraph: bool = True) -> Unit:
-        """The text as a unit."""
+    def segment(self, new_paragraph: bool = True) -> Segment:
+        """Returns the text as a segment."""
         marked = [self._marked(slot) for slot in self.slots]
         gaps = list(marked[0].gaps)
         for gap, own in zip(self.gaps, marked[1:]):
             gaps += [gap, *own.gaps]
-        return Unit([piece for own in marked for piece in own.pieces], gaps, new_paragraph)
+        return Segment([piece for own in marked for piece in own.pieces], gaps, new_paragraph)
 
     def fill(self, pieces: Optional[Sequence[str]]) -> None:
-        """Gives every place its new text, without characters that XML cannot hold; None: leaves all as it is."""
+        """Sets the text of every slot, without characters that XML does not allow; None: unchanged."""
         if pieces is None:
             return
         rest = iter(pieces)
@@ -88,12 +89,12 @@ class Slots:
 def slots_within(
     element: etree._Element, is_text: Callable[[etree._Element], bool], marks: Marks = lambda text: ()
 ) -> Slots:
-    """The places of text in an element.
+    """Returns the text slots of an element.
 
     Args:
-        element: all of it.
-        is_text: whether the inside of an element below it is text, too.
-        marks: what in the text of a place is none, see :class:`Slots`.
+        element: root of the text.
+        is_text: returns whether the content of a descendant is text.
+        marks: see :class:`Slots`.
     """
     slots = Slots(Slot(element), marks)
     _add_children(slots, element, is_text)
@@ -111,24 +112,24 @@ def _add_children(slots: Slots, element: etree._Element, is_text: Callable[[etre
 
 
 def parse_xml(content: bytes, name: str) -> etree._ElementTree:
-    """A file of XML, without what could read other files or blow up.
+    """Parses XML without entities and network access.
 
     Raises:
         InputError: it is not well-formed, deeper than 200 levels, or declares entities.
     """
     if b"<!ENTITY" in content or "<!ENTITY".encode("utf-16-le") in content or "<!ENTITY".encode("utf-16-be") in content:
-        raise InputError(f"{name}: declares entities, which are not expanded; write their text itself")
+        raise InputError(f"{name}: declares entities, which are not supported; write out their text")
     try:
         root = etree.fromstring(content, etree.XMLParser(**SAFE))
     except etree.XMLSyntaxError as error:
-        reason = f"elements more than {DEEPEST} deep" if "Excessive depth" in error.msg else error.msg
+        reason = f"elements more than {MAX_DEPTH} deep" if "Excessive depth" in error.msg else error.msg
         raise InputError.at(name, error.lineno or 1, f"not well-formed XML: {reason}") from error
     except (ValueError, LookupError) as error:
         raise InputError(f"{name}: not well-formed XML: {error}") from error
     tree = root.getroottree()
     _check_depth(tree, name)
     for entity in root.iter(etree.Entity):
-        raise InputError.at(name, line_of(entity), f"entity {entity.text} is not expanded; write its text itself")
+        raise InputError.at(name, line_of(entity), f"entity {entity.text} is not supported; write out its text")
     return tree
 
 
@@ -136,26 +137,26 @@ def _check_depth(tree: etree._ElementTree, name: str) -> None:
     depth = 0
     for event, element in etree.iterwalk(tree, events=("start", "end")):
         depth += 1 if event == "start" else -1
-        if depth > DEEPEST:
-            raise InputError.at(name, line_of(element), f"elements more than {DEEPEST} deep")
+        if depth > MAX_DEPTH:
+            raise InputError.at(name, line_of(element), f"elements more than {MAX_DEPTH} deep")
 
 
 def xml_bytes(tree: etree._ElementTree, original: bytes) -> bytes:
-    """The file of a tree, in the encoding that it had, and with the declaration that it had."""
+    """Serialises a tree with the encoding and declaration of the original file."""
     encoding = tree.docinfo.encoding or "UTF-8"
     declaration = DECLARATION.match(original)
     content = cast(bytes, etree.tostring(tree, encoding=encoding, xml_declaration=False))
-    if declaration is None:  # there is none, or one in UTF-16
+    if declaration is None:  # missing, or in UTF-16
         return cast(bytes, etree.tostring(tree, encoding=encoding))
     return declaration[0] + content + (b"\n" if original.endswith(b"\n") else b"")
 
 
 def local_name(element: etree._Element) -> str:
-    """An element's name without its namespace; "" of comments and the like."""
+    """Returns the name of an element without its namespace; "" for comments."""
     return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
 
 
 def ancestors(element: etree._Element) -> Iterator[etree._Element]:
-    """An element and those around it, outwards."""
+    """Yields an element and its ancestors."""
     yield element
     yield from element.iterancestors()

@@ -104,7 +104,7 @@ def test_other_character_sets_of_messages():
     text = PO.replace("UTF-8", "ISO-8859-1").replace("One file", "Für")
     found = through("po", text.encode("latin-1"))[0].decode("latin-1")
     assert 'msgstr[0] "FÜR"' in found
-    with pytest.raises(InputError, match="character set NONE-1"):
+    with pytest.raises(InputError, match="NONE-1"):
         through("po", PO.replace("UTF-8", "NONE-1"))
     with pytest.raises(InputError, match="not UTF-8"):
         through("po", text.replace("ISO-8859-1", "UTF-8").encode("latin-1"))
@@ -212,5 +212,5 @@ def test_bad_xml(text, message):
 
 
 def test_a_catalogue_without_messages_is_refused():
-    with pytest.raises(InputError, match="no messages in it"):
+    with pytest.raises(InputError, match="x.po"):
         through("po", "# nothing\n", WAYS["same"])

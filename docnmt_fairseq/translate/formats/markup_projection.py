@@ -1,35 +1,63 @@
-"""How a translation is laid over the pieces of a sentence.
+"""Projection of markup onto a translation: divides it into as many pieces as the source sentence has.
 
-It is cut at words; at line ends with their punctuation. A piece that stands in the translation word for word (a name, a
-number) is found there; every other cut is where the same share of the characters lies before it. A piece that has words
-keeps at least one, as long as there are enough.
+Cuts are at word boundaries; at line ends, with their punctuation. A piece that occurs once in the translation (a name,
+a number) is found there; other cuts divide the characters in the same proportion as the source. A piece with words
+keeps at least one if the translation is long enough.
 """
 
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from enum import Enum
 from itertools import accumulate, pairwise
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, Iterator, List, Sequence, Tuple
 
-from docnmt_fairseq.translate.formats.units import Gap, Span, cores_of
-
-# Characters of which each may stand at the end of a line, though no space follows: Han, Hiragana, Katakana.
+# Characters after which a line may end without a space: Han, Hiragana, Katakana.
 UNSPACED = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 CLOSING = "\u3001\u3002\uff01\uff09\uff0c\uff1a\uff1b\uff1f\u300d\u300f\u30fc!),.:;?\u201d\u2019"
 WORD = re.compile(f"[{UNSPACED}][{CLOSING}]*|[^\\s{UNSPACED}]+")
-MANY = 200  # pieces of a sentence, from which on they are not looked for
+MAX_SEARCHED = 200  # pieces of a sentence; with more, none is searched in the translation
+
+Span = Tuple[int, int]
+
+
+class Gap(Enum):
+    """Kind of a gap between two pieces, which determines the white space around it."""
+
+    OPEN = "start tag: white space stays before it"
+    CLOSE = "end tag: white space stays after it"
+    OBJECT = "inline object: white space around it stays"
+    LINE = "line end within white space: moves with it if a side has no words"
+    PART = "separates words without white space, as between two subtitles"
+
+
+HEAD = re.compile(r"[^\w\s.!?\u2026\u3002\uff01\uff1f]+(?!\S)")  # punctuation after an object
+TAIL = re.compile(r"(?<!\S)[^\w\s]+$")  # punctuation before an object
+
+
+def cores_of(pieces: Sequence[str], gaps: Sequence[Gap]) -> Iterator[Span]:
+    """Yields the span of each piece without surrounding white space and punctuation of objects."""
+    for piece, before, after in zip(pieces, [None, *gaps], [*gaps, None]):
+        start, end = 0, len(piece)
+        head = HEAD.match(piece) if before is Gap.OBJECT else None
+        start = head.end() if head else 0
+        tail = TAIL.search(piece, start) if after is Gap.OBJECT else None
+        end = tail.start() if tail else len(piece)
+        core = piece[start:end]
+        start += len(core) - len(core.lstrip())
+        yield start, start + len(core.strip())
 
 
 @dataclass(frozen=True)
 class Atoms:
-    """What a translation may be cut between: words, and the punctuation before and after each.
+    """Units between which a translation may be cut: words, and punctuation before and after each.
 
     Attributes:
-        spans: of the atoms.
-        whole: how many of them stand before each word with its punctuation, and before the end: where a line may end.
-        words: how many of them stand before each word without it, and before the end.
-        visible: the characters before each atom, and before the end, white space aside.
+        spans: spans of the atoms.
+        whole: number of atoms before each word with its punctuation, and before the end: where a line may end.
+        words: number of atoms before each word without punctuation, and before the end.
+        visible: number of characters before each atom, and before the end, without white space.
     """
 
     spans: List[Span]
@@ -39,7 +67,7 @@ class Atoms:
 
     @classmethod
     def of(cls, text: str) -> "Atoms":
-        """Those of a text."""
+        """Returns the atoms of a text."""
         spans: List[Span] = []
         whole, words = [], []
         for found in WORD.finditer(text):
@@ -55,12 +83,12 @@ class Atoms:
         return cls(spans, [*whole, len(spans)], [*words, len(spans)], visible)
 
     def nearest(self, wanted: float, low: int, high: int, among: Sequence[int]) -> int:
-        """The cut before which the number of characters is nearest to what is wanted.
+        """Returns the cut with the number of preceding characters nearest to ``wanted``.
 
         Args:
-            wanted: characters.
-            low, high: two cuts that it lies between; where none of ``among`` does, it is the next one behind.
-            among: the cuts to choose from, rising.
+            wanted: number of characters.
+            low, high: range of the cut; if none of ``among`` is in it, the next one.
+            among: candidate cuts, ascending.
         """
         first = bisect_left(among, low)
         end = max(bisect_right(among, high), first + 1)
@@ -69,7 +97,7 @@ class Atoms:
         return before if wanted - self.visible[before] <= self.visible[behind] - wanted else behind
 
     def space_at(self, cut: int) -> bool:
-        """Whether white space is at a cut."""
+        """Returns whether white space is at a cut."""
         return 0 < cut < len(self.spans) and self.spans[cut - 1][1] < self.spans[cut][0]
 
 
@@ -77,13 +105,13 @@ def _is_punctuation(character: str) -> bool:
     return unicodedata.category(character)[0] in "PS"
 
 
-def lay(translation: str, pieces: Sequence[str], gaps: Sequence[Gap]) -> List[str]:
-    """The translation of a sentence in as many pieces as the sentence.
+def project(translation: str, pieces: Sequence[str], gaps: Sequence[Gap]) -> List[str]:
+    """Divides the translation of a sentence into as many pieces as the sentence has.
 
     Args:
-        translation: of all of them.
-        pieces: of the sentence; the first and the last have visible text.
-        gaps: between them.
+        translation: translation of the whole sentence.
+        pieces: pieces of the sentence; the first and the last have visible text.
+        gaps: gaps between the pieces.
     """
     if len(pieces) == 1:
         return [translation.strip()]
@@ -95,20 +123,20 @@ def lay(translation: str, pieces: Sequence[str], gaps: Sequence[Gap]) -> List[st
     cores = [number for number, text in enumerate(texts) if text]
     between = [gaps[left:right] for left, right in pairwise(cores)]
     cuts = _cuts(translation, atoms, [texts[core] for core in cores], between)
-    laid = ["" for _ in pieces]
+    projected = ["" for _ in pieces]
     for core, (first, end) in zip(cores, pairwise([0, *cuts, len(atoms.spans)])):
-        laid[core] = translation[atoms.spans[first][0] : atoms.spans[end - 1][1]] if first < end else ""
+        projected[core] = translation[atoms.spans[first][0] : atoms.spans[end - 1][1]] if first < end else ""
     for (left, right), own, before, cut in zip(pairwise(cores), between, [0, *cuts], cuts):
         source = [pieces[left][spans[left][1] :], *pieces[left + 1 : right], pieces[right][: spans[right][0]]]
         if Gap.OBJECT in own:
-            sides = (texts[left], laid[left].rstrip()), (texts[right], laid[right])
+            sides = (texts[left], projected[left].rstrip()), (texts[right], projected[right])
             kept = _around_objects(source, own, *sides, 0 < cut < len(atoms.spans))
         else:
             kept = _between_words(source, own, atoms.space_at(cut), 0 < cut < len(atoms.spans) and cut != before)
-        laid[left] += kept[0]
-        laid[left + 1 : right] = kept[1:-1]
-        laid[right] = kept[-1] + laid[right]
-    return laid
+        projected[left] += kept[0]
+        projected[left + 1 : right] = kept[1:-1]
+        projected[right] = kept[-1] + projected[right]
+    return projected
 
 
 def _cuts(translation: str, atoms: Atoms, cores: Sequence[str], gaps: Sequence[Sequence[Gap]]) -> List[int]:
@@ -122,7 +150,7 @@ def _cuts(translation: str, atoms: Atoms, cores: Sequence[str], gaps: Sequence[S
     ]
     enough = sum(wordy) < len(atoms.whole)
     needs = list(accumulate(wordy if enough else [False for _ in cores], initial=0))
-    fixed = {0: 0, **_found_again(translation, atoms.spans, cores), len(cores): len(atoms.spans)}
+    fixed = {0: 0, **_unchanged_cores(translation, atoms.spans, cores), len(cores): len(atoms.spans)}
     places = sorted(fixed)
     # A word that is found again must leave the others theirs, and no line ends inside a word.
     if any(needs[b] - needs[a] > fixed[b] - fixed[a] for a, b in pairwise(places)) or any(line_ends):
@@ -142,9 +170,9 @@ def _cuts(translation: str, atoms: Atoms, cores: Sequence[str], gaps: Sequence[S
     return cuts
 
 
-def _found_again(translation: str, atoms: Sequence[Span], cores: Sequence[str]) -> Dict[int, int]:
-    """Cuts before and after cores that stand in the translation as they are, once: core -> atoms before it."""
-    if len(cores) > MANY:
+def _unchanged_cores(translation: str, atoms: Sequence[Span], cores: Sequence[str]) -> Dict[int, int]:
+    """Returns the cuts around cores that occur once and unchanged in the translation: core -> atoms before it."""
+    if len(cores) > MAX_SEARCHED:
         return {}
     starts = {start: number for number, (start, _) in enumerate(atoms)}
     ends = {end: number + 1 for number, (_, end) in enumerate(atoms)}
@@ -168,14 +196,14 @@ def _found_again(translation: str, atoms: Sequence[Span], cores: Sequence[str]) 
 def _around_objects(
     source: Sequence[str], gaps: Sequence[Gap], before: Tuple[str, str], after: Tuple[str, str], inside: bool
 ) -> List[str]:
-    """What stands around objects, white space and punctuation: as in the original, where what is beside it is alike.
+    """Returns white space and punctuation around objects: as in the source if the adjacent text is of the same kind.
 
     Args:
-        source: the original's, before, between and after the gaps.
+        source: white space and punctuation of the source before, between and after the gaps.
         gaps: one or more.
-        before: what stands before them, in the original and in the translation.
-        after: what stands after them.
-        inside: whether the translation has words on both sides.
+        before: text before them, in the source and in the translation.
+        after: text after them.
+        inside: the translation has words on both sides.
     """
     kept = list(source)
     objects = [number for number, gap in enumerate(gaps) if gap is Gap.OBJECT]
@@ -193,13 +221,13 @@ def _around_objects(
 
 
 def _between_words(source: Sequence[str], gaps: Sequence[Gap], space: bool, inside: bool) -> List[str]:
-    """The white space around gaps without objects.
+    """Returns white space around gaps without objects.
 
     Args:
-        source: the original's, before, between and after the gaps.
+        source: white space of the source before, between and after the gaps.
         gaps: one or more.
-        space: whether the translation has some there.
-        inside: whether words stand on both sides, and no other cut is there.
+        space: the translation has white space there.
+        inside: words are on both sides, and no other cut is there.
     """
     kept = ["" for _ in source]
     if not inside:

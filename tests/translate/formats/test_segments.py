@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.translate.formats.laying import lay
-from docnmt_fairseq.translate.formats.sentences import Division
-from docnmt_fairseq.translate.formats.units import Gap, Unit
+from docnmt_fairseq.translate.formats.markup_projection import Gap, project
+from docnmt_fairseq.translate.formats.segments import Segment, Segmentation
 
 QUICK = settings(deadline=None, max_examples=50)
 WORDS = st.sampled_from(["a", "Haus,", "(sehr)", "don't", "zwei", "Wörter.", "3.5", "-", "हिन्दी", "…", "中文字。", "x"])
@@ -31,7 +30,7 @@ def sentences(draw):
 @given(sentences(), st.lists(WORDS, max_size=9).map(" ".join))
 def test_all_characters_are_there_once_and_in_order(sentence, translation):
     pieces, gaps = sentence
-    laid = lay(translation, pieces, gaps)
+    laid = project(translation, pieces, gaps)
     assert len(laid) == len(pieces)
     assert "".join("".join(laid).split()) == "".join(translation.split())
 
@@ -40,7 +39,7 @@ def test_all_characters_are_there_once_and_in_order(sentence, translation):
 @given(sentences(), st.lists(WORDS, max_size=9).map(" ".join))
 def test_words_are_never_joined_nor_cut(sentence, translation):
     pieces, gaps = sentence
-    laid = lay(translation, pieces, gaps)
+    laid = project(translation, pieces, gaps)
     # A gap that parts words by itself stands for a space, as does an object.
     parts = [" " if gap in (Gap.PART, Gap.OBJECT) else "" for gap in gaps]
     text = "".join(piece + part for piece, part in zip(laid, [*parts, ""]))
@@ -56,7 +55,7 @@ def test_words_are_never_joined_nor_cut(sentence, translation):
 def test_every_piece_with_words_keeps_one_if_there_are_enough(pieces):
     texts = [" ".join(piece) for piece in pieces]
     for gap in Gap:
-        laid = lay(
+        laid = project(
             " ".join(f"w{n}" for n in range(len(texts))), [f"{text} " for text in texts], [gap] * (len(texts) - 1)
         )
         assert [piece.strip() for piece in laid] == [f"w{n}" for n in range(len(texts))]
@@ -87,17 +86,17 @@ def test_every_piece_with_words_keeps_one_if_there_are_enough(pieces):
     ],
 )
 def test_examples(translation, pieces, gaps, wanted):
-    assert lay(translation, pieces, gaps) == wanted
+    assert project(translation, pieces, gaps) == wanted
 
 
 def test_punctuation_of_objects_is_not_shown_and_stays():
     # `a`, `b` (`c`): see `d`, and `e` now.
     pieces = ["", ", ", " (", "): see ", ", and ", " now."]
-    division = Division([Unit(pieces, [Gap.OBJECT] * 5)], split)
+    division = Segmentation([Segment(pieces, [Gap.OBJECT] * 5)], split)
     assert division.lines == ["see and now."]
     assert division.restore(["SIEHE UND JETZT."]) == [["", ", ", " (", "): SIEHE ", ", UND ", " JETZT."]]
     assert division.restore([""]) == [["", ", ", " (", "): ", ",", ""]]
-    assert Division([Unit(["See ", "."], [Gap.OBJECT])], split).lines == ["See."]
+    assert Segmentation([Segment(["See ", "."], [Gap.OBJECT])], split).lines == ["See."]
 
 
 def split(text):
@@ -105,9 +104,9 @@ def split(text):
 
 
 def test_sentences_go_out_and_come_back():
-    unit = Unit([" One ", "two", ". Three  four. ", "5."], [Gap.OPEN, Gap.CLOSE, Gap.OBJECT])
-    more = Unit(["next."], new_paragraph=False)
-    division = Division([unit, more, Unit(["..."]), Unit(["new."])], split)
+    unit = Segment([" One ", "two", ". Three  four. ", "5."], [Gap.OPEN, Gap.CLOSE, Gap.OBJECT])
+    more = Segment(["next."], new_paragraph=False)
+    division = Segmentation([unit, more, Segment(["..."]), Segment(["new."])], split)
     assert division.lines == ["One two.", "Three four.", "next.", "<p>", "new."]
     assert division.restore(division.lines) == [None, None, None, None]
     found = division.restore(["EINS ZWEI.", "Three four.", "next.", "<p>", "NEU."])
@@ -115,16 +114,16 @@ def test_sentences_go_out_and_come_back():
 
 
 def test_a_sentence_that_nothing_ends_is_divided_after_six_subtitles():
-    unit = Unit([f"w{n}" for n in range(14)], [Gap.PART] * 13)
-    division = Division([unit], lambda text: [text])
+    unit = Segment([f"w{n}" for n in range(14)], [Gap.PART] * 13)
+    division = Segmentation([unit], lambda text: [text])
     assert [len(line.split()) for line in division.lines] == [6, 6, 2]
     assert division.restore([line.upper() for line in division.lines]) == [[f"W{n}" for n in range(14)]]
 
 
 def test_what_would_read_as_a_mark_is_no_sentence():
-    division = Division([Unit(["<p>"]), Unit(["\u200b"])], lambda text: [text])
+    division = Segmentation([Segment(["<p>"]), Segment(["\u200b"])], lambda text: [text])
     assert division.lines == [] and division.restore([]) == [None, None]
 
 
 def test_a_library_that_loses_text_divides_nothing():
-    assert Division([Unit(["One. Two."])], lambda text: ["One.", "Two."]).lines == ["One. Two."]
+    assert Segmentation([Segment(["One. Two."])], lambda text: ["One.", "Two."]).lines == ["One. Two."]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from docnmt_fairseq.translate.formats.limits import Limits, TooLarge
+from docnmt_fairseq.translate.formats.limits import FormatLimits, TooLarge
 from tests.support.malformed import XLIFF, document
 from tests.support.texts import WAYS, through
 
@@ -24,21 +24,21 @@ def test_much_to_read(name):
     content, told = MANY[name]
     through(name, content)
     with pytest.raises(TooLarge, match=f"x.{name}: more than {told}; divide it"):
-        through(name, content, limits=Limits(sentences=10))
+        through(name, content, limits=FormatLimits(sentences=10))
 
 
 def test_much_markup_in_a_line():
     with pytest.raises(TooLarge, match="200 marks of markup"):
-        through("markdown", "![" * 201, limits=Limits(sentences=10))
+        through("markdown", "![" * 201, limits=FormatLimits(sentences=10))
 
 
 @pytest.mark.parametrize("name", ["html", "markdown", "running", "srt"])
 def test_many_sentences(name):
     times = "00:00:01,000 --> 00:00:02,000\n" if name == "srt" else ""
     content = times + "One is here. " * 10 + "\n"
-    assert through(name, content, WAYS["same"], limits=Limits(sentences=10))[0] == content.encode()
+    assert through(name, content, WAYS["same"], limits=FormatLimits(sentences=10))[0] == content.encode()
     with pytest.raises(TooLarge, match=f"x.{name}: more than 9 sentences; divide it"):
-        through(name, content, limits=Limits(sentences=9))
+        through(name, content, limits=FormatLimits(sentences=9))
 
 
 def test_many_spaces_and_segments_take_time_linear_in_their_number():

@@ -1,13 +1,27 @@
-"""Where the markup of a text of Markdown is: rather too much is taken for it, as markup stays to the letter."""
+"""Inline markup of Markdown and its dialects (GitHub, MkDocs, Hugo, Pandoc); doubtful characters count as markup."""
 
 import html
 import re
 from bisect import bisect_right
-from typing import Dict, Iterator, List, Tuple
+from typing import Dict, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.translate.formats.inline import tags_of
-from docnmt_fairseq.translate.formats.markdown_dialects import DIALECTS
-from docnmt_fairseq.translate.formats.units import Gap
+from docnmt_fairseq.translate.formats.markup_projection import Gap
+
+ALERT = re.compile(r"\A\[![A-Za-z]+\][+-]?")
+DIALECTS = (
+    re.compile(r"\A\[[ xX]\](?=\s)"),  # task
+    ALERT,
+    re.compile(r"\A(?:\*\[[^\[\]]*\]:|:(?=\s))"),  # definition
+    re.compile(r"\{\{[^{}]*\}\}|\{%[^{}]*%\}"),  # template
+    re.compile(r"\{:?\s*[#.][^{}]*\}"),  # attributes
+    re.compile(r"\$\$[^$]+\$\$"),
+)
+# Lines without text: ends of containers, heads of admonitions and tabs.
+ALONE = re.compile(r""":{3,}|(?:!{3}|\?{3}\+?)(?:\s+[a-z][\w-]*)+(?:\s+"[^"]*")?\s*$|={3}[!+]?\s+"[^"]*"\s*$""")
+FORMULA = "$$"
+# Lines that start another part of a paragraph: footnotes, abbreviations, definitions.
+BEGINS = re.compile(r"\[\^[^\[\]]+\]:|\*\[[^\[\]]+\]:|:\s")
 
 TARGET = r"(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])?"  # of a link or an image
 ADDRESS = r"\bhttps?://[^\s<>()\[\]`*]*[^\s<>()\[\]`*.,;:!?\"'_]"
@@ -30,7 +44,7 @@ Mark = Tuple[int, int, Gap]
 
 
 def marks_of(text: str) -> List[Mark]:
-    """What is markup, and of what kind; of marks that overlap the first one counts."""
+    """Returns the spans of markup with their kinds, which may overlap."""
     marks: List[Mark] = list(_code(text))
     text = ESCAPED.sub("..", text)
     marks += [(tag.start, tag.end, tag.gap) for tag in tags_of(text)]
@@ -71,17 +85,36 @@ def _emphasis(text: str) -> Iterator[Mark]:
 
 
 def plain(raw: str) -> str:
-    """What a reader sees of a text without markup."""
+    """Returns the readable text of raw text without markup."""
     return html.unescape(ESCAPED.sub(r"\1", raw)).replace("\n", " ")
 
 
 def escape(text: str) -> str:
-    """A text in which nothing reads as markup."""
+    """Escapes everything that would be read as markup."""
     return SPECIAL.sub(r"\\\g<0>", text)
 
 
 def escape_first(text: str) -> str:
-    """A text that does not read as the beginning of a list, a heading or the like."""
+    """Escapes the start of a text that would be read as a list or heading."""
     number = NUMBER.match(text)
     found = FIRST.match(text, number.end() if number else 0)
     return text if found is None else f"{text[: found.start()]}\\{text[found.start() :]}"
+
+
+def parts_of(lines: Sequence[str]) -> Iterator[Tuple[int, int]]:
+    """Yields the ranges of lines of a paragraph that are texts.
+
+    Lines without text and formulas on their own lines are left out. The line of an alert is a separate part.
+    """
+    start, formula = 0, False
+    for number, line in enumerate(lines):
+        turns = line.count(FORMULA) % 2 == 1 and (line.startswith(FORMULA) or line.rstrip().endswith(FORMULA))
+        if formula or turns or ALONE.match(line):
+            if start < number:
+                yield start, number
+            start, formula = number + 1, formula != turns
+        elif start < number and (BEGINS.match(line) or ALERT.match(lines[start])):
+            yield start, number
+            start = number
+    if start < len(lines):
+        yield start, len(lines)

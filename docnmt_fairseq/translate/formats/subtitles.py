@@ -1,33 +1,34 @@
-"""Subtitles: cues keep their times, places and markup; sentences go through them, and are laid back into them."""
+"""SubRip (.srt) and WebVTT (.vtt) subtitles: cues keep their times and markup; sentences may span several cues."""
 
+import html
 import logging
 import re
 from dataclasses import dataclass
 from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.base import Parsed
-from docnmt_fairseq.translate.formats.inline import Marked, Token, same
-from docnmt_fairseq.translate.formats.units import Gap
+from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
+from docnmt_fairseq.translate.formats.inline import Marked, Token, same, tags_of, tokens_between
+from docnmt_fairseq.translate.formats.markup_projection import Gap
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 LINE_END = re.compile(r"(?:\r\n|\r|\n)\Z")
 ARROW = "-->"
 CLOCK = r"-?(?:\d+:)?\d+:\d+(?:[.,]\d+)?"
 TIMES = re.compile(rf"\s*(?P<start>{CLOCK})\s*{ARROW}\s*(?P<end>{CLOCK})(?=\s|$)", re.ASCII)
-PAUSE = 3.0  # seconds without a subtitle after which a paragraph begins
+PAUSE = 3.0  # seconds without a subtitle that start a paragraph
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class CueMarkup:
-    """How text is written in cues.
+    """Markup of a format.
 
     Attributes:
-        tokens: of a line.
-        plain, escape: characters that are written otherwise.
-        notes: whether text may stand outside of cues, as notes do.
+        tokens: returns the tokens of a line.
+        plain, escape: conversion of raw to readable text and back.
+        notes: text outside of cues is allowed.
     """
 
     tokens: Callable[[str], Iterator[Token]]
@@ -38,7 +39,7 @@ class CueMarkup:
 
 @dataclass(frozen=True)
 class Cue:
-    """One subtitle: where its lines of text are among those of the file, and when it is shown, in seconds."""
+    """Subtitle: range of its text lines in the file, and its times in seconds."""
 
     first: int
     end: int
@@ -47,20 +48,20 @@ class Cue:
 
 
 def parse_cues(text: str, name: str, markup: CueMarkup) -> Parsed:
-    """The subtitles of a file; what is between their texts stays as it is.
+    """Parses the subtitles of a file.
 
     Args:
-        text: of the file.
-        name: of it, for messages.
-        markup: of the subtitles' text.
+        text: content of the file.
+        name: name in messages.
+        markup: markup of the format.
 
     Raises:
-        InputError: there are no subtitles in it, or one without times.
+        InputError: it contains no subtitles, or one without times.
     """
     lines = LINE.findall(text)
     cues = list(_cues(lines, name))
     if not cues and text.strip() and not text.startswith("WEBVTT"):
-        raise InputError(f"{name}: no subtitle in it: no line like 00:00:01,000 --> 00:00:02,000")
+        raise InputError(f"{name}: contains no subtitle, such as a line 00:00:01,000 --> 00:00:02,000")
     if not markup.notes:
         _warn_of_text_behind(cues, lines, name)
     runs = list(_runs(cues))
@@ -73,7 +74,7 @@ def parse_cues(text: str, name: str, markup: CueMarkup) -> Parsed:
         texts = (between + own.render(new) for between, own, new in zip(before, marked, pieces))
         return ("".join(texts) + after).encode()
 
-    return Parsed([own.unit() for own in marked], render)
+    return Parsed([own.segment() for own in marked], render)
 
 
 def _cues(lines: Sequence[str], name: str) -> Iterator[Cue]:
@@ -84,25 +85,25 @@ def _cues(lines: Sequence[str], name: str) -> Iterator[Cue]:
         if times is None:
             if ARROW in lines[number - 1]:
                 shown = lines[number - 1].strip()[:60]
-                raise InputError.at(name, number, f"{shown!r}: not the times of a subtitle; mend or remove it")
+                raise InputError.at(name, number, f"{shown!r}: not the times of a subtitle; correct or remove the line")
             continue
         first = number
         while number < len(lines) and lines[number].strip() and ARROW not in lines[number]:
             number += 1
         end = number
-        if number < len(lines) and lines[number].strip():  # the next cue: no empty line stands before its number
+        if number < len(lines) and lines[number].strip():  # the next cue follows without an empty line
             end -= int(end > first and lines[end - 1].strip().isdecimal())
         yield Cue(first, end, _seconds(times["start"]), _seconds(times["end"]))
 
 
 def _warn_of_text_behind(cues: Sequence[Cue], lines: Sequence[str], name: str) -> None:
-    """Says where text stands behind an empty line, which ends a subtitle."""
+    """Warns of text after an empty line, which ends a subtitle."""
     ends = [*(cue.first - 1 for cue in cues[1:]), len(lines)]
     behind = (number for cue, end in zip(cues, ends) for number in range(cue.end, end))
     found = [number + 1 for number in behind if any(map(str.isalpha, lines[number]))]
     if found:
         logger.warning(
-            f"{name}:{found[0]}: text behind an empty line in a subtitle stays as it is; remove the empty line "
+            f"{name}:{found[0]}: text after an empty line in a subtitle is not translated; remove the empty line "
             f"({len(found):,} lines of such text)"
         )
 
@@ -115,7 +116,7 @@ def _seconds(clock: str) -> float:
 
 
 def _runs(cues: Sequence[Cue]) -> Iterator[List[Cue]]:
-    """The cues between pauses."""
+    """Yields consecutive cues between pauses."""
     run: List[Cue] = []
     for cue in cues:
         if run and cue.start_time - run[-1].end_time >= PAUSE:
@@ -127,8 +128,8 @@ def _runs(cues: Sequence[Cue]) -> Iterator[List[Cue]]:
 
 
 def _tokens(run: Sequence[Cue], lines: Sequence[str], markup: CueMarkup) -> Iterator[Token]:
-    """The text of some cues, and what stands between them."""
-    between: Tuple[str, int] = ("", run[0].first)  # the line end of the cue before, and the line after it
+    """Yields the text of cues, and what is between them."""
+    between: Tuple[str, int] = ("", run[0].first)  # line end of the previous cue, and the line after it
     for number, cue in enumerate(run):
         if number:
             yield Token(between[0] + "".join(lines[between[1] : cue.first]), Gap.PART)
@@ -142,3 +143,54 @@ def _tokens(run: Sequence[Cue], lines: Sequence[str], markup: CueMarkup) -> Iter
             yield from markup.tokens(line[: len(line) - len(end)])
         between = (end, cue.end)
     yield Token(between[0], Gap.PART)
+
+
+BRACES = re.compile(r"\{\\[^{}]*\}")  # {\an8} and the like
+
+
+def _srt_tokens(line: str) -> Iterator[Token]:
+    marks = [(tag.start, tag.end, tag.gap) for tag in tags_of(line)]
+    marks += [(*found.span(), Gap.OBJECT) for found in BRACES.finditer(line)]
+    return tokens_between(line, marks)
+
+
+SRT = CueMarkup(_srt_tokens, escape=lambda text: text.replace(ARROW, "->"))  # an arrow would be read as times
+
+
+@register("srt")
+class SubRip(WholeFile):
+    """SubRip: numbered subtitles."""
+
+    help = "SubRip subtitles; sentences may span several, which keep their times"
+    endings = (".srt",)
+
+    def parse(self, content: bytes, name: str) -> Parsed:
+        """Parses a file."""
+        return parse_cues(decode(content, name), name, SRT)
+
+
+TIME = re.compile(rf"<{CLOCK}>", re.ASCII)  # of a part of a subtitle
+
+
+def _vtt_tokens(line: str) -> Iterator[Token]:
+    marks = [(tag.start, tag.end, tag.gap) for tag in tags_of(line)]
+    marks += [(*found.span(), Gap.OBJECT) for found in TIME.finditer(line)]
+    return tokens_between(line, marks)
+
+
+VTT = CueMarkup(_vtt_tokens, plain=html.unescape, escape=lambda text: html.escape(text, quote=False), notes=True)
+
+
+@register("vtt")
+class WebVTT(WholeFile):
+    """WebVTT: subtitles with settings, notes and styles."""
+
+    help = "WebVTT subtitles; like srt, with settings, notes and styles"
+    endings = (".vtt",)
+
+    def parse(self, content: bytes, name: str) -> Parsed:
+        """Parses a file."""
+        text = decode(content, name)
+        if text and not text.startswith("WEBVTT"):
+            raise InputError.at(name, 1, "a WebVTT file starts with WEBVTT")
+        return parse_cues(text, name, VTT)

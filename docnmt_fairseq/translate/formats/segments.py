@@ -1,0 +1,187 @@
+"""Segments of text with markup: their division into sentences for the translator, and their translated pieces.
+
+A segment is pieces of text with gaps between them: tags, line ends, the next subtitle. The model never sees what is in
+a gap. A translation has as many pieces as the original, so every gap occurs once, in the same order, and tags stay
+paired and nested. Punctuation between an object and white space belongs to the object, unless it may end a sentence.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Callable, Iterator, List, Optional, Sequence, Tuple
+
+from docnmt_fairseq.corpus.text import normalise
+from docnmt_fairseq.marks import PARAGRAPH, is_mark
+from docnmt_fairseq.translate.formats.markup_projection import CLOSING, Gap, Span, cores_of, project
+
+Split = Callable[[str], List[str]]  # text to sentences, whose concatenation is the text
+
+MAX_CUES = 6  # subtitles of a sentence; without end punctuation, the last of them ends it
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Text that is translated independently: a paragraph, heading, cell, run of subtitles.
+
+    Attributes:
+        pieces: text between the gaps.
+        gaps: one fewer than pieces.
+        new_paragraph: a paragraph starts with it.
+    """
+
+    pieces: List[str]
+    gaps: List[Gap] = field(default_factory=list)
+    new_paragraph: bool = True
+
+    def cores(self) -> Iterator[Span]:
+        """Yields the span of each piece without surrounding white space and punctuation of objects."""
+        return cores_of(self.pieces, self.gaps)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Span of a sentence in the text of its segment, and what the model sees of it."""
+
+    start: int
+    end: int
+    shown: str
+
+
+class Segmentation:
+    """Sentences of a document, and their translations as pieces of segments.
+
+    Args:
+        segments: segments of the document.
+        split: sentence splitter.
+        check: called with the growing number of sentences; raises an error if there are too many.
+
+    Attributes:
+        lines: a sentence per line, :data:`PARAGRAPH` between paragraphs. Sentences without a letter are left out: they
+            are not translated.
+    """
+
+    def __init__(self, segments: Sequence[Segment], split: Split, check: Callable[[int], None] = lambda found: None):
+        self.segments = segments
+        self.lines: List[str] = []
+        self._sentences: List[List[Sentence]] = []
+        found = 0
+        for segment in segments:
+            sentences: List[Sentence] = []
+            for sentence in _sentences(segment, split):
+                sentences.append(sentence)
+                found += 1
+                check(found)
+            self._sentences.append(sentences)
+            if segment.new_paragraph and sentences and self.lines and self.lines[-1] != PARAGRAPH:
+                self.lines.append(PARAGRAPH)
+            self.lines += [sentence.shown for sentence in sentences]
+
+    def restore(self, translations: Sequence[str]) -> List[Optional[List[str]]]:
+        """Returns the new pieces of each segment; None for an unchanged one.
+
+        Args:
+            translations: a line for each of ``lines``.
+        """
+        found = (text for text, line in zip(translations, self.lines) if line != PARAGRAPH)
+        return [_restored(one, own, [next(found) for _ in own]) for one, own in zip(self.segments, self._sentences)]
+
+
+def _text_of(segment: Segment) -> Tuple[str, List[Span]]:
+    """Returns the text of a segment, and the spans of its pieces."""
+    lengths = [len(piece) for piece in segment.pieces]
+    joints = [1 if gap is Gap.PART else 0 for gap in segment.gaps]
+    starts = list(accumulate((length + joint for length, joint in zip(lengths, joints)), initial=0))
+    text = "".join(piece + " " * joint for piece, joint in zip(segment.pieces, [*joints, 0]))
+    return text, [(start, start + length) for start, length in zip(starts, lengths)]
+
+
+def _sentences(segment: Segment, split: Split) -> Iterator[Sentence]:
+    text, spans = _text_of(segment)
+    if not any(map(str.isalpha, text)):
+        return
+    parts = [spans[number + 1][0] for number, gap in enumerate(segment.gaps) if gap is Gap.PART]
+    readable = _readable(text, spans, segment)
+    for start, end in _limited(_spans(text, split), parts):
+        while start < end and not readable[start].strip():
+            start += 1
+        while start < end and not readable[end - 1].strip():
+            end -= 1
+        shown = normalise("".join(readable[start:end]))
+        if any(map(str.isalpha, shown)) and not is_mark(shown):
+            yield Sentence(start, end, shown)
+
+
+def _readable(text: str, spans: Sequence[Span], segment: Segment) -> List[str]:
+    """Returns the characters that the model sees: "" for those of objects, and for spaces that objects leave."""
+    characters = list(text)
+    if Gap.OBJECT not in segment.gaps:
+        return characters
+    for (start, end), (first, last), gap in zip(spans, segment.cores(), [None, *segment.gaps]):
+        for place in (*range(start, start + first), *range(start + last, end)):
+            characters[place] = " " if text[place].isspace() else ""
+        if gap is Gap.OBJECT and start and first < last and text[start + first] in CLOSING:
+            characters[start - 1] = characters[start - 1].strip()
+    return characters
+
+
+def _spans(text: str, split: Split) -> Iterator[Span]:
+    """Yields the spans of the sentences of a text without surrounding white space."""
+    # Line ends and tabs are shown as spaces, so they end no sentence.
+    shown = "".join(" " if character.isspace() else character for character in text)
+    sentences = split(shown)
+    end = 0
+    for sentence in sentences if "".join(sentences) == shown else [shown]:
+        start, end = end, end + len(sentence)
+        first = start + len(sentence) - len(sentence.lstrip())
+        last = start + len(sentence.rstrip())
+        if first < last:
+            yield first, last
+
+
+def _limited(spans: Iterator[Span], parts: Sequence[int]) -> Iterator[Span]:
+    """Divides spans with more than :data:`MAX_CUES` parts.
+
+    Args:
+        spans: spans of sentences.
+        parts: start of each part.
+    """
+    for start, end in spans:
+        inner = [part for part in parts if start < part < end]
+        for part in inner[MAX_CUES - 1 :: MAX_CUES]:
+            yield start, part - 1
+            start = part
+        yield start, end
+
+
+def _restored(segment: Segment, sentences: Sequence[Sentence], translations: Sequence[str]) -> Optional[List[str]]:
+    if all(translation == sentence.shown for translation, sentence in zip(translations, sentences)):
+        return None
+    text, spans = _text_of(segment)
+    starts = [start for start, _ in spans]
+    pieces = ["" for _ in segment.pieces]
+    behind = 0
+    for sentence, translation in zip(sentences, translations):
+        _copy(text, spans, starts, behind, sentence.start, pieces)
+        behind = sentence.end
+        if translation == sentence.shown:
+            _copy(text, spans, starts, sentence.start, sentence.end, pieces)
+            continue
+        first, last = _pieces_of(starts, sentence.start, sentence.end)
+        own = [text[max(sentence.start, a) : min(sentence.end, b)] for a, b in spans[first : last + 1]]
+        for number, piece in enumerate(project(translation, own, segment.gaps[first:last]), first):
+            pieces[number] += piece
+    _copy(text, spans, starts, behind, len(text), pieces)
+    return pieces
+
+
+def _pieces_of(starts: Sequence[int], start: int, end: int) -> Tuple[int, int]:
+    """Returns the first and the last piece of a non-empty span."""
+    return max(bisect_right(starts, start) - 1, 0), bisect_right(starts, end - 1) - 1
+
+
+def _copy(text: str, spans: Sequence[Span], starts: Sequence[int], start: int, end: int, pieces: List[str]) -> None:
+    """Appends a span of the text to its pieces."""
+    if start < end:
+        first, last = _pieces_of(starts, start, end)
+        for number in range(first, last + 1):
+            pieces[number] += text[max(start, spans[number][0]) : min(end, spans[number][1])]
