@@ -212,5 +212,5 @@ def test_bad_xml(text, message):
 
 
 def test_a_catalogue_without_messages_is_refused():
-    with pytest.raises(InputError, match="x.po"):
+    with pytest.raises(InputError, match=r"x\.po"):
         through("po", "# nothing\n", WAYS["same"])

@@ -127,10 +127,10 @@ def test_any_cues(cues, way):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("srt", "hello\n", "no subtitle in it"),
-        ("srt", "1\n00:00 -> 1\n", "no subtitle in it"),
+        ("srt", "hello\n", "contains no subtitle"),
+        ("srt", "1\n00:00 -> 1\n", "contains no subtitle"),
         ("srt", "1\nsoon --> later\nx\n", r"x\.srt:2: 'soon --> later': not the times"),
-        ("vtt", "1\n00:01.000 --> 00:02.000\nx\n", "begins with WEBVTT"),
+        ("vtt", "1\n00:01.000 --> 00:02.000\nx\n", "starts with WEBVTT"),
         ("srt", b"1\n00:00:01,000 --> 00:00:02,000\n\xe9\n", r"x\.srt:3: not UTF-8"),
     ],
 )
