@@ -151,7 +151,12 @@ def kind_of(name: str, format: str) -> str:
 
 
 def of_file(
-    content: bytes, name: str, format: str, languages: Languages, empty_lines: str, limits: FormatLimits = FormatLimits()
+    content: bytes,
+    name: str,
+    format: str,
+    languages: Languages,
+    empty_lines: str,
+    limits: FormatLimits = FormatLimits(),
 ) -> SourceText:
     """A file of any format.
 

@@ -52,7 +52,7 @@ def test_documents_of_lines(caplog):
     assert found.decode() == "ONE\n<p>\nTWO\n\n\nTHREE\n\nFOUR\n"
     assert documents == [["one", "<p>", "two", "", ""], ["three", ""], ["four"]]
     assert len(through("text", text, empty_lines="paragraph")[1]) == 1
-    assert caplog.text.count("x.text:7: nothing of this line can be seen") == 2  # once a reading
+    assert caplog.text.count("x.text:7: has no visible characters") == 2  # once a reading
     reader = FORMATS["text"](Reading())
     for _ in range(2):
         list(reader.documents(io.BytesIO(text.encode()), "y"))

@@ -145,7 +145,7 @@ def test_text_behind_an_empty_line_is_told(caplog):
     found, (lines,) = through("srt", text)
     assert lines == ["One Two"] and b"lost\n" in found
     assert caplog.messages == [
-        "x.srt:5: text behind an empty line in a subtitle stays as it is; remove the empty line (2 lines of such text)"
+        "x.srt:5: text after an empty line in a subtitle is not translated; remove the empty line (2 lines of such text)"
     ]
     for name, whole in (("srt", SRT), ("vtt", VTT)):
         through(name, whole)
