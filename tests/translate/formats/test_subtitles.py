@@ -144,9 +144,8 @@ def test_text_behind_an_empty_line_is_told(caplog):
     text = f"1\n{times}One\n\nlost\n\n2\n{times}Two\n\n\n3\n{times}\nlost, too\n\n42\n"
     found, (lines,) = through("srt", text)
     assert lines == ["One Two"] and b"lost\n" in found
-    assert caplog.messages == [
-        "x.srt:5: text after an empty line in a subtitle is not translated; remove the empty line (2 lines of such text)"
-    ]
+    (message,) = caplog.messages
+    assert message.startswith("x.srt:5: ") and "2 lines" in message
     for name, whole in (("srt", SRT), ("vtt", VTT)):
         through(name, whole)
     assert len(caplog.messages) == 1
