@@ -22,7 +22,19 @@ torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 
 # Test folders in which slow tests are marked by hand, and no others.
-EXPLICIT: set = {"corpus", "evaluation", "recipes", "reproduce"}
+EXPLICIT: set = {
+    "cli",
+    "corpus",
+    "criterions",
+    "evaluation",
+    "fairseq_patches",
+    "native",
+    "optim",
+    "recipes",
+    "reproduce",
+    "robustness",
+    "tasks",
+}
 TRAINING = ("export", "models", "pretrained", "report", "serve", "tasks", "translate")  # folders whose tests do
 
 

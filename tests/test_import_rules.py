@@ -45,7 +45,6 @@ ORDER = [
         "options",
         "plain_json",
         "registry",
-        "torchrun",
         "the package itself",
     },
 ]

@@ -2,7 +2,7 @@
 
 from functools import cached_property
 from pathlib import Path
-from typing import List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, List, Optional, Sequence, Tuple
 
 import numpy as np
 from torch import nn
@@ -10,9 +10,10 @@ from torch import nn
 from docnmt_fairseq.context.selected.base import similar_contexts
 from docnmt_fairseq.data.index import DocumentIndex, Lines
 from docnmt_fairseq.data.similar import how_to_make, read_similar, vectors_file
-from docnmt_fairseq.embedding.model import SentenceEmbedding
-from docnmt_fairseq.embedding.neighbours import neighbours_in_memory
 from docnmt_fairseq.errors import InputError
+
+if TYPE_CHECKING:
+    from docnmt_fairseq.embedding.model import SentenceEmbedding
 
 
 class SimilarContext:
@@ -58,6 +59,8 @@ class SimilarContext:
                 f"the model has {self.needed} similar sentences as context, {self._file} is for {known}; run "
                 f"{how_to_make(self.data_bin, self.languages[0], self.needed)}"
             )
+        from docnmt_fairseq.embedding.neighbours import neighbours_in_memory
+
         return neighbours_in_memory(self.vectors, lines, index, self.symbols, self.language_token)
 
     @property
@@ -70,9 +73,11 @@ class SimilarContext:
         return vectors_file(self.data_bin, self.languages[0])
 
     @cached_property
-    def vectors(self) -> SentenceEmbedding:
+    def vectors(self) -> "SentenceEmbedding":
         """The vectors by which sentences are similar."""
         if not self._file.is_file():
             command = how_to_make(self.data_bin, self.languages[0], self.needed)
             raise InputError(f"the model's context is similar sentences, but there is no {self._file}; run {command}")
+        from docnmt_fairseq.embedding.model import SentenceEmbedding
+
         return SentenceEmbedding.load(self._file, "similar sentences:")

@@ -37,14 +37,21 @@ def fairseq_train(data_bin, folder, *extra):
 
 
 @pytest.mark.slow
-def test_the_command_line_trains_in_bf16_on_a_cpu(data_bin, tmp_path):
+def test_bf16_on_a_cpu(data_bin, tmp_path):
     half, full = (fairseq_train(data_bin, tmp_path / "model", *extra) for extra in (["--bf16"], []))
     assert len(half) == 3 and half != full
     assert half == pytest.approx(full, rel=ROUNDING)
 
 
-@pytest.mark.parametrize("mechanism", ["none", *(name for name in CONTEXT_MECHANISMS.names() if name != "none")])
-def test_every_mechanism_learns_in_bf16(data_bin, tmp_path, mechanism):
+QUICK = ("none", "conditional")
+MECHANISMS = [
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+    for name in ["none", *CONTEXT_MECHANISMS.names()]
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_mechanisms_learn_in_bf16(data_bin, tmp_path, mechanism):
     fixed = ["--context-attention", mechanism, "--max-update", "5", *OPTIONS.get(mechanism, [])]
     half, full = (
         toy.train(data_bin, tmp_path / name, *fixed, *extra) for name, extra in (("half", ["--bf16"]), ("full", []))
@@ -55,7 +62,7 @@ def test_every_mechanism_learns_in_bf16(data_bin, tmp_path, mechanism):
     assert toy.validate(data_bin, half) == pytest.approx(toy.validate(data_bin, full), rel=4 * ROUNDING)
 
 
-def test_a_training_that_goes_on_is_the_same_to_the_bit(data_bin, tmp_path):
+def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
     updates = ["--context-attention", "conditional", "--bf16", "--max-update"]
     whole = toy.train(data_bin, tmp_path / "whole", *updates, "6")
     toy.train(data_bin, tmp_path / "parts", *updates, "3")
@@ -67,7 +74,7 @@ def test_a_training_that_goes_on_is_the_same_to_the_bit(data_bin, tmp_path):
     assert any((weights != weights.bfloat16()).any() for weights in saved[0])
 
 
-def test_without_the_weights_in_full_the_rounded_ones_serve(data_bin, tmp_path):
+def test_resuming_without_master_weights(data_bin, tmp_path):
     updates = ["--context-attention", "none", "--bf16", "--max-update"]
     path = toy.train(data_bin, tmp_path, *updates, "3")
     saved = torch.load(path, weights_only=True)
@@ -81,7 +88,7 @@ def test_without_the_weights_in_full_the_rounded_ones_serve(data_bin, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["--bf16", "--memory-efficient-bf16"])
 @pytest.mark.parametrize("family", ["concatenation", "conditional, block", "rnn decoder gru"])
-def test_families_learn_in_each_mode(data_bin, tmp_path, family, mode):
+def test_families_learn_in_both_modes(data_bin, tmp_path, family, mode):
     architecture = ARCHITECTURES[family]
     options = [*architecture.options, "--lr", "0.003", "--max-update", "6"]
     half, full = (
@@ -97,7 +104,7 @@ def test_families_learn_in_each_mode(data_bin, tmp_path, family, mode):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("mode", ["--bf16", "--fp16", "--amp", "--memory-efficient-bf16", "--memory-efficient-fp16"])
 @pytest.mark.parametrize("family", [name for name in ARCHITECTURES if not name.startswith("sources")])
-def test_every_family_trains_in_every_mode_on_a_gpu(data_bin, tmp_path, family, mode):
+def test_families_learn_on_a_gpu(data_bin, tmp_path, family, mode):
     architecture = ARCHITECTURES[family]
     options = [*architecture.options, "--fp16-init-scale", "4", "--optimizer", "fused_adamw", "--max-update", "4"]
     half, full = (

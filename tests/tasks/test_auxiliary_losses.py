@@ -34,7 +34,7 @@ def step(model, sample):
     return 10.0 * model.weight, 4, {"loss": 10.0}
 
 
-def test_they_are_added_while_the_model_trains_and_logged_always():
+def test_losses_are_added_in_training_and_always_logged():
     model = Part(("one", 3.0, 2, 0.5), ("one", 5.0, 2, 0.5), ("other", 1.0, 4, 0.0))
     loss, size, log = with_auxiliary_losses(step)(model, {})
     assert (float(loss), size) == (14.0, 4)
@@ -46,7 +46,7 @@ def test_they_are_added_while_the_model_trains_and_logged_always():
     assert list(auxiliary_means([log, log])) == [("one", 2.0, 8.0), ("other", 0.25, 8.0)]
 
 
-def test_nobody_collects_none_is_handed_in():
+def test_losses_without_a_collector():
     model = Part(("one", 3.0, 2, 0.5))
     model()
     with collect() as outer:
@@ -57,13 +57,13 @@ def test_nobody_collects_none_is_handed_in():
     assert collector() is None
 
 
-def test_a_sum_of_nothing_is_not_logged():
+def test_empty_sums_are_not_logged():
     model = Part(("one", 0.0, 0, 1.0))
     assert not list(auxiliary_means([with_auxiliary_losses(step)(model, {})[2]]))
 
 
 @pytest.mark.parametrize("criterion", ["cross_entropy", "document_label_smoothed_cross_entropy"])
-def test_training_and_validation_log_them_whatever_the_criterion(data_bin, tmp_path, caplog, criterion):
+def test_every_criterion_logs_the_losses(data_bin, tmp_path, caplog, criterion):
     caplog.set_level("INFO")
     options = [*DENSE, "--criterion", criterion, "--max-update", "2", "--log-interval", "1", "--selection-loss", "1"]
     toy.train(data_bin, tmp_path, *options)
@@ -73,7 +73,7 @@ def test_training_and_validation_log_them_whatever_the_criterion(data_bin, tmp_p
     assert 0 < found["selected_mass"] <= 1 and found["selection_loss"] >= 0
 
 
-def test_with_no_weight_training_is_as_if_there_were_none(data_bin, tmp_path):
+def test_zero_weight(data_bin, tmp_path):
     """That of the paper; and with a weight it is another."""
     few = [*DENSE, "--max-update", "2"]
     paper = toy.train(data_bin, tmp_path / "paper", *few, "--selection-loss", "0")
@@ -86,7 +86,7 @@ def test_with_no_weight_training_is_as_if_there_were_none(data_bin, tmp_path):
     assert any("sentence_q_proj" in name for name in different)
 
 
-def test_recomputed_activations_train_alike(data_bin, tmp_path):
+def test_recomputed_activations(data_bin, tmp_path):
     options = [*DENSE, "--selection-loss", "3", "--max-update", "2"]
     plain = toy.train(data_bin, tmp_path / "plain", *options)
     toy.assert_same_state(plain, toy.train(data_bin, tmp_path / "recomputed", *options, "--checkpoint-activations"))
@@ -98,7 +98,7 @@ def kept(messages):
     return [float(number) for line in messages for number in re.findall(r"kept_sentences=([\d.]+)", line)]
 
 
-def test_narrowing_begins_when_the_mass_is_found_and_goes_on_after_a_restart(data_bin, tmp_path, caplog):
+def test_the_schedule_is_resumed(data_bin, tmp_path, caplog):
     """The first update from the third on whose mean is high enough: there at once, of a threshold of nothing."""
     caplog.set_level("INFO")
     waiting = [*CONDITIONAL, "--log-interval", "1", "--context-top-t-anneal-start", "3", "--selection-loss", "1"]

@@ -39,7 +39,7 @@ def told_elsewhere(data_bin, tmp_path_factory):
 
 
 @pytest.mark.parametrize("source", ["previous", "text:mt", "features:image", "next"])
-def test_what_only_a_extra_source_tells(told_elsewhere, tmp_path, source):
+def test_extra_sources_are_learned(told_elsewhere, tmp_path, source):
     folder, expected = told_elsewhere
     trained = toy.train(folder, tmp_path, *TRAINING, "--extra-sources", source, tiny=TINY)
     found = toy.generate(folder, trained, "--beam", "1", "--max-len-b", "3").hypotheses

@@ -59,14 +59,14 @@ def of_target(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["memory", "context-aware", "han"])
-def test_what_the_previous_source_sentence_decides(of_source, tmp_path, name):
+def test_previous_source_sentences_are_learned(of_source, tmp_path, name):
     assert accuracy(*of_source, tmp_path, "--context-attention", name, "--context-sentences", "1") > 0.9
 
 
-def test_what_the_previous_translation_decides(of_target, tmp_path):
+def test_previous_translations_are_learned(of_target, tmp_path):
     assert accuracy(*of_target, tmp_path, "--target-context-attention", "han", "--context-sentences", "1") > 0.9
 
 
-def test_a_sentence_alone_cannot_know(of_source, of_target, tmp_path):
+def test_sentence_level_models_cannot_learn_it(of_source, of_target, tmp_path):
     assert accuracy(*of_source, tmp_path / "source") < 0.6
     assert accuracy(*of_target, tmp_path / "target") < 0.6

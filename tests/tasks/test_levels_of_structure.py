@@ -37,7 +37,7 @@ def train(data, folder, *options):
     return toy.train(data / "data-bin", folder, *POSITIONS, *fixed, *options)
 
 
-def test_the_data_bin_has_every_mark(prepared):
+def test_boundaries_in_the_data_bin(prepared):
     lines = data_utils.load_indexed_dataset(str(prepared / "data-bin" / "test.src-tgt.src"), None, "mmap")
     symbols = (prepared / "data-bin" / "dict.src.txt").read_text().splitlines()
     mark = 4 + next(number for number, line in enumerate(symbols) if line.startswith("<p> "))
@@ -50,7 +50,7 @@ def test_the_data_bin_has_every_mark(prepared):
     assert counts["subword_tokens"]["src"] == sum(len(tokens) - 1 for tokens in sentences)
 
 
-def test_the_model_sees_them(prepared, tmp_path):
+def test_positions_use_boundaries(prepared, tmp_path):
     """The same text with other marks has other scores, behind the mark and there only."""
     checkpoint = train(prepared, tmp_path / "model")
     source = tmp_path / "in"
@@ -66,7 +66,7 @@ def test_the_model_sees_them(prepared, tmp_path):
     assert of_paragraphs[0] == of_sections[0] and of_paragraphs[-1] != of_sections[-1]
 
 
-def test_translations_keep_them(prepared, tmp_path):
+def test_translations_keep_boundaries(prepared, tmp_path):
     checkpoint = train(prepared, tmp_path / "model")
     write_lines(tmp_path / "in", BOOK + LETTER)
     command = ["translate", "--path", str(checkpoint), "--data", str(prepared), "--input", str(tmp_path / "in")]
@@ -77,8 +77,9 @@ def test_translations_keep_them(prepared, tmp_path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [[], ["--max-document-sentences", "2"], ["--max-document-tokens", "6"]], ids=str)
-def test_line_by_line_they_are_counted_on(prepared, tmp_path, limits):
+def test_interactive_counts_boundaries(prepared, tmp_path, limits):
     """Without context a sentence depends on its places alone, so that what was forgotten must still be counted."""
     checkpoint = train(prepared, tmp_path / "model", "--sentence-positions", "learned", *limits)
     expected = toy.generate(prepared / "data-bin", checkpoint, *SEARCH, *limits).hypotheses

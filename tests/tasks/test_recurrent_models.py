@@ -19,8 +19,10 @@ def train(data_bin, folder, arch, *options):
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("sources", [[], ["--extra-sources", "previous"]], ids=["one source", "two sources"])
-def test_architectures_train_validate_and_translate(data_bin, tmp_path, arch, sources):
+@pytest.mark.parametrize(
+    "sources", [[], pytest.param(["--extra-sources", "previous"], marks=pytest.mark.slow)], ids=["one", "two"]
+)
+def test_architectures_train_and_translate(data_bin, tmp_path, arch, sources):
     trained = train(data_bin, tmp_path, arch, *sources, "--max-update", "4")
     assert toy.validate(data_bin, trained) > 0
     together = toy.generate(data_bin, trained, *SEARCH)
@@ -34,6 +36,7 @@ def checkpoint(data_bin, tmp_path_factory):
     return train(data_bin, tmp_path_factory.mktemp("rnn"), "document_rnn_conditional_gru_tiny", "--max-update", "60")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "search",
     [["--score-reference"], ["--prefix-size", "1"], ["--sampling", "--beam", "2"], ["--beam", "1"], ["--nbest", "2"]],
@@ -44,12 +47,12 @@ def test_search_options_work(data_bin, checkpoint, search):
     assert {int(line[2:].split("\t")[0]) for line in text.splitlines() if line.startswith("H-")} == set(IDS)
 
 
-def test_alignments_are_refused_by_name(data_bin, checkpoint):
+def test_alignments_are_refused(data_bin, checkpoint):
     with pytest.raises(InputError, match="--print-alignment"):
         toy.generate_text(data_bin, checkpoint, "--print-alignment", "hard")
 
 
-def test_a_score_is_the_references_where_it_is_what_was_found(data_bin, checkpoint):
+def test_scores_of_references(data_bin, checkpoint):
     translations = toy.generate(data_bin, checkpoint, *SEARCH).hypotheses
     assert len({len(tokens.split()) for tokens, _ in translations.values()}) > 2
     references = toy.generate(data_bin, checkpoint, "--score-reference").hypotheses
@@ -59,6 +62,7 @@ def test_a_score_is_the_references_where_it_is_what_was_found(data_bin, checkpoi
         assert translations[number][1] == pytest.approx(references[number][1], abs=2e-3)
 
 
+@pytest.mark.slow
 def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
     arch, options = "document_rnn_ca_rnn_tiny", ["--save-interval-updates", "3"]
     whole = train(data_bin, tmp_path / "whole", arch, *options, "--max-update", "6")
@@ -69,7 +73,7 @@ def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
         torch.testing.assert_close(a[key], b[key], atol=1e-6, rtol=1e-5, msg=key)
 
 
-def test_chi_and_what_it_weighs_are_trained_in_turn(data_bin, tmp_path):
+def test_alternating_updates(data_bin, tmp_path):
     options = ["--combination-attention", "ca-att", "--em-steps", "2", "--save-interval-updates", "2"]
     at_two = toy.state(train(data_bin, tmp_path / "two", "document_rnn_tiny", *options, "--max-update", "2"))
     at_four = toy.state(train(data_bin, tmp_path / "four", "document_rnn_tiny", *options, "--max-update", "4"))
@@ -83,7 +87,7 @@ def test_chi_and_what_it_weighs_are_trained_in_turn(data_bin, tmp_path):
     assert moved["decoder.bridge.weight"] == (True, True)
 
 
-def test_document_view_comes_back_from_the_checkpoint(data_bin, tmp_path, caplog):
+def test_the_view_is_restored(data_bin, tmp_path, caplog):
     trained = train(data_bin, tmp_path, "rnnsearch_tiny", "--max-update", "1", "--max-document-sentences", "2")
     caplog.set_level("INFO")
     toy.generate(data_bin, trained, *SEARCH)

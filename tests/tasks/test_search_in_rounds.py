@@ -1,4 +1,4 @@
-"""Target-side context: documents are translated sentence by sentence, in sight of what was written before."""
+"""Target-side context: sentences are translated one after another, with previous translations as context."""
 
 import copy
 from dataclasses import replace
@@ -64,8 +64,8 @@ def with_translations(task, found):
     return {**sample, "net_input": {**sample["net_input"], "prev_output_tokens": padded}}, tokens
 
 
-@pytest.mark.parametrize("beam", [1, 4])
-def test_every_word_is_as_likely_as_in_sight_of_the_own_translations(built, beam):
+@pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 4])
+def test_scores_equal_those_of_teacher_forcing(built, beam):
     """The search in rounds gives what one pass over all its translations as the targets of their documents gives."""
     task, model = built
     found = translate(task, [model], [[0, 1, 2]], beam)
@@ -79,8 +79,8 @@ def test_every_word_is_as_likely_as_in_sight_of_the_own_translations(built, beam
         torch.testing.assert_close(found[number]["positional_scores"], expected, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("beam", [1, 4])
-def test_documents_are_translated_as_if_each_were_alone(built, beam):
+@pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 4])
+def test_a_batch_equals_its_documents(built, beam):
     task, model = built
     alone = translate(task, [model], [[0], [1], [2]], beam)
     for batches in ([[0, 1, 2]], [[2, 0, 1]], [[1, 2], [0]]):
@@ -108,7 +108,7 @@ def corrupted(data_bin, folder):
     return folder / "bin"
 
 
-def test_references_do_not_matter_to_the_translation(data_bin, checkpoint, tmp_path):
+def test_references_have_no_influence(data_bin, checkpoint, tmp_path):
     other = corrupted(data_bin, tmp_path)
     expected = toy.generate(data_bin, checkpoint, *SEARCH)
     found = toy.generate(other, checkpoint, *SEARCH)
@@ -119,7 +119,7 @@ def test_references_do_not_matter_to_the_translation(data_bin, checkpoint, tmp_p
     assert all(scored[0][number] != scored[1][number] for number in IDS)
 
 
-def test_what_was_written_before_matters(built):
+def test_previous_translations_are_used(built):
     """Takes the first translations away, and nothing else."""
     task, model = built
     dataset = task.dataset("test")
@@ -141,7 +141,7 @@ def test_what_was_written_before_matters(built):
     assert all(a != b for a, b in zip(with_context[1:], without[1:]))
 
 
-def test_an_ensemble_remembers_for_each_model(built):
+def test_ensembles(built):
     task, model = built
     other = copy.deepcopy(model)
     for parameter in other.decoder.target_context.parameters():
@@ -155,8 +155,8 @@ def test_an_ensemble_remembers_for_each_model(built):
     assert any(float(alone[n]["score"]) != float(of_one[n]["score"]) for n in IDS)
 
 
-@pytest.mark.parametrize("beam", [1, 3])
-def test_recurrent_models_of_an_ensemble_see_the_sources_of_their_document(data_bin, beam):
+@pytest.mark.parametrize("beam", [pytest.param(1, marks=pytest.mark.slow), 3])
+def test_ensembles_with_recurrent_models(data_bin, beam):
     sources = ["--extra-sources", "previous:2"]
     _, task, recurrent = toy.build(data_bin, *sources, arch="document_rnn", tiny=toy.TINY_RNN)
     options = [*VARIANTS["target"], *sources, "--context-init", "xavier"]
@@ -174,8 +174,9 @@ def test_recurrent_models_of_an_ensemble_see_the_sources_of_their_document(data_
         torch.testing.assert_close(found[number]["positional_scores"], expected, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--batch-size", "1"], ["--max-tokens", "25"], ["--nbest", "2"]], ids=" ".join)
-def test_generate_prints_every_sentence_once_whatever_the_batch(data_bin, checkpoint, arguments):
+def test_generation_does_not_depend_on_the_batch(data_bin, checkpoint, arguments):
     expected = toy.generate(data_bin, checkpoint, *SEARCH).hypotheses
     text = toy.generate_text(data_bin, checkpoint, *SEARCH, *arguments)
     best = {}
@@ -186,6 +187,7 @@ def test_generate_prints_every_sentence_once_whatever_the_batch(data_bin, checkp
     assert best == expected and sorted(best) == IDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "search",
     [["--score-reference"], ["--print-alignment", "hard"], ["--prefix-size", "1"], ["--sampling", "--beam", "2"]],
@@ -196,7 +198,7 @@ def test_search_options_work(data_bin, checkpoint, search):
     assert sorted(found.hypotheses) == IDS
 
 
-def test_without_context_nothing_is_seen(data_bin, checkpoint):
+def test_without_context(data_bin, checkpoint):
     with_context = toy.generate(data_bin, checkpoint, *SEARCH).hypotheses
     without = toy.generate(data_bin, checkpoint, *SEARCH, "--context", "none").hypotheses
     changed = {number for number in IDS if with_context[number] != without[number]}
@@ -204,7 +206,7 @@ def test_without_context_nothing_is_seen(data_bin, checkpoint):
 
 
 @pytest.mark.slow
-def test_lines_typed_see_the_translations_of_lines_before(data_bin, tmp_path):
+def test_interactive_uses_previous_translations(data_bin, tmp_path):
     """A model with target-side context alone translates line by line what it translates at once."""
     arguments = [*VARIANTS["target"], "--context-init", "xavier", "--max-update", "60"]
     trained = toy.train(data_bin, tmp_path, *arguments)
@@ -217,7 +219,7 @@ def test_lines_typed_see_the_translations_of_lines_before(data_bin, tmp_path):
     assert {n for n in IDS if alone[n] != expected[n]} and all(alone[n] == expected[n] for n in FIRST)
 
 
-def test_a_short_memory_of_typed_lines_is_that_of_the_pieces(data_bin, checkpoint, tmp_path):
+def test_interactive_respects_the_limit_of_documents(data_bin, checkpoint, tmp_path):
     write_lines(tmp_path / "input", ["a b c", "d", "e e a", "b"])
     limit = ["--max-document-sentences", "2", *SEARCH]
     found = toy.interactive(data_bin, checkpoint, tmp_path / "input", *limit).hypotheses
@@ -226,7 +228,8 @@ def test_a_short_memory_of_typed_lines_is_that_of_the_pieces(data_bin, checkpoin
     assert sorted(found) == [0, 1, 2, 3] and {0: found[0], 1: found[1]} == two
 
 
-def test_validation_translates_in_rounds_too(data_bin, tmp_path, caplog):
+@pytest.mark.slow
+def test_validation(data_bin, tmp_path, caplog):
     caplog.set_level("INFO")
     arguments = ["--max-update", "12", "--eval-bleu", "--eval-bleu-args", '{"max_len_b": 10, "beam": 2}']
     arguments += ["--valid-subset", "train"]
@@ -235,7 +238,7 @@ def test_validation_translates_in_rounds_too(data_bin, tmp_path, caplog):
 
 
 @pytest.mark.slow
-def test_the_joint_model_begins_as_the_one_with_context_in_its_encoder(data_bin, tmp_path):
+def test_finetuning_with_target_context(data_bin, tmp_path):
     encoder = ["--context-attention", "han"]
     first = toy.train(data_bin, tmp_path / "first", *encoder, "--max-update", "20")
     arguments = [*VARIANTS["both"], "--finetune-from-model", str(first), "--lr", "0"]
@@ -243,7 +246,7 @@ def test_the_joint_model_begins_as_the_one_with_context_in_its_encoder(data_bin,
     assert toy.generate(data_bin, joint, *SEARCH).hypotheses == toy.generate(data_bin, first, *SEARCH).hypotheses
 
 
-def test_rounds_are_as_many_as_the_longest_document_has_sentences(built):
+def test_number_of_rounds(built):
     task, model = built
     dataset = task.dataset("test")
     sample = dataset.collater([dataset[number] for number in range(3)])

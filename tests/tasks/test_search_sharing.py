@@ -39,7 +39,7 @@ def same_rows(output, of_stock):
     ],
     ids=["begin", "finish", "one left", "uneven", "mixed"],
 )
-def test_rows_are_those_that_fairseq_would_copy(encoded, orders):
+def test_reordering_equals_fairseq(encoded, orders):
     encoder, output = encoded
     of_stock = output
     for order in orders:
@@ -48,7 +48,7 @@ def test_rows_are_those_that_fairseq_would_copy(encoded, orders):
         same_rows(output, of_stock)
 
 
-def test_nothing_is_copied_until_a_sentence_finishes(encoded):
+def test_encoder_outputs_are_not_copied(encoded):
     encoder, output = encoded
     begun = encoder.reorder_encoder_out(output, torch.arange(11).repeat_interleave(4))
     assert begun["encoder_out"][0] is output["encoder_out"][0]
@@ -58,7 +58,7 @@ def test_nothing_is_copied_until_a_sentence_finishes(encoded):
 
 
 @pytest.mark.parametrize("beam", [1, 2, 4])
-def test_keys_of_the_source_are_projected_once_a_sentence(data_bin, beam):
+def test_keys_are_projected_once_per_sentence(data_bin, beam):
     _, task, model = toy.build(data_bin)
     sample = toy.batch_of(task)
     generator = task.build_generator([model], GenerationConfig(beam=beam, max_len_b=6))
@@ -68,7 +68,7 @@ def test_keys_of_the_source_are_projected_once_a_sentence(data_bin, beam):
     assert sizes == [tuple(sample["net_input"]["src_tokens"].shape)]
 
 
-def test_searches_of_different_beams_take_turns_on_one_model(data_bin):
+def test_alternating_beam_sizes(data_bin):
     _, task, model = toy.build(data_bin)
     sample = toy.batch_of(task)
 

@@ -16,6 +16,11 @@ def train(data_bin, folder, *options):
     return toy.train(data_bin, folder, "--max-update", "4", "--context-init", "xavier", *options)
 
 
+def slow(*values):
+    """Parameters of a slow test."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 @pytest.fixture(scope="module", params=GATED)
 def checkpoint(request, data_bin, tmp_path_factory):
     """Returns a model that looks at two other sentences of the document, chosen at random."""
@@ -24,14 +29,15 @@ def checkpoint(request, data_bin, tmp_path_factory):
 
 
 @pytest.mark.parametrize("batching", [["--batch-size", "1"], ["--max-tokens", "25"]], ids=" ".join)
-def test_translations_depend_neither_on_the_batch_nor_on_the_seed_of_the_search(data_bin, checkpoint, batching):
+def test_translations_do_not_depend_on_batch_and_seed(data_bin, checkpoint, batching):
     together = toy.generate(data_bin, checkpoint, *SEARCH).hypotheses
     assert toy.generate(data_bin, checkpoint, *SEARCH, *batching, "--seed", "5").hypotheses == together
     assert sorted(together) == IDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["memory", "han"])
-def test_context_from_the_training_set_is_the_same_in_whatever_batch_and_when_typed(data_bin, tmp_path, mechanism):
+def test_context_from_the_training_set(data_bin, tmp_path, mechanism):
     options = ["--context-selection", "training-set", "--context-sentences", "2"]
     trained = train(data_bin, tmp_path, "--context-attention", mechanism, *options)
     together = toy.generate(data_bin, trained, *SEARCH).hypotheses
@@ -49,14 +55,14 @@ def test_context_from_the_training_set_is_the_same_in_whatever_batch_and_when_ty
     assert [found[number] for number in IDS] == [together[number][0] for number in IDS]
 
 
-def test_only_sentences_of_longer_documents_change_with_their_context(data_bin, checkpoint):
+def test_context_is_used(data_bin, checkpoint):
     with_context = toy.generate(data_bin, checkpoint, *SEARCH).hypotheses
     without = toy.generate(data_bin, checkpoint, *SEARCH, "--context", "none").hypotheses
     changed = {number for number in IDS if with_context[number] != without[number]}
     assert changed and 6 not in changed  # line 6 is a document of one sentence
 
 
-def test_a_documents_first_sentence_has_no_previous_one(data_bin, tmp_path):
+def test_first_sentences_have_no_context(data_bin, tmp_path):
     trained = train(data_bin, tmp_path, "--context-attention", "memory")
     with_context = toy.generate(data_bin, trained, *SEARCH).hypotheses
     without = toy.generate(data_bin, trained, *SEARCH, "--context", "none").hypotheses
@@ -68,17 +74,19 @@ def test_a_documents_first_sentence_has_no_previous_one(data_bin, tmp_path):
     "options",
     [
         ["--memory-rnn", "lstm", "--memory-scope", "batch"],
-        ["--memory-rnn", "ca-cnn", "--em-steps", "1"],
+        slow(["--memory-rnn", "ca-cnn", "--em-steps", "1"]),
         ["--context-sentences", "3", "--memory-combination", "parallel", "--memory-scope", "document"],
-        ["--context-sentences", "3", "--memory-without-rnn"],
-        ["--memory-without-attention", "--context-layers", "0,1"],
-        ["--memory-without-rnn", "--memory-without-attention", "--encoder-normalize-before"],
+        slow(["--context-sentences", "3", "--memory-without-rnn"]),
+        slow(["--memory-without-attention", "--context-layers", "0,1"]),
+        pytest.param(
+            ["--memory-without-rnn", "--memory-without-attention", "--encoder-normalize-before"], marks=pytest.mark.slow
+        ),
         ["--context-selection", "next", "--checkpoint-activations"],
         ["--freeze-sentence-model"],
         ["--attention-dropout", "0.1", "--activation-dropout", "0.1", "--dropout", "0.1", "--context-dropout", "0.5"],
     ],
     ids=" ".join,
 )
-def test_options_of_the_memory_train_and_translate(data_bin, tmp_path, options):
+def test_memory_options(data_bin, tmp_path, options):
     trained = train(data_bin, tmp_path, "--context-attention", "memory", *options)
     assert sorted(toy.generate(data_bin, trained, *SEARCH).hypotheses) == IDS

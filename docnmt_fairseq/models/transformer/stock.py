@@ -9,7 +9,6 @@ from fairseq.models.transformer import TransformerConfig, TransformerModel, Tran
 from omegaconf import OmegaConf
 from torch import nn
 
-from docnmt_fairseq.checkpoints import read_configuration
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.transformer.config import ACTIVATIONS
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
@@ -76,6 +75,8 @@ def structure_of_checkpoint(path: str) -> Mapping[str, Any]:
     Raises:
         InputError: no such file, not a checkpoint of a Transformer, or unsupported parts.
     """
+    from docnmt_fairseq.checkpoints import read_configuration
+
     cfg: Any = read_configuration(path).model
     values: Dict[str, Any] = vars(cfg)  # of fairseq's older models
     if OmegaConf.is_config(cfg):
