@@ -1,0 +1,147 @@
+"""Names of files on command lines, standard output, interruption, and start of ``docnmt``."""
+
+import errno
+import io
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from docnmt_fairseq import cli
+from docnmt_fairseq.cli import score
+
+TEXT = "a b c\n\nd e\n"
+SCORE = ["score", "--reference", "ref", "--system", "a=sys"]
+
+
+@pytest.fixture(autouse=True)
+def texts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("ref", "sys"):
+        (tmp_path / name).write_text(TEXT)
+    (tmp_path / "link").symlink_to("ref")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        (SCORE, "ref"),
+        (SCORE, "./sys"),
+        (SCORE, "link"),
+        (["edits", "make", "--translation", "sys", "--edited", "ref"], "sys"),
+    ],
+)
+def test_inputs_are_not_overwritten(command, output, texts, capsys):
+    assert cli.main([*command, "--output", output]) == 2
+    assert f"--output {output.removeprefix('./')}" in capsys.readouterr().err
+    assert {(texts / name).read_text() for name in ("ref", "sys")} == {TEXT}
+
+
+def test_reports_are_replaced():
+    for output in (["--output", "report"], ["--output=report"]):
+        assert cli.main([*SCORE, *output]) == 0
+
+
+@pytest.mark.parametrize("command", [[*SCORE, "--output", ""], ["translate", "--path", "m", "--input", ""]])
+def test_empty_paths_are_refused(command):
+    with pytest.raises(SystemExit):
+        cli.main(command)
+
+
+@pytest.fixture
+def pipe():
+    """Pipe with the text of ``ref``, as ``<(cat ref)``."""
+    reader, writer = os.pipe()
+    os.write(writer, TEXT.encode())
+    os.close(writer)
+    yield f"/dev/fd/{reader}"
+    os.close(reader)
+
+
+def test_references_must_not_be_pipes(pipe, capsys):
+    assert cli.main(["score", "--reference", pipe, "--system", "a=sys"]) == 2
+    assert pipe in capsys.readouterr().err
+
+
+def test_translations_may_be_pipes(pipe):
+    assert cli.main(["score", "--reference", "ref", "--system", f"a={pipe}"]) == 0
+
+
+def test_errors_of_files_are_one_line(monkeypatch, capsys):
+    def refuse(*name):
+        def run(args):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), *name)
+
+        monkeypatch.setattr(score, "run", run)
+
+    refuse("folder/file")
+    assert cli.main(SCORE) == 2
+    assert "docnmt score: error: folder/file: Permission denied" in capsys.readouterr().err
+    refuse()
+    with pytest.raises(PermissionError):
+        cli.main(SCORE)
+
+
+def test_names_that_are_not_utf_8(texts, monkeypatch):
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="utf-8"))
+    name = os.fsdecode(b"caf\xe9")
+    for side in ("x", "y"):
+        (texts / f"{name}.{side}").write_text(TEXT)
+    command = ["prepare", "-s", "x", "-t", "y", "--subwords", "none", "--train", name, "--output", f"{name}-data"]
+    assert cli.main(command) == 0
+    assert b"caf\xe9-data/data-bin\n" in printed.getvalue()
+    manifest = json.loads((texts / f"{name}-data" / "manifest.json").read_text())
+    assert manifest["inputs"]["train"][0]["path"].endswith(f"{name}.x")
+
+
+def run(command, **settings):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **settings.pop("environment", {})}
+    return subprocess.run([sys.executable, *command], stderr=subprocess.PIPE, text=True, env=environment, **settings)
+
+
+@pytest.mark.parametrize(("output", "reason"), [("/dev/full", "No space left on device"), (None, "Broken pipe")])
+def test_standard_output_that_cannot_be_written(output, reason):
+    if output is None:
+        reader, writer = os.pipe()
+        os.close(reader)
+    else:
+        writer = os.open(output, os.O_WRONLY)
+    ended = run(["-m", "docnmt_fairseq", *SCORE], stdout=writer)
+    os.close(writer)
+    lines = [line for line in ended.stderr.splitlines() if " | " not in line]
+    assert lines == [f"docnmt score: error: standard output: cannot be written: {reason}"]
+    assert ended.returncode == 2
+
+
+def test_an_interruption_ends_the_process_by_its_signal():
+    code = "import os, signal; from docnmt_fairseq.cli import score, main\n"
+    code += "signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs of shells\n"
+    code += "score.run = lambda args: os.kill(os.getpid(), signal.SIGINT)\n"
+    ended = run(["-c", f"{code}main({SCORE!r})"])
+    assert ended.stderr.splitlines() == ["docnmt: interrupted"] and ended.returncode == -signal.SIGINT
+
+
+def test_the_parser_needs_neither_fairseq_nor_pytorch():
+    code = "import sys; from docnmt_fairseq.cli import build_parser; build_parser()\n"
+    code += "sys.exit(bool({'torch', 'fairseq', 'matplotlib', 'omegaconf', 'hydra'} & {*sys.modules}))"
+    ended = run(["-c", code])
+    assert ended.returncode == 0 and ended.stderr == ""
+
+
+def test_commands_configure_logging():
+    """Otherwise the first import of fairseq would."""
+    code = "import logging, sys; from docnmt_fairseq.cli import main; main(sys.argv[1:]); print(logging.root.level)"
+    sizes = ["--train-documents", "2", "--valid-documents", "2", "--test-documents", "2"]
+    ended = run(["-c", code, "synth", "--output", "synth", *sizes], stdout=subprocess.PIPE)
+    assert ended.stdout.split()[-1] == str(logging.INFO) and "INFO:" not in ended.stderr
+
+
+def test_unknown_options_are_errors_of_the_command(capsys):
+    assert cli.main(["prepare", "-s", "en", "-t", "de", "--output", "x", "--trian", "y"]) == 2
+    assert capsys.readouterr().err == "docnmt prepare: error: unrecognized arguments: --trian y\n"
