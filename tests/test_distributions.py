@@ -1,4 +1,4 @@
-"""The wheel and the source archive hold everything, and install into empty environments, also without a compiler."""
+"""Contents of the wheel and the source archive, and their installation, also without a compiler."""
 
 import json
 import os
@@ -34,7 +34,7 @@ NATIVE = "docnmt_fairseq/native/"
 
 
 def run(command, **environment):
-    """Runs a command outside the repository, in nothing but the given environment; gives what it prints."""
+    """Runs a command outside the repository, in the given environment; returns its output."""
     kept = {name: os.environ[name] for name in ("HOME", "TMPDIR", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
     result = subprocess.run(
         [str(part) for part in command], env={**kept, **environment}, cwd="/", capture_output=True, text=True
@@ -45,7 +45,7 @@ def run(command, **environment):
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory):
-    """Gives wheel and source archive; ``build`` makes the wheel from the source archive."""
+    """Wheel, built from the source archive, and source archive."""
     folder = tmp_path_factory.mktemp("distributions")
     shutil.copytree(ROOT, folder / "source", ignore=shutil.ignore_patterns(*NOT_SOURCES))
     build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, folder / "source"]
@@ -55,10 +55,7 @@ def distributions(tmp_path_factory):
 
 
 class Environment:
-    """A fresh virtual environment that sees the libraries of the one at work, but installs by itself.
-
-    No PATH leads to a compiler from it, nor does a cache to a kernel that was compiled before.
-    """
+    """New virtual environment with the libraries of the current one, without a compiler and without cached kernels."""
 
     def __init__(self, folder: Path):
         venv.create(folder, symlinks=True)
@@ -80,7 +77,7 @@ class Environment:
         return {finding["name"]: finding for finding in json.loads(self.docnmt("doctor", "--json"))}
 
 
-def test_both_hold_every_file_of_the_package(distributions):
+def test_both_contain_every_file_of_the_package(distributions):
     wheel, archive = distributions
     package = ROOT / "docnmt_fairseq"
     skipped = (".pyc", ".so")
@@ -102,7 +99,7 @@ def test_both_hold_every_file_of_the_package(distributions):
     assert not wheel.stem.endswith("-any"), "it holds code of one platform"
 
 
-def test_the_wheel_brings_its_kernels_along(distributions, tmp_path):
+def test_the_wheel_contains_the_kernels(distributions, tmp_path):
     environment = Environment(tmp_path / "environment")
     environment.install(distributions[0])
     import docnmt_fairseq

@@ -1,8 +1,10 @@
-"""Arrows between the parts of the package point one way; read from the source, also inside functions."""
+"""Import rules between the parts of the package, checked in the sources, including imports inside functions."""
 
 import ast
 import graphlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Dict, Iterator, NamedTuple
 
@@ -11,7 +13,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "docnmt_fairseq"
 NAME = PACKAGE.name
 
-# Upper parts may import lower ones, never the reverse; parts of one line may import each other, without circles.
+# Upper parts may import lower ones, not the reverse; parts of one line may import each other without cycles.
 ORDER = [
     {"__main__"},
     {"cli"},
@@ -50,19 +52,19 @@ ORDER = [
 ]
 LEVEL = {part: number for number, parts in enumerate(reversed(ORDER)) for part in parts}
 
+USER_DIR_MODULES = 200  # imported by --user-dir
 PURE_PYTORCH = ("layers", "batch", "context", "multisource", "ca_layers", "recurrent")
 FAIRSEQ = ("fairseq", "fairseq_cli", "omegaconf", "hydra")
 
-# Where argparse may be imported beside cli/, and why.
+# Parts besides cli/ that may import argparse, with reasons.
 ARGPARSE = {
-    "models": "Namespace and ArgumentParser are what fairseq hands to its models: a configuration is such a Namespace",
-    "translate": "docnmt generate hands fairseq-generate its options as such a Namespace",
-    "fairseq_patches": "Namespace is among what fairseq's checkpoints hold, and the safe loader must be told",
+    "models": "fairseq passes ArgumentParser and Namespace to models",
+    "fairseq_patches": "checkpoints of fairseq contain Namespace, which the safe loader must allow",
 }
 
 
 class Import(NamedTuple):
-    """One imported module, and where."""
+    """Import of a module."""
 
     file: Path
     line: int
@@ -74,7 +76,7 @@ class Import(NamedTuple):
 
 
 def modules() -> Dict[str, Path]:
-    """Returns the file of every module of the package by its name."""
+    """Files of all modules of the package by name."""
     found = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
@@ -91,7 +93,7 @@ def imports_of(module: str) -> Iterator[Import]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{file}:{node.lineno}: relative imports are not read here"
+            assert not node.level, f"{file}:{node.lineno}: relative imports are not supported here"
             inside = [f"{node.module}.{alias.name}" for alias in node.names]
             names = [name if name in MODULES else str(node.module) for name in inside]
         else:
@@ -109,15 +111,15 @@ def part_of(module: str) -> str:
     return parts[1] if len(parts) > 1 else "the package itself"
 
 
-def told(imports) -> str:
+def lines(imports) -> str:
     return "\n".join(map(str, imports))
 
 
-def test_every_part_has_its_place():
+def test_every_part_has_a_level():
     assert {part_of(module) for module in MODULES} == set(LEVEL)
 
 
-def test_the_architecture_page_has_every_part():
+def test_the_architecture_page_lists_every_part():
     page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = page[page.index("## The parts") : page.index("## One batch")].splitlines()
     named = {name.rstrip("/") for row in rows if row.startswith("| `") for name in re.findall("`([^`]+)`", row)}
@@ -125,31 +127,38 @@ def test_the_architecture_page_has_every_part():
 
 
 @pytest.mark.parametrize("part", PURE_PYTORCH)
-def test_mechanisms_know_nothing_of_fairseq(part):
+def test_mechanisms_do_not_import_fairseq(part):
     found = [one for one in IMPORTS if part_of(one.importer) == part and one.imported.split(".")[0] in FAIRSEQ]
-    assert not found, told(found)
+    assert not found, lines(found)
 
 
 @pytest.mark.parametrize("part", sorted(LEVEL))
-def test_no_arrow_points_up(part):
+def test_parts_import_lower_parts_only(part):
     found = [
         one for one in INSIDE if part_of(one.importer) == part and LEVEL[part_of(one.imported)] > LEVEL[part]
     ]  # fmt: skip
-    assert not found, told(found)
+    assert not found, lines(found)
 
 
-def test_there_are_no_circles():
+def test_there_are_no_import_cycles():
     graph = {module: {one.imported for one in INSIDE if one.importer == module} for module in MODULES}
-    graphlib.TopologicalSorter(graph).prepare()  # its error names the circle
+    graphlib.TopologicalSorter(graph).prepare()
 
 
-def test_the_command_line_is_read_in_cli_alone():
+def test_only_cli_parses_the_command_line():
     places = {"cli", *ARGPARSE}
     found = [one for one in IMPORTS if one.imported == "argparse" and part_of(one.importer) not in places]
-    assert not found, told(found)
+    assert not found, lines(found)
 
 
-def test_what_is_imported_is_there():
-    """An import inside a function may stay behind when a module moves."""
+def test_imported_modules_exist():
     found = [one for one in INSIDE if one.imported not in MODULES]
-    assert not found, told(found)
+    assert not found, lines(found)
+
+
+def test_user_dir_imports_few_modules():
+    code = "import sys, types, fairseq.utils; "
+    code += f"fairseq.utils.import_user_module(types.SimpleNamespace(user_dir={str(PACKAGE)!r})); "
+    code += f"print(*(name for name in sys.modules if name.startswith('{NAME}')))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert len(found) <= USER_DIR_MODULES, " ".join(sorted(found))

@@ -1,4 +1,4 @@
-"""What the scripts share."""
+"""Functions that the scripts share."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from tests.support.processes import alive, wait_for
 
 ROOT = Path(__file__).parents[1]
 
-# PyTorch is not there yet; pip prints what it is asked for, and finds a CPU build only where HAS_CPU_BUILD is set.
+# PyTorch is not installed; pip prints its arguments and finds a CPU build only if HAS_CPU_BUILD is set.
 MACHINE = """
 source "$1/scripts/common.sh"
 python() { return 1; }
@@ -39,7 +39,7 @@ def version():
         ({"SYSTEM": "Linux", "DOCNMT_TORCH_INDEX": "file:///wheels"}, ["install --index-url file:///wheels {torch}"]),
     ],
 )
-def test_the_build_of_pytorch_suits_the_machine(machine, asked):
+def test_the_pytorch_build_depends_on_the_machine(machine, asked):
     command = ["bash", "-c", MACHINE, "bash", str(ROOT)]
     result = subprocess.run(command, env={"PATH": "/usr/bin:/bin", **machine}, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
@@ -47,8 +47,7 @@ def test_the_build_of_pytorch_suits_the_machine(machine, asked):
     assert ("DOCNMT_TORCH_INDEX" in result.stderr) == (len(asked) == 2), "what happens is said where it costs"
 
 
-def test_a_changed_project_is_set_up_anew():
-    """What is compared with the stamp of the last set-up holds the versions, the metadata and the build."""
+def test_set_up_depends_on_the_project():
     command = ["bash", "-c", 'source "$1/scripts/common.sh"; set_up_facts', "bash", str(ROOT)]
     facts = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     files = ("requirements.lock", "pyproject.toml", "setup.py")
@@ -56,12 +55,12 @@ def test_a_changed_project_is_set_up_anew():
 
 
 def shared(script, *arguments, **environment):
-    """What a shell says and writes that has sourced what the scripts share."""
+    """Runs a script that has sourced common.sh."""
     command = ["bash", "-c", f'source "$1/scripts/common.sh"; shift; {script}', "bash", str(ROOT), *map(str, arguments)]
     return subprocess.run(command, env={"PATH": "/usr/bin:/bin", **environment}, capture_output=True, text=True)
 
 
-def test_a_python_that_is_named_may_be_in_a_folder_with_spaces(tmp_path):
+def test_python_may_be_in_a_folder_with_spaces(tmp_path):
     python = tmp_path / "my pythons" / "python3"
     python.parent.mkdir()
     python.write_text("#!/bin/sh\nexit 0\n")
@@ -71,7 +70,7 @@ def test_a_python_that_is_named_may_be_in_a_folder_with_spaces(tmp_path):
     assert refused.returncode == 1 and "no Python 3.11 or 3.12" in refused.stderr
 
 
-def test_results_of_other_settings_are_left_alone(tmp_path):
+def test_results_of_other_settings_are_kept(tmp_path):
     kept = tmp_path / "demo" / "settings.txt"
     for _ in range(2):
         assert shared('made_with "$@"', kept, "SEED=1 UPDATES=100").returncode == 0
@@ -80,7 +79,7 @@ def test_results_of_other_settings_are_left_alone(tmp_path):
     assert kept.read_text() == "SEED=1 UPDATES=100\n"
 
 
-COMMANDS = {  # what a script calls, doing nothing but to write the files that it looks for
+COMMANDS = {  # fake commands that only write the expected files
     "docnmt": """echo "$1" >> called
         output=$(sed -n 's/.*--output \\([^ ]*\\).*/\\1/p' <<< "$*")
         case $1 in
@@ -93,7 +92,7 @@ COMMANDS = {  # what a script calls, doing nothing but to write the files that i
         touch "$folder/checkpoint_best.pt" && echo "$*" >> "$folder/../trained" """,
 }
 
-WRONG = {  # from the environment, and what is told
+WRONG = {  # settings in the environment, and their errors
     "UPDATES=many": "UPDATES=many: must be a whole number",
     "WARMUP=0": "WARMUP=0: must be",
     "CONTRAST_ITEMS=items": "CONTRAST_ITEMS=items: needs CONTRAST_SET",
@@ -103,7 +102,7 @@ WRONG = {  # from the environment, and what is told
 }
 
 
-def test_a_fine_tuning_of_other_settings_is_not_taken_for_the_one_that_is_asked_for(tmp_path):
+def test_fine_tuning_with_other_settings_is_refused(tmp_path):
     (tmp_path / "bin").mkdir()
     real = f'exec "{sys.executable}" "$@"'
     for name, script in {**COMMANDS, "python": real}.items():
@@ -138,7 +137,7 @@ def test_a_fine_tuning_of_other_settings_is_not_taken_for_the_one_that_is_asked_
     assert (tmp_path / "out" / "trained").read_text().count("\n") == trained.count("\n") + 1
 
 
-def test_a_script_that_is_killed_leaves_nothing_at_work():
+def test_killed_scripts_leave_no_processes():
     script = "source \"$1/scripts/common.sh\"; attended bash -c 'echo $$; exec sleep 600'"
     with subprocess.Popen(["bash", "-c", script, "bash", str(ROOT)], stdout=subprocess.PIPE, text=True) as killed:
         child = int(killed.stdout.readline())
@@ -151,6 +150,6 @@ def test_a_script_that_is_killed_leaves_nothing_at_work():
             os.kill(child, signal.SIGKILL)
 
 
-def test_what_is_attended_ends_as_it_does_itself():
+def test_attended_commands_keep_their_status():
     assert shared("attended true").returncode == 0
     assert shared("attended bash -c 'exit 7' || exit $?").returncode == 7
