@@ -1,6 +1,6 @@
-"""Sentence vectors from word vectors: fits them on a corpus, writes them, compares them, finds similar sentences.
+"""Sentence vectors from word vectors: fits a model, writes and evaluates vectors, finds similar sentences.
 
-Text is delimited: a sentence a line, its tokens with spaces between.
+Text is delimited: one sentence per line, tokens separated by spaces.
 """
 
 import argparse
@@ -11,56 +11,58 @@ from pathlib import Path
 from docnmt_fairseq.errors import InputError
 
 HELP = "sentence vectors (CA-SEM, SIF, average); similar sentences as context"
-METHODS_OF = {"iterations": ("ca-sem", "ca-sem-sensitive"), "smoothing": ("sif",)}  # options, and what reads them
+METHOD_OPTIONS = {"iterations": ("ca-sem", "ca-sem-sensitive"), "smoothing": ("sif",)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds a subparser an action."""
+    """Adds one subparser per action."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    _add_fit(actions.add_parser("fit", help="learn from a corpus how its words make sentence vectors"))
+    _add_fit(actions.add_parser("fit", help="fit a model on a corpus"))
 
-    transform = actions.add_parser("transform", help="write the vectors of a text")
+    transform = actions.add_parser("transform", help="write the sentence vectors of a text")
     _add_model(transform)
     transform.add_argument("--input", required=True, type=Path, metavar="FILE", help="delimited text")
     transform.add_argument(
-        "--output", required=True, type=Path, metavar="FILE", help="to write: .npy, a row a line, zero for marks"
+        "--output", required=True, type=Path, metavar="FILE", help="output file, .npy: one row per line, zero for marks"
     )
     transform.set_defaults(act=_transform)
 
-    similarity = actions.add_parser("similarity", help="correlation of the vectors' cosines with people's judgements")
-    similarity.add_argument("--model", required=True, nargs="+", type=Path, metavar="FILE", help="of docnmt embed fit")
-    similarity.add_argument("--set", required=True, type=Path, metavar="FILE", help="pairs of sentences, tabs between")
+    similarity = actions.add_parser("similarity", help="correlation of cosine similarity with human judgements")
+    similarity.add_argument("--model", required=True, nargs="+", type=Path, metavar="FILE", help="models of fit")
+    similarity.add_argument("--set", required=True, type=Path, metavar="FILE", help="tab-separated sentence pairs")
     similarity.add_argument(
         "--format", default="sts", choices=("sts", "sts-benchmark", "sick"),
-        help="sts: score, sentence, sentence; sts-benchmark: genre, file, year, number, then the same, scored by year, "
-        "too; sick: a header with relatedness_score, sentence_A, sentence_B",
+        help="sts: score, sentence, sentence; sts-benchmark: genre, file, year, number, then the same, also scored by "
+        "year; sick: a header with relatedness_score, sentence_A, sentence_B",
     )  # fmt: skip
     text = similarity.add_mutually_exclusive_group()
-    text.add_argument("--tokenizer", default="none", choices=("none", "moses", "jieba"), help="of the set's sentences")
     text.add_argument(
-        "--data", type=Path, metavar="DIR", help="instead: make subwords of them as docnmt prepare did for this source"
+        "--tokenizer", default="none", choices=("none", "moses", "jieba"), help="tokenizer for the sentences"
     )
-    similarity.add_argument("--language", default="en", metavar="CODE", help="of --tokenizer (default: en)")
+    text.add_argument(
+        "--data", type=Path, metavar="DIR", help="output of docnmt prepare whose source subwords to apply instead"
+    )
+    similarity.add_argument("--language", default="en", metavar="CODE", help="language of --tokenizer (default: en)")
     similarity.set_defaults(act=_similarity)
 
     neighbours = actions.add_parser("neighbours", help="find similar sentences, for --context-selection similar")
     _add_model(neighbours)
     neighbours.add_argument(
-        "data", nargs="+", type=Path, metavar="DATA-BIN", help="data-bins, or what docnmt prepare wrote around them"
+        "data", nargs="+", type=Path, metavar="DATA-BIN", help="data-bins, or docnmt prepare outputs"
     )
     neighbours.add_argument(
-        "--sentences", type=int, default=10, metavar="K", help="most similar ones kept of each (default: 10)"
+        "--sentences", type=int, default=10, metavar="K", help="similar sentences per sentence (default: 10)"
     )
-    neighbours.add_argument("--language", metavar="CODE", help="of the sentences (default: the source)")
+    neighbours.add_argument("--language", metavar="CODE", help="language of the sentences (default: the source)")
     neighbours.add_argument(
         "--unmarked-corpus", default="document", choices=("document", "line"),
-        help="what a file without a single empty line is, as for document_translation",
+        help="meaning of a file without empty lines, as for document_translation",
     )  # fmt: skip
     neighbours.set_defaults(act=_neighbours)
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", required=True, type=Path, metavar="FILE", help="of docnmt embed fit")
+    parser.add_argument("--model", required=True, type=Path, metavar="FILE", help="model of docnmt embed fit")
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
@@ -68,23 +70,23 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     vectors.add_argument(
         "--vectors", type=Path, metavar="FILE", help="text file of word2vec, GloVe or fastText, may be gzipped"
     )
-    vectors.add_argument(
-        "--path", type=Path, metavar="FILE", help="a trained model: the embeddings of its source symbols"
-    )
-    vectors.add_argument("--data", type=Path, metavar="DIR", help="of --path: its data-bin")
+    vectors.add_argument("--path", type=Path, metavar="FILE", help="trained model whose source embeddings to use")
+    vectors.add_argument("--data", type=Path, metavar="DIR", help="data-bin of --path")
     parser.add_argument("--corpus", required=True, nargs="+", type=Path, metavar="FILE", help="delimited text")
-    parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="model to write: .npz")
+    parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="output file, .npz")
     parser.add_argument(
         "--method", default="ca-sem", choices=("ca-sem", "ca-sem-sensitive", "sif", "average"),
-        help="ca-sem: context-aware re-embedding (default); ca-sem-sensitive: its part that depends on context; sif: "
-        "smooth inverse frequency without the first component; average of the word vectors",
+        help="ca-sem: context-aware re-embedding (default); ca-sem-sensitive: its context-sensitive part; sif: smooth "
+        "inverse frequency without the first component; average of the word vectors",
     )  # fmt: skip
-    parser.add_argument("--iterations", type=int, metavar="N", help="of both ca-sem, at most (default: 100)")
-    parser.add_argument("--smoothing", type=float, metavar="A", help="of sif: a / (a + p(w)) (default: 0.001)")
-    parser.add_argument("--lowercase", action="store_true", help="lowercase text before it is looked up")
+    parser.add_argument(
+        "--iterations", type=int, metavar="N", help="maximum number of iterations of ca-sem (default: 100)"
+    )
+    parser.add_argument("--smoothing", type=float, metavar="A", help="a of sif, a / (a + p(w)) (default: 0.001)")
+    parser.add_argument("--lowercase", action="store_true", help="lowercase text before looking it up")
     parser.add_argument(
         "--phrases", action="store_true",
-        help="words with _ or spaces inside are phrases: text is read as the fewest words and phrases",
+        help="words that contain _ or spaces are phrases: text is segmented into the fewest words and phrases",
     )  # fmt: skip
     parser.add_argument(
         "--remove-bpe", metavar="KIND", help="join the subwords of text and data-bins, e.g. sentencepiece or '@@ '"
@@ -93,13 +95,12 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Does what was asked for."""
+    """Runs the action."""
     args.act(args)
 
 
 def _fit(args: argparse.Namespace) -> None:
-    from docnmt_fairseq.embedding.fitting import fit
-    from docnmt_fairseq.embedding.model import Settings
+    from docnmt_fairseq.embedding.model import Settings, fit
     from docnmt_fairseq.embedding.word_vectors import read_checkpoint_vectors, read_text_vectors
 
     if (args.vectors is None) == (args.path is None) or (args.data is None) != (args.path is None):
@@ -107,33 +108,31 @@ def _fit(args: argparse.Namespace) -> None:
     if args.iterations is not None and args.iterations < 1:
         raise InputError(f"--iterations {args.iterations}: at least 1")
     if args.smoothing is not None and not 0 < args.smoothing < math.inf:
-        raise InputError(f"--smoothing {args.smoothing}: must be greater than 0, and finite")
-    for name, methods in METHODS_OF.items():
+        raise InputError(f"--smoothing {args.smoothing}: must be greater than 0 and finite")
+    for name, methods in METHOD_OPTIONS.items():
         if getattr(args, name) is not None and args.method not in methods:
-            raise InputError(f"--{name}: has no effect with --method {args.method}, only with {', '.join(methods)}")
+            raise InputError(f"--{name}: only for --method {', '.join(methods)}")
     if args.remove_bpe is not None:
         from docnmt_fairseq.corpus.subwords import join_subwords
 
         try:
             join_subwords("", args.remove_bpe)
         except NotImplementedError:
-            raise InputError(f"--remove-bpe {args.remove_bpe}: fairseq knows no such subwords") from None
+            raise InputError(f"--remove-bpe {args.remove_bpe}: unknown to fairseq") from None
     if args.vectors is not None:
         word_vectors = read_text_vectors(args.vectors)
     else:
         word_vectors = read_checkpoint_vectors(args.path, args.data)
-    of_method = {name: getattr(args, name) for name in METHODS_OF if getattr(args, name) is not None}
+    of_method = {name: getattr(args, name) for name in METHOD_OPTIONS if getattr(args, name) is not None}
     reading = {"lowercase": args.lowercase, "phrases": args.phrases, "remove_bpe": args.remove_bpe}
-    settings = Settings(args.method, **of_method, **reading)
-    fit(word_vectors, args.corpus, settings).save(args.output)
+    fit(word_vectors, args.corpus, Settings(args.method, **of_method, **reading)).save(args.output)
     print(args.output)
 
 
 def _transform(args: argparse.Namespace) -> None:
     from docnmt_fairseq.embedding.model import SentenceEmbedding
-    from docnmt_fairseq.embedding.writing import write_vectors
 
-    lines = write_vectors(SentenceEmbedding.load(args.model), args.input, args.output)
+    lines = SentenceEmbedding.load(args.model).write_vectors(args.input, args.output)
     print(f"{args.output}: {lines:,} lines")
 
 
@@ -155,8 +154,8 @@ def _similarity(args: argparse.Namespace) -> None:
 
 
 def _neighbours(args: argparse.Namespace) -> None:
-    from docnmt_fairseq.embedding.data_bins import write_neighbours
     from docnmt_fairseq.embedding.model import SentenceEmbedding
+    from docnmt_fairseq.embedding.neighbours import write_neighbours
 
     if not 1 <= args.sentences <= 1000:
         raise InputError(f"--sentences {args.sentences}: 1 to 1,000")

@@ -1,4 +1,4 @@
-"""Sentence vectors from word vectors ([Z] sec. 3.1), what they are compared with, and what they are used for.
+"""Sentence vectors from word vectors ([Z] sec. 3.1), baselines, and similar sentences as context.
 
 ``[Z]`` is Y. Zeng, Context Aware Machine Learning; sections, equations and algorithms as numbered there.
 """

@@ -1,34 +1,41 @@
-"""A fitted model of sentence vectors, and the file that it is kept in."""
+"""Model of sentence vectors: fitted on a corpus, of which only word counts are kept; stored as ``.npz``."""
 
 import io
 import json
+import logging
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import List, Optional
+from itertools import islice
+from pathlib import Path
+from typing import Iterator, List, Optional, Sequence
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from docnmt_fairseq.arrays import UNREADABLE
+from docnmt_fairseq.corpus.files import npy_on_disk, read_lines, refuse_streams
 from docnmt_fairseq.embedding.methods import METHODS, Method
-from docnmt_fairseq.embedding.vocabulary import Vocabulary, Words
+from docnmt_fairseq.embedding.vocabulary import CHUNK, Vocabulary, Words
+from docnmt_fairseq.embedding.word_vectors import WordVectors
 from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.files import PathLike, write_bytes
-from docnmt_fairseq.plain_json import parse_json
+from docnmt_fairseq.marks import is_mark
 
 FORMAT = 1
+SAMPLE = 100_000  # sentences that the first component of a large corpus is computed from, spread over all of it
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a model was fitted with, and how it reads text.
+    """Settings of a model.
 
     Attributes:
-        method: of ``METHODS``.
+        method: name in ``METHODS``.
         iterations, smoothing: see :class:`Method`.
         lowercase, phrases, remove_bpe: see :class:`Vocabulary`.
-        neighbours: of a model beside a data-bin: how many similar sentences are kept for each.
+        neighbours: similar sentences that are stored per sentence, for a model next to a data-bin.
     """
 
     method: str = "ca-sem"
@@ -39,17 +46,25 @@ class Settings:
     remove_bpe: Optional[str] = None
     neighbours: int = 0
 
+    def vocabulary(self, words: Sequence[str]) -> Vocabulary:
+        """Returns the vocabulary that text is looked up in."""
+        return Vocabulary(words, self.lowercase, self.phrases, self.remove_bpe)
+
+    def make_method(self) -> Method:
+        """Returns the method."""
+        return METHODS[self.method](self.iterations, self.smoothing)
+
 
 @dataclass(frozen=True)
 class SentenceEmbedding:
-    """Sentence vectors: of any sentence, whatever other sentences there are.
+    """Sentence vectors; the vector of a sentence does not depend on other sentences.
 
     Attributes:
-        words: each once.
+        words: distinct words.
         vectors: [V, d] float32.
-        counts: [V] int64, of the corpus that the model was fitted on.
-        learnt: [d] float32, what was learnt from it: v_0 of ``ca-sem``, the component that ``sif`` removes.
-        settings: how.
+        counts: [V] int64, in the corpus that the model was fitted on.
+        learnt: [d] float32, fitted on the corpus: v_0 of ``ca-sem``, the component that ``sif`` removes.
+        settings: settings.
     """
 
     words: List[str]
@@ -60,30 +75,51 @@ class SentenceEmbedding:
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """The words, as text is looked up."""
-        return vocabulary_of(self.words, self.settings)
+        """Vocabulary that text is looked up in."""
+        return self.settings.vocabulary(self.words)
 
     @cached_property
     def method(self) -> Method:
-        """How words make a sentence."""
-        return method_of(self.settings)
+        """Method."""
+        return self.settings.make_method()
 
     @cached_property
     def table(self) -> torch.Tensor:
-        """What each word gives, [V + 1, d]."""
+        """Contribution of each word, [V + 1, d]."""
         return torch.from_numpy(self.method.table(self.vectors, self.counts, self.learnt))
 
     @property
     def width(self) -> int:
-        """The width d."""
+        """Dimension d."""
         return len(self.learnt)
 
     def embed(self, words: Words) -> np.ndarray:
-        """Sentence vectors, [S, d] float32."""
+        """Returns sentence vectors, [S, d] float32."""
         return self.method.finish(sums(self.table, words), words.lengths, self.learnt)
 
+    def write_vectors(self, source: Path, target: Path) -> int:
+        """Writes the vectors of a text, [lines, d] float32 ``.npy``, zero for marks.
+
+        Returns:
+            the number of lines.
+
+        Raises:
+            InputError: a file cannot be read or written, or the text is empty.
+        """
+        refuse_streams(source)
+        total = sum(1 for _ in read_lines(source))
+        if not total:
+            raise InputError(f"{source}: is empty")
+        lines = read_lines(source)
+        with npy_on_disk(target, (total, self.width), np.float32) as vectors:
+            for start in range(0, total, CHUNK):
+                chunk = list(islice(lines, CHUNK))
+                words = self.vocabulary.encode("" if is_mark(line) else line for line in chunk)
+                vectors[start : start + len(chunk)] = self.embed(words)
+        return total
+
     def save(self, path: PathLike) -> None:
-        """Writes the model, whole or not at all: an ``.npz`` file of plain arrays."""
+        """Writes the model atomically: an ``.npz`` file of plain arrays."""
         stream = io.BytesIO()
         np.savez(
             stream,
@@ -95,17 +131,17 @@ class SentenceEmbedding:
 
     @classmethod
     def load(cls, path: PathLike, option: str = "--model") -> "SentenceEmbedding":
-        """Reads a model from its file, in which nothing can be executed.
+        """Reads a model; nothing in the file is executed.
 
         Raises:
-            InputError: not such a file, one of another version, or a damaged one.
+            InputError: missing or damaged file, or another format.
         """
         try:
             with np.load(path, allow_pickle=False) as arrays:
-                settings = parse_json(str(arrays["settings"]))
+                settings = json.loads(str(arrays["settings"]))
                 version = settings.pop("format")
                 if version != FORMAT:
-                    raise InputError(f"{option} {path}: a model of format {version}, this version reads {FORMAT}")
+                    raise InputError(f"{option} {path}: has format {version}, expected {FORMAT}")
                 words = bytes(arrays["words"]).decode().split("\n")
                 model = cls(words, arrays["vectors"], arrays["counts"], arrays["learnt"], Settings(**settings))
             model._check()
@@ -113,41 +149,66 @@ class SentenceEmbedding:
             raise
         except FileNotFoundError:
             raise InputError(f"{option} {path}: no such file") from None
-        except UNREADABLE as error:
-            raise InputError(
-                f"{option} {path}: no model of docnmt embed fit, or a damaged one: {first_line(error)}"
-            ) from error
+        except Exception as error:  # depends on the kind of damage
+            raise InputError(f"{option} {path}: not a model of docnmt embed fit: {first_line(error)}") from error
         return model
 
     def _check(self) -> None:
-        """Raises ``ValueError`` where arrays do not fit together."""
+        """Raises ``ValueError`` if the arrays are inconsistent."""
         size, width = len(self.words), self.width
-        wanted = {"vectors": ((size, width), "f4"), "counts": ((size,), "i8"), "learnt": ((width,), "f4")}
-        for name, (shape, kind) in wanted.items():
+        expected = {"vectors": ((size, width), "f4"), "counts": ((size,), "i8"), "learnt": ((width,), "f4")}
+        for name, (shape, kind) in expected.items():
             array = getattr(self, name)
             if array.shape != shape or array.dtype != np.dtype(kind):
                 raise ValueError(f"{name} is {array.dtype} {list(array.shape)}, expected {kind} {list(shape)}")
             if not np.isfinite(array).all():
                 raise ValueError(f"{name} is not finite")
         if self.settings.method not in METHODS:
-            raise ValueError(f"the method is {self.settings.method}")
+            raise ValueError(f"unknown method {self.settings.method}")
 
     def with_neighbours(self, neighbours: int) -> "SentenceEmbedding":
-        """The model that goes beside a data-bin."""
+        """Returns the model to store next to a data-bin."""
         return replace(self, settings=replace(self.settings, neighbours=neighbours))
 
 
-def vocabulary_of(words: List[str], settings: Settings) -> Vocabulary:
-    """The words, as text is looked up with these settings."""
-    return Vocabulary(words, settings.lowercase, settings.phrases, settings.remove_bpe)
+def fit(word_vectors: WordVectors, corpus: Sequence[PathLike], settings: Settings) -> SentenceEmbedding:
+    """Fits a model on a corpus.
 
+    Args:
+        word_vectors: vectors of words, or of subwords if the corpus consists of subwords.
+        corpus: files of delimited text; marks are skipped.
+        settings: settings of the model.
 
-def method_of(settings: Settings) -> Method:
-    """The method of these settings."""
-    return METHODS[settings.method](settings.iterations, settings.smoothing)
+    Raises:
+        InputError: a file cannot be read, or no word of the corpus has a vector.
+    """
+    refuse_streams(*corpus)
+    vocabulary = settings.vocabulary(word_vectors.words)
+    counts = np.zeros(len(vocabulary) + 1, dtype=np.int64)
+    sentences = 0
+    for words in vocabulary.encode_files(corpus):
+        counts += np.bincount(words.ids, minlength=len(counts))
+        sentences += len(words.lengths)
+    known, unknown = counts[:-1], counts[-1]
+    logger.info(
+        f"{sentences:,} sentences, {counts.sum():,} words; {np.count_nonzero(known):,} of {len(vocabulary):,} vectors "
+        f"used, {unknown:,} words without a vector"
+    )
+    if not known.any():
+        raise InputError("--corpus: no word has a vector; both must be words, or the same subwords")
+
+    def means(table: np.ndarray) -> Iterator[np.ndarray]:
+        stride, first = -(-sentences // SAMPLE), 0
+        for words in vocabulary.encode_files(corpus):
+            sample = words.every(stride, -first % stride)
+            first += len(words.lengths)
+            yield sums(torch.from_numpy(table), sample) / np.maximum(sample.lengths, 1)[:, None].astype(np.float32)
+
+    learnt = settings.make_method().fit(word_vectors.vectors, known, means)
+    return SentenceEmbedding(word_vectors.words, word_vectors.vectors, known, learnt, settings)
 
 
 def sums(table: torch.Tensor, words: Words) -> np.ndarray:
-    """The sum of each sentence's rows of a table, [S, d]; zero for a sentence without words."""
+    """Returns the sum of the table rows of each sentence, [S, d]; zero for an empty sentence."""
     offsets = torch.from_numpy(np.cumsum(words.lengths) - words.lengths)
     return F.embedding_bag(torch.from_numpy(words.ids), table, offsets, mode="sum").numpy()

@@ -1,4 +1,4 @@
-"""The similar sentences that a model has as context: of a data-bin from its files, of other text computed."""
+"""Similar sentences as context of the models of a task: read from the files of a data-bin, or computed."""
 
 from functools import cached_property
 from pathlib import Path
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class SimilarContext:
-    """What a task's models know about similar sentences.
+    """Provides similar sentences for the models of a task.
 
     Args:
-        data_bin: the first, which has the sentence vectors.
-        languages: source, target.
-        symbols: of the source's dictionary.
-        language_token: what source sentences begin with that is not of their text; None: there is none.
+        data_bin: first data-bin, which has the sentence vectors.
+        languages: source and target language.
+        symbols: symbols of the source dictionary.
+        language_token: token at the start of all source sentences, if any.
     """
 
     def __init__(
@@ -35,28 +35,28 @@ class SimilarContext:
     ):
         self.data_bin, self.languages = data_bin, languages
         self.symbols, self.language_token = symbols, language_token
-        self.needed = 0  # of each sentence
+        self.needed = 0  # similar sentences per sentence
 
     def serve(self, model: nn.Module) -> None:
-        """Takes note of how many similar sentences a model wants to know."""
+        """Registers how many similar sentences a model needs."""
         self.needed = max(self.needed, similar_contexts(model))
 
     def of_split(self, data_bin: Path, split: str, lines: Lines) -> Optional[np.ndarray]:
-        """A split's table, see :func:`read_similar`; None if no model asks."""
+        """Returns the table of a split, see :func:`read_similar`; None if no model needs it."""
         return read_similar(data_bin, split, self.languages, lines, self.needed) if self.needed else None
 
     def in_memory(self, lines: Lines, index: DocumentIndex) -> Optional[np.ndarray]:
-        """The same of text that is in no data-bin.
+        """Returns the table of text that is not in a data-bin; None if no model needs it.
 
         Raises:
-            InputError: the data-bin has no sentence vectors, or its splits know fewer similar sentences.
+            InputError: the data-bin has no sentence vectors, or too few similar sentences.
         """
         if not self.needed:
             return None
         known = self.vectors.settings.neighbours
         if known < self.needed:
             raise InputError(
-                f"the model has {self.needed} similar sentences as context, {self._file} is for {known}; run "
+                f"the model needs {self.needed} similar sentences, {self._file} has {known}; run "
                 f"{how_to_make(self.data_bin, self.languages[0], self.needed)}"
             )
         from docnmt_fairseq.embedding.neighbours import neighbours_in_memory
@@ -65,7 +65,7 @@ class SimilarContext:
 
     @property
     def files(self) -> List[Path]:
-        """What similar sentences of text that is in no data-bin depend on; nothing if no model asks."""
+        """Files that :meth:`in_memory` depends on."""
         return [self._file] if self.needed else []
 
     @property
@@ -74,10 +74,10 @@ class SimilarContext:
 
     @cached_property
     def vectors(self) -> "SentenceEmbedding":
-        """The vectors by which sentences are similar."""
+        """Sentence vectors."""
         if not self._file.is_file():
             command = how_to_make(self.data_bin, self.languages[0], self.needed)
-            raise InputError(f"the model's context is similar sentences, but there is no {self._file}; run {command}")
+            raise InputError(f"the model needs similar sentences, {self._file} is missing; run {command}")
         from docnmt_fairseq.embedding.model import SentenceEmbedding
 
         return SentenceEmbedding.load(self._file, "similar sentences:")

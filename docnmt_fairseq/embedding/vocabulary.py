@@ -1,4 +1,4 @@
-"""From sentences to the numbers of their words: what counts as a word is the same in fitting and in use."""
+"""Lookup of the words of sentences, the same for fitting and use of a model."""
 
 from dataclasses import dataclass
 from itertools import chain
@@ -11,16 +11,16 @@ from docnmt_fairseq.corpus.subwords import join_subwords
 from docnmt_fairseq.files import PathLike
 from docnmt_fairseq.marks import is_mark
 
-CHUNK = 10_000  # sentences at a time
+CHUNK = 10_000  # sentences
 
 
 @dataclass(frozen=True)
 class Words:
-    """The words of some sentences, one sentence after another.
+    """Packed words of sentences.
 
     Attributes:
-        ids: [words] their numbers; that of an unknown word is the size of the vocabulary.
-        lengths: [S] words of each sentence.
+        ids: [words] word numbers; unknown words have the size of the vocabulary.
+        lengths: [S] number of words of each sentence.
     """
 
     ids: np.ndarray
@@ -28,19 +28,25 @@ class Words:
 
     @classmethod
     def of(cls, sentences: Sequence[Sequence[int]]) -> "Words":
-        """Sentences of numbers, packed."""
+        """Packs sentences."""
         lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
         return cls(np.fromiter(chain.from_iterable(sentences), dtype=np.int64, count=int(lengths.sum())), lengths)
 
+    def every(self, stride: int, first: int) -> "Words":
+        """Returns every ``stride``-th sentence, starting with number ``first``."""
+        chosen = np.zeros(len(self.lengths), dtype=bool)
+        chosen[first::stride] = True
+        return Words(self.ids[np.repeat(chosen, self.lengths)], self.lengths[chosen])
+
 
 class Vocabulary:
-    """The words that have vectors.
+    """Words that have vectors.
 
     Args:
-        words: number i is word i.
-        lowercase: text is lowercased before it is looked up.
-        phrases: a word with ``_`` or spaces inside stands for several tokens of the text, too.
-        remove_bpe: how fairseq joins the text's subwords to words, e.g. ``sentencepiece``; None: they are left apart.
+        words: words by number.
+        lowercase: lowercase text before looking it up.
+        phrases: a word that contains ``_`` or spaces also matches several tokens.
+        remove_bpe: subwords of the text to join, e.g. ``sentencepiece``; None: keep them.
     """
 
     def __init__(
@@ -51,24 +57,24 @@ class Vocabulary:
         self.lowercase = lowercase
         self.remove_bpe = remove_bpe
         self.phrases: Dict[str, int] = {}
-        self.openers: Set[str] = set()  # first tokens of phrases
+        self.first_tokens: Set[str] = set()  # of phrases
         self.longest = 1
         for number, word in enumerate(words if phrases else ()):
             parts = word.replace("_", " ").split()
             if len(parts) > 1:
                 self.phrases.setdefault(" ".join(parts), number)
-                self.openers.add(parts[0])
+                self.first_tokens.add(parts[0])
                 self.longest = max(self.longest, len(parts))
 
     def __len__(self) -> int:
         return self.unknown
 
     def encode(self, sentences: Iterable[str]) -> Words:
-        """The words of sentences, tokens with spaces between."""
+        """Returns the words of sentences of space-separated tokens."""
         return Words.of([self._numbers(sentence) for sentence in sentences])
 
     def encode_files(self, paths: Iterable[PathLike]) -> Iterator[Words]:
-        """Yields the words of delimited text, some sentences at a time, marks left out.
+        """Yields the words of delimited text in chunks, without marks.
 
         Raises:
             InputError: a file cannot be read.
@@ -86,9 +92,9 @@ class Vocabulary:
             yield self.encode(sentences)
 
     def of_tokens(self, symbols: Sequence[str]) -> Callable[[Sequence[np.ndarray]], Words]:
-        """The function from sentences of a dictionary's numbers, end of sentence included, to their words.
+        """Returns the function from sentences of dictionary indices, with end of sentence, to their words.
 
-        Where a word is a symbol, it looks numbers up by numbers; else it goes by way of the text.
+        Indices are mapped directly if each word is one symbol; otherwise the text is looked up.
         """
 
         def by_text(sentences: Sequence[np.ndarray]) -> Words:
@@ -109,32 +115,31 @@ class Vocabulary:
             sentence = join_subwords(sentence, self.remove_bpe)
         tokens = (sentence.lower() if self.lowercase else sentence).split()
         number, unknown = self.number, self.unknown
-        if self.phrases and not self.openers.isdisjoint(tokens):
+        if self.phrases and not self.first_tokens.isdisjoint(tokens):
             return self.segment(tokens)
         return [number.get(token, unknown) for token in tokens]
 
     def segment(self, tokens: Sequence[str]) -> List[int]:
-        """The fewest words, phrases and unknown tokens that a sentence can be read as ([Z] sec. 4.1.1).
+        """Segments a sentence into the fewest words, phrases and unknown tokens ([Z] sec. 4.1.1).
 
-        Among equally many, those with fewest unknown tokens; then those whose first, then second, … part is longest.
-        By dynamic programming from the end.
+        Ties: fewest unknown tokens, then the longest first, second, … part. Dynamic programming from the end.
         """
-        ends = len(tokens)
-        best: List[Tuple[int, int]] = [(0, 0)] * (ends + 1)  # parts, unknown ones, from each token on
-        taken: List[Tuple[int, int]] = [(0, 0)] * ends  # number and tokens of the first part from there
-        for start in range(ends - 1, -1, -1):
+        length = len(tokens)
+        best: List[Tuple[int, int]] = [(0, 0)] * (length + 1)  # parts and unknown tokens from each token on
+        taken: List[Tuple[int, int]] = [(0, 0)] * length  # number and tokens of the first part
+        for start in range(length - 1, -1, -1):
             number = self.number.get(tokens[start], self.unknown)
             parts, unknown = best[start + 1]
             best[start], taken[start] = (parts + 1, unknown + (number == self.unknown)), (number, 1)
-            if tokens[start] not in self.openers:
+            if tokens[start] not in self.first_tokens:
                 continue
-            for length in range(2, min(self.longest, ends - start) + 1):
-                phrase = self.phrases.get(" ".join(tokens[start : start + length]))
-                parts, unknown = best[start + length]
+            for size in range(2, min(self.longest, length - start) + 1):
+                phrase = self.phrases.get(" ".join(tokens[start : start + size]))
+                parts, unknown = best[start + size]
                 if phrase is not None and (parts + 1, unknown) <= best[start]:
-                    best[start], taken[start] = (parts + 1, unknown), (phrase, length)
+                    best[start], taken[start] = (parts + 1, unknown), (phrase, size)
         numbers, start = [], 0
-        while start < ends:
+        while start < length:
             numbers.append(taken[start][0])
             start += taken[start][1]
         return numbers

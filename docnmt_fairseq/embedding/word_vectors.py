@@ -1,4 +1,4 @@
-"""Word vectors: of a text file as word2vec, GloVe and fastText write them, or the embeddings of a checkpoint."""
+"""Word vectors from text files of word2vec, GloVe and fastText, or from the embeddings of a checkpoint."""
 
 import logging
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class WordVectors:
     """Words and their vectors.
 
     Attributes:
-        words: each once.
+        words: distinct words.
         vectors: [V, d] float32.
     """
 
@@ -31,12 +31,12 @@ class WordVectors:
 
 
 def read_text_vectors(path: PathLike) -> WordVectors:
-    """Reads the vectors of a text file: a word and its numbers a line, spaces between, which a word may hold, too.
+    """Reads a text file with a word and its numbers per line, separated by spaces; words may contain spaces.
 
-    A first line of two whole numbers is a header. Of a word that comes again the first vector counts.
+    A first line of two integers is a header. The first vector of a repeated word is used.
 
     Raises:
-        InputError: the file cannot be read; a line with too few numbers, or with something that is none.
+        InputError: the file cannot be read, or a line is invalid.
     """
     vectors: Dict[str, np.ndarray] = {}
     width = repeated = 0
@@ -47,37 +47,32 @@ def read_text_vectors(path: PathLike) -> WordVectors:
             continue
         width = width or len(fields) - 1
         if width < 1 or len(fields) <= width:
-            raise InputError.at(
-                path, number, f"expected a word and {max(width, 1)} numbers, found {len(fields)} fields"
-            )
+            raise InputError.at(path, number, f"expected a word and {max(width, 1)} numbers")
         try:
             vector = np.array(fields[-width:], dtype=np.float32)
         except ValueError:
-            raise InputError.at(
-                path, number, f"the last {width} fields must be numbers, as in the lines before"
-            ) from None
+            raise InputError.at(path, number, f"expected numbers in the last {width} fields") from None
         if not np.isfinite(vector).all():
             raise InputError.at(path, number, "a number is not finite")
         word = " ".join(fields[:-width])
         repeated += word in vectors
         vectors.setdefault(word, vector)
     if not vectors:
-        raise InputError(f"{path}: holds no word vectors")
+        raise InputError(f"{path}: no word vectors")
     if repeated:
-        logger.warning(f"{path}: {repeated:,} words come again; their first vectors count")
+        logger.warning(f"{path}: {repeated:,} repeated words; their first vectors are used")
     return WordVectors(list(vectors), np.stack(list(vectors.values())))
 
 
 def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
-    """Reads the embeddings of a trained model's source symbols, special symbols and ``<p>`` left out.
+    """Reads the source embeddings of a trained model, without special symbols and ``<p>``.
 
     Args:
-        path: a checkpoint of fairseq's or of this package's models.
-        data: the data-bin with its dictionaries, or the folder of ``docnmt prepare`` around it.
+        path: checkpoint of a model of fairseq or this package.
+        data: data-bin with its dictionaries, or the output of ``docnmt prepare``.
 
     Raises:
-        InputError: a file is missing; not a checkpoint that can be loaded safely; no source embeddings, or others than
-            the dictionary has.
+        InputError: missing file, no safe checkpoint, or no source embeddings for the dictionary.
     """
     from fairseq.data import Dictionary
 
@@ -87,14 +82,14 @@ def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
     try:
         embeddings = state["model"]["encoder.embed_tokens.weight"].float().numpy()
     except (KeyError, AttributeError):
-        raise InputError(f"--path {path}: a model without embeddings of source symbols") from None
+        raise InputError(f"--path {path}: the model has no source embeddings") from None
     if not np.isfinite(embeddings).all():
-        raise InputError(f"--path {path}: an embedding is not finite, as of a training that diverged; give another")
+        raise InputError(f"--path {path}: an embedding is not finite: the training diverged")
     language = state["cfg"].task.get("source_lang")
     folder = data_bin(data)
     file = folder / f"dict.{language or languages_of(folder)[0]}.txt"
     if not file.is_file():
-        raise InputError(f"--data {data}: lacks {file.name}, the dictionary of the model's source")
+        raise InputError(f"--data {data}: lacks {file.name}, the source dictionary of the model")
     with dictionary_errors(file):
         dictionary = Dictionary.load(str(file))
     if len(dictionary) != len(embeddings):

@@ -50,7 +50,7 @@ def run(*arguments):
 
 
 def test_vectors_of_a_text_a_row_a_line(made, tmp_path, monkeypatch):
-    monkeypatch.setattr("docnmt_fairseq.embedding.writing.CHUNK", 7)
+    monkeypatch.setattr("docnmt_fairseq.embedding.model.CHUNK", 7)
     model = made / "ca-sem.npz"
     assert run("transform", "--model", model, "--input", made / "corpus", "--output", tmp_path / "out.npy") == 0
     found, fitted = np.load(tmp_path / "out.npy"), SentenceEmbedding.load(model)

@@ -1,4 +1,4 @@
-"""Sentence vectors of the three methods, and the file of a model."""
+"""Sentence vectors of all methods, and model files."""
 
 import io
 import zipfile
@@ -6,10 +6,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from docnmt_fairseq.embedding.fitting import fit
-from docnmt_fairseq.embedding.methods import METHODS
-from docnmt_fairseq.embedding.model import SentenceEmbedding, Settings
-from docnmt_fairseq.embedding.reembedding import fit_context_vector
+from docnmt_fairseq.embedding.methods import METHODS, fit_context_vector
+from docnmt_fairseq.embedding.model import SentenceEmbedding, Settings, fit
 from docnmt_fairseq.embedding.word_vectors import WordVectors
 from docnmt_fairseq.errors import InputError
 from tests.reference import embedding as reference
@@ -39,7 +37,7 @@ def embed(fitted, sentences=SENTENCES):
     return fitted.embed(fitted.vocabulary.encode(sentences))
 
 
-def test_counts_are_those_of_the_corpus(corpus):
+def test_word_counts(corpus):
     assert model(corpus, "average").counts.tolist() == [4, 3, 2, 1, 3, 0]
 
 
@@ -52,7 +50,7 @@ def test_context_aware_re_embedding(corpus):
     np.testing.assert_allclose(embed(fitted)[1], 2 * fitted.learnt, rtol=1e-6)  # |s| v_0 ([Z] sec. 3.1.2)
 
 
-def test_its_context_sensitive_part(corpus):
+def test_context_sensitive_part(corpus):
     fitted = model(corpus, "ca-sem-sensitive", iterations=4)
     wanted = []
     for words in map(of_words, SENTENCES):
@@ -62,12 +60,12 @@ def test_its_context_sensitive_part(corpus):
     assert not embed(fitted)[1].any()
 
 
-def test_the_average_of_the_word_vectors(corpus):
+def test_average(corpus):
     wanted = [sum(of_words(s), np.zeros(4)) / max(len(s.split()), 1) for s in SENTENCES]
     np.testing.assert_allclose(embed(model(corpus, "average")), wanted, rtol=1e-4, atol=1e-6)
 
 
-def test_smooth_inverse_frequencies_without_the_first_component(corpus):
+def test_smooth_inverse_frequency(corpus):
     fitted = model(corpus, "sif", smoothing=0.01)
     share = fitted.counts / fitted.counts.sum()
 
@@ -84,46 +82,46 @@ def test_smooth_inverse_frequencies_without_the_first_component(corpus):
     np.testing.assert_allclose(embed(fitted), [remove @ mean(s) for s in SENTENCES], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("lines, width", [(["a b ?"], 4), (CORPUS, 1)], ids=["one sentence", "one number a word"])
-def test_the_first_component_of_what_has_only_one(tmp_path, lines, width):
+@pytest.mark.parametrize("lines, width", [(["a b ?"], 4), (CORPUS, 1)], ids=["one sentence", "one dimension"])
+def test_first_component_of_a_single_sentence_or_dimension(tmp_path, lines, width):
     write_lines(tmp_path / "corpus", lines)
     fitted = fit(WordVectors(WORDS, VECTORS[:, :width]), [tmp_path / "corpus"], Settings("sif"))
     assert np.linalg.norm(fitted.learnt) == pytest.approx(1, abs=1e-6)
-    np.testing.assert_allclose(embed(fitted, [lines[0]]), np.zeros((1, width)), atol=1e-6)  # nothing is beside it
+    np.testing.assert_allclose(embed(fitted, [lines[0]]), np.zeros((1, width)), atol=1e-6)
 
 
-def test_the_component_of_a_large_corpus_comes_from_sentences_spread_over_it(tmp_path, monkeypatch):
+def test_first_component_uses_a_sample_spread_over_the_corpus(tmp_path, monkeypatch):
     write_lines(tmp_path / "corpus", ["a", "b", "c", "d", "e", "f", "a"])
     write_lines(tmp_path / "sample", ["a", "d", "a"])
     wanted = model(tmp_path / "sample", "sif", smoothing=1e9).learnt  # every word weighs 1
-    monkeypatch.setattr("docnmt_fairseq.embedding.fitting.SAMPLE", 3)
+    monkeypatch.setattr("docnmt_fairseq.embedding.model.SAMPLE", 3)
     monkeypatch.setattr("docnmt_fairseq.embedding.vocabulary.CHUNK", 2)
     found = model(tmp_path / "corpus", "sif", smoothing=1e9).learnt
     assert abs(found @ wanted) == pytest.approx(1, abs=1e-6)
 
 
-def test_without_scikit_learn_the_message_says_what_to_install(corpus, monkeypatch):
+def test_missing_scikit_learn_is_an_error(corpus, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn.decomposition", None)
     with pytest.raises(InputError, match=r"pip install 'docnmt_fairseq\[embed\]'"):
         model(corpus, "sif")
 
 
 @pytest.mark.parametrize("method", list(METHODS))
-def test_a_sentence_depends_on_no_other(corpus, method):
+def test_vector_of_a_sentence_is_independent_of_others(corpus, method):
     fitted = model(corpus, method)
     together = embed(fitted, SENTENCES * 5)
     for number, sentence in enumerate(SENTENCES):
         np.testing.assert_array_equal(embed(fitted, [sentence])[0], together[number])
 
 
-def test_a_corpus_without_known_words_is_refused(tmp_path):
+def test_corpus_without_known_words_is_an_error(tmp_path):
     write_lines(tmp_path / "corpus", ["x y", "z"])
-    with pytest.raises(InputError, match="no word of it has a vector"):
+    with pytest.raises(InputError, match="no word has a vector"):
         model(tmp_path / "corpus", "average")
 
 
 @pytest.mark.parametrize("method", list(METHODS))
-def test_a_model_comes_back_from_its_file(corpus, tmp_path, method):
+def test_saved_model_is_loaded(corpus, tmp_path, method):
     fitted = model(corpus, method, lowercase=True, phrases=True)
     fitted.save(tmp_path / "model.npz")
     loaded = SentenceEmbedding.load(tmp_path / "model.npz")
@@ -140,28 +138,28 @@ def damaged(fitted, path, **arrays):
 @pytest.mark.parametrize(
     "arrays, message",
     [
-        ({"words": np.array([{"a": 1}], dtype=object)}, "no model of docnmt embed fit, or a damaged one"),
+        ({"words": np.array([{"a": 1}], dtype=object)}, "not a model of docnmt embed fit"),
         ({"vectors": VECTORS[:3]}, r"vectors is float32 \[3, 4\], expected f4 \[6, 4\]"),
         ({"counts": np.zeros(6)}, "counts is float64"),
         ({"learnt": np.full(4, np.nan, dtype=np.float32)}, "learnt is not finite"),
-        ({"settings": np.array('{"format": 2}')}, "a model of format 2, this version reads 1"),
-        ({"settings": np.array('{"format": 1, "method": "none"}')}, "the method is none"),
-        ({"settings": np.array('{"format": 1, "colour": "red"}')}, "damaged one"),
+        ({"settings": np.array('{"format": 2}')}, "format 2"),
+        ({"settings": np.array('{"format": 1, "method": "none"}')}, "method none"),
+        ({"settings": np.array('{"format": 1, "colour": "red"}')}, "not a model"),
     ],
 )
-def test_damaged_files_are_refused(corpus, tmp_path, arrays, message):
+def test_inconsistent_files_are_errors(corpus, tmp_path, arrays, message):
     damaged(model(corpus, "average"), tmp_path / "model.npz", **arrays)
     with pytest.raises(InputError, match=message):
         SentenceEmbedding.load(tmp_path / "model.npz")
 
 
-def test_other_files_are_refused(corpus, tmp_path):
+def test_other_files_are_errors(corpus, tmp_path):
     (tmp_path / "text").write_text("text")
     stream = io.BytesIO()
     zipfile.ZipFile(stream, "w").close()
     (tmp_path / "empty.npz").write_bytes(stream.getvalue())
     np.save(tmp_path / "array.npy", np.zeros(3))
-    for name, message in (("text", "damaged"), ("empty.npz", "damaged"), ("array.npy", "damaged"), ("none", "no such")):
+    for name, message in (("text", "not a"), ("empty.npz", "not a"), ("array.npy", "not a"), ("none", "no such")):
         with pytest.raises(InputError, match=message) as error:
             SentenceEmbedding.load(tmp_path / name)
         assert "allow_pickle" not in str(error.value)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.embedding.reembedding import decompose, first_component, fit_context_vector, reembed
+from docnmt_fairseq.embedding.methods import decompose, first_component, fit_context_vector, reembed
 from docnmt_fairseq.errors import InputError
 from tests.reference import embedding as reference
 
@@ -29,20 +29,20 @@ def occurrences(vectors, counts):
 
 @settings(max_examples=60)
 @given(corpora())
-def test_it_begins_with_the_first_component_of_all_occurrences_not_centred_on_the_side_of_their_mean(corpus):
+def test_first_component_of_all_occurrences(corpus):
     vectors, counts = corpus
     words = np.array(occurrences(vectors, counts))
     _, sizes, directions = np.linalg.svd(words)
     found = first_component(vectors, counts)
     assert np.linalg.norm(found) == pytest.approx(sizes[0] / np.sqrt(len(words)), rel=1e-9)  # root mean square
     assert found @ words.mean(0) >= -1e-9
-    if len(sizes) > 1 and sizes[1] < 0.99 * sizes[0]:  # else it is not unique
+    if len(sizes) > 1 and sizes[1] < 0.99 * sizes[0]:  # otherwise it is not unique
         assert abs(found @ directions[0]) == pytest.approx(np.linalg.norm(found), rel=1e-6)
 
 
 @settings(max_examples=60)
 @given(corpora(), st.integers(1, 5))
-def test_the_algorithm_as_it_is_printed(corpus, iterations):
+def test_algorithm_as_printed(corpus, iterations):
     vectors, counts = corpus
     v_0, energies = fit_context_vector(vectors, counts, iterations)
     start = first_component(vectors.astype(float), counts)
@@ -53,7 +53,7 @@ def test_the_algorithm_as_it_is_printed(corpus, iterations):
 
 @settings(max_examples=60)
 @given(corpora())
-def test_what_a_word_is_made_of(corpus):
+def test_decomposition_of_words(corpus):
     vectors, counts = corpus
     v_0 = first_component(vectors, counts)
     sensitive, chi = reference.step_1(vectors, v_0)
@@ -69,7 +69,7 @@ def test_what_a_word_is_made_of(corpus):
 
 @settings(max_examples=60)
 @given(corpora())
-def test_the_energy_falls_with_every_iteration_and_the_result_has_the_last(corpus):
+def test_energy_decreases_in_every_iteration(corpus):
     vectors, counts = corpus
     v_0, energies = fit_context_vector(vectors, counts, 200)
     assert (np.diff(energies) < 0).all()
@@ -77,7 +77,7 @@ def test_the_energy_falls_with_every_iteration_and_the_result_has_the_last(corpu
     assert last == pytest.approx(energies[-1], rel=1e-6, abs=1e-9) and last <= energies[0] * (1 + 1e-9) + 1e-9
 
 
-def test_the_printed_alternation_can_raise_the_energy_and_is_stopped_before(caplog):
+def test_alternation_stops_before_the_energy_increases(caplog):
     rng = np.random.default_rng(110)
     vectors, counts = rng.normal(size=(6, 3)), np.array([40, 20, 10, 8, 5, 4])
     _, printed = reference.alternate(occurrences(vectors, counts), first_component(vectors, counts), 60)
@@ -87,27 +87,27 @@ def test_the_printed_alternation_can_raise_the_energy_and_is_stopped_before(capl
         _, energies = fit_context_vector(vectors, counts, 60)
     assert len(energies) == rises[0] + 1 and (np.diff(energies) < 0).all()
     np.testing.assert_allclose(energies, printed[: len(energies)], rtol=1e-7)
-    assert "iteration 0: energy" in caplog.text and "which falls no more" in caplog.text
+    assert "iteration 0: energy" in caplog.text and "no longer decreasing" in caplog.text
 
 
 @settings(max_examples=30)
 @given(corpora(), st.floats(0.1, 10), st.integers(0, 1000))
-def test_scale_and_rotation_of_the_vectors_make_no_difference(corpus, scale, seed):
+def test_scale_and_rotation_equivariance(corpus, scale, seed):
     vectors, counts = corpus
     rotation, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(vectors.shape[1],) * 2))
     v_0, _ = fit_context_vector(vectors, counts, 3)
     turned, _ = fit_context_vector(scale * vectors @ rotation, counts, 3)
-    if len(vectors) > vectors.shape[1]:  # else the first component may not be unique
+    if len(vectors) > vectors.shape[1]:  # otherwise the first component may not be unique
         np.testing.assert_allclose(turned, scale * v_0 @ rotation, rtol=1e-4, atol=1e-6 * scale)
 
 
-def test_words_that_do_not_occur_do_not_count():
+def test_words_that_do_not_occur_have_no_effect():
     rng = np.random.default_rng(1)
     vectors, counts = rng.normal(size=(9, 4)), np.array([3, 0, 1, 0, 2, 5, 0, 1, 1])
     v_0, _ = fit_context_vector(vectors, counts, 10)
     np.testing.assert_array_equal(v_0, fit_context_vector(vectors[counts > 0], counts[counts > 0], 10)[0])
 
 
-def test_vectors_of_zero_are_refused():
+def test_zero_vectors_are_an_error():
     with pytest.raises(InputError, match="are zero"):
         fit_context_vector(np.zeros((3, 2)), np.array([1, 2, 3]))

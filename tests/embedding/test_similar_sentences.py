@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from docnmt_fairseq.corpus.data_bin import DictionaryNumbering, ItemWriter, write_language_tokens
 from docnmt_fairseq.data.similar import read_similar, similar_file, vectors_file, within_piece
 from docnmt_fairseq.embedding import neighbours
-from docnmt_fairseq.embedding.data_bins import write_neighbours
 from docnmt_fairseq.embedding.model import SentenceEmbedding, Settings
+from docnmt_fairseq.embedding.neighbours import write_neighbours
 from docnmt_fairseq.errors import InputError
 from tests.reference import embedding as reference
 from tests.support import toy
@@ -49,7 +49,7 @@ def test_the_most_similar_earlier_sentences_the_nearest_first_among_equals(vecto
 
 
 def test_sentences_too_far_back_are_none(monkeypatch):
-    monkeypatch.setattr(neighbours, "FURTHEST", 2)
+    monkeypatch.setattr(neighbours, "MAX_DISTANCE", 2)
     monkeypatch.setattr(neighbours, "ROWS", 2)
     vectors = np.eye(3, dtype=np.float32)[[0, 1, 2, 0, 2, 2]]
     assert neighbours.most_similar(vectors, 3)[3:].tolist() == [[1, 2, 0], [2, 1, 0], [1, 2, 0]]
@@ -65,7 +65,7 @@ def sentences_of(document):
 
 
 def test_the_files_of_a_data_bin(own_bin, monkeypatch):
-    monkeypatch.setattr(neighbours, "TOGETHER", 5)
+    monkeypatch.setattr(neighbours, "GROUP", 5)
     fitted = model()
     assert write_neighbours(own_bin, fitted) == 60 + 3 + 11
     for split, documents in DOCUMENTS.items():

@@ -12,14 +12,14 @@ TOKENS = st.lists(st.sampled_from("abc?"), max_size=7)
 
 @settings(max_examples=200)
 @given(st.sets(st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map("_".join), min_size=1), TOKENS)
-def test_a_sentence_is_read_as_the_fewest_phrases_and_unknown_words(words, tokens):
+def test_segmentation_into_the_fewest_phrases_and_unknown_words(words, tokens):
     words = sorted(words)
     known = {tuple(word.split("_")): number for number, word in enumerate(words)}
     found = Vocabulary(words, phrases=True).encode([" ".join(tokens)]).ids.tolist()
     assert found == reference.fewest_parts(tokens, known, len(words))
 
 
-def test_the_example_of_the_text():
+def test_phrases_with_spaces_and_underscores():
     words = ["united", "states", "united states", "of", "new_york"]
     text = ["the united states of new york", "states united", "new_york new york"]
     with_phrases = Vocabulary(words, phrases=True).encode(text)
@@ -35,7 +35,7 @@ def test_lowercase_and_subwords():
     assert Vocabulary(words, remove_bpe="@@ ").encode(["hä@@ user haus"]).ids.tolist() == [1, 0]
 
 
-def test_files_are_read_some_sentences_at_a_time(tmp_path, monkeypatch):
+def test_files_are_read_in_chunks(tmp_path, monkeypatch):
     monkeypatch.setattr("docnmt_fairseq.embedding.vocabulary.CHUNK", 2)
     write_lines(tmp_path / "a", ["x y", "", "<p>", "y", "z"])
     write_lines(tmp_path / "b", ["x", ""])
@@ -45,7 +45,7 @@ def test_files_are_read_some_sentences_at_a_time(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{}, {"lowercase": True}, {"phrases": True}, {"remove_bpe": "@@ "}], ids=str)
-def test_tokens_of_a_dictionary_are_the_words_of_their_text(options):
+def test_dictionary_indices_give_the_words_of_the_text(options):
     symbols = ["<s>", "</s>", "a", "B", "b", "c@@", "d", "cd"]
     sentences = [np.array([2, 3, 4, 1]), np.array([1]), np.array([5, 6, 7, 2, 1])]
     vocabulary = Vocabulary(["a", "b", "cd", "a_B"], **options)
