@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     neighbours = actions.add_parser("neighbours", help="find similar sentences, for --context-selection similar")
     _add_model(neighbours)
     neighbours.add_argument(
-        "data", nargs="+", type=Path, metavar="DATA-BIN", help="data-bins, or docnmt prepare outputs"
+        "data", nargs="+", type=Path, metavar="DATA-BIN", help="data-bins or docnmt prepare outputs"
     )
     neighbours.add_argument(
         "--sentences", type=int, default=10, metavar="K", help="similar sentences per sentence (default: 10)"

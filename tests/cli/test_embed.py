@@ -49,7 +49,7 @@ def run(*arguments):
     return cli.main(["embed", *map(str, arguments)])
 
 
-def test_vectors_of_a_text_a_row_a_line(made, tmp_path, monkeypatch):
+def test_transform_writes_one_row_per_line(made, tmp_path, monkeypatch):
     monkeypatch.setattr("docnmt_fairseq.embedding.model.CHUNK", 7)
     model = made / "ca-sem.npz"
     assert run("transform", "--model", model, "--input", made / "corpus", "--output", tmp_path / "out.npy") == 0
@@ -87,7 +87,7 @@ def test_similarity_by_year(made, capsys):
 
 
 @pytest.mark.parametrize("few", [["2\ta b\tc"], ["1\ta b\tc", "1\tb\tc"]], ids=["one pair", "one score"])
-def test_a_year_of_too_few_pairs_has_no_correlation_and_the_others_have(made, tmp_path, capsys, recwarn, few):
+def test_year_with_too_few_pairs_has_no_correlation(made, tmp_path, capsys, recwarn, few):
     lines = (made / "benchmark").read_text().splitlines()
     write_lines(tmp_path / "set", [*lines, *(f"genre\tfile\t2016\t{n}\t{pair}" for n, pair in enumerate(few))])
     model = ["--model", made / "sif.npz"]
@@ -113,7 +113,7 @@ def last_row(made, model, name, form, capsys):
         ("sick", ["sentence_A\tscore", "a\t1"], "set:1: the header lacks relatedness_score, sentence_B"),
     ],
 )
-def test_bad_sets_are_named_by_line(made, tmp_path, capsys, form, lines, message):
+def test_invalid_sets_are_errors_with_line_numbers(made, tmp_path, capsys, form, lines, message):
     write_lines(tmp_path / "set", lines)
     assert run("similarity", "--model", made / "average.npz", "--set", tmp_path / "set", "--format", form) == 2
     assert message in capsys.readouterr().err
@@ -129,24 +129,24 @@ def test_bad_sets_are_named_by_line(made, tmp_path, capsys, form, lines, message
         (["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--smoothing", "inf"], "--smoothing inf: must be"),
         (
             ["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--smoothing", "0.1"],
-            "--smoothing: has no effect with --method ca-sem, only with sif",
+            "--smoothing: only for --method sif",
         ),
         (
             ["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--method", "sif", "--iterations", "9"],
-            "--iterations: has no effect with --method sif, only with ca-sem, ca-sem-sensitive",
+            "--iterations: only for --method ca-sem",
         ),
         (["fit", "--corpus", "c", "--output", "o", "--vectors", "none"], "none: cannot be read"),
-        (["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--remove-bpe", "x"], "--remove-bpe x: fairseq"),
+        (["fit", "--corpus", "c", "--output", "o", "--vectors", "v", "--remove-bpe", "x"], "--remove-bpe x"),
         (["transform", "--input", "c", "--output", "o", "--model", "none"], "--model none: no such file"),
         (["neighbours", "bin", "--model", "none", "--sentences", "0"], "--sentences 0: 1 to 1,000"),
     ],
 )
-def test_bad_options_are_named(capsys, arguments, message):
+def test_bad_options(capsys, arguments, message):
     assert run(*arguments) == 2
     assert message in capsys.readouterr().err
 
 
-def test_a_folder_without_its_subwords_and_a_place_that_cannot_be_written_are_refused(made, tmp_path, capsys):
+def test_bad_folders(made, tmp_path, capsys):
     """Without them the set's sentences would be taken as they are."""
     assert run("similarity", "--model", made / "average.npz", "--set", made / "sts", "--data", tmp_path) == 2
     assert f"--data {tmp_path}: not a finished output of docnmt prepare" in capsys.readouterr().err

@@ -38,7 +38,7 @@ def document_vectors(draw):
 
 @settings(max_examples=100)
 @given(document_vectors(), st.integers(1, 6), st.integers(1, 10))
-def test_the_most_similar_earlier_sentences_the_nearest_first_among_equals(vectors, most, rows):
+def test_most_similar_previous_sentences_nearest_first_among_equals(vectors, most, rows):
     before, neighbours.ROWS = neighbours.ROWS, rows
     try:
         found = neighbours.most_similar(vectors, most)
@@ -48,7 +48,7 @@ def test_the_most_similar_earlier_sentences_the_nearest_first_among_equals(vecto
     assert found.tolist() == reference.most_similar(vectors.astype(np.float64), most)
 
 
-def test_sentences_too_far_back_are_none(monkeypatch):
+def test_maximum_distance(monkeypatch):
     monkeypatch.setattr(neighbours, "MAX_DISTANCE", 2)
     monkeypatch.setattr(neighbours, "ROWS", 2)
     vectors = np.eye(3, dtype=np.float32)[[0, 1, 2, 0, 2, 2]]
@@ -64,7 +64,7 @@ def sentences_of(document):
     return [sentence for paragraph in document for sentence in paragraph]
 
 
-def test_the_files_of_a_data_bin(own_bin, monkeypatch):
+def test_files_of_a_data_bin(own_bin, monkeypatch):
     monkeypatch.setattr(neighbours, "GROUP", 5)
     fitted = model()
     assert write_neighbours(own_bin, fitted) == 60 + 3 + 11
@@ -82,7 +82,7 @@ def test_the_files_of_a_data_bin(own_bin, monkeypatch):
     assert not list(own_bin.glob("*.partial"))
 
 
-def test_language_tokens_are_not_of_the_text(own_bin):
+def test_language_tokens_are_ignored(own_bin):
     fitted = model()
     fitted.vectors[4] *= 10  # all sentences are alike by it
     write_neighbours(own_bin, fitted)
@@ -102,8 +102,8 @@ def test_language_tokens_are_not_of_the_text(own_bin):
 
 
 @pytest.mark.parametrize("unmarked", ["document", "line"])
-def test_they_are_of_the_documents_that_the_task_finds_in_files_it_puts_together(own_bin, unmarked):
-    """The first has marks, the other none, as documents with a sentence-level corpus beside them."""
+def test_documents_are_those_of_the_task_in_combined_files(own_bin, unmarked):
+    """The first file has marks, the second none, as a sentence-level corpus."""
     sentences = ["a b", "c", "d e", "b c"]
     numbering = DictionaryNumbering(Dictionary.load(str(own_bin / "dict.src.txt")))
     for side in ("src", "tgt"):
@@ -118,7 +118,7 @@ def test_they_are_of_the_documents_that_the_task_finds_in_files_it_puts_together
     assert (table[split.index.items] > 0).sum(1).tolist() == np.minimum(before, 3).tolist()
 
 
-def test_what_is_no_data_bin_is_refused(own_bin, tmp_path):
+def test_other_folders_are_errors(own_bin, tmp_path):
     with pytest.raises(InputError, match=r"SOURCE-TARGET\.xx\.idx"):
         write_neighbours(own_bin, model(), "xx")
     with pytest.raises(InputError, match=r"dict\.\*\.txt"):
@@ -126,7 +126,7 @@ def test_what_is_no_data_bin_is_refused(own_bin, tmp_path):
 
 
 @pytest.mark.parametrize("damage", [b"a\n", b"\xff 1\n"])
-def test_a_damaged_dictionary_is_named_and_nothing_written(own_bin, damage):
+def test_damaged_dictionary_is_an_error(own_bin, damage):
     with (own_bin / "dict.src.txt").open("ab") as file:
         file.write(damage)
     with pytest.raises(InputError, match=r"dict\.src\.txt: no dictionary, or a damaged one"):
@@ -134,16 +134,16 @@ def test_a_damaged_dictionary_is_named_and_nothing_written(own_bin, damage):
     assert not list(own_bin.glob("*similar*"))
 
 
-def test_vectors_of_other_words_are_refused(own_bin):
+def test_vectors_of_other_words_are_an_error(own_bin):
     other = replace(model(), words=list("vwxyz"))
-    with pytest.raises(InputError, match=r"src-tgt\.src: no word of it has a vector"):
+    with pytest.raises(InputError, match=r"src-tgt\.src: no word has a vector"):
         write_neighbours(own_bin, other)
     assert not list(own_bin.glob("*similar*"))
 
 
 @settings(max_examples=60)
 @given(st.integers(1, 12), st.integers(1, 4), st.data())
-def test_within_a_piece_only_its_sentences_are_left(document, most, data):
+def test_within_a_piece_only_its_sentences_remain(document, most, data):
     back = np.array([data.draw(st.lists(st.integers(0, row), min_size=most, max_size=most)) for row in range(document)])
     rows = np.array(sorted(data.draw(st.sets(st.integers(0, document - 1), min_size=1))))
     for place, (row, found) in enumerate(zip(rows, within_piece(back[rows], rows))):
