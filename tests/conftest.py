@@ -26,6 +26,7 @@ EXPLICIT: set = {
     "cli",
     "corpus",
     "criterions",
+    "embedding",
     "evaluation",
     "fairseq_patches",
     "native",

@@ -149,7 +149,7 @@ def test_bad_options(capsys, arguments, message):
 def test_bad_folders(made, tmp_path, capsys):
     """Without them the set's sentences would be taken as they are."""
     assert run("similarity", "--model", made / "average.npz", "--set", made / "sts", "--data", tmp_path) == 2
-    assert f"--data {tmp_path}: not a finished output of docnmt prepare" in capsys.readouterr().err
+    assert f"--data {tmp_path}: not a complete output" in capsys.readouterr().err
     options = ["--vectors", made / "vec", "--corpus", made / "corpus", "--method", "average"]
     assert run("fit", *options, "--output", made / "vec" / "model.npz") == 2
     assert "cannot be written" in capsys.readouterr().err

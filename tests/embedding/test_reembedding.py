@@ -27,7 +27,7 @@ def occurrences(vectors, counts):
     return [w for w, n in zip(vectors, counts) for _ in range(n)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(corpora())
 def test_first_component_of_all_occurrences(corpus):
     vectors, counts = corpus
@@ -40,7 +40,7 @@ def test_first_component_of_all_occurrences(corpus):
         assert abs(found @ directions[0]) == pytest.approx(np.linalg.norm(found), rel=1e-6)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(corpora(), st.integers(1, 5))
 def test_algorithm_as_printed(corpus, iterations):
     vectors, counts = corpus
@@ -51,7 +51,7 @@ def test_algorithm_as_printed(corpus, iterations):
     np.testing.assert_allclose(energies, printed, rtol=1e-7, atol=1e-9)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(corpora())
 def test_decomposition_of_words(corpus):
     vectors, counts = corpus
@@ -67,7 +67,7 @@ def test_decomposition_of_words(corpus):
     np.testing.assert_allclose(in_float32, wanted, rtol=1e-4, atol=1e-4)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(corpora())
 def test_energy_decreases_in_every_iteration(corpus):
     vectors, counts = corpus

