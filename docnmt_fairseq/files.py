@@ -105,6 +105,28 @@ def write_json(path: PathLike, value: Any, indent: Optional[int] = None) -> None
     write_bytes(path, (json.dumps(value, indent=indent, sort_keys=True) + "\n").encode())
 
 
+def parse_json(text: Union[str, bytes]) -> Any:
+    """Parses JSON.
+
+    Raises:
+        ValueError: it is invalid or nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def json_bytes(value: Any, **settings: Any) -> bytes:
+    """Formats a value as JSON in UTF-8; parts of file names that are not UTF-8 are escaped.
+
+    Args:
+        value: strings, numbers, lists and dictionaries.
+        settings: arguments of ``json.dumps``.
+    """
+    return (json.dumps(value, ensure_ascii=False, **settings) + "\n").encode("utf-8", "backslashreplace")
+
+
 def read_json(path: PathLike) -> Any:
     """Returns the content of a JSON file; None if it is missing or damaged."""
     try:

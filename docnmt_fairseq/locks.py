@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Iterator, List, Optional, TextIO
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.plain_json import parse_json
+from docnmt_fairseq.files import parse_json
 
 PATIENCE = 3.0  # seconds that what a killed process left at work has to end
 PAUSE = 0.1  # seconds between two tries

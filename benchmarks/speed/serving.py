@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from benchmarks.lib.measuring import run_benchmark
 from benchmarks.lib.reporting import table
-from docnmt_fairseq.marks import is_mark
+from docnmt_fairseq.boundaries import is_boundary
 
 TITLE = "Serving"
 MIB, PARTS, LONG_EVERY = 2**20, 10, 10  # memory is read PARTS times; every tenth document is long
@@ -100,9 +100,9 @@ def documents_of(args: argparse.Namespace) -> list[list[str]]:
     most, long = chance.randint(1, args.sentences), False
     for line in args.text.read_text(encoding="utf-8").splitlines():
         text = line.strip()
-        if not is_mark(text) and len(text.split()) <= args.words:
+        if not is_boundary(text) and len(text.split()) <= args.words:
             sentences.append(text)
-        if sentences and (len(sentences) >= most or (is_mark(text) and not long)):
+        if sentences and (len(sentences) >= most or (is_boundary(text) and not long)):
             found.setdefault("\n".join(sentences), sentences)
             long = len(found) % LONG_EVERY == LONG_EVERY - 1
             sentences, most = [], chance.randint(1, args.longest if long else args.sentences)

@@ -21,11 +21,10 @@ from typing import (
 
 import numpy as np
 
+from docnmt_fairseq.boundaries import BOUNDARIES, DOCUMENT, PARAGRAPH
 from docnmt_fairseq.corpus.subwords import load_subword_model
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import PathLike, atomic_folder, write_bytes
-from docnmt_fairseq.marks import BOUNDARIES, DOCUMENT, PARAGRAPH
-from docnmt_fairseq.plain_json import parse_json
+from docnmt_fairseq.files import PathLike, atomic_folder, parse_json, write_bytes
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary

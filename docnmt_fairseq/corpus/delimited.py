@@ -1,6 +1,6 @@
 """Delimited text: one sentence per line, an empty line ends a document, a line ``<p>`` a paragraph.
 
-``<p> <p>`` ends a section with its last paragraph, and so on; see ``marks.py``. The sides of a parallel corpus are
+``<p> <p>`` ends a section with its last paragraph, and so on; see ``boundaries.py``. The sides of a parallel corpus are
 files with the same boundaries on the same lines.
 """
 
@@ -8,11 +8,11 @@ import logging
 from itertools import zip_longest
 from typing import Callable, Iterable, Iterator, List, Optional, Sequence, Tuple
 
+from docnmt_fairseq.boundaries import DOCUMENT, PARAGRAPH, boundary, is_boundary, levels_ended
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.files import atomic_files, read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
-from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH, boundary, is_mark, levels_ended
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +39,8 @@ def map_sentences(lines: Sequence[str], function: Callable[[List[str]], List[str
         lines: sentences and boundaries.
         function: maps a list of sentences to a list of the same length.
     """
-    mapped = iter(function([line for line in lines if not is_mark(line)]))
-    return [line if is_mark(line) else next(mapped) for line in lines]
+    mapped = iter(function([line for line in lines if not is_boundary(line)]))
+    return [line if is_boundary(line) else next(mapped) for line in lines]
 
 
 def read_documents(
@@ -59,7 +59,7 @@ def read_documents(
     builder = DocumentBuilder(tuple(str(path) for path in paths))
     documents = marks = 0
     for number, texts in parallel_lines(paths):
-        mark = _common_mark(paths, number, texts, empty_sides) if any(map(is_mark, texts)) else None
+        mark = _common_mark(paths, number, texts, empty_sides) if any(map(is_boundary, texts)) else None
         marks += mark is not None
         if mark is None:
             builder.add(texts, (number,) * len(texts))
@@ -120,7 +120,7 @@ def document_lines(document: Document, side: int = 0) -> List[str]:
             lines.append(boundary(document.levels_before(p)))
         for s, texts in enumerate(paragraph):
             text = texts[side]
-            if is_mark(text.strip()) or "\n" in text or "\r" in text:
+            if is_boundary(text.strip()) or "\n" in text or "\r" in text:
                 raise document.error(p, s, side, f"{text!r} cannot be written as one line that is not a boundary")
             lines.append(text)
     lines.append(DOCUMENT)

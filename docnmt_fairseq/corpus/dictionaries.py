@@ -4,11 +4,11 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Iterator, Sequence
 
+from docnmt_fairseq.boundaries import PARAGRAPH
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.subwords import load_subword_model
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike, atomic_path
-from docnmt_fairseq.marks import PARAGRAPH
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary

@@ -11,10 +11,10 @@ one more, so that any two token sequences can be restored and every token sequen
 import re
 from typing import List, Sequence
 
+from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.delimited import parallel_lines
 from docnmt_fairseq.corpus.files import atomic_files
 from docnmt_fairseq.files import PathLike
-from docnmt_fairseq.marks import is_mark
 
 KEEP, DELETE = "<keep>", "<delete>"
 OPERATIONS = (KEEP, DELETE)
@@ -71,14 +71,14 @@ def apply_operations(translation: Sequence[str], operations: Sequence[str]) -> L
 
 def operations_line(translation: str, edited: str) -> str:
     """Returns the operations of two lines of tokens separated by spaces; a common boundary is unchanged."""
-    if translation == edited and is_mark(edited):
+    if translation == edited and is_boundary(edited):
         return edited
     return " ".join(edit_operations(translation.split(), edited.split()))
 
 
 def edited_line(translation: str, operations: str) -> str:
     """Returns the line of post-edited text: the inverse of :func:`operations_line`."""
-    if translation == operations and is_mark(operations):
+    if translation == operations and is_boundary(operations):
         return operations
     return " ".join(apply_operations(translation.split(), operations.split()))
 

@@ -16,13 +16,13 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from tqdm import tqdm
 
+from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.delimited import map_sentences
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.subwords import joiner_of, subword_encoder
 from docnmt_fairseq.corpus.tokenizers import SentenceFunction, detokenizer, detruecaser, has_case, tokenizer, truecaser
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
-from docnmt_fairseq.marks import is_mark
 
 BATCH = 20_000  # lines in memory
 CHUNK = 200  # sentences per task of a process
@@ -203,7 +203,7 @@ def process_file(
         for batch in batches(read_lines(path)):
             processed = map_sentences(batch, function)
             for number, (before, after) in enumerate(zip(batch, processed), start=first):
-                if is_mark(after.strip()) and not is_mark(before):
+                if is_boundary(after.strip()) and not is_boundary(before):
                     raise InputError.at(path, number, f"{title}: nothing is left of this sentence; remove it")
             yield processed
             first += len(batch)

@@ -37,8 +37,7 @@ from docnmt_fairseq.corpus.subwords import WITH_CODES, check_subword_model, trai
 from docnmt_fairseq.corpus.text import TextCounts, normalise_documents
 from docnmt_fairseq.corpus.tokenizers import train_truecaser
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import copy_file, folder_lock, sha256, write_bytes
-from docnmt_fairseq.plain_json import json_bytes
+from docnmt_fairseq.files import copy_file, folder_lock, json_bytes, sha256, write_bytes
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary

@@ -7,8 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from docnmt_fairseq.corpus.data_bin import DATA_BIN
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import PathLike
-from docnmt_fairseq.plain_json import parse_json
+from docnmt_fairseq.files import PathLike, parse_json
 
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint.pt"  # of a model imported by docnmt import

@@ -6,12 +6,12 @@ from typing import BinaryIO, Iterable, List, Sequence
 
 import numpy as np
 
+from docnmt_fairseq.boundaries import DOCUMENT
 from docnmt_fairseq.corpus.data_bin import TextSize
 from docnmt_fairseq.corpus.delimited import document_lines
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.corpus.files import atomic_files
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import DOCUMENT
 
 Files = Sequence[Path]  # one per side
 

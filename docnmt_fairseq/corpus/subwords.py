@@ -6,11 +6,11 @@ import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence
 
+from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary
 from docnmt_fairseq.corpus.bpe_codes import JOINER, bpe_encoder, learn_codes
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike, write_bytes
-from docnmt_fairseq.marks import PARAGRAPH, is_mark
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
@@ -94,7 +94,7 @@ def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: Sub
 def _sentences(paths: Sequence[PathLike]) -> Iterator[str]:
     for path in paths:
         for line in read_lines(path):
-            if not is_mark(line):
+            if not is_boundary(line):
                 yield line
 
 

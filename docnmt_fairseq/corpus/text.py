@@ -5,8 +5,8 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Iterable, Iterator, List, Tuple
 
+from docnmt_fairseq.boundaries import MAX_LEVELS, PARAGRAPH, levels_ended
 from docnmt_fairseq.corpus.document import Document
-from docnmt_fairseq.marks import MOST_LEVELS, PARAGRAPH, levels_ended
 
 ON_EMPTY = ("error", "drop")
 
@@ -108,4 +108,4 @@ def _is_mark_like(text: str) -> bool:
 def _mark_message(text: str) -> str:
     if levels_ended(text):
         return f"the sentence {text} would read as a paragraph boundary; change or remove it"
-    return f"{text}: not a valid boundary; write {PARAGRAPH} once per level, at most {MOST_LEVELS}, separated by spaces"
+    return f"{text}: not a valid boundary; write {PARAGRAPH} once per level, at most {MAX_LEVELS}, separated by spaces"

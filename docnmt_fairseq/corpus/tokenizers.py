@@ -11,10 +11,10 @@ import tempfile
 import warnings
 from typing import Callable, Dict, Tuple
 
+from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike, atomic_path
-from docnmt_fairseq.marks import is_mark
 
 CHINESE = ("zh", "cmn", "yue", "chi")  # prefixes of the codes of languages that Jieba segments
 
@@ -111,7 +111,7 @@ def train_truecaser(text: PathLike, model: PathLike) -> None:
     """Trains a Moses truecaser on a delimited, tokenised file and writes its model."""
     from sacremoses import MosesTruecaser
 
-    sentences = (line.split() for line in read_lines(text) if not is_mark(line))
+    sentences = (line.split() for line in read_lines(text) if not is_boundary(line))
     with atomic_path(model) as temporary:
         MosesTruecaser().train(sentences, save_to=str(temporary))
 

@@ -9,12 +9,12 @@ import torch
 from fairseq.data import ConcatDataset, Dictionary
 from torch import Tensor
 
+from docnmt_fairseq.boundaries import PARAGRAPH, paragraph_symbol
 from docnmt_fairseq.data.extra_source_specs import OPTION, SourceSpec
 from docnmt_fairseq.data.features import FeatureLines, find_features, same_width
 from docnmt_fairseq.data.index import Lines, Marks, check_parallel
 from docnmt_fairseq.data.integrity import load_side
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import PARAGRAPH, paragraph_symbol
 
 
 @dataclass(frozen=True)

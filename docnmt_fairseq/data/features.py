@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.arrays import UNREADABLE
 from docnmt_fairseq.corpus.prepared import parent_folder
 from docnmt_fairseq.data.index import Marks
 from docnmt_fairseq.errors import InputError, first_line
@@ -35,7 +34,7 @@ class FeatureFile:
         self.path = path
         try:
             shape, dtype, offsets = self.values.shape, self.values.dtype, self.offsets
-        except UNREADABLE as error:
+        except Exception as error:  # NumPy raises many kinds of errors for damaged files
             raise InputError(f"{path}: not a file of features ({first_line(error)})") from error
         expected = "[total, d]" if offsets is not None else "[lines, d] or [lines, n, d]"
         if len(shape) not in ((2,) if offsets is not None else (2, 3)) or shape[-1] == 0:

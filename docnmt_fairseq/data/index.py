@@ -7,8 +7,8 @@ from typing import List, Mapping, Optional, Protocol, Sequence
 import numpy as np
 from torch import Tensor
 
+from docnmt_fairseq.boundaries import MAX_LEVELS, boundary
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import MOST_LEVELS, boundary
 
 MOST_LINES = np.iinfo(np.int32).max  # of a corpus: lines are numbered in four bytes
 
@@ -34,7 +34,7 @@ class Marks:
     Attributes:
         document_end: [items] bool, an item of one token: the empty line.
         levels_ended: [items] int8, how many levels of structure end: those of an item of k ``<p>`` and the end of the
-            sentence are k, see ``marks.py``; 0: none.
+            sentence are k, see ``boundaries.py``; 0: none.
     """
 
     document_end: np.ndarray
@@ -50,7 +50,7 @@ class Marks:
         """
         sizes = np.asarray(dataset.sizes)
         levels_ended = np.zeros(len(sizes), dtype=np.int8)
-        for levels in range(1, MOST_LEVELS + 1) if paragraph_symbol is not None else ():
+        for levels in range(1, MAX_LEVELS + 1) if paragraph_symbol is not None else ():
             found = np.flatnonzero(sizes == levels + 1)
             for place in range(levels):
                 found = found[tokens_at(dataset, found, place) == paragraph_symbol]
@@ -205,8 +205,10 @@ def _levels(documents: np.ndarray, paragraphs: np.ndarray, starts: np.ndarray, e
 def _check_paragraphs(marks: Marks, ends: np.ndarray, name: str) -> None:
     """Raises :class:`InputError` at the first ``<p>`` that stands at the start of a document or after another."""
     before = ends - 1
-    is_mark = marks.document_end | (marks.levels_ended > 0)
-    misplaced = is_mark[np.maximum(before, 0)]  # before the first line there is none; if a mark, it is misplaced itself
+    is_boundary = marks.document_end | (marks.levels_ended > 0)
+    misplaced = is_boundary[
+        np.maximum(before, 0)
+    ]  # before the first line there is none; if a mark, it is misplaced itself
     if misplaced.any():
         line = int(ends[np.argmax(misplaced)]) + 1
         mark = boundary(int(marks.levels_ended[line - 1]))

@@ -11,10 +11,9 @@ from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
-from docnmt_fairseq.arrays import UNREADABLE
+from docnmt_fairseq.boundaries import paragraph_symbol
 from docnmt_fairseq.data.index import DocumentIndex, Lines, Marks, check_parallel, files_of, name_of, part_starts
 from docnmt_fairseq.locks import workplace
-from docnmt_fairseq.marks import paragraph_symbol
 
 ENDING = ".index.npy"
 COMBINED = ".combined"  # before it: of train, train1, … together
@@ -115,7 +114,7 @@ def _load(path: Path, about: np.ndarray, names: Sequence[str]) -> Optional[Docum
     """The index in a file; None if there is none, or not this one."""
     try:
         table = np.asarray(np.load(path, mmap_mode="r"))
-    except UNREADABLE:
+    except Exception:  # NumPy raises many kinds of errors for damaged files
         return None
     if table.dtype != np.int32 or table.ndim != 1 or len(table) < HEADER or (table[: len(about)] != about).any():
         return None

@@ -9,13 +9,13 @@ import numpy as np
 from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.boundaries import MAX_LEVELS
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
 from docnmt_fairseq.data.index import DocumentIndex, Marks
 from docnmt_fairseq.data.pieces import PieceLimits
 from docnmt_fairseq.data.split import Split
 from docnmt_fairseq.data.training_sentences import TrainingSentences
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import MOST_LEVELS
 
 History = List[List[Tensor]]  # of the translations of a document: of each sentence [m_t, w] a model
 
@@ -70,8 +70,8 @@ class Before(NamedTuple):
     """
 
     sentences: int = 0
-    units: Tuple[int, ...] = (0,) * MOST_LEVELS
-    levels: int = MOST_LEVELS
+    units: Tuple[int, ...] = (0,) * MAX_LEVELS
+    levels: int = MAX_LEVELS
 
     def and_line(self, levels: int) -> "Before":
         """With one line more, which ends so many levels; 0: a sentence."""
@@ -118,7 +118,7 @@ class InteractiveDataset(DocumentDataset):
         decoded = sample["decoded"].copy()
         decoded[np.flatnonzero(decoded)[old]] = False
         before = self.before if self.pieces.document[number] == 0 else NOTHING
-        units = np.zeros((MOST_LEVELS, len(decoded)), dtype=np.int64)  # as levels come and go with the lines
+        units = np.zeros((MAX_LEVELS, len(decoded)), dtype=np.int64)  # as levels come and go with the lines
         units[: len(sample["unit_position"])] = sample["unit_position"]
         return {
             **sample,

@@ -10,7 +10,6 @@ from typing import Tuple
 
 import numpy as np
 
-from docnmt_fairseq.arrays import UNREADABLE
 from docnmt_fairseq.data.index import Lines
 from docnmt_fairseq.errors import InputError, first_line
 
@@ -63,7 +62,7 @@ def _read(path: Path, lines: int, needed: int, command: str) -> np.ndarray:
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise InputError(f"the model's context is similar sentences, but there is no {path}; run {command}") from None
-    except UNREADABLE as error:
+    except Exception as error:  # NumPy raises many kinds of errors for damaged files
         raise InputError(f"{path}: damaged: {first_line(error)}; make it anew with {command}") from error
     if table.ndim != 2 or table.dtype != np.int16 or len(table) != lines:
         found = f"{table.dtype} {list(table.shape)}"

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import npy_on_disk, read_lines, refuse_streams
 from docnmt_fairseq.embedding.methods import METHODS, Method
 from docnmt_fairseq.embedding.vocabulary import CHUNK, Vocabulary, Words
 from docnmt_fairseq.embedding.word_vectors import WordVectors
 from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.files import PathLike, write_bytes
-from docnmt_fairseq.marks import is_mark
 
 FORMAT = 1
 SAMPLE = 100_000  # sentences that the first component of a large corpus is computed from, spread over all of it
@@ -114,7 +114,7 @@ class SentenceEmbedding:
         with npy_on_disk(target, (total, self.width), np.float32) as vectors:
             for start in range(0, total, CHUNK):
                 chunk = list(islice(lines, CHUNK))
-                words = self.vocabulary.encode("" if is_mark(line) else line for line in chunk)
+                words = self.vocabulary.encode("" if is_boundary(line) else line for line in chunk)
                 vectors[start : start + len(chunk)] = self.embed(words)
         return total
 

@@ -8,6 +8,7 @@ from typing import Dict, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 
+from docnmt_fairseq.boundaries import paragraph_symbol
 from docnmt_fairseq.corpus.data_bin import read_language_tokens
 from docnmt_fairseq.corpus.dictionaries import dictionary_errors
 from docnmt_fairseq.corpus.files import npy_on_disk
@@ -16,7 +17,6 @@ from docnmt_fairseq.data.index import DocumentIndex, Lines, Marks
 from docnmt_fairseq.data.similar import similar_file, vectors_file
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import paragraph_symbol
 
 MAX_DISTANCE = np.iinfo(np.int16).max  # in sentences, limited by the file format
 ROWS = 512  # sentences of a document whose similarities are computed together

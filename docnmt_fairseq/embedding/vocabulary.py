@@ -6,10 +6,10 @@ from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence,
 
 import numpy as np
 
+from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.subwords import join_subwords
 from docnmt_fairseq.files import PathLike
-from docnmt_fairseq.marks import is_mark
 
 CHUNK = 10_000  # sentences
 
@@ -82,7 +82,7 @@ class Vocabulary:
         sentences: List[str] = []
         for path in paths:
             for line in read_lines(path):
-                if is_mark(line):
+                if is_boundary(line):
                     continue
                 sentences.append(line)
                 if len(sentences) == CHUNK:

@@ -7,12 +7,12 @@ from typing import Dict, List
 
 import numpy as np
 
+from docnmt_fairseq.boundaries import PARAGRAPH
 from docnmt_fairseq.corpus.dictionaries import dictionary_errors
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.prepared import data_bin, languages_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
-from docnmt_fairseq.marks import PARAGRAPH
 
 logger = logging.getLogger(__name__)
 

@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from docnmt_fairseq.boundaries import paragraph_symbol
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.delimited import read_documents
 from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, ScoringRequest, Tokens, as_tokens, last_of
 from docnmt_fairseq.evaluation.text_batches import longest_sentences
-from docnmt_fairseq.marks import paragraph_symbol
 
 MAX_TEXT_TOKENS = 100_000  # source tokens of documents in memory, approximately
 

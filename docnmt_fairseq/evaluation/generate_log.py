@@ -5,11 +5,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Collection, Dict, Iterable, List, Optional, Sequence, Set
 
+from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.delimited import map_sentences
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.subwords import WORD_BEGINS
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import is_mark
 
 _LINE = re.compile(r"([SHD])-(\d+)(?:\t(.*))?")
 _BPE = re.compile(r"\S@@(?: |$)")  # continued subword of subword-nmt
@@ -91,7 +91,7 @@ def restore_document_order(log: Path, delimited: Path) -> List[str]:
 
 def sentence_ids(lines: Sequence[str]) -> List[int]:
     """Line numbers, from 0, of the sentences of delimited text."""
-    return [i for i, line in enumerate(lines) if not is_mark(line)]
+    return [i for i, line in enumerate(lines) if not is_boundary(line)]
 
 
 def subword_mark(lines: Iterable[str]) -> Optional[str]:

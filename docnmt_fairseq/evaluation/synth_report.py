@@ -10,7 +10,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import restore_document_order
 from docnmt_fairseq.evaluation.scores import Scores, corpus_scores
 from docnmt_fairseq.evaluation.tables import Part, Table
-from docnmt_fairseq.plain_json import parse_json
+from docnmt_fairseq.files import parse_json
 
 Key = TypeVar("Key", str, int, Tuple[str, int])
 

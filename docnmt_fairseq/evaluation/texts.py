@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
+from docnmt_fairseq.boundaries import DOCUMENT, is_boundary, levels_ended
 from docnmt_fairseq.corpus.delimited import parallel_lines, read_documents
 from docnmt_fairseq.corpus.files import refuse_streams
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import restore_document_order, subword_mark
-from docnmt_fairseq.marks import DOCUMENT, is_mark, levels_ended
 
 ON_EMPTY = ("score", "error")
 LEVELS = ("sentence", "document")
@@ -112,10 +112,10 @@ def read_text(path: Path, references: References, on_empty: str = "score") -> St
     lines = []
     reference_file = references.files[0]
     for number, (text, reference) in parallel_lines((path, reference_file)):
-        if text != reference if is_mark(reference) else levels_ended(text):
+        if text != reference if is_boundary(reference) else levels_ended(text):
             message = f"{_describe(text)} here, but {_describe(reference)} in {reference_file}; boundaries must match"
             raise InputError.at(path, number, message)
-        if text == DOCUMENT and not is_mark(reference) and on_empty == "error":
+        if text == DOCUMENT and not is_boundary(reference) and on_empty == "error":
             message = f"empty line here, but a sentence in {reference_file}; --on-empty score allows empty translations"
             raise InputError.at(path, number, message)
         lines.append(text)

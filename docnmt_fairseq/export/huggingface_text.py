@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
+from docnmt_fairseq.boundaries import PARAGRAPH
 from docnmt_fairseq.corpus.prepared import is_prepared
 from docnmt_fairseq.corpus.subwords import WITH_CODES, load_subword_model
 from docnmt_fairseq.corpus.text_codec import TextCodec
@@ -15,7 +16,6 @@ from docnmt_fairseq.export.huggingface_architectures import Architecture
 from docnmt_fairseq.export.huggingface_vocabulary import HubVocabularies
 from docnmt_fairseq.export.trained import TrainedModel
 from docnmt_fairseq.files import copy_file, write_bytes
-from docnmt_fairseq.marks import PARAGRAPH
 from docnmt_fairseq.pretrained.multilingual_vocabulary import OWN_SPECIAL, SENTENCEPIECE_MODEL, language_of
 from docnmt_fairseq.pretrained.vocabulary import MASK, SPECIAL
 

@@ -6,8 +6,8 @@ from typing import Dict, List, Tuple
 import numpy as np
 from fairseq.data import Dictionary
 
+from docnmt_fairseq.boundaries import PARAGRAPH
 from docnmt_fairseq.export.sentence_level import SIDES, SentenceTransformer
-from docnmt_fairseq.marks import PARAGRAPH
 from docnmt_fairseq.pretrained.vocabulary import NEVER
 
 NO_SHARE = NEVER * 0.8  # a bias that leaves no share of the probabilities; training moves what was NEVER a little

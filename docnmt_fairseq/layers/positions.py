@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.boundaries import LEVELS
 from docnmt_fairseq.layers.precision import Embedding, gather_rows
-from docnmt_fairseq.marks import LEVELS
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from torch import Tensor
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.plain_json import parse_json
+from docnmt_fairseq.files import parse_json
 from docnmt_fairseq.pretrained.vocabulary import Vocabulary
 from docnmt_fairseq.registry import Registry
 

@@ -7,9 +7,9 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 import torch
 from torch import Tensor
 
+from docnmt_fairseq.boundaries import PARAGRAPH
 from docnmt_fairseq.corpus.files import atomic_files
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import PARAGRAPH
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # what every fairseq dictionary begins with
 NEW = -1  # the row of a symbol that the released model does not have

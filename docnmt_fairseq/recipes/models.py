@@ -7,8 +7,8 @@ sizes are presets of the architectures.
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
+from docnmt_fairseq.boundaries import PARAGRAPH
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import PARAGRAPH
 
 COMMON = [
     "--optimizer", "adam", "--adam-betas", "(0.9, 0.98)", "--adam-eps", "1e-9", "--lr-scheduler", "inverse_sqrt",

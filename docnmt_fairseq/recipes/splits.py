@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
+from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.config import AND, config_of
 from docnmt_fairseq.corpus.delimited import write_documents
 from docnmt_fairseq.corpus.files import read_lines
@@ -19,7 +20,6 @@ from docnmt_fairseq.corpus.step_cache import StepCache
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.files import partial_path, sha256, write_bytes
-from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.recipes import synthetic_data
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig
 from docnmt_fairseq.recipes.downloads import Source
@@ -141,7 +141,7 @@ class Splits:
 
     def _small_vocabulary(self, splits: Dict[str, Inputs], settings: Dict[str, Any]) -> int:
         """Returns a vocabulary size for few documents."""
-        lines = [[line for line in read_lines(path) if not is_mark(line)] for path in splits["train"][1]]
+        lines = [[line for line in read_lines(path) if not is_boundary(line)] for path in splits["train"][1]]
         characters = [set("".join(side)) for side in lines]
         if settings.get("joint", True):
             return len(characters[0] | characters[1]) + SMOKE_SUBWORDS

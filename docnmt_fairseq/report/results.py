@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.plain_json import parse_json
+from docnmt_fairseq.files import parse_json
 from docnmt_fairseq.report.charts import Axis, line_chart
 from docnmt_fairseq.report.elements import table
 

@@ -8,7 +8,7 @@ from typing import Dict, List, Tuple
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.plain_json import parse_json
+from docnmt_fairseq.files import parse_json
 from docnmt_fairseq.report.charts import Axis, line_chart
 from docnmt_fairseq.report.elements import table
 

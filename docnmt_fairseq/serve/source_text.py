@@ -6,9 +6,9 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from docnmt_fairseq.boundaries import DOCUMENT, PARAGRAPH, is_boundary
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH, is_mark
 from docnmt_fairseq.serve.limits import Refusal
 from docnmt_fairseq.translate.formats import RUNNING, Document, Format, Reading, format_of
 from docnmt_fairseq.translate.formats.limits import FormatLimits
@@ -94,7 +94,7 @@ def of_paragraphs(
     told: Dict[str, List[str]] = {name: [] for name in beside}
     places: List[Optional[Place]] = []
     for p, sentences in enumerate(paragraphs):
-        shown = [(s, sentence) for s, sentence in enumerate(sentences) if not is_mark(normalise(sentence))]
+        shown = [(s, sentence) for s, sentence in enumerate(sentences) if not is_boundary(normalise(sentence))]
         if shown and lines:
             lines.append(PARAGRAPH)
             places.append(None)
@@ -112,9 +112,9 @@ def _check_beside(name: str, p: int, sentences: Sequence[str], told: Sequence[st
     """Refuses what is told of the translations of a paragraph, and cannot be."""
     for s, (sentence, line) in enumerate(zip(sentences, told)):
         place, mark = f"paragraph {p + 1}, sentence {s + 1}", normalise(line)
-        if line and is_mark(normalise(sentence)):
+        if line and is_boundary(normalise(sentence)):
             raise InputError(f"{name}: {place} is no sentence; leave it empty")
-        if mark and is_mark(mark):
+        if mark and is_boundary(mark):
             raise InputError(f"{name}: {mark}, but {place} is a sentence; leave it empty")
 
 
@@ -200,7 +200,7 @@ def places_of(lines: Sequence[str], empty_ends: bool) -> List[Optional[Place]]:
     document = paragraph = sentence = 0
     for line in lines:
         text = normalise(line)
-        if not is_mark(text):
+        if not is_boundary(text):
             places.append(Place(document, paragraph, sentence))
             sentence += 1
             continue

@@ -21,6 +21,7 @@ from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
 from omegaconf import II
 from torch import Tensor, nn
 
+from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary, paragraph_symbol
 from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
 from docnmt_fairseq.corpus.prepared import languages_of
 from docnmt_fairseq.data.concatenation import Hypothesis
@@ -30,7 +31,6 @@ from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.data.split import Split
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.fairseq_patches.training import PREEMPTION
-from docnmt_fairseq.marks import PARAGRAPH, is_mark, paragraph_symbol
 from docnmt_fairseq.models.base import DocumentModel
 from docnmt_fairseq.models.fp32_accumulation import accumulate_in_fp32
 from docnmt_fairseq.optim.parameter_groups import group_by_lr_scale
@@ -237,7 +237,7 @@ class DocumentsTask(TranslationTask):
         number = self.language_tokens[0]
         begin = "" if number is None else f"{self.src_dict[number]} "
         return super().get_interactive_tokens_and_lengths(
-            lines, lambda line: line if is_mark(line.strip()) else begin + encode_fn(line)
+            lines, lambda line: line if is_boundary(line.strip()) else begin + encode_fn(line)
         )
 
     # --- Training ---

@@ -9,11 +9,11 @@ from fairseq.data import FairseqDataset
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
+from docnmt_fairseq.boundaries import DOCUMENT, PARAGRAPH
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
 
 LINE_BITS = 40  # of a sentence id in a batch; the bits above are the number of its chunk in the batch
 

@@ -5,10 +5,10 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Iterator, List, Mapping, Sequence
 
+from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import read_lines, refuse_streams
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.translate.formats import PLAIN, format_of
 from docnmt_fairseq.translate.inputs import InputFile
 from docnmt_fairseq.translate.lines import TranslatedLine
@@ -61,8 +61,8 @@ def check_line_input(option: str, path: Path, request: Request) -> None:
         if line is None or own is None:
             raise InputError.at(path, number, f"{source} has {'fewer' if line is None else 'more'} lines")
         line, own = normalise(line), normalise(own)
-        if own and own != line and (is_mark(line) or is_mark(own)):
-            what = f"is {line or 'an empty line'}" if is_mark(line) else "is a sentence"
+        if own and own != line and (is_boundary(line) or is_boundary(own)):
+            what = f"is {line or 'an empty line'}" if is_boundary(line) else "is a sentence"
             raise InputError.at(path, number, f"line {number} of {source} {what}; leave this line empty")
 
 
@@ -70,4 +70,4 @@ def lines_for(path: Path, file: InputFile) -> Iterator[str]:
     """Yields the lines of a line input for the documents that remain to be translated; boundaries are empty lines."""
     written = replace(file, first=0, end=file.first + file.done)
     lines = islice(read_lines(path), sum(len(document.lines) for document in written.documents()), None)
-    return ("" if is_mark(normalise(line)) else line for line in lines)
+    return ("" if is_boundary(normalise(line)) else line for line in lines)

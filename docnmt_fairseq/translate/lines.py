@@ -4,8 +4,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import Dict, List, Sequence, Tuple
 
+from docnmt_fairseq.boundaries import DOCUMENT, levels_ended
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.marks import DOCUMENT, levels_ended
 
 
 class Origin(str):

@@ -9,9 +9,9 @@ from typing import Callable, List, Sequence
 
 import numpy as np
 
+from docnmt_fairseq.boundaries import is_boundary, levels_ended
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import is_mark, levels_ended
 from docnmt_fairseq.translate.lines import TranslatedLine
 from docnmt_fairseq.translate.translate_files import Translator
 
@@ -78,7 +78,7 @@ def document_numbers(texts: Sequence[Sequence[str]], empty_lines: str) -> np.nda
 
 
 def _is_sentence(line: str) -> bool:
-    return not is_mark(normalise(line))
+    return not is_boundary(normalise(line))
 
 
 def shuffled_order(owners: np.ndarray, seed: int) -> np.ndarray:

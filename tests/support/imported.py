@@ -5,17 +5,17 @@ environment and open files; it forks, and runs the command in the child. They ha
 that starts ``python -m MODULE`` comes back to the server; other calls of ``python`` are what they always are.
 """
 
+import ctypes
 import importlib
 import json
 import os
 import runpy
+import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NoReturn
-
-from docnmt_fairseq.lifetime import end_with_parent
 
 FAIRSEQ = {f"fairseq-{name}": name for name in ("train", "generate", "interactive", "validate", "preprocess")}
 FAIRSEQ["fairseq-hydra-train"] = "hydra_train"
@@ -34,6 +34,12 @@ with socket.socket(socket.AF_UNIX) as server:
     sys.exit(int(answers.readline() or 1))
 """
 SLOW_TO_IMPORT = ("torch._dynamo", "sacrebleu", "sacremoses", "matplotlib.pyplot", "scipy.stats")
+
+
+def end_with_parent():
+    """Makes Linux end the calling process when its parent ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 class Imported:

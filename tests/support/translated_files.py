@@ -1,6 +1,6 @@
 """Translation of files by stub translators, some of which are interrupted."""
 
-from docnmt_fairseq.marks import is_mark
+from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.translate.inputs import input_files
 from docnmt_fairseq.translate.lines import TranslatedLine, Translation
 from docnmt_fairseq.translate.request import Request
@@ -18,7 +18,7 @@ class Scoring(Stub):
         best = self.translate(documents, *arguments)
         return [
             [
-                TranslatedLine(line, [] if is_mark(line) else [Translation(line, -0.5), Translation("?", -1)])
+                TranslatedLine(line, [] if is_boundary(line) else [Translation(line, -0.5), Translation("?", -1)])
                 for line in one
             ]
             for one in best
@@ -55,6 +55,6 @@ def names(folder):
 def table(lines):
     """Returns the table of scores of translated lines."""
     rows = [
-        f"{n}\t1\t-0.500000\t{line}\n{n}\t2\t-1.000000\t?\n" for n, line in enumerate(lines, 1) if not is_mark(line)
+        f"{n}\t1\t-0.500000\t{line}\n{n}\t2\t-1.000000\t?\n" for n, line in enumerate(lines, 1) if not is_boundary(line)
     ]
     return "line\trank\tscore\ttranslation\n" + "".join(rows)

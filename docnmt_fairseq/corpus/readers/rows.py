@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterable, Iterator, List, Sequence, Tuple
 
+from docnmt_fairseq.boundaries import MAX_LEVELS, boundary, levels_ended
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.files import pyarrow_module, read_lines
 from docnmt_fairseq.corpus.readers.base import Reader, ReaderOptions, register
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import MOST_LEVELS, boundary, levels_ended
+from docnmt_fairseq.files import parse_json
 from docnmt_fairseq.options import option
-from docnmt_fairseq.plain_json import parse_json
 
 PARQUET_ROWS = 16  # rows converted to Python objects at a time
 
@@ -150,8 +150,8 @@ def _lines(path: Path, number: int, field: str, value: Any) -> List[str]:
         return [" ".join(entry.split()) for entry in value]
     if isinstance(value, list) and all(isinstance(entry, list) for entry in value):
         levels = _depth(value) - 1
-        if levels > MOST_LEVELS:
-            message = f"{field}: {levels} levels of nested lists; at most {MOST_LEVELS} are supported"
+        if levels > MAX_LEVELS:
+            message = f"{field}: {levels} levels of nested lists; at most {MAX_LEVELS} are supported"
             raise InputError.at(path, number, message)
         return [line for unit in value for line in (*_lines(path, number, field, unit), boundary(levels))]
     raise InputError.at(path, number, f"{field}: neither text nor a list of sentences; see --fields")

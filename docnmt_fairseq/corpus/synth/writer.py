@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set, TextIO
 
+from docnmt_fairseq.boundaries import DOCUMENT, PARAGRAPH
 from docnmt_fairseq.corpus.synth.ceiling import Counts, ceiling, count_forms
 from docnmt_fairseq.corpus.synth.document import Document, documents
 from docnmt_fairseq.corpus.synth.lexicon import build_lexicon
@@ -16,7 +17,6 @@ from docnmt_fairseq.corpus.synth.options import SynthOptions
 from docnmt_fairseq.corpus.synth.table import Case, write_cases
 from docnmt_fairseq.files import atomic_folder
 from docnmt_fairseq.locks import holding, in_folder
-from docnmt_fairseq.marks import DOCUMENT, PARAGRAPH
 
 SPLITS = ("train", "valid", "test")
 LEXICON = "lexicon.json"  # appears last: where it is, the corpus is whole

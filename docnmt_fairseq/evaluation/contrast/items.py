@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union
 
+from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import is_mark
-from docnmt_fairseq.plain_json import parse_json
+from docnmt_fairseq.files import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ def checked(item: ContrastItem) -> ContrastItem:
     """
     texts = [tuple(candidate[line] for line in item.lines) for candidate in item.candidates]
     for text in [*texts, [item.document.source[line] for line in item.lines]]:
-        if any(is_mark(sentence.strip()) for sentence in text):
+        if any(is_boundary(sentence.strip()) for sentence in text):
             raise InputError(f"{item.name}: empty sentence")
     kept = [number for number, text in enumerate(texts) if number == item.right or text != texts[item.right]]
     if len(kept) < 2:

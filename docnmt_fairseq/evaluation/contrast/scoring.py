@@ -6,12 +6,12 @@ from typing import Dict, List, Sequence, Tuple, Union
 
 from torch import Tensor
 
+from docnmt_fairseq.boundaries import is_boundary, levels_ended, paragraph_symbol
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.contrast.items import ContrastItem, GenerationItem, ItemDocument, concatenate
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, ScoringRequest, Tokens, as_tokens, last_of
-from docnmt_fairseq.marks import is_mark, levels_ended, paragraph_symbol
 
 OUTCOMES = ("right", "wrong", "tie", "nan")
 # Maximum difference (nats) of equal scores: float32 sums vary as much with the composition of the batch.
@@ -106,7 +106,7 @@ class EncodedDocuments:
         self.place = {number: place for place, number in enumerate(kept)}  # by line of the documents
         self.source = token_ids(codec.encode_lines(0, [lines[number] for number in kept]), dictionary)
         for number, tokens in zip(kept, self.source):  # an empty line would end the document
-            if len(tokens) < 2 and not is_mark(lines[number]):
+            if len(tokens) < 2 and not is_boundary(lines[number]):
                 owners = [document for document in self.starts if self.starts[document] <= number]
                 name = max(owners, key=self.starts.__getitem__).name
                 raise InputError(f"{name}: source sentence '{lines[number]}' has no tokens")
@@ -136,7 +136,7 @@ def _candidate_requests(
         lines[line] = sentence
     requests = []
     for line in item.lines:
-        before = [sentence for sentence in lines[:line] if not is_mark(sentence)]
+        before = [sentence for sentence in lines[:line] if not is_boundary(sentence)]
         *previous, target = texts.target([*last_of(before, limit), chosen[line]])
         source = texts.source[texts.line(document, line)]
         for side, tokens, longest in zip(("source", "target"), (len(source), len(target)), decoder.longest):

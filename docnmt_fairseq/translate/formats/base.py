@@ -23,9 +23,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import BinaryIO, Callable, ClassVar, Iterator, List, Optional, Sequence, Tuple, Type
 
+from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import DAMAGED
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.marks import is_mark
 from docnmt_fairseq.registry import Registry
 from docnmt_fairseq.translate.formats.limits import FormatLimits
 from docnmt_fairseq.translate.formats.segments import Segment, Segmentation, Split
@@ -75,7 +75,7 @@ class Document:
     @property
     def sentences(self) -> int:
         """Number of sentences."""
-        return sum(not is_mark(line) for line in self.lines)
+        return sum(not is_boundary(line) for line in self.lines)
 
 
 class Format(ABC):

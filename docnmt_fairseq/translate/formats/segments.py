@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
+from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.marks import PARAGRAPH, is_mark
 from docnmt_fairseq.translate.formats.markup_projection import CLOSING, Gap, Span, cores_of, project
 
 Split = Callable[[str], List[str]]  # text to sentences, whose concatenation is the text
@@ -107,7 +107,7 @@ def _sentences(segment: Segment, split: Split) -> Iterator[Sentence]:
         while start < end and not readable[end - 1].strip():
             end -= 1
         shown = normalise("".join(readable[start:end]))
-        if any(map(str.isalpha, shown)) and not is_mark(shown):
+        if any(map(str.isalpha, shown)) and not is_boundary(shown):
             yield Sentence(start, end, shown)
 
 
