@@ -1,6 +1,6 @@
-"""Context mechanisms: how the tokens of a sentence look at other sentences of their document. Pure PyTorch.
+"""Context mechanisms: attention of tokens to other sentences of their document. Pure PyTorch.
 
-Importing the folder registers every mechanism: each file here, in ``selected`` and in ``conditional``.
+Importing the package registers every mechanism in this folder, in ``selected`` and in ``conditional``.
 """
 
 from docnmt_fairseq import ca_layers  # noqa: F401  (registers its sentence encoders)

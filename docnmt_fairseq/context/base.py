@@ -1,8 +1,7 @@
-"""The contracts of context mechanisms and the registry that the Transformer asks for them.
+"""Contracts of context mechanisms, and their registry.
 
-A mechanism is one class in one file of this folder or of a folder in it, registered by name; importing ``context``
-imports them all. It always serves the encoder; one that derives from :class:`DecoderContextMechanism` or
-:class:`TargetContextMechanism` serves the decoder as well.
+A mechanism is one class in one file of this folder or its subfolders, registered by name. It always serves the encoder;
+subclasses of :class:`DecoderContextMechanism` and :class:`TargetContextMechanism` serve the decoder as well. Example:
 
     @CONTEXT_MECHANISMS.register("nearest")
     class Nearest(ContextMechanism):
@@ -16,12 +15,12 @@ imports them all. It always serves the encoder; one that derives from :class:`De
 
         def forward(self, x, layout): ...
 
-is all there is to it: ``--context-attention nearest --nearest-window 3`` and the architectures
-``document_transformer_nearest_…`` exist, the option is checked and documented.
+This defines ``--context-attention nearest --nearest-window 3`` and the architectures
+``document_transformer_nearest_…``; the option is validated and documented.
 """
 
 from dataclasses import dataclass
-from typing import Any, Collection, Dict, Generic, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar
+from typing import Any, Dict, Generic, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar
 
 from torch import Tensor, nn
 
@@ -30,10 +29,9 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.layers.base import LayerConfig
 from docnmt_fairseq.registry import Registry
 
-ADDED = ("block", "heads")  # placements where context is added to what is there
-GATED = ("gated-attention", "gated-feed-forward", "gated-output")  # where a gate weighs it against what is there
+ADDED = ("block", "heads")  # placements where context is added to the states
+GATED = ("gated-attention", "gated-feed-forward", "gated-output")  # placements where a gate mixes it with the states
 PLACEMENTS = (*ADDED, "replace", *GATED)
-SIDES = ENCODER, DECODER, TARGET = ("encoder", "decoder", "target")  # where a mechanism stands; target: of targets
 
 __all__ = [
     "CONTEXT_MECHANISMS",
@@ -48,21 +46,21 @@ __all__ = [
 
 @dataclass(frozen=True)
 class NoOptions:
-    """The options of a mechanism that has none; those of others derive from it."""
+    """Base class of options, and the options of mechanisms without any."""
 
 
 class ContextMechanism(nn.Module):
-    """Contract: ``cls(layer, options)``; adds to every token what it needs from its document, and from no other.
+    """Contract: ``cls(layer, options)``; computes the context of every token from its own document only.
 
     Class attributes:
-        Options: a frozen dataclass of the mechanism's own options, each declared by
-            :func:`docnmt_fairseq.options.option`; mechanisms that share an option share the class that declares it.
-        placements: the places of ``PLACEMENTS`` where it makes sense, the usual one first. In ``replace`` its
-            projections are called ``q_proj``, ``k_proj``, ``v_proj`` and ``out_proj``, with biases, as those of the
-            self-attention whose place and weights it takes; a sentence without context gets just what that gives.
-        top_layer_only: whether it stands in the last layer, and not in the upper half, if no layers are named.
-        asks_attention: whether its queries are what self-attention alone gave, without the residual and the norm.
-        reads_embeddings: whether ``forward`` takes the tokens as they entered the encoder, too.
+        Options: frozen dataclass of the mechanism's options, declared with :func:`docnmt_fairseq.options.option`;
+            mechanisms that share an option share the class that declares it.
+        placements: supported entries of ``PLACEMENTS``, the default first. In ``replace``, projections are named
+            ``q_proj``, ``k_proj``, ``v_proj`` and ``out_proj``, with biases, like those of the self-attention that it
+            replaces and whose weights it loads; a sentence without context gets exactly the output of self-attention.
+        top_layer_only: default layers: the last one instead of the upper half.
+        asks_attention: whether queries are the output of self-attention alone, without residual and layer norm.
+        reads_embeddings: whether ``forward`` also takes the input embeddings of the encoder.
     """
 
     Options: Type[Any] = NoOptions
@@ -73,66 +71,55 @@ class ContextMechanism(nn.Module):
 
     @classmethod
     def problems(cls, options: Any) -> Iterator[str]:
-        """What is wrong with options that are right each by itself, by their flags."""
+        """Yields errors in combinations of options, beginning with a flag."""
         return iter(())
 
     @classmethod
-    def unread(cls, side: str) -> Collection[str]:
-        """The names of those options of its that have no effect on a side.
-
-        Args:
-            side: where it stands, of ``SIDES``.
-        """
-        return ()
-
-    @classmethod
     def remarks(cls, options: Any) -> Iterator[str]:
-        """What a user of these options ought to know, each a warning."""
+        """Yields warnings about the options."""
         return iter(())
 
     @classmethod
     def preset(cls, given: Mapping[str, Any]) -> Dict[str, Any]:
-        """What architectures that are named after the mechanism set of its options; others have the defaults.
-
-        The defaults are the paper's, presets what we found to work.
+        """Returns options set by architectures named after the mechanism; defaults follow the paper, presets work best.
 
         Args:
-            given: the options of the command line, None where one is left open.
+            given: options of the command line; None for one that is not given.
         """
         return {}
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """The plans that ``forward`` will ask a batch's layout for: they are made where batches are collated."""
+        """Yields the plans that ``forward`` needs; they are made when a batch is collated."""
         return iter(())
 
     def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
-        """Context [N, d] of packed token states of whole documents. No residual with x, no normalisation of x.
+        """Returns the context [N, d] of packed token states; no residual connection, no normalisation of x.
 
         Args:
-            x: [N, d], in a gated placement the input of the sub-layer that it stands beside, or of the next layer.
+            x: [N, d]; in a gated placement the input of the gated sub-layer, or of the next layer.
             layout: the batch.
-            embeddings: if ``reads_embeddings``, one tensor [N, d]: the tokens as they entered the encoder.
+            embeddings: if ``reads_embeddings``, one tensor [N, d]: input embeddings of the encoder.
         """
         raise NotImplementedError
 
     def has_context(self, layout: DocumentLayout) -> Optional[Tensor]:
-        """Which tokens have context, [N]; None: all.
+        """Returns a mask [N] of tokens that have context; None: all.
 
-        A gate leaves the others as they are, whatever ``forward`` gives them; that must be finite all the same, or the
-        gate's gradients are not. In the places of ``ADDED`` it is added: there ``forward`` gives them zeros.
+        A gate leaves other tokens unchanged; the output of ``forward`` for them must be finite, or the gate's gradients
+        are not. In the placements of ``ADDED``, ``forward`` returns zeros for them.
         """
         return None
 
 
 class DecoderContextMechanism(ContextMechanism):
-    """Contract of mechanisms that also serve the decoder ([T] sec. 2): target tokens look at the source document.
+    """Contract of mechanisms that also serve the decoder ([T] sec. 2): target tokens attend to the source document.
 
-    What depends on the source alone is computed once a batch (:meth:`project`) and attended to at every step of the
-    search: it is never repeated for hypotheses, which vanish and change places while it stays as it is.
+    Projections of the source are computed once per batch (:meth:`project`) and shared by all hypotheses and steps of a
+    search.
     """
 
     def project(self, states: Tensor, layout: DocumentLayout) -> Tensor:
-        """What target tokens attend to: [R, w], something of every sentence, context-only ones included.
+        """Returns the projections [R, w] that target tokens attend to, one per sentence, context-only ones included.
 
         Args:
             states: [N, d_source] packed final states of the encoder.
@@ -141,17 +128,17 @@ class DecoderContextMechanism(ContextMechanism):
         raise NotImplementedError
 
     def attend(self, x: Tensor, projected: Tensor, plan: AttentionPlan) -> Tensor:
-        """Context [M, d] of packed target tokens x [M, d]. No residual, no normalisation.
+        """Returns the context [M, d] of packed target tokens; no residual connection, no normalisation.
 
         Args:
-            x: the tokens.
+            x: [M, d] the tokens.
             projected: [R, w] of :meth:`project`.
-            plan: the sentences that each token sees, those of its document.
+            plan: plan of the tokens over the sentences of their document.
         """
         raise NotImplementedError
 
     def attend_masked(self, x: Tensor, projected: Tensor, mask: Tensor) -> Tensor:
-        """Context [M, d] as :meth:`attend` gives it, of the few tokens that a step of a search adds.
+        """Returns the same context as :meth:`attend` for the few tokens of a search step.
 
         Args:
             x: [M, d] one token of every hypothesis.
@@ -162,33 +149,29 @@ class DecoderContextMechanism(ContextMechanism):
 
 
 class TargetContextMechanism(ContextMechanism):
-    """Contract of mechanisms by which target tokens also see the target sentences before theirs.
+    """Contract of mechanisms by which target tokens attend to previous target sentences.
 
-    In training ``forward`` takes packed target tokens, whose layout is :class:`~docnmt_fairseq.batch.plans.OfTargets`.
-    A search goes through the sentences of a document one by one, and gives what it wrote before.
+    In training ``forward`` takes packed target tokens with the layout of
+    :class:`~docnmt_fairseq.batch.attention_plans.OfTargets`. A search translates the sentences of a document one by one
+    and passes the previous translations.
 
     Attributes:
-        contexts: how many sentences before it a sentence sees at most.
+        contexts: maximum number of previous sentences.
     """
 
     contexts: int
 
-    @classmethod
-    def unread(cls, side: str) -> Collection[str]:
-        """See :class:`ContextMechanism`; a search knows no other target sentences than those before."""
-        return ("context_selection",) if side == TARGET else ()
-
     def project_targets(self, states: Tensor) -> Tensor:
-        """What the tokens of later sentences look at, [..., w], of target tokens' states [..., d]."""
+        """Returns the projections [..., w] of target states [..., d] that tokens of later sentences attend to."""
         raise NotImplementedError
 
     def look_back(self, x: Tensor, projected: Tensor, padding: Tensor) -> Tensor:
-        """Context [S, b, d] as ``forward`` gives it; of sentences with nothing before them it means nothing.
+        """Returns the same context as ``forward``, [S, b, d]; undefined for sentences without previous ones.
 
         Args:
-            x: [S, b, d] tokens of S sentences, e.g. one of each of b hypotheses.
+            x: [S, b, d] tokens of S sentences, e.g. one token of each of b hypotheses.
             projected: [S, J, L, w] of :meth:`project_targets` of the J sentences before each.
-            padding: [S, J, L] True at padding, all of it where there are fewer than J sentences.
+            padding: [S, J, L] True at padding, which includes missing sentences.
         """
         raise NotImplementedError
 
@@ -205,10 +188,10 @@ C = TypeVar("C", bound=ContextMechanism)
 
 
 class MechanismsOf(Generic[C]):
-    """The mechanisms that fulfil a contract, by name, as options are checked by.
+    """Registered mechanisms that fulfil a contract.
 
     Args:
-        contract: the class that they derive from.
+        contract: their base class.
     """
 
     def __init__(self, contract: Type[C]):
@@ -217,11 +200,11 @@ class MechanismsOf(Generic[C]):
     def __getitem__(self, name: str) -> Type[C]:
         mechanism = CONTEXT_MECHANISMS[name]
         if not issubclass(mechanism, self.contract):
-            raise ValueError(f"{name!r} is no {self.contract.__name__}; there are: {', '.join(self.names())}")
+            raise ValueError(f"{name!r} is not a {self.contract.__name__}; available: {', '.join(self.names())}")
         return mechanism
 
     def names(self) -> List[str]:
-        """The names, sorted."""
+        """Returns the names, sorted."""
         names = CONTEXT_MECHANISMS.names()
         return [name for name in names if issubclass(CONTEXT_MECHANISMS[name], self.contract)]
 

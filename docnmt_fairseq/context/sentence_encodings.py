@@ -1,4 +1,4 @@
-"""Context mechanism ``sentence-encodings``: tokens attend to the encodings of their document ([T] sec. 2, fig. 1)."""
+"""Context mechanism ``sentence-encodings``: attention to the sentence encodings of the document ([T] sec. 2)."""
 
 from typing import Any, Iterator
 
@@ -16,7 +16,7 @@ from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceE
 
 @CONTEXT_MECHANISMS.register("sentence-encodings")
 class SentenceEncodingAttention(DecoderContextMechanism):
-    """Multi-head attention; queries are tokens, keys and values the encodings of all sentences, the own included.
+    """Multi-head attention of tokens to the encodings of all sentences, the own one included.
 
     The tokens are those of the encoder's layer itself or, in the decoder, target tokens; what is computed once of a
     sentence is its key and value, [2 · H · d_k].

@@ -1,4 +1,4 @@
-"""Mechanisms whose context is some sentences of the document, chosen by their place or by likeness."""
+"""Mechanisms with selected context sentences, such as the previous ones or the most similar ones."""
 
 from docnmt_fairseq.registry import import_folder
 

@@ -1,4 +1,4 @@
-"""What mechanisms with selected context sentences have in common."""
+"""Base class of mechanisms with selected context sentences."""
 
 from dataclasses import dataclass
 from typing import Any, Iterator, Optional
@@ -13,29 +13,29 @@ from docnmt_fairseq.options import option
 
 @dataclass(frozen=True)
 class SelectedOptions(NoOptions):
-    """Which sentences these are."""
+    """Options that select the context sentences."""
 
     context_sentences: int = option(
-        0, "sentences that a sentence has as context in memory, han (source or target), context-aware and ca-att; 0: "
-        "3 for han, else 1", minimum=0,
+        0, "number of context sentences of memory, han (source or target), context-aware and ca-att; 0: 3 for han, "
+        "otherwise 1", minimum=0,
     )  # fmt: skip
     context_selection: str = option(
-        "previous", "which sentences these are: the previous, the next, others of the document at random, always the "
-        "same for one --seed or drawn anew each epoch, the earlier ones that are most similar by their vectors (docnmt "
-        "embed neighbours), or some of the training set at random, in training anew every epoch (ablation)",
+        "previous", "context sentences: the previous ones, the next ones, random ones of the document (fixed by --seed "
+        "or drawn again in each epoch), the most similar previous ones by sentence vectors (docnmt embed neighbours), "
+        "or random ones of the training set, drawn again in each epoch (ablation)",
         names=CONTEXT_SELECTIONS,
     )  # fmt: skip
 
 
 class SelectedContext(ContextMechanism):
-    """A mechanism whose context is some sentences, usually of the document, chosen by their place or by likeness.
+    """Mechanism with N selected context sentences per sentence.
 
     Class attributes:
-        default_contexts: N where the option leaves it open.
+        default_contexts: N if the option is 0.
 
     Attributes:
-        contexts: how many context sentences a sentence has at most.
-        context_sentences: which sentences these are.
+        contexts: N, the maximum number of context sentences.
+        context_sentences: plan key of the context sentences.
     """
 
     Options = SelectedOptions
@@ -49,16 +49,16 @@ class SelectedContext(ContextMechanism):
 
     @property
     def similar_contexts(self) -> int:
-        """How many similar sentences of each the batch must know, see :func:`similar_contexts`."""
+        """Number of similar sentences that the batch must contain for each sentence, see :func:`similar_contexts`."""
         return self.contexts if self.context_sentences.selection == "similar" else 0
 
     @property
     def drawn_contexts(self) -> int:
-        """How many sentences of the training set the batch must bring along for each, see :func:`drawn_contexts`."""
+        """Number of training-set sentences that the batch must contain for each, see :func:`drawn_contexts`."""
         return self.contexts if self.context_sentences.selection == "training-set" else 0
 
     def select(self, layout: DocumentLayout) -> ContextRows:
-        """The context of every row."""
+        """Returns the context sentences of every row."""
         return layout.plan(self.context_sentences)
 
     def plans(self) -> Iterator[PlanKey[Any]]:
@@ -70,25 +70,25 @@ class SelectedContext(ContextMechanism):
         return self.select(layout).has_context
 
     def nothing(self, x: Tensor) -> Tensor:
-        """Zeros [N, d] for a batch in which no token has context; see :func:`zero_of`."""
+        """Returns zeros [N, d] for a batch without any context; see :func:`zero_of`."""
         return 0 * x + zero_of(self)
 
 
 def zero_of(module: nn.Module) -> Tensor:
-    """0, as the result of a module that a batch has no use for.
+    """Returns 0 as a function of all parameters of a module that a batch does not need.
 
-    Every parameter takes part, with a gradient of zero: processes that train together exchange the same gradients. As
-    the sum of no element: 0 times that of all is no number where half precision has no place for the sum of a table.
+    Their gradients are zero instead of missing, so data-parallel processes exchange the same gradients. It is a sum
+    over no elements, because 0 times a sum that overflows in half precision is NaN.
     """
     first, *others = (parameter.flatten()[:0].sum() for parameter in module.parameters())
     return sum(others, start=first)
 
 
 def similar_contexts(model: nn.Module) -> int:
-    """How many similar sentences of each a model wants to know at most; its parts say so by this name."""
+    """Returns the number of similar sentences per sentence that a model needs, the maximum over its modules."""
     return max(getattr(module, "similar_contexts", 0) for module in model.modules())
 
 
 def drawn_contexts(model: nn.Module) -> int:
-    """How many sentences of the training set a model wants for each at most; its parts say so by this name."""
+    """Returns the number of training-set sentences per sentence that a model needs, the maximum over its modules."""
     return max(getattr(module, "drawn_contexts", 0) for module in model.modules())

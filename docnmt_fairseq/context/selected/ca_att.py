@@ -1,7 +1,7 @@
-"""Context mechanism ``ca-att``: attention without a softmax, which may leave all context alone ([Z] sec. 3.3)."""
+"""Context mechanism ``ca-att``: attention without softmax, which can ignore all context ([Z] sec. 3.3)."""
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, Collection, Iterator, Tuple
+from dataclasses import dataclass, replace
+from typing import Any, Iterator, Tuple
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from torch import Tensor
 from docnmt_fairseq.batch.attention_plans import AttentionPlan
 from docnmt_fairseq.batch.context_sentences import ToContextTokens
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ENCODER, DecoderContextMechanism, LayerConfig
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DecoderContextMechanism, LayerConfig
 from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOptions
 from docnmt_fairseq.layers.capture import SENTENCES, TOKENS, joined, scatter, weights_observer
 from docnmt_fairseq.layers.precision import gather_rows
@@ -23,20 +23,19 @@ from docnmt_fairseq.multisource.separate import Parallel
 class CAAttention(SelectedContext, DecoderContextMechanism):
     """W s + b, s = v(c) Σ_i χ(s_i, c) + Σ_i (1 − χ(s_i, c)) s_i ([Z] eq. 23-26), c a token, s_i its context.
 
-    In the encoder s_i are the tokens of the selected context sentences together; in the decoder they are the encodings
-    of all sentences of the source document. The projection W, b is added, so that the sum, which grows with the number
-    of s_i, can enter the states of tokens at a scale that is learned, from zero where a sub-layer begins as the
-    identity.
+    In the encoder s_i are the tokens of all selected context sentences; in the decoder they are the encodings of all
+    sentences of the source document. The projection W, b is an addition: the sum grows with the number of s_i, and the
+    projection learns its scale, from zero if the sub-layer is initialised as the identity.
     """
 
     @dataclass(frozen=True)
     class Options(SelectedOptions, SentenceEncoderOptions):
-        """Which sentences, and in the decoder how they are encoded."""
+        """Options of context sentences and, in the decoder, of their encoder."""
 
     placements = ("gated-attention", "block")
 
     def __init__(self, layer: LayerConfig, options: "CAAttention.Options"):
-        self.of_targets = layer.source_dim is not None  # who see all sentences, and select none
+        self.of_targets = layer.source_dim is not None
         super().__init__(layer, replace(options, context_selection="previous") if self.of_targets else options)
         width = layer.source_dim or layer.embed_dim
         of_source = (layer.embed_dim, (width,), layer.embed_dim)
@@ -67,13 +66,8 @@ class CAAttention(SelectedContext, DecoderContextMechanism):
             yield from super().plans()
             yield ToContextTokens(self.context_sentences)
 
-    @classmethod
-    def unread(cls, side: str) -> Collection[str]:
-        """See :class:`ContextMechanism`."""
-        return [option.name for option in fields(SentenceEncoderOptions if side == ENCODER else SelectedOptions)]
-
     def project(self, states: Tensor, layout: DocumentLayout) -> Tensor:
-        """What is read of sentences [R, 1 + d_source]; see :class:`DecoderContextMechanism`."""
+        """Returns [R, 1 + d_source]; see :class:`DecoderContextMechanism`."""
         return self.attention.project_sources([self.sentence_encoder(states, layout.tokens)])[0]
 
     def attend(self, x: Tensor, projected: Tensor, plan: AttentionPlan) -> Tensor:
@@ -89,18 +83,18 @@ class CAAttention(SelectedContext, DecoderContextMechanism):
         return self.attention(x[None], [projected[None]], [~mask[None]])[0].squeeze(0)
 
     def combine(self, x: Tensor, projected: Tensor, plan: AttentionPlan) -> Tensor:
-        """What queries x [N_q, d] get of projected states [N_k, w]: [queries of the plan, d]."""
+        """Returns the combination [queries of the plan, d] of projected states [N_k, w] for queries x [N_q, d]."""
         return CombinationPlan.of_attention(plan).combine(self.attention, x, [projected])[0]
 
     def weights(
         self, x: Tensor, projected: Tensor, plan: AttentionPlan, numbers: Tuple[Tensor, Tensor], states: Tuple[int, int]
     ) -> Tensor:
-        """How the tokens' attention, the 1 − χ of all they see, divides over it: [M, K, 1].
+        """Returns attention weights [M, K, 1]: 1 − χ of all states that a token sees, normalised.
 
         Args:
             x, projected: queries [N_q, d] and keys [N_k, w] of the plan.
-            plan: which queries see which keys.
-            numbers: the states that they are, [N_q] and [N_k].
+            plan: which queries attend to which keys.
+            numbers: indices of their states, [N_q] and [N_k].
             states: M and K.
         """
         into = x.new_zeros(*states, 1)

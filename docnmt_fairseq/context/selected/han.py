@@ -1,4 +1,4 @@
-"""Context mechanism ``han``: attention to the tokens of each context sentence, then to what that gave (HAN)."""
+"""Context mechanism ``han``: hierarchical attention to the tokens of each context sentence, then to the sentences."""
 
 from typing import Any, Iterator
 
@@ -20,7 +20,7 @@ class HierarchicalAttention(SelectedContext, TargetContextMechanism):
     """d_t of Miculicich et al. (2018), sec. 2, from the last states h of the encoder or the decoder.
 
     s^j = MultiHead(f_w(h_t), h^j) for each context sentence j, d_t = FFN(MultiHead(f_s(h_t), s)). The linear maps f_w
-    and f_s go straight into the query projections, which are linear, too: one matrix stands for both.
+    and f_s are merged into the query projections, which are linear, too.
     """
 
     placements = ("gated-output",)
@@ -58,18 +58,18 @@ class HierarchicalAttention(SelectedContext, TargetContextMechanism):
         yield ToEachContextSentence(self.context_sentences)
 
     def project_targets(self, states: Tensor) -> Tensor:
-        """Keys and values of the word-level attention, [..., 2 · d]; see :class:`TargetContextMechanism`."""
+        """Returns keys and values of the word-level attention, [..., 2 · d]; see :class:`TargetContextMechanism`."""
         return torch.cat([self.word_attention.k_proj(states), self.word_attention.v_proj(states)], dim=-1)
 
     def look_back(self, x: Tensor, projected: Tensor, padding: Tensor) -> Tensor:
-        """Context [S, b, d]; see :class:`TargetContextMechanism`."""
+        """Returns [S, b, d]; see :class:`TargetContextMechanism`."""
         words, sentences = self.word_attention, self.sentence_attention
         absent = padding.all(-1)  # [S, J]
         k, v = (words.split_heads(side.flatten(0, 1)).transpose(1, 2) for side in projected.chunk(2, dim=-1))
         q = words.split_heads(words.q_proj(x)[:, None].expand(-1, absent.size(1), -1, -1).flatten(0, 1))
-        seen = (~padding | absent[..., None]).flatten(0, 1)[:, None]  # [S · J, 1, L]; of what is absent any
+        seen = (~padding | absent[..., None]).flatten(0, 1)[:, None]  # [S · J, 1, L]; any token of absent sentences
         s = words.out_proj(attend_hypotheses(q, k, v, seen)).unflatten(0, absent.shape)  # [S, J, b, d]
-        # A token has but J keys: sums are faster than products of such small matrices.
+        # J is small: sums are faster than matrix products.
         inputs = ((sentences.q_proj, x[:, None]), (sentences.k_proj, s), (sentences.v_proj, s))
         q, k, v = (sentences.split_heads(proj(states)) for proj, states in inputs)  # [S, 1 or J, b, H, d/H]
         masked = absent & ~absent.all(-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Context mechanism ``memory``: the contextual associated memory network ([M] sec. 4)."""
+"""Context mechanism ``memory``: contextual associated memory network ([M] sec. 4)."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -19,20 +19,20 @@ from docnmt_fairseq.layers.capture import SENTENCES, TOKENS, Observe, Weights, o
 from docnmt_fairseq.layers.feed_forward import FeedForwardSubLayer
 from docnmt_fairseq.layers.precision import computing_type, gather_rows, without_autocast
 from docnmt_fairseq.multisource.packed import lookup
-from docnmt_fairseq.options import Choices, changed, option
+from docnmt_fairseq.options import Choices, option
 
 COMBINATIONS = Choices(("concatenate", "parallel"))
 MEMORY_SCOPES = Choices(("own", "document", "batch"))
 QUERIES = Choices(("sub-layer", "attention"))
 CONTEXT_RNNS = {"gru": nn.GRU, "lstm": nn.LSTM}
-CONVOLUTION = "ca-cnn"  # in an RNN's place
+CONVOLUTION = "ca-cnn"  # instead of an RNN
 CONTEXT_ENCODERS = Choices((*CONTEXT_RNNS, CONVOLUTION))
 
 logger = logging.getLogger(__name__)
 
 
 def context_encoder(name: str, embed_dim: int) -> nn.Module:
-    """What encodes context sentences, of ``CONTEXT_ENCODERS``; the convolution is over three tokens."""
+    """Returns the encoder of context sentences, one of ``CONTEXT_ENCODERS``; the convolution has width 3."""
     if name == CONVOLUTION:
         return ContextAwareConvolution(embed_dim, embed_dim, (3,))
     return CONTEXT_RNNS[name](embed_dim, embed_dim)
@@ -41,18 +41,18 @@ def context_encoder(name: str, embed_dim: int) -> nn.Module:
 def associate(
     x: Tensor, memory: Tensor, plan: MemoryPlan, dropout: float = 0.0, observe: Optional[Observe] = None
 ) -> Tensor:
-    """a_i = Σ_j β_j Σ_k α_ijk c'_kj of the tokens that have a memory, [tokens of the plan, d] ([M] eq. 10-15).
+    """Returns a_i = Σ_j β_j Σ_k α_ijk c'_kj of tokens with a memory, [tokens of the plan, d] ([M] eq. 10-15).
 
-    M_j = x' c'_jᵀ, unscaled, so that half types have neither the digits nor, float16, the range: all of it is computed
-    in float32 at least; α_ij = softmax_k M_j(i, k); β = softmax_j of the mean of M_j over the tokens i of x and k
+    M_j = x' c'_jᵀ is not scaled, so half types lack precision and float16 lacks range: computed in float32 at least.
+    α_ij = softmax_k M_j(i, k); β = softmax_j of the mean of M_j over the tokens i of x and k
     of c_j. That mean is the product of the two mean vectors, so padding cannot enter it.
 
     Args:
         x: x', [N, d].
         memory: c', [items of the sequences, d].
-        plan: who addresses what.
+        plan: which tokens address which sequences.
         dropout: probability of dropping a weight, 0 outside training.
-        observe: who wants to see β and αβ.
+        observe: receives β and αβ.
     """
     with without_autocast(x):
         of_type = computing_type(x.dtype)
@@ -80,11 +80,11 @@ def _associate(x: Tensor, memory: Tensor, plan: MemoryPlan, dropout: float, obse
 
 
 def observe_memory(observe: Observe, plan: MemoryPlan, seen: List[Tuple[Tensor, Tensor]]) -> None:
-    """Reports αβ over the tokens, one column more for breaks between joined sentences, and β where it is of sentences.
+    """Reports αβ over the tokens, with one more column for break symbols, and β if it is over sentences.
 
     Args:
-        observe: who wants to see them.
-        plan: who addresses what.
+        observe: receives them.
+        plan: which tokens address which sequences.
         seen: αβ [b, m, J, L] and β [b, m, J] of every block.
     """
     tokens, sentences = plan.tokens.total, plan.tokens.rows
@@ -107,55 +107,49 @@ def observe_memory(observe: Observe, plan: MemoryPlan, seen: List[Tuple[Tensor, 
 
 @CONTEXT_MECHANISMS.register("memory")
 class MemoryNetwork(SelectedContext):
-    """H^context of [M] eq. 16: what a token finds in its context sentences, after their side's feed-forward.
+    """H^context of [M] eq. 16.
 
     h_j = RNN(c_j) over the tokens as they entered the encoder, c'_j = MultiHead(h_j, h_j, h_j), x' the output of the
-    encoder layer's own self-attention: of its sub-layer, or of attention alone, as eq. 5 has it. Then
-    :func:`associate`. A sentence is read once for all whose context it is, except where several are joined into one
-    sequence.
+    encoder layer's self-attention, either of the sub-layer or of attention alone, as in eq. 5. Then :func:`associate`.
+    A sentence is encoded once for all sentences that have it as context, unless several are joined into one sequence.
 
     Ablations ([M] table 3, sec. 6.2): without the RNN, c'_j = MultiHead(c_j, c_j, c_j). Without inter-sentence
     attention a_i is the same for all tokens: the mean of h_j over the tokens of c_j, averaged over the sequences. (The
-    text takes the context "by the hidden states after RNN", without saying how they meet tokens of another number.)
-    Without both, the context goes through the encoder that the source goes through (in the text, one of the same
-    build): the mean is that of x' of the context's tokens.
+    text uses "the hidden states after RNN" without saying how they are aligned with tokens.) Without both, the context
+    is encoded by the source encoder (in the text, by one of the same architecture): the mean is that of x' of the
+    context tokens.
     """
 
     @dataclass(frozen=True)
     class Options(SelectedOptions):
-        """How the memory is made."""
+        """Options of the memory."""
 
         memory_combination: str = option(
-            "concatenate", "several context sentences in memory: concatenate: read as one, with breaks in between; "
-            "parallel: each by itself, weighed by how alike they are", names=COMBINATIONS,
+            "concatenate", "several context sentences in memory: concatenate: one sequence with break symbols; "
+            "parallel: separate sequences, weighted by similarity", names=COMBINATIONS,
         )  # fmt: skip
         memory_scope: str = option(
-            "own", "whose context sentences a token sees in memory: its own sentence's; those of all sentences of the "
-            "document; those of the whole batch, other documents included (in training only, else own)",
+            "own", "context sentences that a token sees in memory: those of its own sentence, of all sentences of the "
+            "document, or of the whole batch including other documents (in training only, otherwise own)",
             names=MEMORY_SCOPES,
         )  # fmt: skip
         memory_rnn: str = option(
-            "gru", "what reads the context sentences in memory: an RNN, or a context-aware convolution",
+            "gru", "encoder of context sentences in memory: an RNN, or a context-aware convolution",
             names=CONTEXT_ENCODERS,
         )  # fmt: skip
         memory_query: str = option(
-            "sub-layer", "what addresses the memory: the states after the self-attention sub-layer; what attention "
-            "alone gave, without residual connection and norm", names=QUERIES,
+            "sub-layer", "query of the memory: output of the self-attention sub-layer, or of attention alone, without "
+            "residual connection and norm", names=QUERIES,
         )  # fmt: skip
-        memory_without_rnn: bool = option(False, "memory takes the context sentences' embeddings, unread (ablation)")
+        memory_without_rnn: bool = option(
+            False, "memory uses embeddings of context sentences, without an RNN (ablation)"
+        )
         memory_without_attention: bool = option(
-            False, "memory takes the mean of each context sentence, instead of attending to its tokens (ablation)"
+            False, "memory uses the mean of each context sentence instead of attention to its tokens (ablation)"
         )
 
     placements = ("gated-feed-forward",)
     reads_embeddings = True
-
-    @classmethod
-    def remarks(cls, options: Any) -> Iterator[str]:
-        """See :class:`ContextMechanism`."""
-        if options.memory_without_rnn:
-            for given in changed(options, cls.Options, ("memory_rnn",)):
-                yield f"{given} has no effect: --memory-without-rnn"
 
     def __init__(self, layer: LayerConfig, options: "MemoryNetwork.Options"):
         super().__init__(layer, options)
@@ -185,36 +179,33 @@ class MemoryNetwork(SelectedContext):
         states = self.encode(states, plan)
         if self.context_attention is None:
             a = plan.sets.mean(gather_rows(plan.sequences.mean(states), plan.set_members))
-            a = torch.cat([gather_rows(a, plan.set_of_query), x[:0]])  # x, not looked at, takes part: see zero_of
+            a = torch.cat([gather_rows(a, plan.set_of_query), x[:0]])  # x takes part for its gradient: see zero_of
         else:
-            if plan.within_sequences is None:
-                raise ValueError("the memory's items are to attend to one another, but its plan says not which")
+            assert plan.within_sequences is not None
             memory = self.context_attention.attend(states, states, plan.within_sequences)
             a = associate(x, memory, plan, self.dropout if self.training else 0.0, observer(self))
         return plan.scatter(self.feed_forward(a))
 
     def encode(self, states: Tensor, plan: MemoryPlan) -> Tensor:
-        """The RNN's hidden states of packed sequences, [items, d] ([M] eq. 7), or what a convolution gives.
-
-        Without either, the states as they are.
-        """
+        """Returns the hidden states of packed sequences, [items, d] ([M] eq. 7); without an encoder, the states."""
         if self.rnn is None:
             return states
         if isinstance(self.rnn, ContextAwareConvolution):
             return self.rnn.of_tokens(states, plan.sequences)
-        if plan.steps is None:
-            raise ValueError("an RNN is to read the memory's sequences, but its plan says not in which order")
+        assert plan.steps is not None
         step_by_step = PackedSequence(states.index_select(0, plan.steps.items), plan.steps.batch_sizes)
         return self.rnn(step_by_step)[0].data.index_select(0, plan.steps.places)
 
     def plan(self, layout: DocumentLayout) -> MemoryPlan:
-        """Which sequences the batch has and who addresses them."""
+        """Returns the plan of the sequences of a batch."""
         key = self.key
         if key.scope == "batch" and not self.training:
             key = replace(key, scope="own")
             if not self.warned:
                 self.warned = True
-                logger.warning("--memory-scope batch is for training: outside it, tokens see the context of their own")
+                logger.warning(
+                    "--memory-scope batch applies in training only; otherwise the scope is a token's own sentence"
+                )
         return layout.plan(key)
 
     def plans(self) -> Iterator[PlanKey[Any]]:

@@ -1,4 +1,4 @@
-"""Which context sequences a batch has, and which tokens address which ([M] sec. 4.3)."""
+"""Context sequences of a batch, and the tokens that address them ([M] sec. 4.3)."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,12 +16,12 @@ from docnmt_fairseq.batch.steps import StepOrder
 
 @dataclass(frozen=True)
 class AddressBlock:
-    """Sets of tokens, padded together, each with the sequences that it addresses.
+    """Sets of tokens, padded together, with the sequences that each addresses.
 
     Attributes:
-        sequences: [b, J] the sequences; what is too much repeats the last.
-        absent: [b, J] True where a sequence is too much.
-        tokens: [b, J, L] items of the sequences; padding repeats the last.
+        sequences: [b, J] the sequences, padded by the last one.
+        absent: [b, J] True at padding.
+        tokens: [b, J, L] items of the sequences, padded by the last one.
         padding: [b, J, L] True at padding.
     """
 
@@ -33,20 +33,20 @@ class AddressBlock:
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """The memory of every token.
+    """Memory of every token.
 
     Attributes:
         tokens: tokens in sentences.
         sequences: the sequences, packed.
-        items: [their items] which token each is, N: the break; None: the sequences are all sentences as they stand.
-        within_sequences: a sequence's items attend to one another; None where no token has a memory.
-        sets: of sequences, those that the same tokens address.
-        set_members: [their sum] the sequences of every set, one set after another.
-        set_of_query: [tokens with a memory] the set that each addresses, in ascending order of the tokens.
-        queries: the tokens that address each set, in the order of the blocks.
+        items: [their items] token of each item, N for the break symbol; None: the sequences are all sentences in order.
+        within_sequences: self-attention within sequences; None if no token has a memory.
+        sets: sets of sequences addressed by the same tokens.
+        set_members: [their sum] sequences of every set, one set after another.
+        set_of_query: [tokens with a memory] set that each token addresses, in ascending order of the tokens.
+        queries: tokens that address each set, in the order of the blocks.
         blocks: the sets, padded together.
-        has_context: [N] which tokens have a memory.
-        steps: in which order an RNN reads the sequences; None: none does.
+        has_context: [N] True for tokens with a memory.
+        steps: order in which an RNN processes the sequences; None without an RNN.
     """
 
     tokens: Ragged
@@ -62,21 +62,21 @@ class MemoryPlan:
     steps: Optional[StepOrder] = None
 
     def scatter(self, results: Tensor) -> Tensor:
-        """[N, d] from the results of the tokens that have a memory; zero elsewhere."""
+        """Returns [N, d] from the results of tokens with a memory; zero elsewhere."""
         return results.new_zeros(self.tokens.total, results.size(1)).index_copy(0, self.queries.items, results)
 
 
 @dataclass(frozen=True)
 class MemoryKey(PlanKey[MemoryPlan]):
-    """The memory of every token of a batch.
+    """Memory of every token of a batch.
 
     Attributes:
         context: the context sentences.
-        joined: whether a sentence's context sentences are one sequence, with breaks in between; else each is one.
-        scope: of ``MEMORY_SCOPES``: a token addresses the sequences of its own sentence, or those of all sentences of
-            its document, or of the batch.
-        attends: whether the items of a sequence attend to one another.
-        reads: whether an RNN reads the sequences.
+        joined: whether a sentence's context sentences form one sequence with break symbols.
+        scope: one of ``MEMORY_SCOPES``: a token addresses the sequences of its own sentence, of all sentences of its
+            document, or of the batch.
+        attends: whether there is self-attention within sequences.
+        reads: whether an RNN processes the sequences.
     """
 
     context: ContextSentences
@@ -120,7 +120,7 @@ class MemoryKey(PlanKey[MemoryPlan]):
         return AttentionPlan(sequences, sequences) if self.joined else layout.plan(WithinSentences())
 
     def _addressed(self, layout: DocumentLayout, of_row: List[np.ndarray]) -> Tuple[Ragged, List[np.ndarray]]:
-        """Rows of tokens, and the sequences that each row addresses."""
+        """Returns rows of tokens, and the sequences that each row addresses."""
         if self.scope == "own":
             return layout.tokens, of_row
         if self.scope == "document":
@@ -130,7 +130,7 @@ class MemoryKey(PlanKey[MemoryPlan]):
 
 
 def _block(sets: Ragged, set_members: np.ndarray, sequences: Ragged, group: np.ndarray) -> AddressBlock:
-    """Some sets, padded together."""
+    """Returns some sets, padded together."""
     place, absent = sets.block(group)
     members = set_members[place]  # [b, J]
     length = sequences.lengths[members][..., None]
@@ -140,8 +140,8 @@ def _block(sets: Ragged, set_members: np.ndarray, sequences: Ragged, group: np.n
 
 
 def _join(tokens: Ragged, contexts: ContextRows) -> Tuple[np.ndarray, Ragged]:
-    """Items and rows of c = {c_1, break, c_2, break, …, c_m}, a row for each that has context ([M] eq. 18)."""
-    lengths = tokens.lengths[contexts.sentences] + 1  # each with a break behind it
+    """Returns items and rows of c = {c_1, break, c_2, break, …, c_m}, a row per sentence with context ([M] eq. 18)."""
+    lengths = tokens.lengths[contexts.sentences] + 1  # each followed by a break
     ends = np.cumsum(lengths) - 1
     items = np.full(int(lengths.sum()), tokens.total)
     is_token = np.ones(len(items), dtype=bool)
@@ -149,5 +149,5 @@ def _join(tokens: Ragged, contexts: ContextRows) -> Tuple[np.ndarray, Ragged]:
     items[is_token] = tokens.items_of(contexts.sentences)
     row_lengths = np.add.reduceat(lengths, contexts.first[contexts.rows]) if len(lengths) else lengths
     kept = np.ones(len(items), dtype=bool)
-    kept[np.cumsum(row_lengths) - 1] = False  # no break behind the last
+    kept[np.cumsum(row_lengths) - 1] = False  # no break after the last sentence
     return items[kept], Ragged(row_lengths - 1, tokens.device)

@@ -1,4 +1,4 @@
-"""Context mechanism ``context-aware``: attention to the context's states beside self-attention (Voita et al. 2018)."""
+"""Context mechanism ``context-aware``: attention to encoded context sentences (Voita et al. 2018)."""
 
 from typing import Any, Iterator
 
@@ -14,7 +14,7 @@ from docnmt_fairseq.layers.feed_forward import FeedForwardSubLayer
 
 
 class ContextLayer(SentenceSelfAttention):
-    """An encoder layer over context sentences: LayerNorm(x + MultiHead(x, x, x)), then the feed-forward sub-layer."""
+    """Encoder layer over context sentences: LayerNorm(x + MultiHead(x, x, x)), then the feed-forward sub-layer."""
 
     def __init__(self, layer: LayerConfig):
         super().__init__(layer.embed_dim, layer.heads, layer.dropout)
@@ -23,7 +23,7 @@ class ContextLayer(SentenceSelfAttention):
         self.feed_forward = FeedForwardSubLayer(layer)
 
     def forward(self, x: Tensor, layout: DocumentLayout) -> Tensor:
-        """[N, d] from packed token states x [N, d]."""
+        """Returns [N, d] from packed token states x [N, d]."""
         return self.feed_forward(self.layer_norm(x + self.residual_dropout(super().forward(x, layout))))
 
 
@@ -31,10 +31,9 @@ class ContextLayer(SentenceSelfAttention):
 class ContextAwareAttention(SelectedContext):
     """c^{c-attn} of Voita et al. (2018), sec. 3: multi-head attention of the tokens to the context encoder's output.
 
-    The context encoder shares all layers below this one with the source encoder; its own last layer is here. Shared
-    layers see a context sentence as they see it as a source sentence, so every sentence goes through them once; the
-    symbol that the text puts before context sentences, by which shared layers could tell them apart, is left out for
-    that. Several context sentences are one set of tokens.
+    The context encoder shares all layers below this one with the source encoder, and has its own last layer here. A
+    sentence is encoded by the shared layers once, as source and as context; therefore the special token that the text
+    puts before context sentences is omitted. Several context sentences are one set of tokens.
     """
 
     placements = ("gated-attention",)
