@@ -9,9 +9,9 @@ from typing import Any, Dict, Iterator, Mapping
 import torch
 import triton
 
-from docnmt_fairseq.context.conditional.kernels.triton import attend, choose, pairs, score
+from docnmt_fairseq.context.conditional.kernels.triton import attend, choose, score
 from docnmt_fairseq.context.conditional.kernels.triton import programs as settings
-from docnmt_fairseq.context.conditional.kernels.triton.kernel import FIELDS, TILE
+from docnmt_fairseq.context.conditional.kernels.triton.plans import FIELDS, TILE
 
 PLACES = 4  # t
 
@@ -88,7 +88,7 @@ def programs(width: int, dtype: torch.dtype, dropout: bool = True) -> Iterator[P
         "combine": (attend.combine_kernel, settings.ROWWISE),
         "delta": (attend.delta_kernel, settings.ROWWISE),
         "dq of tokens": (attend.queries_kernel, settings.ROWWISE),
-        "sum of parts": (pairs.add_parts_kernel, settings.ADD_PARTS),
+        "sum of parts": (settings.add_parts_kernel, settings.ADD_PARTS),
     }
     for name in LIMITS:
         if name in chosen:

@@ -11,8 +11,8 @@ import torch
 
 from docnmt_fairseq.context.conditional.attention import conditional_attention
 from docnmt_fairseq.context.conditional.kernels import KERNELS, kernel_for
-from docnmt_fairseq.context.conditional.kernels.triton import kernel
-from docnmt_fairseq.context.conditional.kernels.triton.kernel import interpreted
+from docnmt_fairseq.context.conditional.kernels.triton import plans
+from docnmt_fairseq.context.conditional.kernels.triton.plans import interpreted
 from docnmt_fairseq.context.conditional.selection import Selection
 from tests.support.documents import make_layout
 from tests.support.selection import all_select, keeping
@@ -76,8 +76,8 @@ def compare(layout, key, dtype, d_k=16, own=False, seed=0):
 @pytest.fixture
 def small_items(monkeypatch):
     """Sentences are split among programs from 16 queries on."""
-    monkeypatch.setattr(kernel, "MIN_ITEM", 16)
-    monkeypatch.setattr(kernel, "QUERIES_PER_TOKEN", 0)
+    monkeypatch.setattr(plans, "MIN_ITEM", 16)
+    monkeypatch.setattr(plans, "QUERIES_PER_TOKEN", 0)
 
 
 def test_output_gradients_and_choice(small_items):
@@ -212,8 +212,8 @@ def test_sentences_with_more_queries_than_one_program_takes():
     inputs[3] = inputs[3].abs()
     inputs[4][0] = 1.0  # most queries keep the first sentence
     chosen = KERNELS["dense"]().choose(*inputs[3:], layout, key)
-    assert (chosen == 0).any(-1).sum(0).min() > kernel.MIN_ITEM
-    assert layout.plan(kernel.Work()).split
+    assert (chosen == 0).any(-1).sum(0).min() > plans.MIN_ITEM
+    assert layout.plan(plans.Work()).split
     exact = results(lambda x: attention("dense", x, layout, key), inputs, torch.double, "cpu")
     fast, again = (
         results(lambda x: attention("triton", x, layout.to(DEVICE), key), inputs, torch.float32, DEVICE)

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from docnmt_fairseq.context.conditional.kernels import KERNELS, base, kernel_for
-from docnmt_fairseq.context.conditional.kernels.triton import kernel
+from docnmt_fairseq.context.conditional.kernels.triton import plans
 from docnmt_fairseq.errors import InputError
 
 CHECKS = Path(__file__).with_name("check_triton.py")
 ROOT = CHECKS.parents[3]
-needs_triton = pytest.mark.skipif(kernel.missing() is not None, reason=f"{kernel.missing()}")
+needs_triton = pytest.mark.skipif(plans.missing() is not None, reason=f"{plans.missing()}")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 PLACES = pytest.mark.parametrize("interpreter", ["1", pytest.param("0", marks=needs_gpu)], ids=["interpreter", "gpu"])
 
@@ -42,15 +42,15 @@ def test_all_shapes_and_types(interpreter):
 
 
 def test_missing_triton_is_reported(monkeypatch):
-    monkeypatch.setattr(kernel.importlib.util, "find_spec", lambda name: None)
-    kernel.missing.cache_clear()
+    monkeypatch.setattr(plans.importlib.util, "find_spec", lambda name: None)
+    plans.missing.cache_clear()
     try:
         assert not KERNELS["triton"]().serves(torch.device("cuda"), torch.bfloat16)
         with pytest.raises(InputError, match="--context-kernel"):
             kernel_for("triton", torch.zeros(1, dtype=torch.bfloat16))
     finally:
         monkeypatch.undo()
-        kernel.missing.cache_clear()
+        plans.missing.cache_clear()
 
 
 @needs_triton
@@ -62,8 +62,8 @@ def test_not_available_on_a_cpu(monkeypatch):
 
 
 def test_gpus_before_ampere_use_pytorch(monkeypatch):
-    if kernel.missing() is not None:
-        pytest.skip(kernel.missing())
+    if plans.missing() is not None:
+        pytest.skip(plans.missing())
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     for capability, serves in (((7, 5), False), ((8, 0), True), ((9, 0), True), ((10, 0), True)):

@@ -18,26 +18,24 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from docnmt_fairseq.context.conditional.kernels.triton.kernel import WorkPlan
-from docnmt_fairseq.context.conditional.kernels.triton.pairs import (
-    Pairs,
-    add_parts,
-    item_of,
-    new_parts,
-    pairs_of,
-    part_of,
-    write_sum,
-)
+from docnmt_fairseq.context.conditional.kernels.triton.plans import WorkPlan
 from docnmt_fairseq.context.conditional.kernels.triton.programs import (
     ATTEND,
     BACKWARD,
     LN_2,
     LOG2_E,
     ROWWISE,
+    Pairs,
+    add_parts,
     dropout_factors,
+    item_of,
+    new_parts,
     on_device_of,
     padded,
+    pairs_of,
+    part_of,
     product,
+    write_sum,
 )
 
 

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.conditional.kernels.triton.kernel import FIELDS, TILE, Tiles, TreeForm
+from docnmt_fairseq.context.conditional.kernels.triton.plans import FIELDS, TILE, Tiles, TreeForm
 from docnmt_fairseq.context.conditional.kernels.triton.programs import (
     CHOOSE,
     WALK,

@@ -9,22 +9,20 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from docnmt_fairseq.context.conditional.kernels.triton import kernel
-from docnmt_fairseq.context.conditional.kernels.triton.pairs import (
-    Pairs,
-    add_parts,
-    item_of,
-    new_parts,
-    pairs_of,
-    part_of,
-    write_sum,
-)
+from docnmt_fairseq.context.conditional.kernels.triton.plans import MIN_ITEM
 from docnmt_fairseq.context.conditional.kernels.triton.programs import (
     SCORE,
     SCORE_KEYS,
+    Pairs,
+    add_parts,
     in_common_type,
+    item_of,
+    new_parts,
     on_device_of,
     padded,
+    pairs_of,
+    part_of,
+    write_sum,
 )
 
 
@@ -158,7 +156,7 @@ class SelectedScores(torch.autograd.Function):
         grad, heads, width = grad.contiguous(), q.size(1), q.size(-1)
         grad_q = (torch.empty_like if len(items) == len(q) else torch.zeros_like)(q)
         SelectedScores._by_rows(score_queries_kernel, ctx.dim, (k,), items, sentence, grad, grad_q)
-        item = kernel.MIN_ITEM
+        item = MIN_ITEM
         pairs, grad_k = Pairs.of(sentence, len(k), item, split=len(items) > item), torch.zeros_like(k)
         parts = new_parts(k, pairs, 1)
         with on_device_of(q):
