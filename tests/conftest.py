@@ -23,15 +23,19 @@ torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 # Test folders in which slow tests are marked by hand, and no others.
 EXPLICIT: set = {
+    "ca_layers",
     "cli",
     "corpus",
     "criterions",
     "embedding",
     "evaluation",
     "fairseq_patches",
+    "models",
+    "multisource",
     "native",
     "optim",
     "recipes",
+    "recurrent",
     "reproduce",
     "robustness",
     "tasks",

@@ -62,7 +62,7 @@ def is_of_chi(name, of_chi):
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_blocks_of_updates_train_chi_and_the_vectors_in_turn(kind):
+def test_chi_and_vectors_are_trained_alternately(kind):
     make, given, of_chi = LAYERS[kind]
     model = nn.Sequential(nn.Linear(1, 1))
     model.layer = stirred(make)
@@ -79,7 +79,7 @@ def test_blocks_of_updates_train_chi_and_the_vectors_in_turn(kind):
             assert (parameter.grad is not None) == (is_of_chi(name, of_chi) == chi_trains), (update, name)
 
 
-def test_the_layers_below_are_always_trained():
+def test_layers_below_are_always_trained():
     model = nn.Sequential(nn.Linear(4, 4), stirred(lambda: ContextAwareLayer(nn.Linear(4, 4), 4, 4)))
     c = torch.randn(5, 4)
 
@@ -95,7 +95,7 @@ def test_the_layers_below_are_always_trained():
         torch.testing.assert_close(gradient(), free)
 
 
-def test_a_frozen_parameter_stays_frozen():
+def test_frozen_parameters_stay_frozen():
     layer = stirred(lambda: ContextAwareLayer(nn.Linear(4, 4), 4, 4))
     layer.v.requires_grad_(False)
     alternating = AlternatingUpdates(layer, em_steps=1)
@@ -104,6 +104,6 @@ def test_a_frozen_parameter_stays_frozen():
     assert layer.v.weight.grad is None and layer.default.grad.any() and not layer.score.weight.grad.any()
 
 
-def test_a_model_without_chi_is_refused():
-    with pytest.raises(ValueError, match="no χ-gated layer"):
+def test_model_without_chi():
+    with pytest.raises(ValueError):
         AlternatingUpdates(nn.Linear(2, 2), em_steps=1)

@@ -28,14 +28,14 @@ def inputs(*shape, dtype=torch.float64):
 
 
 @PRECISIONS
-def test_a_layer_equals_its_equation(dtype, tolerance):
+def test_layer_equals_its_equation(dtype, tolerance):
     layer = stir(ContextAwareLayer(nn.Sequential(nn.Linear(4, 3), nn.Tanh()), 4, 3), dtype)
     c = inputs(5, 4, dtype=dtype)
     slow = reference.layer(c, layer.v, layer.score, layer.default)
     assert_same(layer(c), slow, [c, *layer.parameters()], tolerance)
 
 
-def test_a_layer_begins_with_the_same_chi_for_all_inputs():
+def test_initial_chi_of_layers():
     layer = ContextAwareLayer(nn.Linear(4, 3), 4, 3, chi_bias=2.0)
     c = torch.randn(5, 4)
     torch.testing.assert_close(layer(c), torch.sigmoid(torch.tensor(2.0)) * layer.v(c))
@@ -46,7 +46,7 @@ def test_a_layer_begins_with_the_same_chi_for_all_inputs():
     [ContextAwareConvolution(4, 3, (3, 2), 2.0), ConvolutionalResidual(ResidualBlock(), 4, 3, (3, 2), chi_bias=2.0)],
     ids=["ca-cnn", "ca-res"],
 )
-def test_convolutions_begin_with_the_same_chi_for_all_patches(layer):
+def test_initial_chi_of_convolutions(layer):
     with capture(ContextFreeIndicator) as recording:
         layer(torch.randn(2, 4, 5, 6))
     assert recording.entries
@@ -56,7 +56,7 @@ def test_convolutions_begin_with_the_same_chi_for_all_patches(layer):
 
 @PRECISIONS
 @pytest.mark.parametrize("block", ["1,1,1,0", "2,1,1,0", "4,2,1,0", "4,1,3,0", "3,9,9,0", "3,2,-,1"])
-def test_a_residual_block_equals_its_equation(block, dtype, tolerance):
+def test_residual_block_equals_its_equation(block, dtype, tolerance):
     block = ResidualBlock.parse(block)
     widths = [4, 5, 3, 6, 2][: block.layers + 1]
     residual = stir(joined_residual(block, widths, torch.tanh), dtype)
@@ -65,7 +65,7 @@ def test_a_residual_block_equals_its_equation(block, dtype, tolerance):
     assert_same(residual(c), reference.residual(c, residual), [c, *residual.parameters()], tolerance)
 
 
-def test_a_residual_network_is_a_special_case():
+def test_residual_network_is_a_special_case():
     """(2, 1, –, 1) with v_2(c, w_1) = c + w_1 is x + F(x), forward and gradient."""
 
     class Sum(nn.Module):
@@ -88,7 +88,7 @@ def test_bad_block(text):
 
 @PRECISIONS
 @pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (2, 4), (5, 1)])
-def test_a_convolution_over_images_equals_its_equation(kernel, dtype, tolerance):
+def test_image_convolution_equals_its_equation(kernel, dtype, tolerance):
     convolution = stir(ContextAwareConvolution(2, 3, kernel), dtype)
     x = inputs(2, 2, 5, 4, dtype=dtype)
     slow = torch.stack([reference.convolution(image, convolution) for image in x])
@@ -100,7 +100,7 @@ def test_a_convolution_over_images_equals_its_equation(kernel, dtype, tolerance)
 @pytest.mark.parametrize("kernel", [1, 2, 3, 5])
 @settings(max_examples=8)
 @given(layout=layouts())
-def test_a_convolution_over_words_never_crosses_a_boundary(kernel, dtype, tolerance, layout):
+def test_token_convolution_does_not_cross_sentences(kernel, dtype, tolerance, layout):
     convolution = stir(ContextAwareConvolution(3, 4, (kernel,)), dtype)
     x = inputs(layout.tokens.total, 3, dtype=dtype)
     slow = reference.convolved_words(x, layout.tokens, convolution)
@@ -108,7 +108,7 @@ def test_a_convolution_over_words_never_crosses_a_boundary(kernel, dtype, tolera
 
 
 @PRECISIONS
-def test_a_bag_of_symbols_equals_its_equation(dtype, tolerance):
+def test_bag_of_symbols_equals_its_equation(dtype, tolerance):
     bag = stir(SparseFeatures(6, 4, 3, unknown=5), dtype)
     tokens, rows = torch.tensor([0, 2, 2, 5, 9, -1, 3]), Ragged([4, 2, 1])
     known = tokens.clamp(0, 5)
@@ -121,19 +121,19 @@ def test_a_bag_of_symbols_equals_its_equation(dtype, tolerance):
     assert_same(bag(tokens, rows), torch.stack(slow), list(bag.parameters()), tolerance)
 
 
-def test_an_unknown_symbol_is_the_context():
+def test_unknown_symbols():
     bag = SparseFeatures(6, 4, 3)
     torch.testing.assert_close(bag(torch.tensor([7, 6, 99]), Ragged([1, 2])), torch.stack([bag.v_0, 2 * bag.v_0]))
 
 
-def test_gradients_are_those_of_finite_differences():
+def test_gradients():
     block = stir(joined_residual(ResidualBlock(3, 2, 2), [3, 2, 2, 3], torch.tanh))
     assert torch.autograd.gradcheck(block, inputs(2, 3))
     convolution = stir(ContextAwareConvolution(2, 2, (2,)))
     assert torch.autograd.gradcheck(lambda x: convolution.of_tokens(x, Ragged([1, 3])), inputs(4, 2))
 
 
-def test_chi_is_recorded_one_number_an_input():
+def test_recorded_chi():
     layer = stir(ContextAwareLayer(nn.Linear(4, 3), 4, 3))
     convolution = stir(ContextAwareConvolution(4, 3, (3,)))
     c = inputs(5, 4)
@@ -150,7 +150,7 @@ def test_chi_is_recorded_one_number_an_input():
 
 @PRECISIONS
 @pytest.mark.parametrize("unknown", [None, 3])
-def test_an_embedding_equals_its_equation(unknown, dtype, tolerance):
+def test_embedding_equals_its_equation(unknown, dtype, tolerance):
     module = stir(ContextAwareEmbedding(9, 4, 3, padding=1, unknown=unknown), dtype)
     tokens = torch.tensor([[4, 1, 3], [8, 3, 4]])
     slow = reference.embedding(tokens.flatten().tolist(), module).unflatten(0, tokens.shape)
@@ -165,14 +165,14 @@ def test_an_embedding_equals_its_equation(unknown, dtype, tolerance):
 @PRECISIONS
 @pytest.mark.parametrize("block", ["1,1,1,0", "2,1,1,0", "3,2,1,0", "3,1,2,0", "3,2,-,1"])
 @pytest.mark.parametrize("kernel", [(3,), (2, 3)])
-def test_a_residual_convolution_equals_its_equation(block, kernel, dtype, tolerance):
+def test_residual_convolution_equals_its_equation(block, kernel, dtype, tolerance):
     module = stir(ConvolutionalResidual(ResidualBlock.parse(block), 2, 3, kernel, torch.tanh), dtype)
     x = inputs(2, 2, *(4, 3)[: len(kernel)], dtype=dtype)
     slow = torch.stack([reference.residual_convolution(one, module) for one in x])
     assert_same(module(x), slow, [x, *module.parameters()], tolerance)
 
 
-def test_a_residual_convolution_of_one_place_is_a_residual_block():
+def test_residual_convolution_with_kernel_one():
     """With a kernel of one place every place goes through CA-RES by itself."""
     block = ResidualBlock.parse("3,2,1,0")
     module = stir(ConvolutionalResidual(block, 4, 5, (1,), torch.tanh))

@@ -40,7 +40,7 @@ def rows(tensor, lengths):
 
 @pytest.mark.parametrize("attention", ["ca-att", "ca-att-bahdanau", "ca-att-luong"])
 @pytest.mark.parametrize("name", ["flat", "hierarchical", "parallel"])
-def test_chi_of_a_word_is_the_mean_over_the_states_that_it_sees(name, attention):
+def test_chi_of_ca_att_is_the_mean_over_states(name, attention):
     config = CombinationConfig(WIDTH, (WIDTH, 3), WIDTH, attention, score_dim=5)
     combination = stirred(ATTENTION_COMBINATIONS[name](config))
     x = torch.randn(TARGETS.total, WIDTH).double()
@@ -66,7 +66,7 @@ def test_chi_of_a_word_is_the_mean_over_the_states_that_it_sees(name, attention)
 
 @given(layouts())
 @settings(max_examples=20)
-def test_words_with_context_have_a_chi_and_others_none(layout):
+def test_tokens_without_context_have_no_chi(layout):
     mechanism = stirred(build_mechanism(CAAttention, embed_dim=WIDTH, heads=2, head_dim=2))
     x = torch.randn(layout.tokens.total, WIDTH).double()
     with capture(ContextFreeIndicator) as recording:
@@ -88,7 +88,7 @@ def test_words_with_context_have_a_chi_and_others_none(layout):
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_chi_of_ca_rnn_is_its_forget_gate(reverse):
+def test_chi_of_ca_rnn(reverse):
     cell, tokens = stirred(ContextAwareRNN(3, WIDTH)), Ragged([2, 5, 1, 3])
     x = torch.randn(tokens.total, 3).double()
     with capture(ContextFreeIndicator) as whole:
@@ -104,7 +104,7 @@ def test_chi_of_ca_rnn_is_its_forget_gate(reverse):
     torch.testing.assert_close(chi_of(whole, cell), torch.cat(expected), atol=1e-12, rtol=0)
 
 
-def test_nothing_is_computed_for_nobody():
+def test_chi_is_computed_on_demand():
     asked = []
     ReportsChi().show(lambda: asked.append(1))
     assert not asked

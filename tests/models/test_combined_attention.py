@@ -13,8 +13,10 @@ from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
 from tests.support import toy
 from tests.support.decoding import logits, padded, stepwise, stir
+from tests.support.marks import slow_except
 
 OVERLAP = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
+WIDER = [*OVERLAP, "--decoder-embed-dim", "12", "--decoder-attention-heads", "3"]
 VARIANTS = {
     f"{name}-{attention}": ["--attention-combination", name, "--combination-attention", attention]
     for name, attention in itertools.product(ATTENTION_COMBINATIONS.names(), ["dot-product", "luong", "ca-att"])
@@ -24,7 +26,8 @@ for _name in ("flat", "hierarchical"):
     VARIANTS[f"{_name}-shared"] = [
         "--attention-combination", _name, "--combination-attention", "bahdanau", "--share-combination-projections"
     ]  # fmt: skip
-every_variant = pytest.mark.parametrize("variant", VARIANTS)
+QUICK = [name for name in VARIANTS if name.endswith(("dot-product", "sentinel")) or name == "flat-ca-att"]
+every_variant = pytest.mark.parametrize("variant", slow_except(QUICK, VARIANTS))
 
 
 def build(data_bin, *options, extra="previous:1,next:2"):
@@ -44,8 +47,8 @@ def attentions(model):
 
 
 @every_variant
-@pytest.mark.parametrize("options", [[], [*OVERLAP, "--decoder-embed-dim", "12", "--decoder-attention-heads", "3"]])
-def test_stepwise_decoding_equals_full_decoding(data_bin, variant, options):
+@pytest.mark.parametrize("options", [[], pytest.param(WIDER, marks=pytest.mark.slow)], ids=["plain", "wider"])
+def test_incremental_decoding_equals_full_decoding(data_bin, variant, options):
     _, task, model = build(data_bin, *VARIANTS[variant], *options)
     sample = toy.batch_of(task)
     full, real = logits(model, sample), sample["target"].ne(1)
@@ -62,7 +65,7 @@ def test_every_parameter_gets_a_gradient(data_bin, variant):
 
 
 @pytest.mark.parametrize("variant", ["flat-dot-product", "hierarchical-sentinel", "serial-ca-att"])
-def test_hypotheses_share_what_is_projected_of_their_sentence(data_bin, variant):
+def test_hypotheses_share_projected_sources(data_bin, variant):
     _, task, model = build(data_bin, *VARIANTS[variant])
     net_input = toy.batch_of(task)["net_input"]
     output = model.encoder.forward_torchscript(net_input)
@@ -89,7 +92,7 @@ def test_hypotheses_share_what_is_projected_of_their_sentence(data_bin, variant)
 
 
 @pytest.mark.parametrize("variant", ["flat-dot-product", "hierarchical-sentinel", "concatenation-ca-att"])
-def test_a_document_does_not_depend_on_its_batch(data_bin, variant):
+def test_document_is_independent_of_its_batch(data_bin, variant):
     _, task, model = build(data_bin, *VARIANTS[variant])
     sample = toy.batch_of(task)
     rows = {int(number): values for number, values in zip(sample["id"], logits(model, sample))}
@@ -101,14 +104,14 @@ def test_a_document_does_not_depend_on_its_batch(data_bin, variant):
 
 
 @pytest.mark.parametrize("variant", ["flat-sentinel", "parallel-luong"])
-def test_recomputed_activations_give_the_same_gradients(data_bin, variant):
+def test_recomputed_activations(data_bin, variant):
     options = [*VARIANTS[variant], "--decoder-context-attention", "sentence-encodings"]
     toy.assert_same_gradients_when_recomputed(lambda *more: build(data_bin, *options, *more))
 
 
 @pytest.mark.parametrize("norm", [[], ["--encoder-normalize-before", "--decoder-normalize-before"]])
-@pytest.mark.parametrize("name", ["flat", "parallel", "serial"])
-def test_of_one_source_they_compute_what_the_stock_transformer_computes(data_bin, name, norm):
+@pytest.mark.parametrize("name", slow_except(["flat"], ["flat", "parallel", "serial"]))
+def test_one_source_equals_stock_transformer(data_bin, name, norm):
     stock = stir(toy.build(data_bin, *norm, task="translation", arch="transformer")[2])
     _, task, model = build(data_bin, *norm, "--attention-combination", name, extra=None)
     model.load_state_dict(stock.state_dict(), strict=True)
@@ -118,8 +121,8 @@ def test_of_one_source_they_compute_what_the_stock_transformer_computes(data_bin
     torch.testing.assert_close(logits(model, sample)[real], stock(**net_input)[0][real], atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("variant", [name for name in VARIANTS if "ca-att" not in name])
-def test_a_sentence_level_checkpoint_is_a_starting_point(data_bin, variant):
+@pytest.mark.parametrize("variant", slow_except(QUICK, [name for name in VARIANTS if "ca-att" not in name]))
+def test_sentence_level_checkpoint_initialises_main_source(data_bin, variant):
     _, _, sentence = toy.build(data_bin)
     for parameter in sentence.parameters():
         parameter.data.normal_(0, 0.2)
@@ -141,20 +144,20 @@ def test_a_sentence_level_checkpoint_is_a_starting_point(data_bin, variant):
     assert torch.equal(logits(again, sample), logits(model, sample))
 
 
-def test_freezing_leaves_the_attention_to_all_sources_to_train(data_bin):
+def test_frozen_model_trains_combined_attention(data_bin):
     _, _, model = build(data_bin, *VARIANTS["flat-luong"], "--freeze-sentence-model", extra=None)
     trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert trained and all(".encoder_attn.combination." in name for name in trained)
 
 
-def test_without_an_option_one_source_has_fairseqs_attention_and_several_are_combined(data_bin):
+def test_default_combination(data_bin):
     assert not attentions(build(data_bin, extra=None)[2])
     first, second = attentions(build(data_bin)[2])
     assert type(first.combination) is ATTENTION_COMBINATIONS["hierarchical"]
     assert not {id(parameter) for parameter in first.parameters()} & {id(p) for p in second.parameters()}
 
 
-def test_how_target_words_divide_their_attention_is_recorded(data_bin):
+def test_shares_of_sources_are_recorded(data_bin):
     _, task, model = build(data_bin, *VARIANTS["hierarchical-sentinel"])
     sample = toy.batch_of(task)
     with capture() as recording:
@@ -170,15 +173,16 @@ def test_how_target_words_divide_their_attention_is_recorded(data_bin):
         assert torch.equal(evidence.shares[:, 1] == 0, at_start)
 
 
-def test_a_batch_without_the_models_sources_is_refused(data_bin, monkeypatch):
+def test_batch_without_sources(data_bin, monkeypatch):
     _, task, model = build(data_bin)
     monkeypatch.setattr(model.encoder.extra_sources, "encode", lambda *_: [])
     with pytest.raises(InputError, match="--extra-sources previous:1,next:2: the batch has 0 of 2"):
         logits(model, toy.batch_of(task))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", sorted(set(ATTENTION_SCORES.names()) - {"dot-product"}))
-def test_other_attentions_to_the_one_source_train_and_translate(data_bin, tmp_path, attention):
+def test_other_scores_train_and_translate(data_bin, tmp_path, attention):
     options = ["--attention-combination", "flat", "--combination-attention", attention]
     checkpoint = toy.train(data_bin, tmp_path, *options, "--max-update", "2")
     assert len(toy.generate(data_bin, checkpoint, "--beam", "3", "--max-len-b", "6").hypotheses) == 11

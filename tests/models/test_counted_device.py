@@ -8,12 +8,14 @@ from docnmt_fairseq.context.conditional.kernels.pytorch import kernel
 from tests.support import toy
 from tests.support.counted_device import HostRead, counted
 from tests.support.device import NEEDED, device, moved, on_cpu, step
+from tests.support.marks import slow_except
 from tests.support.variants import VARIANTS, build
 
 pytestmark = NEEDED
+QUICK = ("document_transformer_tiny", "document_rnn_tiny", "conditional block", "hierarchical sources")
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", slow_except(QUICK, VARIANTS))
 def test_training_step(name, data_bin):
     task, model = build(name, data_bin)
     model.train()
@@ -31,7 +33,7 @@ def test_training_step(name, data_bin):
         torch.testing.assert_close(gradient, expected[1][key], atol=1e-3, rtol=1e-3, msg=key)
 
 
-def test_what_still_waits_for_the_device(data_bin, monkeypatch):
+def test_remaining_synchronisations(data_bin, monkeypatch):
     """The torch kernel must know how many pairs fall on the sentences of each length: large documents, once a layer."""
     monkeypatch.setattr(kernel, "TOKENS_PER_PLACE", 0)
     task, model = build("conditional block", data_bin)
@@ -46,7 +48,7 @@ def test_what_still_waits_for_the_device(data_bin, monkeypatch):
     assert [name for name, _ in count.reads] == ["_to_copy"] * layers and len(count.copies) == 1
 
 
-def test_a_read_is_noticed():
+def test_reads_are_detected():
     """The count is worth something: whatever makes the CPU wait raises."""
     reads = [
         lambda x: x.sum().item(),
@@ -70,12 +72,12 @@ def test_a_read_is_noticed():
     assert len(count.copies) == 1
 
 
-def test_tensors_of_two_devices_do_not_mix():
+def test_mixed_devices():
     with device() as there, pytest.raises(RuntimeError, match="tensors of the CPU"):
         torch.arange(4.0).to(there) + torch.ones(4)
 
 
-def test_after_it_there_is_no_such_device():
+def test_device_is_removed():
     """Or data loaders would pin memory for it, in whatever test comes later."""
     with device():
         assert torch.accelerator.is_available()

@@ -12,6 +12,7 @@ from docnmt_fairseq.multisource.packed import SourceStates
 from docnmt_fairseq.recipes.models import model
 from tests.support import toy
 from tests.support.decoding import logits, padded, stepwise, stir
+from tests.support.marks import slow_except
 from tests.support.sources import Given
 from tests.support.toy import TINY_RNN
 
@@ -33,7 +34,8 @@ VARIANTS = {
     "heads": ["--combination-attention", "dot-product", "--decoder-attention-heads", "2"],
     "ca-att": ["--combination-attention", "ca-att", "--decoder-cell", "ca-rnn"],
 }
-every_variant = pytest.mark.parametrize("variant", VARIANTS)
+QUICK = ("lstm", "ca-rnn", "conditional-gru", "updated", "chi-embeddings", "hierarchical-sentinel")
+every_variant = pytest.mark.parametrize("variant", slow_except(QUICK, VARIANTS))
 
 
 def build(data_bin, variant, *extra):
@@ -48,7 +50,7 @@ def build(data_bin, variant, *extra):
         (f"{model('caption-rnn').arch}_tiny", model("caption-rnn").options(1)),
     ],
 )
-def test_papers_of_one_source_attend_without_a_projection_of_contexts(data_bin, arch, options):
+def test_single_source_models_of_papers_do_not_project_contexts(data_bin, arch, options):
     _, _, built = toy.build(data_bin, *options, arch=arch, tiny=[])
     attention = built.decoder.attention
     assert all(name.startswith("attentions.0.score.") for name, _ in attention.named_parameters())
@@ -56,7 +58,7 @@ def test_papers_of_one_source_attend_without_a_projection_of_contexts(data_bin, 
 
 
 @every_variant
-def test_a_sentence_does_not_depend_on_its_batch(data_bin, variant):
+def test_sentence_is_independent_of_its_batch(data_bin, variant):
     _, task, model = build(data_bin, variant)
     stir(model)
     sample = toy.batch_of(task)
@@ -72,7 +74,7 @@ def test_a_sentence_does_not_depend_on_its_batch(data_bin, variant):
 
 
 @every_variant
-def test_training_loss_on_packed_tokens_is_the_padded_loss(data_bin, variant):
+def test_packed_loss_equals_padded_loss(data_bin, variant):
     cfg, task, model = build(data_bin, variant, "--criterion", "label_smoothed_cross_entropy")
     stir(model)
     criterion, sample = task.build_criterion(cfg.criterion), toy.batch_of(task)
@@ -85,7 +87,7 @@ def test_training_loss_on_packed_tokens_is_the_padded_loss(data_bin, variant):
 
 @every_variant
 @pytest.mark.parametrize("decode", [stepwise, padded])
-def test_stepwise_decoding_equals_packed_decoding(data_bin, variant, decode):
+def test_incremental_decoding_equals_packed_decoding(data_bin, variant, decode):
     _, task, model = build(data_bin, variant)
     stir(model)
     sample = toy.batch_of(task)
@@ -94,7 +96,7 @@ def test_stepwise_decoding_equals_packed_decoding(data_bin, variant, decode):
 
 
 @every_variant
-def test_hypotheses_change_places_and_sentences_vanish(data_bin, variant):
+def test_reordered_hypotheses_and_finished_sentences(data_bin, variant):
     _, task, model = build(data_bin, variant)
     stir(model)
     sample = toy.batch_of(task)
@@ -127,7 +129,7 @@ def test_every_parameter_gets_a_gradient(data_bin, variant):
 
 @pytest.mark.parametrize("options", [[], ["--attention-combination", "hierarchical", "--attention-sentinel"]], ids=str)
 @pytest.mark.parametrize("cell", ["gru", "conditional-gru"])
-def test_the_decoder_attends_to_several_sources(data_bin, cell, options):
+def test_attention_to_several_sources(data_bin, cell, options):
     cfg, task, one = build(data_bin, "gru", "--decoder-cell", cell, *options)
     cfg.model.decoder_hidden_size, lengths = 4, np.array([2, 0, 1, 0, 0, 3, 1, 0, 0, 2, 1])
     rows = Given(tuple(lengths), tuple(np.arange(10) % 5))
@@ -159,7 +161,7 @@ def test_the_decoder_attends_to_several_sources(data_bin, cell, options):
     assert torch.equal(shares[:, 1] > 0, has_features)
 
 
-def test_dropout_is_of_embeddings_between_layers_and_before_the_output(data_bin):
+def test_positions_of_dropout(data_bin):
     sizes = ["--encoder-layers", "3", "--decoder-layers", "2", "--decoder-out-embed-dim", "9", "--dropout", "0.5"]
     _, task, model = build(data_bin, "gru", *sizes)
     dropped = []

@@ -9,6 +9,7 @@ from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, 
 from docnmt_fairseq.layers.positions import ADDED_LEVELS
 from tests.support import toy
 from tests.support.decoding import logits, stir
+from tests.support.marks import slow_except
 
 VARIANTS = {"plain": []}
 for _name in CONTEXT_MECHANISMS.names():
@@ -27,8 +28,10 @@ for _name in TARGET_MECHANISMS.names():
         "--target-context-attention", _name,
     ]  # fmt: skip
 VARIANTS.update(TARGET_VARIANTS)
+PRE_NORM = ["--encoder-normalize-before", "--decoder-normalize-before"]
 POSITIONS = [part for level in ADDED_LEVELS for part in (f"--{level}-positions", "learned")]
-every_variant = pytest.mark.parametrize("variant", VARIANTS)
+CONTRACT = [name for name in VARIANTS if not name.startswith(("conditional-and-", "everywhere-and-"))]
+every_variant = pytest.mark.parametrize("variant", slow_except(CONTRACT, VARIANTS))
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +42,8 @@ def stock(data_bin):
 
 
 @every_variant
-@pytest.mark.parametrize("norm", [[], ["--encoder-normalize-before", "--decoder-normalize-before"]])
-def test_a_fresh_document_model_computes_what_the_stock_transformer_computes(data_bin, variant, norm):
+@pytest.mark.parametrize("norm", [[], pytest.param(PRE_NORM, marks=pytest.mark.slow)], ids=["post-norm", "pre-norm"])
+def test_new_model_equals_stock_transformer(data_bin, variant, norm):
     _, _, stock = toy.build(data_bin, *norm, task="translation", arch="transformer")
     stir(stock)
     _, task, model = toy.build(data_bin, *norm, *VARIANTS[variant], *POSITIONS)
@@ -56,7 +59,7 @@ def test_a_fresh_document_model_computes_what_the_stock_transformer_computes(dat
 
 
 @every_variant
-def test_without_context_sentences_stand_alone(data_bin, variant):
+def test_without_context_sentences_are_independent(data_bin, variant):
     _, task, model = toy.build(data_bin, "--context", "none", *VARIANTS[variant], *POSITIONS)
     stir(model)
     sample = toy.batch_of(task)
@@ -77,7 +80,7 @@ def test_without_context_sentences_stand_alone(data_bin, variant):
 
 
 @every_variant
-def test_a_document_does_not_depend_on_its_batch(data_bin, variant):
+def test_document_is_independent_of_its_batch(data_bin, variant):
     _, task, model = toy.build(data_bin, *VARIANTS[variant], *POSITIONS)
     stir(model)
     sample = toy.batch_of(task)
@@ -91,7 +94,7 @@ def test_a_document_does_not_depend_on_its_batch(data_bin, variant):
 
 
 @every_variant
-def test_training_loss_on_packed_tokens_is_the_padded_loss(data_bin, variant):
+def test_packed_loss_equals_padded_loss(data_bin, variant):
     cfg, task, model = toy.build(
         data_bin, *VARIANTS[variant], "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1"
     )
@@ -106,8 +109,8 @@ def test_training_loss_on_packed_tokens_is_the_padded_loss(data_bin, variant):
     torch.testing.assert_close(packed, validation, atol=1e-4, rtol=1e-5)
 
 
-@pytest.mark.parametrize("variant", [name for name in VARIANTS if name not in TARGET_VARIANTS])
-def test_stepwise_decoding_equals_full_decoding(data_bin, variant):
+@pytest.mark.parametrize("variant", slow_except(CONTRACT, [name for name in VARIANTS if name not in TARGET_VARIANTS]))
+def test_incremental_decoding_equals_full_decoding(data_bin, variant):
     _, task, model = toy.build(data_bin, *VARIANTS[variant], *POSITIONS)
     stir(model)
     sample = toy.batch_of(task)
@@ -122,16 +125,12 @@ def test_stepwise_decoding_equals_full_decoding(data_bin, variant):
     torch.testing.assert_close(torch.cat(steps, dim=1)[real], full[real], atol=1e-4, rtol=1e-4)
 
 
-PRE_NORM = ["--encoder-normalize-before", "--decoder-normalize-before"]
-NOT_LOOKED_AT = ["--memory-without-attention", *PRE_NORM]  # the memory is read, and what would address it is not
+VARIANTS["memory-without-attention"] = [*VARIANTS["memory-gated-feed-forward"], "--memory-without-attention", *PRE_NORM]
 
 
-@pytest.mark.parametrize(
-    ("variant", "more"), [*((variant, []) for variant in VARIANTS), ("memory-gated-feed-forward", NOT_LOOKED_AT)],
-    ids=str,
-)  # fmt: skip
-def test_every_parameter_gets_a_gradient(data_bin, variant, more):
-    _, task, model = toy.build(data_bin, *VARIANTS[variant], *POSITIONS, *more)
+@pytest.mark.parametrize("variant", slow_except(CONTRACT, VARIANTS))
+def test_every_parameter_gets_a_gradient(data_bin, variant):
+    _, task, model = toy.build(data_bin, *VARIANTS[variant], *POSITIONS)
     stir(model).train()
     output, _ = model(**toy.batch_of(task)["net_input"])
     output.sin().sum().backward()
@@ -139,14 +138,14 @@ def test_every_parameter_gets_a_gradient(data_bin, variant, more):
     assert not without
 
 
-def test_shared_context_aware_embeddings_begin_from_those_of_a_sentence_level_model(data_bin):
+def test_sentence_level_embeddings_initialise_context_aware_ones(data_bin):
     _, _, sentence = toy.build(data_bin, "--share-all-embeddings")
     _, _, model = toy.build(data_bin, "--share-all-embeddings", "--token-embedding", "ca-em")
     model.load_state_dict(stir(sentence).state_dict(), strict=True)
     assert torch.equal(model.decoder.embed_tokens.weight, sentence.decoder.embed_tokens.weight)
 
 
-def test_a_half_document_checkpoint_is_refused_by_name(data_bin):
+def test_missing_parameters_of_a_part_are_reported(data_bin):
     _, _, model = toy.build(data_bin, *VARIANTS["conditional-block"])
     state = model.state_dict()
     lost = "encoder.layers.1.context.sentence_q_proj.weight"
@@ -155,7 +154,7 @@ def test_a_half_document_checkpoint_is_refused_by_name(data_bin):
         model.load_state_dict(state, strict=True)
 
 
-def test_a_first_stage_may_have_its_own_positions(data_bin):
+def test_checkpoint_keeps_its_learned_positions(data_bin):
     _, _, sentence = toy.build(data_bin, "--sentence-positions", "learned")
     _, _, document = toy.build(data_bin, *VARIANTS["conditional-block"], *POSITIONS)
     document.load_state_dict(stir(sentence).state_dict(), strict=True)
@@ -164,7 +163,7 @@ def test_a_first_stage_may_have_its_own_positions(data_bin):
 
 
 @pytest.mark.parametrize("variant", ["conditional-block", "sentence-encodings-decoder"])
-def test_other_targets_than_the_batchs_own_can_be_scored(data_bin, variant):
+def test_scoring_of_other_targets(data_bin, variant):
     _, task, model = toy.build(data_bin, *VARIANTS[variant])
     stir(model)
     sample = toy.batch_of(task)
@@ -181,12 +180,12 @@ def test_other_targets_than_the_batchs_own_can_be_scored(data_bin, variant):
 @pytest.mark.parametrize(
     ("options", "expected"), [(["conditional"], [2, 3]), (["han"], [3]), (["han", "--context-layers", "0,2"], [0, 2])]
 )
-def test_the_upper_half_has_context_or_behind_a_gate_the_last_layer(data_bin, options, expected):
+def test_default_context_layers(data_bin, options, expected):
     _, _, model = toy.build(data_bin, "--encoder-layers", "4", "--context-attention", *options)
     assert [number for number, layer in enumerate(model.encoder.layers) if hasattr(layer, "context")] == expected
 
 
-def test_freezing_leaves_the_context_to_train(data_bin):
+def test_frozen_model_trains_context(data_bin):
     _, _, model = toy.build(data_bin, *VARIANTS["conditional-block"], *POSITIONS, "--freeze-sentence-model")
     trained = {name.split(".")[-2] for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert {"sentence_q_proj", "context_layer_norm", *ADDED_LEVELS} <= trained
@@ -203,12 +202,12 @@ def test_freezing_leaves_the_context_to_train(data_bin):
         ),
     ],
 )
-def test_freezing_leaves_what_is_added_without_context_to_train(data_bin, added, trained):
+def test_frozen_model_trains_other_added_parameters(data_bin, added, trained):
     _, _, model = toy.build(data_bin, *added, "--freeze-sentence-model")
     assert {name for name, parameter in model.named_parameters() if parameter.requires_grad} == trained
 
 
-def test_frozen_models_train_their_context_when_activations_are_recomputed(data_bin):
+def test_frozen_model_with_recomputed_activations(data_bin):
     def built(*options):
         cfg, task, model = toy.build(data_bin, *VARIANTS["conditional-block"], "--freeze-sentence-model", *options)
         return cfg, task, stir(model)
@@ -216,7 +215,7 @@ def test_frozen_models_train_their_context_when_activations_are_recomputed(data_
     toy.assert_same_gradients_when_recomputed(built)
 
 
-def test_a_checkpoint_may_be_older_than_an_option(data_bin):
+def test_checkpoint_without_a_newer_option(data_bin):
     cfg, task, model = toy.build(data_bin, "--context-attention", "tree")
     known = OmegaConf.to_container(cfg.model) if OmegaConf.is_config(cfg.model) else vars(cfg.model)
     older = Namespace(**{name: value for name, value in known.items() if name not in ("context_kernel", "tree_merge")})

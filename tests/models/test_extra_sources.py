@@ -13,6 +13,7 @@ from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.extra_sources import with_extra_sources
+from tests.support.marks import slow_except
 from tests.support.sources import rows_of
 
 SOURCES = "previous:2,next,random:2,text:mt,features:image"
@@ -55,9 +56,10 @@ def read_alone(model, number, tokens):
     return model.encoder.extra_sources.encoders[str(number)](tokens, layout, model.encoder)
 
 
-@pytest.mark.parametrize("options", ENCODERS.values(), ids=ENCODERS)
-@pytest.mark.parametrize("cut", [[], CUT], ids=["whole", "pieces"])
-def test_states_are_those_of_each_sentence_by_itself(extra_bin, options, cut):
+@pytest.mark.parametrize("encoder", slow_except(["separate", "shared"], ENCODERS))
+@pytest.mark.parametrize("cut", [[], pytest.param(CUT, marks=pytest.mark.slow)], ids=["whole", "chunks"])
+def test_states_equal_those_of_single_sentences(extra_bin, encoder, cut):
+    options = ENCODERS[encoder]
     task, model = built(extra_bin, *options, *cut)
     batch = toy.batch_of(task)
     layout = batch["net_input"]["layout"]
@@ -85,8 +87,9 @@ def test_states_are_those_of_each_sentence_by_itself(extra_bin, options, cut):
         torch.testing.assert_close(found, encoder.layer_norm(encoder.projection(features.double())))
 
 
-@pytest.mark.parametrize("options", ENCODERS.values(), ids=ENCODERS)
-def test_sources_do_not_depend_on_the_batch(extra_bin, options):
+@pytest.mark.parametrize("encoder", slow_except(["separate", "shared"], ENCODERS))
+def test_sources_are_independent_of_the_batch(extra_bin, encoder):
+    options = ENCODERS[encoder]
     task, model = built(extra_bin, *options)
     together = toy.batch_of(task)
     dataset = task.dataset("test")
@@ -104,7 +107,7 @@ def test_sources_do_not_depend_on_the_batch(extra_bin, options):
         assert len(rows) == len(alone) == len(together["id"])
 
 
-def test_a_sentence_is_read_once_however_many_sentences_need_it(extra_bin):
+def test_sentences_are_encoded_once(extra_bin):
     task, model = built(extra_bin, sources="previous:3,random:3")
     batch = toy.batch_of(task)
     layout = batch["net_input"]["layout"]
@@ -112,8 +115,9 @@ def test_a_sentence_is_read_once_however_many_sentences_need_it(extra_bin):
         assert len(source.states) <= layout.tokens.total < layout.plan(source.rows).lengths.sum()
 
 
-@pytest.mark.parametrize("options", ENCODERS.values(), ids=ENCODERS)
-def test_hidden_context_leaves_the_sentences_own_sources(extra_bin, options):
+@pytest.mark.parametrize("encoder", slow_except(["separate", "shared"], ENCODERS))
+def test_hidden_context(extra_bin, encoder):
+    options = ENCODERS[encoder]
     task, model = built(extra_bin, *options)
     batch = toy.batch_of(task)
     of_shown, shown = encoded(model, batch)
@@ -138,7 +142,7 @@ def test_hidden_context_leaves_the_sentences_own_sources(extra_bin, options):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64], ids=str)
-def test_parameters_too_large_to_be_summed_do_no_harm(extra_bin, dtype):
+def test_large_parameters_without_sources(extra_bin, dtype):
     """In half precision the sum of a table of embeddings may be infinite."""
     _, model = built(extra_bin, "--share-extra-embeddings", sources="previous,features:image")
     model.to(dtype)
@@ -161,7 +165,7 @@ def test_features_of_no_sentence(extra_bin):
     assert padding.all() and states.requires_grad
 
 
-def test_a_batch_without_its_data_is_refused(extra_bin):
+def test_batch_without_extra_data(extra_bin):
     task, model = built(extra_bin)
     batch = toy.batch_of(task)
     for extra in ((), [None] * 5):
@@ -176,7 +180,7 @@ def test_bad_number_of_feature_widths(extra_bin):
         built(extra_bin, "--extra-feature-dims", "3,3")
 
 
-def test_embeddings_are_shared_with_the_same_dictionary_only(extra_bin, tmp_path):
+def test_shared_embeddings_need_the_same_dictionary(extra_bin, tmp_path):
     _, model = built(extra_bin, "--share-extra-embeddings")
     assert not [name for name, _ in model.encoder.extra_sources.named_parameters() if "embed_tokens" in name]
     other = with_extra_sources(extra_bin.parent / "bin", tmp_path / "bin")
@@ -187,7 +191,7 @@ def test_embeddings_are_shared_with_the_same_dictionary_only(extra_bin, tmp_path
     assert model.encoder.extra_sources.encoders["3"].embed_tokens.num_embeddings == 4 + 2
 
 
-def test_a_sentence_level_model_is_the_first_stage(extra_bin):
+def test_sentence_level_checkpoint(extra_bin):
     _, _, sentence = toy.build(extra_bin)
     _, model = built(extra_bin, "--share-extra-embeddings", "--sentence-positions", "learned")
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -204,8 +208,8 @@ def test_a_sentence_level_model_is_the_first_stage(extra_bin):
 
 
 @pytest.mark.parametrize("options", [[], ["--extra-encoder", "shared"], ["--share-extra-embeddings"]])
-@pytest.mark.parametrize("cut", [[], CUT], ids=["whole", "pieces"])
-def test_recurrent_encoders_read_extra_sources_too(extra_bin, options, cut):
+@pytest.mark.parametrize("cut", [[], pytest.param(CUT, marks=pytest.mark.slow)], ids=["whole", "chunks"])
+def test_recurrent_encoders(extra_bin, options, cut):
     sizes = ["--encoder-embed-dim", "6", "--encoder-hidden-size", "4"]
     arguments = ["--extra-sources", SOURCES, *options, *cut]
     _, task, model = toy.build(extra_bin, *arguments, arch="document_rnn", tiny=sizes)
@@ -239,7 +243,7 @@ def test_recurrent_encoders_read_extra_sources_too(extra_bin, options, cut):
 
 
 @pytest.mark.parametrize("kind", ["document_transformer", "document_rnn"])
-def test_fairseq_finds_nan_in_them(extra_bin, caplog, kind):
+def test_nan_detector_of_fairseq(extra_bin, caplog, kind):
     """It puts hooks on every module, which expect tensors, and computes the batch once more."""
     options = ["--extra-sources", "previous,text:mt,features:image"]
     _, task, model = toy.build(extra_bin, *options, arch=f"{kind}_tiny", tiny=[])
@@ -250,7 +254,7 @@ def test_fairseq_finds_nan_in_them(extra_bin, caplog, kind):
     assert "NaN detected in output of encoder.extra_sources.encoders.2.projection" in caplog.text
 
 
-def test_several_data_bins_have_features_of_their_own(extra_bin, tmp_path):
+def test_features_of_several_data_bins(extra_bin, tmp_path):
     """Lines of the same number are not enough to tell that features are theirs."""
     first, second = (shutil.copytree(extra_bin, tmp_path / name) for name in ("first", "second"))
     toy.build(f"{first}:{second}", "--extra-sources", "features:image")

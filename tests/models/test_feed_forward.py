@@ -18,7 +18,7 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
 @pytest.mark.parametrize("norm", [[], NORM], ids=["post-norm", "pre-norm"])
-def test_where_chi_is_one_ca_nn_is_the_stock_transformer_and_loads_it(data_bin, norm):
+def test_ca_nn_with_chi_one_equals_stock_transformer(data_bin, norm):
     _, _, stock = toy.build(data_bin, *norm, task="translation", arch="transformer")
     _, task, model = toy.build(data_bin, *norm, *VARIANTS["ca-nn"], "--chi-bias", "60")
     model.load_state_dict(stir(stock).state_dict(), strict=True)
@@ -28,7 +28,7 @@ def test_where_chi_is_one_ca_nn_is_the_stock_transformer_and_loads_it(data_bin, 
     torch.testing.assert_close(logits(model, sample)[real], stock(**net_input)[0][real], atol=1e-5, rtol=1e-5)
 
 
-def test_ca_nn_is_chi_times_the_feed_forward_and_the_default_for_the_rest(data_bin):
+def test_ca_nn_equals_its_equation(data_bin):
     """In both sides, against the stock model: with b = 0 χ is 1/2, so that fc2 halved plus w_0 / 2 is the same."""
     _, task, model = toy.build(data_bin, *VARIANTS["ca-nn"], "--chi-bias", "0")
     stir(model)
@@ -50,7 +50,7 @@ def test_ca_nn_is_chi_times_the_feed_forward_and_the_default_for_the_rest(data_b
     torch.testing.assert_close(logits(model, sample), logits(standard, sample), atol=1e-5, rtol=1e-5)
 
 
-def test_an_always_on_block_of_two_is_the_standard_feed_forward_beside_a_linear_map(data_bin):
+def test_always_on_block_equals_feed_forward_and_linear_map(data_bin):
     _, task, model = toy.build(data_bin, *VARIANTS["ca-res always on"])
     stir(model)
     state, plain = model.state_dict(), {}
@@ -65,7 +65,7 @@ def test_an_always_on_block_of_two_is_the_standard_feed_forward_beside_a_linear_
     torch.testing.assert_close(logits(model, sample), logits(standard, sample), atol=1e-5, rtol=1e-5)
 
 
-def test_ca_nn_with_a_hidden_unit_less_has_as_many_parameters(data_bin):
+def test_number_of_parameters(data_bin):
     def parameters(*options):
         return sum(parameter.numel() for parameter in toy.build(data_bin, *options)[2].parameters())
 
@@ -74,7 +74,7 @@ def test_ca_nn_with_a_hidden_unit_less_has_as_many_parameters(data_bin):
 
 
 @every_variant
-def test_packed_padded_and_stepwise_are_the_same(data_bin, variant):
+def test_packed_padded_and_incremental_decoding(data_bin, variant):
     _, task, model = toy.build(data_bin, *VARIANTS[variant], *CONDITIONAL)
     stir(model)
     sample = toy.batch_of(task)
@@ -84,7 +84,7 @@ def test_packed_padded_and_stepwise_are_the_same(data_bin, variant):
 
 
 @every_variant
-def test_every_parameter_gets_the_same_gradient_when_activations_are_recomputed(data_bin, variant):
+def test_recomputed_activations(data_bin, variant):
     def built(*options):
         cfg, task, model = toy.build(data_bin, *VARIANTS[variant], *options)
         return cfg, task, stir(model)
@@ -95,7 +95,7 @@ def test_every_parameter_gets_the_same_gradient_when_activations_are_recomputed(
 @pytest.mark.parametrize(
     ("variant", "hidden"), [("ca-nn", [12]), ("ca-res", [12]), ("ca-res of three", [6, 6]), ("ca-res always on", [12])]
 )
-def test_dropout_is_of_all_hidden_units_and_chi_begins_at_its_bias(data_bin, variant, hidden):
+def test_dropout_and_initial_chi(data_bin, variant, hidden):
     options = ["--activation-dropout", "0.5", "--chi-bias", "1.5"]
     _, task, model = toy.build(data_bin, *VARIANTS[variant], *options)
     dropped = []
@@ -108,13 +108,14 @@ def test_dropout_is_of_all_hidden_units_and_chi_begins_at_its_bias(data_bin, var
     assert bool(biases) == (variant != "ca-res always on") and all((bias == 1.5).all() for bias in biases)
 
 
-def test_freezing_leaves_chi_and_the_default_to_train(data_bin):
+def test_frozen_model_trains_chi_and_default(data_bin):
     _, _, model = toy.build(data_bin, *VARIANTS["ca-nn"], "--freeze-sentence-model", "--em-steps", "2")
     trained = {name.split(".", 4)[-1] for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert trained == {"score.weight", "score.bias", "default"}
 
 
-def test_alternating_training_resumes_where_it_was(data_bin, tmp_path):
+@pytest.mark.slow
+def test_resumed_alternating_training(data_bin, tmp_path):
     options = [*VARIANTS["ca-nn"], "--em-steps", "3", "--dropout", "0.1", "--save-interval-updates", "4"]
     at_three = toy.state(toy.train(data_bin, tmp_path / "half", *options, "--max-update", "3"))
     toy.train(data_bin, tmp_path / "parts", *options, "--max-update", "4")
@@ -129,7 +130,8 @@ def test_alternating_training_resumes_where_it_was(data_bin, tmp_path):
             assert not torch.equal(at_three[key], fresh[key]) and torch.equal(whole[key], at_three[key]), key
 
 
-def test_half_precision_lets_rest_what_rests_or_is_refused(data_bin, tmp_path):
+@pytest.mark.slow
+def test_alternating_training_in_half_precision(data_bin, tmp_path):
     options = [*VARIANTS["ca-nn"], "--em-steps", "3", "--save-interval-updates", "3"]
     efficient = [*options, "--memory-efficient-bf16", "--weight-decay", "0.1"]
     states = [toy.state(toy.train(data_bin, tmp_path, *efficient, "--max-update", most)) for most in ("3", "6")]
@@ -151,7 +153,7 @@ def test_a_model_trains_with_dropped_layers_validates_and_translates(data_bin, t
 
 
 @pytest.mark.slow
-def test_two_processes_alternate_and_log_what_one_does(data_bin, tmp_path, starts_soon):
+def test_two_processes_equal_one(data_bin, tmp_path, starts_soon):
     options = [*VARIANTS["ca-nn"], "--em-steps", "1", "--optimizer", "adam", "--lr", "0.01", "--max-update", "3"]
     options += ["--criterion", "document_label_smoothed_cross_entropy", "--log-format", "json", "--max-tokens", "400"]
     options += ["--batch-size", "6", "--batch-size-valid", "1"]

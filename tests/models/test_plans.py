@@ -7,13 +7,17 @@ import torch
 
 from docnmt_fairseq.batch import transfer
 from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.context.conditional import attention
 from docnmt_fairseq.layers.auxiliary_losses import collect
 from tests.support import toy
+from tests.support.marks import slow_except
 from tests.support.variants import VARIANTS, build
 
+MECHANISMS = [name for name in VARIANTS if name.rsplit(" ", 1)[0] in CONTEXT_MECHANISMS.names()]
 
-@pytest.fixture(scope="module", params=VARIANTS)
+
+@pytest.fixture(scope="module", params=slow_except([*MECHANISMS, "flat sources", "pieces"], VARIANTS))
 def step(request, data_bin):
     """A model in training and a batch as the data loader gives it."""
     task, model = build(request.param, data_bin)
@@ -21,7 +25,7 @@ def step(request, data_bin):
     return model, toy.batch_of(task)
 
 
-def test_the_collater_makes_every_plan_of_a_training_step(step, monkeypatch):
+def test_collater_makes_all_plans(step, monkeypatch):
     model, batch = step
     missing = []
 
@@ -38,7 +42,7 @@ def test_the_collater_makes_every_plan_of_a_training_step(step, monkeypatch):
     assert not missing
 
 
-def test_a_layout_with_its_plans_moves_in_one_copy(step, monkeypatch):
+def test_layout_moves_in_one_copy(step, monkeypatch):
     _, batch = step
     layout, copies = batch["net_input"]["layout"].gathered(), []
     copied = transfer._copied
@@ -59,7 +63,7 @@ def tensors_of(structure):
     return list(found.values())
 
 
-def test_groups_of_production_compute_the_same(step, request):
+def test_result_is_independent_of_groups(step, request):
     """The tests' batches fall into more groups than they would outside of the tests."""
     model, batch = step
     layout = batch["net_input"]["layout"]
@@ -70,7 +74,7 @@ def test_groups_of_production_compute_the_same(step, request):
     torch.testing.assert_close(few, many, atol=1e-5, rtol=1e-5)
 
 
-def test_what_computes_is_asked_for_where_batches_are_made(data_bin, monkeypatch):
+def test_plans_are_requested_when_batches_are_made(data_bin, monkeypatch):
     """A model is built on the CPU, also one for a GPU: it needs no kernels for CPUs, which would be compiled first."""
     with monkeypatch.context() as patch:
         patch.setattr(attention, "kernel_for", lambda *_: pytest.fail("a kernel was asked for"))

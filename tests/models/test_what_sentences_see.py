@@ -11,6 +11,7 @@ from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
 from tests.support import toy
 from tests.support.decoding import stir
 from tests.support.extra_sources import with_extra_sources
+from tests.support.marks import slow_except
 
 SOURCES = "previous:1,next:2,random:1,text:mt,features:image"
 SEED = 4  # of the random choice
@@ -89,8 +90,8 @@ def which_differ(before, after):
 @pytest.mark.parametrize(
     ("view", "logits"), [("documents", in_a_search), ("pieces", in_training), ("no context", in_training)]
 )
-@pytest.mark.parametrize("name", MODELS)
-def test_a_sentence_sees_its_context_and_not_a_bit_of_anything_else(extra_bin, name, view, logits):
+@pytest.mark.parametrize("name", slow_except(["hierarchical", "recurrent, flat"], MODELS))
+def test_sentences_see_their_context_only(extra_bin, name, view, logits):
     kind = RNN if name.startswith("recurrent") else {}
     sources = ["--extra-sources", SOURCES, "--seed", str(SEED)]
     _, task, model = toy.build(extra_bin, *sources, *MODELS[name], *VIEWS[view], **kind)

@@ -43,7 +43,13 @@ ALL = [
     )
     if is_supported(name, config_of(attention, share, sentinel))
 ]
-every = pytest.mark.parametrize(("name", "attention", "share", "sentinel"), ALL)
+every = pytest.mark.parametrize(
+    ("name", "attention", "share", "sentinel"),
+    [
+        pytest.param(*case, marks=[pytest.mark.slow] if case[2] or (case[3] and case[1] != "bahdanau") else [])
+        for case in ALL
+    ],
+)
 
 
 @st.composite
@@ -92,7 +98,7 @@ def by_loops(name, combination, x, evidence, targets, sources):
 @PRECISIONS
 @settings(max_examples=6)
 @given(batch=ragged_sources())
-def test_combinations_by_their_equations(name, attention, share, sentinel, dtype, tolerance, batch):
+def test_combination_equals_its_equation(name, attention, share, sentinel, dtype, tolerance, batch):
     combination = build(name, config_of(attention, share, sentinel), dtype)
     x, evidence, targets, sources = random_inputs(batch, dtype)
     slow, slow_shares = by_loops(name, combination, x, evidence, targets, sources)
@@ -108,7 +114,7 @@ def test_combinations_by_their_equations(name, attention, share, sentinel, dtype
 
 @given(batch=ragged_sources())
 @settings(max_examples=6)
-def test_a_whole_concatenation_is_what_the_sources_give_one_beside_another(batch):
+def test_whole_concatenation(batch):
     combination = build("concatenation", config_of("bahdanau", False, False, contexts="whole"))
     x, evidence, targets, sources = random_inputs(batch)
     slow, _ = by_loops("concatenation", combination, x, evidence, targets, sources)
@@ -118,7 +124,7 @@ def test_a_whole_concatenation_is_what_the_sources_give_one_beside_another(batch
 
 
 @every
-def test_a_source_that_has_nothing_has_no_share_and_no_influence(name, attention, share, sentinel):
+def test_absent_source_has_no_share(name, attention, share, sentinel):
     combination = build(name, config_of(attention, share, sentinel))
     x, evidence, targets, sources = random_inputs(
         (np.array([2, 1]), [np.array(n) for n in ([2, 3], [0, 0], [1, 2])], False)
@@ -138,7 +144,7 @@ def test_a_source_that_has_nothing_has_no_share_and_no_influence(name, attention
 
 @pytest.mark.parametrize("attention", ATTENTION_SCORES.names())
 @pytest.mark.parametrize("sources", [1, 2])
-def test_with_no_state_of_any_source_there_is_nothing(attention, sources):
+def test_no_sources_give_zero(attention, sources):
     x, _, targets, states = random_inputs(
         (np.array([2]), [np.array([0])] * sources, False), widths=SOURCE_WIDTHS[:sources]
     )
@@ -153,7 +159,7 @@ def one_source():
 
 
 @pytest.mark.parametrize("attention", ATTENTION_SCORES.names())
-def test_of_one_source_combinations_are_plain_attention_to_it(attention):
+def test_one_source_equals_plain_attention(attention):
     x, _, targets, sources = one_source()
     plain = build("parallel", config_of(attention, False, False, 1))
     attend = plain.attentions[0]
@@ -173,7 +179,7 @@ def test_of_one_source_combinations_are_plain_attention_to_it(attention):
 
 
 @pytest.mark.parametrize("attention", ATTENTION_SCORES.names())
-def test_hierarchical_attention_to_one_source_projects_plain_attention(attention):
+def test_hierarchical_attention_to_one_source(attention):
     x, _, targets, sources = one_source()
     combination = build("hierarchical", config_of(attention, False, False, 1))
     context, shares = combine_packed(combination, x, targets, sources)
@@ -185,7 +191,7 @@ def test_hierarchical_attention_to_one_source_projects_plain_attention(attention
     torch.testing.assert_close(context, combination.project(combination.values[0](plain)))
 
 
-def test_dot_products_are_those_of_multi_head_attention():
+def test_dot_product_equals_multi_head_attention():
     x, _, targets, sources = one_source()
     combination = build("parallel", config_of("dot-product", False, False, 1))
     stock = torch.nn.MultiheadAttention(WIDTH, 2, kdim=4, vdim=4, batch_first=True).double()
@@ -200,7 +206,7 @@ def test_dot_products_are_those_of_multi_head_attention():
     torch.testing.assert_close(combine_packed(combination, x, targets, sources)[0], targets.pack(expected))
 
 
-def test_each_query_of_a_row_may_see_other_states():
+def test_padding_per_query():
     x, projected, hidden = torch.randn(1, 3, WIDTH).double(), torch.randn(1, 4, 4).double(), torch.rand(1, 3, 4) < 0.5
     hidden[0, 0], hidden[0, 1, 0] = True, False
     for attention in ATTENTION_SCORES.names():
@@ -231,7 +237,7 @@ def test_gradient_in_float64(name, attention):
 
 
 @every
-def test_lower_precisions_run(name, attention, share, sentinel):
+def test_bfloat16_is_finite(name, attention, share, sentinel):
     combination = build(name, config_of(attention, share, sentinel), torch.bfloat16)
     lengths = [np.array(n) for n in ([2, 1], [0, 2], [1, 0])]
     x, evidence, targets, sources = random_inputs((np.array([1, 2]), lengths, False), torch.bfloat16)

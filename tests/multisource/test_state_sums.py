@@ -12,7 +12,7 @@ from tests.support.sources import build_combination as build
 WIDTH = 6
 
 
-def test_ca_att_sums_over_states_and_does_not_compare_them():
+def test_ca_att_is_a_sum_over_states():
     combination = build("parallel", CombinationConfig(WIDTH, (4,), WIDTH, "ca-att", 3, 2))
     attend = combination.attentions[0]
     x, h = torch.randn(1, 1, WIDTH).double(), torch.randn(1, 1, 4).double()
@@ -25,7 +25,7 @@ def test_ca_att_sums_over_states_and_does_not_compare_them():
     torch.testing.assert_close(parts.sum(), 1 - chi.sum())
 
 
-def test_dropped_states_of_ca_att_are_in_neither_sum():
+def test_dropout_of_ca_att():
     config = CombinationConfig(WIDTH, (4,), WIDTH, "ca-att", dropout=0.5)
     combination = build("parallel", config).train()
     x, h = torch.randn(1, 1, WIDTH).double(), torch.randn(1, 1, 4).double()
@@ -40,7 +40,7 @@ def test_dropped_states_of_ca_att_are_in_neither_sum():
     assert seen_in_training == {False, True}
 
 
-def test_dropout_of_a_softmax_is_of_its_weights():
+def test_dropout_of_softmax_weights():
     combination = build("flat", CombinationConfig(WIDTH, (4,), WIDTH, "bahdanau", 3, dropout=0.5)).train()
     x, padding = torch.randn(1, 1, WIDTH).double(), torch.zeros(1, 3, dtype=torch.bool)
     keys, values = combination.split(combination.project_sources([torch.randn(1, 3, 4).double()])[0])
@@ -54,7 +54,7 @@ def test_dropout_of_a_softmax_is_of_its_weights():
 
 
 @pytest.mark.parametrize("attention", ATTENTION_SCORES.names())
-def test_large_states_are_in_the_range_of_float16(attention):
+def test_large_float16_states(attention):
     """Products of width 64 of such states are not."""
     score = ATTENTION_SCORES[attention](64, (64,), 16, 4)
     generator = torch.Generator().manual_seed(1)

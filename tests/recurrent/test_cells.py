@@ -36,7 +36,7 @@ def initial_of(cell, rows, dtype=torch.float64):
 @pytest.mark.parametrize("reverse", [False, True])
 @settings(max_examples=5)
 @given(layout=layouts(max_documents=2))
-def test_whole_rows_are_their_steps(name, reverse, dtype, tolerance, layout):
+def test_sequence_equals_steps(name, reverse, dtype, tolerance, layout):
     cell, x = build(name, dtype), random(layout.tokens.total, 4, dtype=dtype)
     state = initial_of(cell, layout.tokens.rows, dtype)
     fast = cell.sequence(x, StepOrder(layout.tokens, reverse=reverse), state)
@@ -46,7 +46,7 @@ def test_whole_rows_are_their_steps(name, reverse, dtype, tolerance, layout):
 
 @PRECISIONS
 @every_cell
-def test_a_step_is_the_equation(name, dtype, tolerance):
+def test_step_equals_its_equation(name, dtype, tolerance):
     cell, x = build(name, dtype), random(5, 4, dtype=dtype)
     state = initial_of(cell, 5, dtype)
     step, module = reference.step_of(cell)
@@ -56,13 +56,13 @@ def test_a_step_is_the_equation(name, dtype, tolerance):
 
 
 @every_cell
-def test_without_an_initial_state_rows_begin_with_zeros(name):
+def test_default_initial_state(name):
     cell, x, order = build(name), random(ROWS.total, 4), StepOrder(ROWS)
     zeros = tuple(torch.zeros(ROWS.rows, 3, dtype=torch.float64) for _ in range(cell.parts))
     assert torch.equal(cell.sequence(x, order), cell.sequence(x, order, zeros))
 
 
-def test_gradients_of_the_hand_written_loop_are_those_of_differences():
+def test_gradients_of_ca_rnn():
     cell = build("ca-rnn")
     x, state, order = random(ROWS.total, 4), initial_of(cell, ROWS.rows), StepOrder(ROWS)
     weights = [parameter.detach().requires_grad_() for parameter in cell.parameters()]
@@ -76,7 +76,7 @@ def test_gradients_of_the_hand_written_loop_are_those_of_differences():
     assert torch.autograd.gradcheck(outputs, (x, *state, *weights))
 
 
-def test_gradients_where_the_input_wants_none():
+def test_gradients_without_input_gradient():
     cell, x = build("ca-rnn"), random(ROWS.total, 4)
     of_both = torch.autograd.grad(cell.sequence(x, StepOrder(ROWS)).sin().sum(), [*cell.parameters()])
     alone = torch.autograd.grad(cell.sequence(x.detach(), StepOrder(ROWS)).sin().sum(), [*cell.parameters()])
@@ -84,7 +84,7 @@ def test_gradients_where_the_input_wants_none():
 
 
 @every_cell
-def test_a_row_does_not_depend_on_others(name):
+def test_rows_are_independent(name):
     cell, x = build(name), random(ROWS.total, 4)
     state = initial_of(cell, ROWS.rows)
     together = cell.sequence(x, StepOrder(ROWS, reverse=True), state).split(ROWS.lengths.tolist())
@@ -96,7 +96,7 @@ def test_a_row_does_not_depend_on_others(name):
 
 @settings(max_examples=20)
 @given(layout=layouts(max_documents=2))
-def test_steps_hold_every_item_of_their_rows_once(layout):
+def test_step_order(layout):
     rows = layout.tokens
     for among in (None, np.arange(rows.rows)[::2]):
         for reverse in (False, True):
@@ -116,14 +116,14 @@ def test_steps_hold_every_item_of_their_rows_once(layout):
 @every_cell
 @settings(max_examples=3)
 @given(layout=layouts(max_documents=2, max_sentences=3, max_words=4))
-def test_layers_read_from_both_ends(name, dtype, tolerance, layout):
+def test_bidirectional_layers(name, dtype, tolerance, layout):
     torch.manual_seed(0)
     layers, x = BidirectionalLayers(name, 4, 3, layers=2).to(dtype), random(layout.tokens.total, 4, dtype=dtype)
     fast, slow = layers(x, layout), reference.bidirectional(layers, x, layout.tokens.lengths)
     assert_same(fast, slow, [x, *layers.parameters()], tolerance)
 
 
-def test_a_summary_is_the_mean_or_the_last_state_backward():
+def test_summary():
     states = random(ROWS.total, 6)
     of_rows = states.split(ROWS.lengths.tolist())
     torch.testing.assert_close(summary(states, ROWS, "mean"), torch.stack([row.mean(0) for row in of_rows]))
@@ -137,7 +137,7 @@ PLACES += [(name, place, "cell") for name in ("lstm", "ca-rnn") for place in ATT
 
 @PRECISIONS
 @pytest.mark.parametrize(("name", "place", "query"), PLACES)
-def test_decoder_cells_attend_at_their_place(name, place, query, dtype, tolerance):
+def test_decoder_cells(name, place, query, dtype, tolerance):
     torch.manual_seed(0)
     cell = attentive_cell(name, 4, 2, 3, place, query).to(dtype)
     attend = torch.nn.Linear(3, 2).to(dtype)
