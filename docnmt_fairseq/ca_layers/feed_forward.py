@@ -92,7 +92,8 @@ class ResidualBlock:
         numbers = [int(part) for part in parts if part.isdecimal()]
         if len(parts) != 4 or len(numbers) != 4 or min(numbers[:3]) < 1 or numbers[3] > 1:
             raise InputError(f"--ca-res-block {text}: must be l,n_v,n_σ,b, at least 1 each and b 0 or 1, e.g. 2,1,1,0")
-        return cls(*numbers[:3], numbers[3] == 1)
+        layers, seen_by_v, seen_by_chi, always_on = numbers
+        return cls(layers, seen_by_v, seen_by_chi, always_on == 1)
 
 
 class JoinedLayer(nn.Module):
