@@ -11,6 +11,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from docnmt_fairseq.batch import ragged
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from tests.support.documents import DOCUMENTS, write_data_bin
 from tests.support.imported import Imported
 
@@ -41,6 +42,12 @@ EXPLICIT: set = {
     "tasks",
 }
 TRAINING = ("export", "models", "pretrained", "report", "serve", "tasks", "translate")  # folders whose tests do
+
+
+def pytest_configure(config):
+    """``-k NAME`` of a context mechanism runs its complete contract, slow tests included."""
+    if config.option.keyword in CONTEXT_MECHANISMS.names() and config.option.markexpr == "not slow":
+        config.option.markexpr = ""
 
 
 @pytest.hookimpl(tryfirst=True)

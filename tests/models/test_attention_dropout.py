@@ -6,6 +6,7 @@ import torch
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
 from tests.support import toy
 from tests.support.decoding import logits, stir
+from tests.support.marks import slow_except
 from tests.support.toy import TINY_RNN
 
 BEGUN = ["--context-init", "xavier"]
@@ -27,8 +28,8 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_what_attends_drops_weights_in_training_alone(data_bin, name):
+@pytest.mark.parametrize("name", slow_except(["conditional", "decoder ca-att", "several sources", "recurrent"], MODELS))
+def test_dropout_of_attention_weights_in_training_only(data_bin, name):
     options, attending = MODELS[name]
     kind = {"arch": "document_rnn", "tiny": TINY_RNN} if name == "recurrent" else {}
     found = {}

@@ -26,7 +26,7 @@ for _name in ("flat", "hierarchical"):
     VARIANTS[f"{_name}-shared"] = [
         "--attention-combination", _name, "--combination-attention", "bahdanau", "--share-combination-projections"
     ]  # fmt: skip
-QUICK = [name for name in VARIANTS if name.endswith(("dot-product", "sentinel")) or name == "flat-ca-att"]
+QUICK = ("flat-dot-product", "hierarchical-sentinel", "serial-dot-product", "parallel-ca-att")
 every_variant = pytest.mark.parametrize("variant", slow_except(QUICK, VARIANTS))
 
 

@@ -34,7 +34,7 @@ VARIANTS = {
     "heads": ["--combination-attention", "dot-product", "--decoder-attention-heads", "2"],
     "ca-att": ["--combination-attention", "ca-att", "--decoder-cell", "ca-rnn"],
 }
-QUICK = ("lstm", "ca-rnn", "conditional-gru", "updated", "chi-embeddings", "hierarchical-sentinel")
+QUICK = ("ca-rnn", "conditional-gru", "chi-embeddings", "hierarchical-sentinel")
 every_variant = pytest.mark.parametrize("variant", slow_except(QUICK, VARIANTS))
 
 

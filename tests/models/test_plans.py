@@ -7,17 +7,16 @@ import torch
 
 from docnmt_fairseq.batch import transfer
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.context.conditional import attention
 from docnmt_fairseq.layers.auxiliary_losses import collect
 from tests.support import toy
 from tests.support.marks import slow_except
 from tests.support.variants import VARIANTS, build
 
-MECHANISMS = [name for name in VARIANTS if name.rsplit(" ", 1)[0] in CONTEXT_MECHANISMS.names()]
+QUICK = ("conditional block", "memory gated-feed-forward", "tree block", "flat sources", "pieces", "document_rnn_tiny")
 
 
-@pytest.fixture(scope="module", params=slow_except([*MECHANISMS, "flat sources", "pieces"], VARIANTS))
+@pytest.fixture(scope="module", params=slow_except(QUICK, VARIANTS))
 def step(request, data_bin):
     """A model in training and a batch as the data loader gives it."""
     task, model = build(request.param, data_bin)

@@ -43,12 +43,10 @@ ALL = [
     )
     if is_supported(name, config_of(attention, share, sentinel))
 ]
+QUICK = [("bahdanau", False, True), ("dot-product", False, False), ("ca-att", False, False), ("luong", True, False)]
 every = pytest.mark.parametrize(
     ("name", "attention", "share", "sentinel"),
-    [
-        pytest.param(*case, marks=[pytest.mark.slow] if case[2] or (case[3] and case[1] != "bahdanau") else [])
-        for case in ALL
-    ],
+    [pytest.param(*case, marks=[] if case[1:] in QUICK else [pytest.mark.slow]) for case in ALL],
 )
 
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Dict, List
 
-import pytest
 import torch
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
@@ -15,6 +14,7 @@ from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
 from docnmt_fairseq.recurrent.attentive import DECODER_CELLS
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
 from tests.support import toy
+from tests.support.marks import slow_except
 
 WIDE = ["--encoder-embed-dim", "16", "--encoder-ffn-embed-dim", "24", "--encoder-attention-heads", "2"]
 WIDE += ["--decoder-embed-dim", "16", "--decoder-ffn-embed-dim", "24", "--decoder-attention-heads", "2"]
@@ -131,14 +131,15 @@ def architectures() -> Dict[str, Architecture]:
 
 
 ARCHITECTURES = architectures()
+QUICK = (
+    "sentence", "concatenation", "conditional, block", "memory, gated-feed-forward", "tree by keys", "target han",
+    "sources flat dot-product", "rnn decoder gru",
+)  # fmt: skip
 
 
 def parameters(names=tuple(ARCHITECTURES)):
-    """Returns names to parametrise tests by; but for one of each family, which the first word names, they are slow."""
-    first = {}
-    for name in names:
-        first.setdefault(name.split()[0].rstrip(","), name)
-    return [name if name in first.values() else pytest.param(name, marks=pytest.mark.slow) for name in names]
+    """Returns names as parameters of tests, most of them slow."""
+    return slow_except(QUICK, names)
 
 
 def begun(model, deviation=0.2):
