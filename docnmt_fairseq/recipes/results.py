@@ -83,6 +83,7 @@ class Results:
     ):
         self.dataset, self.steps, self.machine, self.smoke = dataset, steps, machine, smoke
         self.data, self.options = steps.folder / "data", manifest["options"]
+        self.target = SidePipeline.from_options(self.options, 1)
         self.paths = {file: paths[file] for file in dataset.scores.files}
 
     def check(self) -> None:
@@ -111,10 +112,7 @@ class Results:
         Raises:
             InputError: the translation failed.
         """
-        joins, view = (
-            None if self.options["edits_of"] else SidePipeline.from_options(self.options, 1).joiner,
-            self._view(chosen),
-        )
+        joins, view = None if self.options["edits_of"] else self.target.joiner, self._view(chosen)
         for test_set, split in self.dataset.test_sets.items():
             files = ResultFiles(folder, test_set)
             inputs = {**self._model_inputs(folder, view), "text": self._text_hashes(test_set)}
@@ -149,9 +147,7 @@ class Results:
 
     def _compare(self, references: References, texts: List[Path], output: Path) -> None:
         baseline, translation = (read_text(text, references, "score") for text in texts)
-        outcome = bleu_significance(
-            references, baseline, translation, SidePipeline.from_options(self.options, 1).tokenizer
-        )
+        outcome = bleu_significance(references, baseline, translation, self.target.tokenizer)
         write_json(output, {"baseline": texts[0].parent.name, **outcome}, indent=1)
 
     def probe(self, folder: Path, chosen: Model, tokens: int) -> None:
@@ -187,7 +183,7 @@ class Results:
 
         def score() -> None:
             text, wanted = (list(read_lines(path)) for path in (files.text, reference))
-            scores = text_scores(text, wanted, SidePipeline.from_options(self.options, 1).tokenizer)
+            scores = text_scores(text, wanted, self.target.tokenizer)
             write_json(files.named("scores.json"), {**scores, **self._extra_scores(files)}, indent=1)
 
         inputs = {"text": sha256(files.text), "test_set": self._text_hashes(files.test_set), **self._metric_inputs()}

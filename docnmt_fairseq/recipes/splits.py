@@ -121,7 +121,8 @@ class Splits:
             inputs: Dict[str, Any] = {"files": [sha256(path) for corpus in native for path in corpus], "smoke": smoke}
             inputs.update(format=split.format, options=asdict(config.reading))
             if split.documents and not smoke:  # generated files hold a few documents only
-                documents = document_range(documents, *split.documents, where=f"splits: {name}")
+                start, end = split.documents
+                documents = document_range(documents, start, end, f"splits: {name}")
                 inputs["documents"] = split.documents
             if name == "train" and dataset.hold_out:
                 cut = replace(dataset.hold_out, sentences=SMOKE_HELD_OUT) if smoke else dataset.hold_out
