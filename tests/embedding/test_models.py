@@ -1,8 +1,5 @@
 """Sentence vectors of all methods, and model files."""
 
-import io
-import zipfile
-
 import numpy as np
 import pytest
 
@@ -82,14 +79,6 @@ def test_smooth_inverse_frequency(corpus):
     np.testing.assert_allclose(embed(fitted), [remove @ mean(s) for s in SENTENCES], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("lines, width", [(["a b ?"], 4), (CORPUS, 1)], ids=["one sentence", "one dimension"])
-def test_first_component_of_a_single_sentence_or_dimension(tmp_path, lines, width):
-    write_lines(tmp_path / "corpus", lines)
-    fitted = fit(WordVectors(WORDS, VECTORS[:, :width]), [tmp_path / "corpus"], Settings("sif"))
-    assert np.linalg.norm(fitted.learnt) == pytest.approx(1, abs=1e-6)
-    np.testing.assert_allclose(embed(fitted, [lines[0]]), np.zeros((1, width)), atol=1e-6)
-
-
 def test_first_component_uses_a_sample_spread_over_the_corpus(tmp_path, monkeypatch):
     write_lines(tmp_path / "corpus", ["a", "b", "c", "d", "e", "f", "a"])
     write_lines(tmp_path / "sample", ["a", "d", "a"])
@@ -151,15 +140,3 @@ def test_inconsistent_files_are_errors(corpus, tmp_path, arrays, message):
     damaged(model(corpus, "average"), tmp_path / "model.npz", **arrays)
     with pytest.raises(InputError, match=message):
         SentenceEmbedding.load(tmp_path / "model.npz")
-
-
-def test_other_files_are_errors(corpus, tmp_path):
-    (tmp_path / "text").write_text("text")
-    stream = io.BytesIO()
-    zipfile.ZipFile(stream, "w").close()
-    (tmp_path / "empty.npz").write_bytes(stream.getvalue())
-    np.save(tmp_path / "array.npy", np.zeros(3))
-    for name, message in (("text", "not a"), ("empty.npz", "not a"), ("array.npy", "not a"), ("none", "no such")):
-        with pytest.raises(InputError, match=message) as error:
-            SentenceEmbedding.load(tmp_path / name)
-        assert "allow_pickle" not in str(error.value)

@@ -101,13 +101,6 @@ def test_scale_and_rotation_equivariance(corpus, scale, seed):
         np.testing.assert_allclose(turned, scale * v_0 @ rotation, rtol=1e-4, atol=1e-6 * scale)
 
 
-def test_words_that_do_not_occur_have_no_effect():
-    rng = np.random.default_rng(1)
-    vectors, counts = rng.normal(size=(9, 4)), np.array([3, 0, 1, 0, 2, 5, 0, 1, 1])
-    v_0, _ = fit_context_vector(vectors, counts, 10)
-    np.testing.assert_array_equal(v_0, fit_context_vector(vectors[counts > 0], counts[counts > 0], 10)[0])
-
-
 def test_zero_vectors_are_an_error():
     with pytest.raises(InputError, match="are zero"):
         fit_context_vector(np.zeros((3, 2)), np.array([1, 2, 3]))

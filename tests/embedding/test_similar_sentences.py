@@ -125,15 +125,6 @@ def test_other_folders_are_errors(own_bin, tmp_path):
         write_neighbours(tmp_path, model())
 
 
-@pytest.mark.parametrize("damage", [b"a\n", b"\xff 1\n"])
-def test_damaged_dictionary_is_an_error(own_bin, damage):
-    with (own_bin / "dict.src.txt").open("ab") as file:
-        file.write(damage)
-    with pytest.raises(InputError, match=r"dict\.src\.txt: "):
-        write_neighbours(own_bin, model())
-    assert not list(own_bin.glob("*similar*"))
-
-
 def test_vectors_of_other_words_are_an_error(own_bin):
     other = replace(model(), words=list("vwxyz"))
     with pytest.raises(InputError, match=r"src-tgt\.src: no word has a vector"):
