@@ -37,6 +37,7 @@ EXPLICIT: set = {
     "optim",
     "recipes",
     "recurrent",
+    "report",
     "reproduce",
     "robustness",
     "tasks",

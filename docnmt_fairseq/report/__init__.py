@@ -1,1 +1,1 @@
-"""One HTML file about a checkpoint and a document: what context each word used, beside scores and training."""
+"""HTML report about a checkpoint and a document: context of each word, scores and training."""

@@ -1,4 +1,4 @@
-"""Do mechanisms look where translators found their evidence? Measured on the encoder, for pronouns of SCAT."""
+"""Agreement of the encoder's context mechanisms with the highlighted words of SCAT."""
 
 from dataclasses import dataclass, field
 from itertools import chain
@@ -14,22 +14,21 @@ from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
 from docnmt_fairseq.corpus.subwords import WORD_BEGINS
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.layers.capture import SENTENCES, TOKENS, Evidence, Relevance, Weights, capture
-from docnmt_fairseq.report.charts import bar_chart
 from docnmt_fairseq.report.documents import dataset_of_lines
-from docnmt_fairseq.report.elements import table
+from docnmt_fairseq.report.html import bar_chart, table
 from docnmt_fairseq.report.scat import Example, Scat
 from docnmt_fairseq.report.views import View, sum_by_sentence
 
-SELECTED, ON_SENTENCES, ON_WORDS = "its sentence is selected", "weight on its sentence", "weight on the word"
+SELECTED, ON_SENTENCES, ON_WORDS = "sentence is selected", "weight of the sentence", "weight of the word"
 
 
 @dataclass
-class Figures:
+class HeadFigures:
     """One measure of one mechanism.
 
     Attributes:
-        heads: of every case, [H].
-        chance: of every case, what looking evenly, or choosing as many sentences by lot, would give.
+        heads: value of each head, [H], for every case.
+        chance: value of uniform weights, or of the same number of random sentences, for every case.
     """
 
     heads: List[np.ndarray] = field(default_factory=list)
@@ -37,42 +36,42 @@ class Figures:
 
     @property
     def by_head(self) -> np.ndarray:
-        """The mean over the cases, [H]."""
+        """Mean over the cases, [H]."""
         return np.mean(self.heads, axis=0)
 
     @property
     def any_head(self) -> float:
-        """The mean of the best head of every case."""
+        """Mean of the best head of every case."""
         return float(np.max(self.heads, axis=1).mean())
 
 
 @dataclass
 class Agreement:
-    """How far each mechanism agrees.
+    """Agreement of all mechanisms.
 
     Attributes:
-        figures: by title of the mechanism, by measure.
-        cases: pairs of a pronoun and a highlighted word in a sentence before.
-        own: highlighted words in the pronoun's own sentence, which are left out.
-        long: examples that are too long for the model.
+        figures: by title of the mechanism and measure.
+        cases: number of pairs of a pronoun and a highlighted word in a previous sentence.
+        own: number of highlighted words in the sentence of the pronoun, which are ignored.
+        long: number of examples that are too long for the model.
     """
 
-    figures: Dict[str, Dict[str, Figures]] = field(default_factory=dict)
+    figures: Dict[str, Dict[str, HeadFigures]] = field(default_factory=dict)
     cases: int = 0
     own: int = 0
     long: int = 0
 
 
 @dataclass(frozen=True)
-class _Places:
-    """Where the words of an example are: rows and packed tokens of the batch."""
+class _Positions:
+    """Positions of the words of an example in the batch."""
 
-    pronouns: List[List[int]]
-    highlighted: List[Tuple[int, List[int]]]  # row, tokens; none where the word is of the other language
+    pronouns: List[List[int]]  # packed tokens
+    highlighted: List[Tuple[int, List[int]]]  # row and packed tokens; no tokens for words of the target
 
 
 def measure(ensemble: Ensemble, scat: Scat, codec: TextCodec) -> Agreement:
-    """Measures the agreement of the encoder's mechanisms, one example a batch."""
+    """Measures the agreement of the encoder's mechanisms, one example per batch."""
     encoder, agreement = ensemble.model.encoder, Agreement()
     modules = {
         View(f"encoder.{name}", _name(module), "source", "source").title: module
@@ -88,13 +87,13 @@ def measure(ensemble: Ensemble, scat: Scat, codec: TextCodec) -> Agreement:
             continue
         batch: Dict[str, Any] = dataset.collater([dataset[0]])
         inputs = batch["net_input"]
-        with capture() as recording, torch.no_grad():
+        with capture() as captured, torch.no_grad():
             encoder(inputs["src_tokens"], layout=inputs["layout"])
-        places, own = _places(example, tokens, len(codec.begin(0)), inputs["layout"])
-        agreement.cases += len(places.pronouns) * len(places.highlighted)
+        positions, own = _positions(example, tokens, len(codec.begin(0)), inputs["layout"])
+        agreement.cases += len(positions.pronouns) * len(positions.highlighted)
         agreement.own += own
         for title, module in modules.items():
-            _add(agreement.figures.setdefault(title, {}), recording.of(module), places, inputs["layout"])
+            _add(agreement.figures.setdefault(title, {}), captured.of(module), positions, inputs["layout"])
     return agreement
 
 
@@ -104,7 +103,7 @@ def _name(module: nn.Module) -> str:
 
 
 def _tokens(words: Sequence[str], codec: TextCodec) -> List[List[str]]:
-    """The tokens of each word, without what sentences begin with."""
+    """Tokens of each word, without the tokens at the beginning of sentences."""
 
     def encoded(text: str) -> List[str]:
         return codec.encode(0, [text])[0].split()[len(codec.begin(0)) :]
@@ -116,18 +115,20 @@ def _tokens(words: Sequence[str], codec: TextCodec) -> List[List[str]]:
         if not grouped or not pieces or token.startswith(WORD_BEGINS):
             grouped.append([])
         grouped[-1].append(token)
-    # Tokenisation and normalisation may join or part words; then each is taken by itself.
+    # Tokenisation and normalisation may merge or split words; then words are encoded one by one.
     return grouped if len(grouped) == len(words) else list(map(encoded, words))
 
 
-def _places(example: Example, tokens: List[List[List[str]]], begin: int, layout: DocumentLayout) -> Tuple[_Places, int]:
-    """Where the words are, and how many highlighted ones are in the pronoun's own sentence.
+def _positions(
+    example: Example, tokens: List[List[List[str]]], begin: int, layout: DocumentLayout
+) -> Tuple[_Positions, int]:
+    """Positions of the words, and the number of highlighted words in the sentence of the pronoun.
 
     Args:
-        example: whose words.
-        tokens: of each word, by sentence.
-        begin: how many tokens stand before the first word of each sentence.
-        layout: of the example.
+        example: example.
+        tokens: tokens of each word, by sentence.
+        begin: number of tokens before the first word of each sentence.
+        layout: layout of the batch.
     """
     last = len(tokens) - 1
 
@@ -140,10 +141,12 @@ def _places(example: Example, tokens: List[List[List[str]]], begin: int, layout:
 
     before = [(sentence, numbers(sentence, word)) for sentence, word in example.highlighted if sentence < last]
     pronouns = [found for word in example.pronouns if (found := numbers(last, word))]
-    return _Places(pronouns, before), len(example.highlighted) - len(before)
+    return _Positions(pronouns, before), len(example.highlighted) - len(before)
 
 
-def _add(figures: Dict[str, Figures], evidence: List[Evidence], places: _Places, layout: DocumentLayout) -> None:
+def _add(
+    figures: Dict[str, HeadFigures], evidence: List[Evidence], positions: _Positions, layout: DocumentLayout
+) -> None:
     relevance = next((e.scores for e in evidence if isinstance(e, Relevance)), None)
     of_tokens = next((e.weights for e in evidence if isinstance(e, Weights) and e.over == TOKENS), None)
     of_sentences = next((e.weights for e in evidence if isinstance(e, Weights) and e.over == SENTENCES), None)
@@ -152,8 +155,8 @@ def _add(figures: Dict[str, Figures], evidence: List[Evidence], places: _Places,
         of_sentences = sum_by_sentence(of_tokens, layout.tokens) if of_sentences is None else of_sentences
     selected = _selected(relevance, of_tokens, of_sentences)
     sentences, tokens = layout.tokens.rows, layout.tokens.total
-    for pronoun in places.pronouns:
-        for row, numbers in places.highlighted:
+    for pronoun in positions.pronouns:
+        for row, numbers in positions.highlighted:
             if selected is not None:
                 kept = float(selected[pronoun].float().sum(1).mean()) / sentences
                 _case(figures, SELECTED, selected[pronoun, row].float().mean(0), kept)
@@ -165,27 +168,27 @@ def _add(figures: Dict[str, Figures], evidence: List[Evidence], places: _Places,
 
 
 def _selected(relevance: Optional[Tensor], tokens: Optional[Tensor], sentences: Optional[Tensor]) -> Optional[Tensor]:
-    """The sentences that each token selects, [N, R, H]; None for attention to all of them."""
+    """Selected sentences of each token, [N, R, H]; None for attention to all sentences."""
     if relevance is not None:
         return relevance.isfinite()
     return None if tokens is None or sentences is None else sentences > 0
 
 
-def _case(figures: Dict[str, Figures], name: str, heads: Tensor, chance: float) -> None:
-    of_measure = figures.setdefault(name, Figures())
+def _case(figures: Dict[str, HeadFigures], name: str, heads: Tensor, chance: float) -> None:
+    of_measure = figures.setdefault(name, HeadFigures())
     of_measure.heads.append(heads.numpy())
     of_measure.chance.append(chance)
 
 
 def section(scat: Scat, agreement: Agreement) -> str:
-    """The figures as charts and a table."""
+    """Charts and a table of the figures."""
     notes = (
-        f"{len(scat.examples):,} examples, {agreement.cases:,} pairs of a pronoun and a highlighted word in a sentence "
-        f"before it; {agreement.own:,} highlighted words in the pronoun's own sentence are left out. "
-        f"{scat.repaired:,} examples had tags to repair, {scat.damaged:,} damaged ones, {scat.unmarked:,} without "
-        f"pronoun or highlighted word and {agreement.long:,} too long ones are left out; in {scat.unaligned:,} the "
-        "highlighted sentences of the target have no counterpart. The best head is chosen on "
-        "these very examples. By chance: as many sentences by lot, or even weights."
+        f"{len(scat.examples):,} examples, {agreement.cases:,} pairs of a pronoun and a highlighted word in a previous "
+        f"sentence; {agreement.own:,} highlighted words in the sentence of the pronoun are ignored. "
+        f"{scat.repaired:,} examples had unbalanced tags; {scat.damaged:,} damaged examples, {scat.unmarked:,} without "
+        f"pronoun or highlighted word and {agreement.long:,} too long ones were skipped; in {scat.unaligned:,} the "
+        "highlighted sentences of the target are not aligned. The best head is selected on "
+        "these examples. Chance: the same number of random sentences, or uniform weights."
     )
     charts, rows = [], []
     for title, measures in agreement.figures.items():
@@ -196,6 +199,6 @@ def section(scat: Scat, agreement: Agreement) -> str:
             charts.append(bar_chart(f"{title}: {name}", {**bars, "any head": figures.any_head}, chance))
             shares = (figures.any_head, by_head[best], by_head.mean(), chance)
             rows.append([title, name, *(f"{100 * share:.1f} %" for share in shares), str(best + 1)])
-    header = ["mechanism", "of a highlighted word", "any head", "best head", "mean of heads", "by chance", "best is"]
-    found = table(header, rows, "Agreement with highlighted words") if rows else "<p>There is nothing to measure.</p>"
+    header = ["mechanism", "measure", "any head", "best head", "mean of heads", "by chance", "best head is"]
+    found = table(header, rows, "Agreement with highlighted words") if rows else "<p>No mechanism to measure.</p>"
     return f'<p class="note">{notes}</p><div class="charts">{"".join(charts)}</div>{found}'

@@ -1,4 +1,4 @@
-"""Gathers what a report is asked to show into a page."""
+"""Composition of a report."""
 
 from dataclasses import dataclass
 from html import escape
@@ -10,11 +10,10 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.report import agreement, context_free, results, scat, sources, training
-from docnmt_fairseq.report.documents import check_model, dataset_of_lines, load_split
-from docnmt_fairseq.report.inspection import Inspection, inspect
+from docnmt_fairseq.report import agreement, context_free, results, scat, sources
+from docnmt_fairseq.report.documents import check_model, dataset_of_lines, load_split, model_properties
+from docnmt_fairseq.report.inspection import inspect
 from docnmt_fairseq.report.page import Page
-from docnmt_fairseq.report.properties import model_properties
 from docnmt_fairseq.report.views import views_of
 from docnmt_fairseq.translate.loading import load_viewing
 from docnmt_fairseq.translate.view import DocumentView
@@ -24,7 +23,7 @@ Section = Tuple[str, str, str]  # anchor, heading, HTML
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """The model and the document of a report, and what it shows; see ``docnmt report --help``."""
+    """Options of ``docnmt report``; see its help."""
 
     path: Path
     data: Path
@@ -40,28 +39,18 @@ class ReportOptions:
     sentence: Optional[int] = None
     view: DocumentView = DocumentView()
 
-    def check(self) -> None:
-        """Does nothing if the options fit together.
-
-        Raises:
-            InputError: they do not.
-        """
-        if self.beam < 1:
-            raise InputError(f"--beam {self.beam}: must be at least 1")
-        if self.sentence is not None and self.source_weights is None:
-            raise InputError(f"--sentence {self.sentence}: needs --source-weights")
-
 
 def build_page(options: ReportOptions) -> Page:
-    """Translates the document and makes the page; draws the picture of ``source_weights``, too.
+    """Translates the document and builds the page; also draws the picture of ``source_weights``.
 
     Raises:
-        InputError: a file or number that does not fit.
+        InputError: invalid files or numbers.
     """
-    options.check()
+    if options.beam < 1:
+        raise InputError(f"--beam {options.beam}: must be at least 1")
     sections: List[Section] = []
     if options.results:
-        content = "".join(f"<h3>{escape(path.name)}</h3>{results.section(path)}" for path in options.results)
+        content = "".join(f"<h3>{escape(path.name)}</h3>{results.scores_section(path)}" for path in options.results)
         sections.append(("scores", "Scores", content))
     ensemble = load_viewing(options.path, data=options.data, view=options.view)
     check_model(ensemble)
@@ -71,14 +60,23 @@ def build_page(options: ReportOptions) -> Page:
         found = agreement.section(examples, agreement.measure(ensemble, examples, codec))
         sections.append(("scat", "Highlighted context", found))
     if options.log is not None:
-        sections.append(("training", "Training", training.section(training.read_log(options.log))))
+        sections.append(("training", "Training", results.curves_section(results.read_curves(options.log))))
     inspection = inspect(ensemble, _dataset(options, ensemble, codec), options.document - 1, options.beam)
-    sections += _sections_of_document(options, ensemble, inspection)
-    properties = model_properties(ensemble)
-    properties["sentences"] = str(len(inspection.sentences))
-    properties["source tokens"] = str(sum(len(sentence.source) for sentence in inspection.sentences))
-    properties["document"] = f"{options.document} of {options.input.name if options.input else options.split}"
-    properties["beam"] = str(options.beam)
+    shares = sources.shares_of(ensemble.model, inspection)
+    if shares is not None:
+        sections.append(("sources", "Sources", sources.section(shares, inspection)))
+    if options.source_weights is not None:
+        sources.draw(options.source_weights, shares, inspection, options.sentence)
+    layers = context_free.indicators_of(ensemble.model, inspection)
+    if layers:
+        sections.append(("context-free", "Context-free words", context_free.section(layers, inspection)))
+    properties = {
+        **model_properties(ensemble),
+        "sentences": str(len(inspection.sentences)),
+        "source tokens": str(sum(len(sentence.source) for sentence in inspection.sentences)),
+        "document": f"{options.document} of {options.input.name if options.input else options.split}",
+        "beam": str(options.beam),
+    }
     title = f"{options.path.absolute().parent.name}: document {options.document}"
     return Page(title, properties, inspection, views_of(ensemble.model, inspection), sections)
 
@@ -88,16 +86,3 @@ def _dataset(options: ReportOptions, ensemble: Ensemble, codec: TextCodec) -> Do
         return load_split(ensemble, options.split)
     lines = codec.encode_lines(0, list(read_lines(options.input)))
     return dataset_of_lines(ensemble, lines, f"--input {options.input}")
-
-
-def _sections_of_document(options: ReportOptions, ensemble: Ensemble, inspection: Inspection) -> List[Section]:
-    sections: List[Section] = []
-    shares = sources.shares_of(ensemble.model, inspection)
-    if shares is not None:
-        sections.append(("sources", "Sources", sources.section(shares, inspection)))
-    if options.source_weights is not None:
-        sources.draw(options.source_weights, shares, inspection, options.sentence)
-    layers = context_free.indicators_of(ensemble.model, inspection)
-    if layers:
-        sections.append(("context-free", "Context-free words", context_free.section(layers, inspection)))
-    return sections

@@ -1,4 +1,4 @@
-"""How context-free the χ-gated layers of a model found the tokens of a document."""
+"""Context-free indicator χ of the tokens of a document, by χ-gated layer."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -11,17 +11,16 @@ from torch import Tensor, nn
 from docnmt_fairseq.ca_layers.decomposition import ReportsChi
 from docnmt_fairseq.layers.capture import ContextFreeIndicator
 from docnmt_fairseq.layers.sentence_encoders import SentenceEncoder
-from docnmt_fairseq.report.elements import display_text, table
+from docnmt_fairseq.report.html import display_text, table
 from docnmt_fairseq.report.inspection import Inspection, Side
 
 NOTE = (
-    "χ is 1 where a word is free of context by a layer's formula χ·v + (1 − χ)·w′. In a feed-forward or convolution "
-    "it then passes as the layer maps it, and at 0 a value that is the same for all words stands for it. In a bag of "
-    "words (ca-bsfe) it is 1 where what all words share stands for the word. Of attention (ca-att) it is the mean over "
-    "what the word looks at, 1 where the word makes its vector of itself alone; of a recurrent cell (ca-rnn) it is the "
-    "gate f."
+    "χ is 1 for context-free words by the formula χ·v + (1 − χ)·w′ of a layer. In a feed-forward or convolution the "
+    "word is then transformed by the layer, and for χ = 0 replaced by a value shared by all words. In a bag of words "
+    "(ca-bsfe) χ = 1 replaces the word by the shared value. For attention (ca-att) χ is the mean over the attended "
+    "positions, and 1 if the vector depends on the word alone; for a recurrent cell (ca-rnn) it is the gate f."
 )
-# Steps of a module's name, for people.
+# Display names of the parts of a module name.
 NAMES = {
     **{"feed_forward": "feed-forward", "encoder_attn": "attention", "cell": "recurrent cell"},
     **dict.fromkeys(("layers", "combination", "attentions", "state_sum"), ""),
@@ -33,8 +32,8 @@ class Indicators:
     """χ of one layer.
 
     Attributes:
-        name: of the module, such as ``encoder.layers.3.feed_forward``.
-        side: whose tokens it saw, ``source`` or ``target``.
+        name: module, such as ``encoder.layers.3.feed_forward``.
+        side: side of its tokens, ``source`` or ``target``.
         chi: by token of the document.
     """
 
@@ -44,7 +43,7 @@ class Indicators:
 
     @property
     def title(self) -> str:
-        """Where it stands, for people."""
+        """Position in the model, for display."""
         part, *path = self.name.split(".")
         number = next((step for step in path if step.isdigit()), None) if path[0] == "layers" else None
         if number is not None:
@@ -56,7 +55,7 @@ class Indicators:
 
 
 def indicators_of(model: nn.Module, inspection: Inspection) -> List[Indicators]:
-    """χ of every layer that saw the document's tokens one by one, in the model's order."""
+    """χ of every layer over the tokens of the document, in the order of the model."""
     found = []
     for name, module in model.named_modules():
         if not isinstance(module, ReportsChi) or name.startswith("encoder.extra_sources."):
@@ -64,9 +63,9 @@ def indicators_of(model: nn.Module, inspection: Inspection) -> List[Indicators]:
         # Decoder layers with context encode source sentences.
         source = name.startswith("encoder.") or isinstance(module, SentenceEncoder)
         of_layer = Indicators(name, "source" if source else "target")
-        for piece in inspection.pieces:
-            side = getattr(piece, of_layer.side)
-            for evidence in piece.recording.of(module):
+        for chunk in inspection.chunks:
+            side = getattr(chunk, of_layer.side)
+            for evidence in chunk.capture.of(module):
                 if isinstance(evidence, ContextFreeIndicator):
                     of_layer.chi.update(_by_token(evidence.chi, side))
         if of_layer.chi:
@@ -75,17 +74,17 @@ def indicators_of(model: nn.Module, inspection: Inspection) -> List[Indicators]:
 
 
 def _by_token(chi: Tensor, side: Side) -> Dict[int, float]:
-    """χ by token of the document from that of all tokens of a piece, or of those that it translates."""
+    """χ by token of the document, from χ of all tokens of a chunk or of its decoded tokens."""
     tokens = side.tokens if len(chi) == side.rows.total else side.tokens[side.decoded]
     if len(chi) != len(tokens):
         return {}
     decoded = side.decoded if len(chi) == side.rows.total else np.ones(len(tokens), dtype=bool)
     numbers = zip(tokens.tolist(), decoded.tolist(), chi.tolist())
-    return {token: value for token, is_decoded, value in numbers if is_decoded and value == value}  # NaN: none
+    return {token: value for token, is_decoded, value in numbers if is_decoded and value == value}  # NaN: undefined
 
 
 def section(layers: List[Indicators], inspection: Inspection) -> str:
-    """A table of mean χ a token type and layer for each side that has any, the most context-free first."""
+    """Table of mean χ by token type and layer for each side, most context-free first."""
     tables = []
     for side, name in (("source", "source"), ("target", "translation")):
         of_side = [layer for layer in layers if layer.side == side]
@@ -106,6 +105,6 @@ def section(layers: List[Indicators], inspection: Inspection) -> str:
             for mean, token, times, means in rows
         ]
         if of_side:
-            header = ["word", "times", "mean χ", *[layer.title for layer in of_side]]
-            tables.append(table(header, cells, f"{name}: mean χ of every word type, the most context-free first"))
+            header = ["word", "count", "mean χ", *[layer.title for layer in of_side]]
+            tables.append(table(header, cells, f"{name}: mean χ by word type, most context-free first"))
     return f"<p>{NOTE}</p>{''.join(tables)}"

@@ -1,4 +1,4 @@
-"""What a model did with one document: its translation, and what its mechanisms reported, by tokens and sentences."""
+"""Translation of one document and the captured computation of the context mechanisms."""
 
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -19,14 +19,14 @@ from docnmt_fairseq.layers.capture import Capture, capture
 
 
 @dataclass
-class Sentence:
-    """One sentence; its tokens have the end of sentence on both sides.
+class InspectedSentence:
+    """Sentence as tokens with end of sentence.
 
     Attributes:
-        line: of the corpus, from 0.
-        paragraph: its place in the document, from 0.
+        line: line number in the corpus, from 0.
+        paragraph: index of the paragraph in the document.
         source, translation: tokens.
-        reference: tokens, None where there is none.
+        reference: tokens, or None.
     """
 
     line: int
@@ -38,13 +38,13 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Side:
-    """Source or target of a piece of a document, in the numbering of the batch and of the document.
+    """Source or target of a chunk: positions in the batch and in the document.
 
     Attributes:
-        rows: tokens in sentences of the batch.
-        sentences: [rows] the sentence of the document that each row is.
-        tokens: [tokens] the token of the document that each is.
-        decoded: [tokens] whether the token is of a sentence that this piece translates.
+        rows: tokens of the sentences of the batch.
+        sentences: [rows] sentence of the document.
+        tokens: [tokens] token of the document.
+        decoded: [tokens] whether the token belongs to a sentence that is translated in this chunk.
     """
 
     rows: Ragged
@@ -54,54 +54,45 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A piece of the document as it went through the model. All of it, unless the document is long."""
+class Chunk:
+    """Chunk of the document as computed by the model; long documents have several."""
 
     layout: DocumentLayout
-    recording: Capture
+    capture: Capture
     source: Side
     target: Side
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """A document that was translated, and what was recorded on the way."""
+    """Translated document with its captured computation."""
 
-    sentences: List[Sentence]
-    pieces: List[Piece]
+    sentences: List[InspectedSentence]
+    chunks: List[Chunk]
 
 
 def inspect(ensemble: Ensemble, dataset: DocumentDataset, document: int, beam: int = 4) -> Inspection:
-    """Translates a document, then looks into it.
-
-    Args:
-        ensemble, dataset, document: see :func:`inspect_translated`.
-        beam: of the search.
-
-    Raises:
-        InputError: no such document, or a sentence too long for the model.
-    """
+    """Translates and inspects a document; see :func:`inspect_translated`."""
     return inspect_translated(ensemble, dataset, document, lambda batch: _translate(ensemble, batch, beam))
 
 
 def inspect_translated(
     ensemble: Ensemble, dataset: DocumentDataset, document: int, translate: Callable[[Dict[str, Any]], List[Tensor]]
 ) -> Inspection:
-    """Computes a document with its translation as the target, and records.
+    """Computes a document with its translation as the target, and captures the computation.
 
     Args:
-        ensemble: of one model.
-        dataset: holds the document.
-        document: its number, from 0.
-        translate: gives the translations of a batch's decoded sentences, tokens with an end of sentence.
+        ensemble: single model.
+        dataset: dataset with the document.
+        document: index of the document.
+        translate: translates the decoded sentences of a batch to tokens with end of sentence.
 
     Raises:
-        InputError: no such document, or a sentence too long for the model; or its context is not in the document.
+        InputError: no such document, a too long sentence, or a model whose context is not in the document.
     """
     if drawn_contexts(ensemble.model):
         raise InputError(
-            "the model's context is drawn from the training set (--context-selection training-set): no word looks at "
-            "another sentence of its document, and nothing can be shown"
+            "--context-selection training-set: the context of this model is not in the document, nothing to inspect"
         )
     index = dataset.index
     if not 0 <= document < len(index):
@@ -109,23 +100,23 @@ def inspect_translated(
     first, last = int(index.documents[document]), int(index.documents[document + 1])
     long = dataset.too_long(*ensemble.model.max_positions())
     if len(long[(long >= first) & (long < last)]):
-        raise InputError(f"{dataset.name}: document {document + 1} has a sentence that is too long for the model")
+        raise InputError(f"{dataset.name}: document {document + 1} has a sentence beyond the length limit of the model")
     starts = np.concatenate([[0], np.cumsum(dataset.source_sizes[first:last])])
-    sentences: Dict[int, Sentence] = {}
+    sentences: Dict[int, InspectedSentence] = {}
     runs = [
         _run(ensemble, dataset, int(number), first, sentences, translate)
         for number in np.flatnonzero(dataset.pieces.document == document)
     ]
     ordered = [sentences[number] for number in sorted(sentences)]
     target_starts = np.cumsum([0, *(len(sentence.translation) for sentence in ordered)])
-    pieces = []
-    for layout, recording, rows in runs:
-        assert layout.targets is not None  # they are the translations
+    chunks = []
+    for layout, captured, rows in runs:
+        assert layout.targets is not None  # the translations
         decoded = np.arange(len(rows)) if layout.decoded is None else layout.decoded
         source = _side(layout.tokens, rows, starts, np.isin(np.arange(len(rows)), decoded))
         target = _side(layout.targets, rows[decoded], target_starts, np.ones(len(decoded), dtype=bool))
-        pieces.append(Piece(layout, recording, source, target))
-    return Inspection(ordered, pieces)
+        chunks.append(Chunk(layout, captured, source, target))
+    return Inspection(ordered, chunks)
 
 
 def _side(rows: Ragged, sentences: np.ndarray, starts: np.ndarray, decoded: np.ndarray) -> Side:
@@ -138,14 +129,16 @@ def _run(
     dataset: DocumentDataset,
     number: int,
     first: int,
-    sentences: Dict[int, Sentence],
+    sentences: Dict[int, InspectedSentence],
     translate: Callable[[Dict[str, Any]], List[Tensor]],
 ) -> Tuple[DocumentLayout, Capture, np.ndarray]:
-    """Computes a piece: its layout, what was recorded, and which sentences of the document its rows are, [R].
+    """Computes a chunk, and returns its layout, the capture, and the sentence of the document of each row, [R].
 
     Args:
-        number: of the piece; its sentences are put into ``sentences``.
-        first: the document's first sentence in the corpus.
+        number: index of the chunk.
+        first: first sentence of the document in the corpus.
+        sentences: receives the decoded sentences.
+        translate: translates the decoded sentences of a batch.
     """
     task, pieces = ensemble.task, dataset.pieces
     item: Dict[str, Any] = dataset[number]
@@ -158,7 +151,7 @@ def _run(
     for place, row in enumerate(np.flatnonzero(item["decoded"])):
         tokens = item["source"][row]
         reference = None if item["target"] is None else _symbols(item["target"][place], target)
-        sentences[int(rows[row])] = Sentence(
+        sentences[int(rows[row])] = InspectedSentence(
             int(item["ids"][place]),
             int(paragraphs[rows[row]]),
             _symbols(tokens, source),
@@ -170,13 +163,13 @@ def _run(
     previous = [torch.cat([tokens.new_tensor([target.eos()]), tokens[:-1]]) for tokens in translations]
     padded = layout.targets.pad(torch.cat(previous), target.pad())
     inputs = batch["net_input"]
-    with capture() as recording, torch.no_grad():
+    with capture() as captured, torch.no_grad():
         ensemble.model(**{**inputs, "prev_output_tokens": padded, "layout": layout})
-    return layout, recording, rows
+    return layout, captured, rows
 
 
 def _translate(ensemble: Ensemble, batch: Dict[str, Any], beam: int) -> List[Tensor]:
-    """The best translation of every decoded sentence of a batch, tokens with an end of sentence."""
+    """Best translation of each decoded sentence of a batch, tokens with end of sentence."""
     generator = ensemble.task.build_generator(ensemble.models, GenerationConfig(beam=beam))
     hypotheses = ensemble.task.inference_step(generator, ensemble.models, batch)
     return [of_sentence[0]["tokens"] for of_sentence in hypotheses]

@@ -1,28 +1,136 @@
-"""The page: one HTML file that loads nothing from anywhere."""
+"""Page of a report, a single HTML file, and the document viewer that it shares with the server."""
 
 from dataclasses import dataclass, field
 from html import escape
-from typing import Dict, List, Tuple
+from typing import Any, Dict, List, Tuple
 
-from docnmt_fairseq.report.elements import as_script, asset
-from docnmt_fairseq.report.inspection import Inspection
-from docnmt_fairseq.report.viewer import Viewer
-from docnmt_fairseq.report.views import View
+from docnmt_fairseq.report.html import as_script, asset, buttons, display_text, table
+from docnmt_fairseq.report.inspection import InspectedSentence, Inspection
+from docnmt_fairseq.report.views import RELEVANCE, View
 
+TABLE_ENTRIES = 4  # per head in the tables
+PANEL = (
+    "Point at a word, or select one by click or key (Tab, then arrows), to see the sentences and words it attends to."
+)
 START = 'showViews(JSON.parse(document.getElementById("data").textContent));\n'
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
-@dataclass
-class Page:
-    """What the page shows.
+@dataclass(frozen=True)
+class Viewer:
+    """Document and views of its tokens, displayed by ``assets/viewer.js``.
 
     Attributes:
-        title: its heading.
-        properties: name → value, of the model and the document.
-        inspection: the document.
-        views: of its tokens.
-        sections: more of it below, (anchor, heading, HTML).
+        inspection: document.
+        views: views of its tokens.
+        without_context: note for models without context mechanism.
+    """
+
+    inspection: Inspection
+    views: List[View]
+    without_context: str = "every sentence was translated independently"
+
+    def to_json(self) -> Dict[str, Any]:
+        """Data of the script."""
+        return {"relevance": RELEVANCE, "views": [view.to_json() for view in self.views]}
+
+    def to_html(self) -> str:
+        """Notes, controls, sentences with a button per token, a panel, and tables."""
+        hidden = "" if self._available() else " hidden"
+        notes = "".join(f'<p class="note">{escape(note)}</p>' for note in self.notes)
+        return (
+            f'{notes}{self._controls()}<div class="reader"><div id="reader">{self._sentences()}</div>'
+            f'<aside id="panel" aria-live="polite" aria-label="Context of the selected word"{hidden}>'
+            f"<p>{PANEL}</p></aside></div>{self._tables()}"
+        )
+
+    def _available(self) -> List[View]:
+        return [view for view in self.views if view.heads]
+
+    @property
+    def notes(self) -> List[str]:
+        """Notes above the document."""
+        notes = []
+        if not self.views:
+            notes.append(f"This model has no context mechanism: {self.without_context}.")
+        empty = [view.title for view in self.views if not view.heads]
+        if empty:
+            notes.append(f"No data from {', '.join(empty)}: no word of this document has context there.")
+        if any(view.side == "target" for view in self._available()):
+            notes.append("A word of the translation stands for the decoder state that predicts it.")
+        return notes
+
+    def _controls(self) -> str:
+        if not self._available():
+            return ""
+        labels = (("view", "mechanism"), ("head", "head"), ("measure", "colour by"))
+        controls = "".join(f'<label>{text}<select id="{name}"></select></label>' for name, text in labels)
+        legend = (("to-sentences", "attended sentences"), ("to-words", "attended words"))
+        swatches = "".join(f'<span><span class="swatch {name}"></span> {text}</span>' for name, text in legend)
+        return (
+            f'<div class="controls">{controls}<span class="legend">{swatches}</span></div>'
+            '<noscript><p class="note">Without scripts, see the tables below the document.</p></noscript>'
+        )
+
+    def _sentences(self) -> str:
+        available = self._available()
+        sides = {view.side for view in available} | {view.looks_at for view in available if view.tokens}
+        sentences = self.inspection.sentences
+        texts = {
+            "source": list(buttons([s.source for s in sentences], "source", "source" in sides)),
+            "target": list(buttons([s.translation for s in sentences], "target", "target" in sides)),
+        }
+        rows = []
+        for number, sentence in enumerate(sentences):
+            new = " paragraph" if number and sentence.paragraph != sentences[number - 1].paragraph else ""
+            rows.append(
+                f'<div class="sentence{new}" id="s{number + 1}" data-s="{number}"><div class="number">{number + 1}'
+                f'<span class="value"></span></div><p class="source" dir="auto">'
+                f"{texts['source'][number]}</p>"
+                f'<p class="translation" dir="auto">{texts["target"][number]}</p>{_reference(sentence)}</div>'
+            )
+        return "".join(rows)
+
+    def _tables(self) -> str:
+        """Table of every view, for use without mouse or scripts."""
+        tables = "".join(self._table(view) for view in self._available())
+        return f"<details><summary>All words as tables</summary>{tables}</details>" if tables else ""
+
+    def _table(self, view: View) -> str:
+        measure, entries = next(iter(view.sentences.items()))
+        heads = [f"head {head + 1}" for head in range(view.heads)] if view.heads > 1 else [measure]
+        header = ["sentence", "word", *heads, *(["gate"] if view.share else [])]
+        rows, word = [], 0
+        for number, sentence in enumerate(self.inspection.sentences):
+            for token in sentence.source if view.side == "source" else sentence.translation:
+                of_heads = entries.get(word, [[]] * view.heads)
+                cells = [
+                    ", ".join(f"{key + 1} ({value:.2f})" for key, value in head[:TABLE_ENTRIES]) for head in of_heads
+                ]
+                share = [f"{view.share[word]:.0%}" if word in view.share else ""] if view.share else []
+                rows.append([str(number + 1), display_text(token), *cells, *share])
+                word += 1
+        caption = f"{view.title}: sentences by {measure}, value in brackets"
+        return f"<details><summary>{escape(view.title)}</summary>{table(header, rows, caption)}</details>"
+
+
+def _reference(sentence: InspectedSentence) -> str:
+    if sentence.reference is None or sentence.reference == sentence.translation:
+        return ""
+    (text,) = buttons([sentence.reference], "", active=False)
+    return f'<p class="reference">reference: <span dir="auto">{text}</span></p>'
+
+
+@dataclass
+class Page:
+    """Content of a report.
+
+    Attributes:
+        title: heading.
+        properties: of the model and the document, by name.
+        inspection: document.
+        views: views of its tokens.
+        sections: further sections, (anchor, heading, HTML).
     """
 
     title: str
@@ -32,10 +140,10 @@ class Page:
     sections: List[Tuple[str, str, str]] = field(default_factory=list)
 
     def to_html(self) -> str:
-        """The file."""
-        several = any(anchor == "sources" for anchor, _, _ in self.sections)
-        viewer = Viewer(self.inspection, self.views, "what words attend to is under Sources") if several else None
-        viewer = viewer or Viewer(self.inspection, self.views)
+        """HTML of the file, which loads no other files."""
+        viewer = Viewer(self.inspection, self.views)
+        if any(anchor == "sources" for anchor, _, _ in self.sections):
+            viewer = Viewer(self.inspection, self.views, "its attention to sources is under Sources")
         links = "".join(f'<a href="#{anchor}">{escape(heading)}</a>' for anchor, heading, _ in self.sections)
         more = "".join(
             f'<section id="{anchor}"><h2>{escape(heading)}</h2>{content}</section>'

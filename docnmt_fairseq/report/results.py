@@ -1,31 +1,41 @@
-"""Scores from the JSON of ``docnmt score-synth`` and ``docnmt score``."""
+"""Report sections of result files: scores of ``docnmt score``, and training curves of ``fairseq-train``."""
 
+import math
+import re
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import parse_json
-from docnmt_fairseq.report.charts import Axis, line_chart
-from docnmt_fairseq.report.elements import table
+from docnmt_fairseq.report.html import Axis, line_chart, table
+
+_LINE = re.compile(r"""\| ([\w.-]+) \| (\{".*\}|epoch \d+.*)$""")  # JSON or text, by --log-format
+_FIGURE = re.compile(r"\b(\w+)[= ](-?[\d.]+(?:e[-+]?\d+)?)\b")
+QUANTITIES = {
+    "loss": "loss",
+    "nll_loss": "nll loss",
+    "bleu": "bleu",
+    "lr": "learning rate",
+    "gnorm": "gradient norm",
+    "kept_sentences": "sentences kept",
+}
+
+# By quantity and data ("training" or a subset): (update, value).
+Curves = Dict[str, Dict[str, List[Tuple[float, float]]]]
 
 
-def section(path: Path) -> str:
-    """Reads what a file of results says, as tables and charts.
+def scores_section(path: Path) -> str:
+    """Tables and charts of the JSON of ``docnmt score``, with or without ``--synth``.
 
     Raises:
-        InputError: no such file, or not the JSON of one of the two commands.
+        InputError: another file.
     """
     try:
         results = parse_json(path.read_text(encoding="utf-8"))
-        if isinstance(results.get("systems"), dict):
-            return _synth(results)
-        if isinstance(results.get("scores"), list):
-            return _scores(results)
-    except OSError as error:
-        raise InputError(f"--results {path}: cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"--results {path}: not the JSON of docnmt score-synth or docnmt score ({error})") from error
-    raise InputError(f"--results {path}: not the JSON of docnmt score-synth or docnmt score")
+        return _synth(results) if "systems" in results else _scores(results)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"--results {path}: not the JSON output of docnmt score ({error})") from error
 
 
 def _synth(results: Dict[str, Any]) -> str:
@@ -40,35 +50,29 @@ def _synth(results: Dict[str, Any]) -> str:
     ceiling = results.get("ceiling")
     if ceiling:
         of_kinds = [_share(ceiling["kinds"].get(kind)) for kind in kinds]
-        rows.append(["best without context", "", "", *of_kinds, _share(ceiling["overall"])])
+        rows.append(["ceiling without context", "", "", *of_kinds, _share(ceiling["overall"])])
     header = ["system", "BLEU", "chrF", *kinds, "overall"]
-    parts = [table(header, rows, "Words that only context decides, translated right (with 95 % intervals)")]
+    parts = [table(header, rows, "Accuracy on context-dependent words, with 95 % intervals")]
     charts, distances = [], []
     for kind in kinds:
+        by_distance = {name: figures["by_kind_and_distance"].get(kind, {}) for name, figures in systems.items()}
         series = {
             name: [(int(distance), 100 * figure["accuracy"]) for distance, figure in found.items()]
-            for name, figures in systems.items()
-            if (found := figures.get("by_kind_and_distance", {}).get(kind))
+            for name, found in by_distance.items()
+            if found
         }
-        if not series:
-            continue
-        places = [x for points in series.values() for x, _ in points]
-        charts.append(line_chart(kind, series, Axis.around(places, "sentences back"), Axis(0, 103, "% right")))
-        distances += _by_distance(kind, systems)
+        if series:
+            places = [x for points in series.values() for x, _ in points]
+            axes = Axis.around(places, "distance (sentences)"), Axis(0, 103, "accuracy (%)")
+            charts.append(line_chart(kind, series, *axes))
+            for distance in sorted(set(places)):
+                shares = [_share(found.get(str(distance))) for found in by_distance.values()]
+                distances.append([kind, str(distance), *shares])
     parts.append(f'<div class="charts">{"".join(charts)}</div>')
     if distances:
-        figures = table(["kind", "sentences back", *systems], distances, "Accuracy by kind and distance")
+        figures = table(["kind", "distance", *systems], distances, "Accuracy by kind and distance")
         parts.append(f"<details><summary>Accuracy by kind and distance as a table</summary>{figures}</details>")
     return "".join(parts)
-
-
-def _by_distance(kind: str, systems: Dict[str, Any]) -> List[List[str]]:
-    found = {name: figures["by_kind_and_distance"].get(kind, {}) for name, figures in systems.items()}
-    distances = sorted({int(distance) for figures in found.values() for distance in figures})
-    return [
-        [kind, str(distance), *(_share(figures.get(str(distance))) for figures in found.values())]
-        for distance in distances
-    ]
 
 
 def _share(figure: Any) -> str:
@@ -93,3 +97,69 @@ def _scores(results: Dict[str, Any]) -> str:
         for column in columns
     ]
     return table(["metric", *systems, "signature"], rows, "Scores")
+
+
+def read_curves(path: Path) -> Curves:
+    """Reads the curves of a training log; after resuming, later values replace those of the same update.
+
+    Raises:
+        InputError: no training in the file.
+    """
+    curves: Curves = {}
+    epochs: Curves = {}
+    for line in read_lines(path):
+        found = _LINE.search(line)
+        if found is None:
+            continue
+        name, figures = found[1], _figures(found[2])
+        prefix = "train_" if name == "train" else f"{name}_"
+        figures = {key.removeprefix(prefix): value for key, value in figures.items()}
+        update = figures.get("num_updates")
+        data = "training" if name in ("train", "train_inner") else name
+        for quantity in QUANTITIES:
+            if update is not None and quantity in figures:
+                target = epochs if name == "train" else curves
+                target.setdefault(quantity, {}).setdefault(data, []).append((update, figures[quantity]))
+    for quantity, of_epochs in epochs.items():  # means of epochs, for logs without intervals
+        curves.setdefault(quantity, {}).setdefault("training", of_epochs["training"])
+    if not curves:
+        raise InputError(f"--log {path}: no training; expected the output of fairseq-train")
+    return {
+        quantity: {data: sorted(dict(points).items()) for data, points in of_quantity.items()}
+        for quantity, of_quantity in curves.items()
+    }
+
+
+def _figures(text: str) -> Dict[str, float]:
+    """Finite numbers of a line."""
+    try:
+        pairs = parse_json(text).items() if text.startswith("{") else _FIGURE.findall(text)
+    except ValueError:
+        return {}  # interleaved output of two processes
+    figures = {}
+    for name, value in pairs:
+        try:
+            figure = float(value)
+        except (TypeError, ValueError, OverflowError):
+            continue
+        if math.isfinite(figure):  # not after divergence
+            figures[name] = figure
+    return figures
+
+
+def curves_section(curves: Curves) -> str:
+    """Charts of the curves, and a table of their first, last and lowest values."""
+    charts, rows = [], []
+    for quantity, name in QUANTITIES.items():
+        series = curves.get(quantity)
+        if not series:
+            continue
+        points = [point for of_data in series.values() for point in of_data]
+        x, y = (Axis.around([point[i] for point in points], label) for i, label in enumerate(("update", name)))
+        charts.append(line_chart(name, series, x, y))
+        for data, of_data in series.items():
+            (first, start), (last, end) = of_data[0], of_data[-1]
+            low = min(value for _, value in of_data)
+            rows.append([name, data, f"{start:g} ({first:,.0f})", f"{end:g} ({last:,.0f})", f"{low:g}"])
+    figures = table(["", "data", "first (update)", "last (update)", "lowest"], rows, "Values of the curves")
+    return f'<div class="charts">{"".join(charts)}</div>{figures}'

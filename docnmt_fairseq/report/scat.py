@@ -1,9 +1,9 @@
-"""Reads SCAT (Yin et al. 2021): ambiguous pronouns, and the context words that translators highlighted for them.
+"""Reader of SCAT (Yin et al. 2021): ambiguous pronouns with the context words that translators highlighted.
 
-Files of one side are line by line ``PREFIX.LANG`` and ``PREFIX.context.LANG``, the sentences before it on one line.
-Pronouns stand in ``<p>…</p>``, highlighted words in `` <hon>…<hoff> ``, each tag with a space that is not the text's.
-Nearly all highlights are on the French side; the sides are not aligned by sentences, but where both contexts have as
-many, a sentence of one is taken to be the translation of the other's.
+A side has two parallel files, ``PREFIX.LANG`` and ``PREFIX.context.LANG``, the previous sentences on one line. Pronouns
+are marked by ``<p>…</p>``, highlighted words by `` <hon>…<hoff> ``, each tag with a space that is not part of the text.
+Most highlights are on the French side. The sides are not aligned; if both contexts have the same number of sentences,
+these are taken as translations of each other.
 """
 
 import re
@@ -22,13 +22,12 @@ Span = Tuple[int, int]  # of characters
 
 @dataclass(frozen=True)
 class Example:
-    """One sentence with those before it.
+    """Sentence with its previous sentences.
 
     Attributes:
-        sentences: their words, by spaces; the last is the one with the pronouns.
-        pronouns: [·] places of the words that hold them.
-        highlighted: [·] sentence and place of each highlighted word; the place is None where the word is highlighted in
-            the other language.
+        sentences: words of each sentence; the last sentence has the pronouns.
+        pronouns: positions of words with pronouns.
+        highlighted: sentence and position of each highlighted word; the position is None for words of the target.
     """
 
     sentences: List[List[str]]
@@ -38,13 +37,14 @@ class Example:
 
 @dataclass
 class Scat:
-    """The examples of a file, and what was done about the others.
+    """Examples of a file.
 
     Attributes:
-        repaired: examples with unbalanced tags or tags inside a word.
-        damaged: examples left out: parts of tags remain in the text.
-        unmarked: examples left out: no pronoun, or no highlighted word.
-        unaligned: examples in which words are highlighted in sentences of the target that have no counterpart.
+        examples: complete examples.
+        repaired: number of examples with unbalanced tags or tags inside a word.
+        damaged: number of skipped examples with fragments of tags.
+        unmarked: number of skipped examples without pronoun or highlighted word.
+        unaligned: number of examples with highlighted target sentences that are not aligned.
     """
 
     examples: List[Example] = field(default_factory=list)
@@ -66,12 +66,12 @@ def read_scat(prefix: Path, source: str, target: str) -> Scat:
     """Reads the examples.
 
     Args:
-        prefix: of the files.
-        source: the language that pronouns are looked for in.
-        target: words highlighted in this one count for their sentences; its files may be missing.
+        prefix: prefix of the files.
+        source: language of the pronouns.
+        target: language whose highlighted words count for their sentences; its files are optional.
 
     Raises:
-        InputError: a file is missing, they differ in length, or nothing is highlighted.
+        InputError: missing files, different numbers of lines, or no highlighted words.
     """
     sides = [_read_side(prefix, source)]
     if Path(f"{prefix}.{target}").is_file():
@@ -93,21 +93,21 @@ def read_scat(prefix: Path, source: str, target: str) -> Scat:
         else:
             scat.unmarked += aligned
     if not scat.examples:
-        raise InputError(f"--scat {prefix}: no example has both a pronoun in {source} and highlighted words")
+        raise InputError(f"--scat {prefix}: no example with a pronoun in {source} and highlighted words")
     return scat
 
 
 def _read_side(prefix: Path, language: str) -> List[Tuple[str, str]]:
-    """Reads context and sentence of every line."""
+    """Context and sentence of every line."""
     paths = [Path(f"{prefix}{middle}.{language}") for middle in (".context", "")]
     contexts, currents = (list(read_lines(path)) for path in paths)
     if len(contexts) != len(currents):
-        raise InputError(f"--scat: {paths[0]} has {len(contexts)} lines, {paths[1]} {len(currents)}; not of one set")
+        raise InputError(f"--scat: {paths[0]} has {len(contexts)} lines, but {paths[1]} has {len(currents)}")
     return list(zip(contexts, currents))
 
 
 def _marked(line: str) -> Optional[_Marked]:
-    """A line without its tags; None if parts of tags remain."""
+    """Line without its tags; None if fragments of tags remain."""
     text, repaired, opened, pronoun = "", False, None, None
     pronouns: List[Span] = []
     highlighted: List[Span] = []
@@ -131,7 +131,7 @@ def _marked(line: str) -> Optional[_Marked]:
             text += part
     if "<" in text or ">" in text:
         return None
-    if opened is not None:  # never closed: its first word
+    if opened is not None:  # not closed: highlights one word
         repaired = True
         highlighted.append((opened, opened + len(text[opened:].split(" ")[0])))
     whole = [span for span in pronouns if not _inside_a_word(text, span)]
@@ -144,7 +144,7 @@ def _inside_a_word(text: str, span: Span) -> bool:
 
 
 def _example(before: _Marked, own: _Marked, *target: _Marked) -> Tuple[Example, bool]:
-    """An example, and False if highlighted words of the target's context are lost."""
+    """Example, and whether the highlighted words of the target are aligned."""
     rows = [*_sentences(list(_words(before))), list(_words(own))]
     highlighted: List[Tuple[int, Optional[int]]] = _highlighted(rows)
     aligned = True
@@ -163,7 +163,7 @@ def _highlighted(rows: List[List[Tuple[str, bool, bool]]]) -> List[Tuple[int, Op
 
 
 def _words(marked: _Marked) -> Iterator[Tuple[str, bool, bool]]:
-    """Yields each word, whether it is highlighted, and whether it holds a pronoun."""
+    """Yields each word, whether it is highlighted, and whether it contains a pronoun."""
     for match in re.finditer(r"\S+", marked.text):
         yield match[0], _covers(match, marked.highlighted), _covers(match, marked.pronouns)
 
@@ -174,7 +174,7 @@ def _covers(word: re.Match[str], spans: List[Span]) -> bool:
 
 
 def _sentences(words: List[Tuple[str, bool, bool]]) -> Iterator[List[Tuple[str, bool, bool]]]:
-    """Yields the words of each sentence; one ends at . ! ? or …, unless a small letter follows."""
+    """Yields the words of each sentence; sentences end with . ! ? or …, unless a lower-case letter follows."""
     start = 0
     for place, (word, _, _) in enumerate(words, start=1):
         if place == len(words) or (_ENDS.search(word) and not words[place][0][0].islower()):

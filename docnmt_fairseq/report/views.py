@@ -1,4 +1,4 @@
-"""What each mechanism of a model did for each token, as plain lists that a page can hold."""
+"""Views of context mechanisms: selected and weighted context of each token, as plain lists."""
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple
@@ -11,29 +11,31 @@ from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
 from docnmt_fairseq.context.conditional.tree import SentenceTrees, TreesOfBatch
 from docnmt_fairseq.layers.capture import SENTENCES, ContextShare, Evidence, NodeRelevance, Relevance, Weights
-from docnmt_fairseq.report.inspection import Inspection, Piece, Side
+from docnmt_fairseq.report.inspection import Chunk, Inspection, Side
 
-LEAST_WEIGHT = 0.005  # smaller weights are left out
-MOST_TOKENS = 8  # so many tokens are kept for each token and head, those with the largest weights
+MIN_WEIGHT = 0.005
+MAX_TOKENS = 8  # attended tokens of each token and head, by weight
 RELEVANCE = "relevance R"
 
-Entries = Dict[int, List[List[Tuple[int, float]]]]  # by token of the document, by head: (what it goes to, how much)
-Node = Tuple[int, int, float, int, int]  # height, number there, relevance, first and last sentence below
+Entries = Dict[int, List[List[Tuple[int, float]]]]  # by token of the document and head: (index, value)
+Node = Tuple[int, int, float, int, int]  # height, index at this height, relevance, first and last sentence below
 
 
 @dataclass
 class View:
-    """One mechanism.
+    """View of one mechanism.
 
     Attributes:
-        name: of the module, such as ``encoder.layers.3.context``.
-        mechanism: its name in the registry.
-        side: whose tokens look, ``source`` or ``target``; ``looks_at``: whose sentences and tokens they look at.
-        heads: how many heads its weights have; 0: it reported nothing.
-        sentences: entries over sentences, by what they measure.
-        tokens: entries over tokens, likewise.
-        nodes: of a tree, by token and head, those on the way to kept sentences: see :data:`Node`.
-        share: by token, the mean over features of what the gate lets through; tokens without context are missing.
+        name: module, such as ``encoder.layers.3.context``.
+        mechanism: name in the registry.
+        side: side of the attending tokens, ``source`` or ``target``.
+        looks_at: side of the attended sentences and tokens.
+        heads: number of heads; 0: nothing was captured.
+        sentences: entries over sentences, by measure.
+        tokens: entries over tokens, by measure.
+        nodes: tree nodes on the paths to selected sentences, by token and head.
+        cumulative: whether the relevance of nodes is summed from the root.
+        share: mean of the gate over features, by token; tokens without context are missing.
     """
 
     name: str
@@ -49,14 +51,14 @@ class View:
 
     @property
     def title(self) -> str:
-        """Where it stands and what it is, for people."""
+        """Position in the model and mechanism, for display."""
         part, *path = self.name.split(".")
         number = next((int(step) + 1 for step in path if step.isdigit()), None)
-        where = "end of the decoder" if number is None else f"{part} layer {number}"
-        return f"{where}: {self.mechanism}"
+        position = "end of the decoder" if number is None else f"{part} layer {number}"
+        return f"{position}: {self.mechanism}"
 
     def to_json(self) -> Dict[str, Any]:
-        """What the page's script reads; lists of entries are in the order of the tokens."""
+        """Data of the script; entries are in the order of the tokens."""
 
         def rows(entries: Dict[int, Any]) -> Dict[str, Any]:
             return {str(token): entries[token] for token in sorted(entries)}
@@ -75,7 +77,7 @@ class View:
 
 
 def views_of(model: nn.Module, inspection: Inspection) -> List[View]:
-    """A view for each mechanism of the model, in the order of the computation; of all pieces together."""
+    """View of each mechanism of the model, over all chunks, in the order of computation."""
     modules, views = dict(model.named_modules()), []
     names = {CONTEXT_MECHANISMS[name]: name for name in CONTEXT_MECHANISMS.names()}
     for name, module in modules.items():
@@ -86,31 +88,31 @@ def views_of(model: nn.Module, inspection: Inspection) -> List[View]:
         view = View(name, names.get(type(module), type(module).__name__), side, looks_at)
         parent = name.rpartition(".")[0]
         gate = modules.get(f"{parent}.context_gate") or modules.get(f"{parent}.gate")
-        for piece in inspection.pieces:
-            evidence = piece.recording.of(module) + ([] if gate is None else piece.recording.of(gate))
-            _add(view, evidence, piece)
+        for chunk in inspection.chunks:
+            evidence = chunk.capture.of(module) + ([] if gate is None else chunk.capture.of(gate))
+            _add(view, evidence, chunk)
         views.append(view)
     return views
 
 
-def _add(view: View, evidence: List[Evidence], piece: Piece) -> None:
-    side, looks_at = (getattr(piece, name) for name in (view.side, view.looks_at))
+def _add(view: View, evidence: List[Evidence], chunk: Chunk) -> None:
+    side, looks_at = (getattr(chunk, name) for name in (view.side, view.looks_at))
     over_sentences = any(isinstance(e, Weights) and e.over == SENTENCES for e in evidence)
     kept = next((e.scores for e in evidence if isinstance(e, Relevance)), None)
     for e in evidence:
         if isinstance(e, Relevance):
             _merge(view.sentences, RELEVANCE, largest_entries(e.scores, side, looks_at.sentences, -torch.inf))
         elif isinstance(e, Weights) and e.over == SENTENCES:
-            _merge(view.sentences, e.name, largest_entries(e.weights, side, looks_at.sentences, LEAST_WEIGHT))
+            _merge(view.sentences, e.name, largest_entries(e.weights, side, looks_at.sentences, MIN_WEIGHT))
         elif isinstance(e, Weights):
-            weights = e.weights[:, : looks_at.rows.total]  # without breaks
-            _merge(view.tokens, e.name, largest_entries(weights, side, looks_at.tokens, LEAST_WEIGHT, MOST_TOKENS))
+            weights = e.weights[:, : looks_at.rows.total]  # without break tokens
+            _merge(view.tokens, e.name, largest_entries(weights, side, looks_at.tokens, MIN_WEIGHT, MAX_TOKENS))
             if not over_sentences:
                 mass = sum_by_sentence(weights, looks_at.rows)
-                _merge(view.sentences, e.name, largest_entries(mass, side, looks_at.sentences, LEAST_WEIGHT))
+                _merge(view.sentences, e.name, largest_entries(mass, side, looks_at.sentences, MIN_WEIGHT))
         elif isinstance(e, NodeRelevance) and kept is not None:
             view.cumulative = e.cumulative
-            trees = piece.layout.plan(TreesOfBatch())
+            trees = chunk.layout.plan(TreesOfBatch())
             view.nodes.update(_paths(e.scores, kept, side, looks_at.sentences, trees))
         elif isinstance(e, ContextShare):
             for token, decoded, mean in zip(side.tokens, side.decoded, e.share.float().mean(1).tolist()):
@@ -126,25 +128,27 @@ def _merge(measures: Dict[str, Entries], name: str, found: Entries) -> None:
 
 
 def sum_by_sentence(weights: Tensor, rows: Ragged) -> Tensor:
-    """The sums over the tokens of each sentence, [M, R, H], of weights [M, N, H]."""
+    """Sums weights [M, N, H] over the tokens of each sentence, [M, R, H]."""
     mass = weights.new_zeros(len(weights), rows.rows, weights.size(2))
     return mass.index_add(1, rows.item_row, weights)
 
 
-def largest_entries(values: Tensor, side: Side, keys: np.ndarray, least: float, most: Optional[int] = None) -> Entries:
-    """What is above ``least`` of [M, K, H], the largest first, equals in their order.
+def largest_entries(
+    values: Tensor, side: Side, keys: np.ndarray, minimum: float, limit: Optional[int] = None
+) -> Entries:
+    """Entries of [M, K, H] above ``minimum``, in descending order; ties keep their order.
 
     Args:
-        values: weights, or relevance.
-        side: of the M tokens; those of context-only sentences are left out.
-        keys: [K] numbers in the document.
-        least: what is not above is left out.
-        most: entries of a token and head.
+        values: weights or relevance.
+        side: side of the M tokens; tokens of context-only sentences are skipped.
+        keys: [K] indices in the document.
+        minimum: lower bound, exclusive.
+        limit: maximum number of entries of a token and head.
     """
     ordered, place = torch.sort(values.float().transpose(1, 2), dim=-1, descending=True, stable=True)  # [M, H, K]
-    counts = (ordered > least).sum(-1)
-    if most is not None:
-        counts = counts.clamp(max=most)
+    counts = (ordered > minimum).sum(-1)
+    if limit is not None:
+        counts = counts.clamp(max=limit)
     found: Entries = {}
     for i in np.flatnonzero(side.decoded):
         found[int(side.tokens[i])] = [
@@ -157,14 +161,14 @@ def largest_entries(values: Tensor, side: Side, keys: np.ndarray, least: float, 
 def _paths(
     scores: Tensor, kept: Tensor, side: Side, sentences: np.ndarray, trees: SentenceTrees
 ) -> Dict[int, List[List[Node]]]:
-    """The nodes between the root and the kept sentences, root first.
+    """Nodes between the root and the selected sentences, root first; the batch has one document.
 
     Args:
-        scores: of nodes, [N, nodes, H].
-        kept: relevance of sentences, [N, R, H], −∞ where not kept. One document a batch.
-        side: of the N tokens.
-        sentences: [R] their numbers in the document.
-        trees: of the batch.
+        scores: relevance of nodes, [N, nodes, H].
+        kept: relevance of sentences, [N, R, H], −∞ if not selected.
+        side: side of the N tokens.
+        sentences: [R] indices in the document.
+        trees: trees of the batch.
     """
     found: Dict[int, List[List[Node]]] = {}
     leaves_of, heights, first = kept.isfinite(), len(trees.sizes), trees.first[:, 0]

@@ -3,7 +3,7 @@
 from base64 import b64encode
 from typing import Any, AsyncIterator, Dict, List, Mapping, Sequence
 
-from docnmt_fairseq.report.viewer import Viewer
+from docnmt_fairseq.report.page import Viewer
 from docnmt_fairseq.serve.looking import look
 from docnmt_fairseq.serve.pending import PendingTranslation
 from docnmt_fairseq.serve.service import Service

@@ -7,7 +7,7 @@ from fastapi import Request, Response
 
 from docnmt_fairseq import __version__
 from docnmt_fairseq.corpus.files import packing_of
-from docnmt_fairseq.report.properties import model_properties
+from docnmt_fairseq.report.documents import model_properties
 from docnmt_fairseq.serve import source_text
 from docnmt_fairseq.serve.answers import Object, file_objects, lines_of, sentence_object, sentence_objects
 from docnmt_fairseq.serve.bodies import Room, unless_disconnected

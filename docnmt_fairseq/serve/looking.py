@@ -4,7 +4,7 @@ import asyncio
 from typing import Callable, TypeVar
 
 from docnmt_fairseq.report.inspection import Inspection, inspect_translated
-from docnmt_fairseq.report.viewer import Viewer
+from docnmt_fairseq.report.page import Viewer
 from docnmt_fairseq.report.views import views_of
 from docnmt_fairseq.serve.pending import PendingTranslation
 from docnmt_fairseq.serve.service import Service

@@ -5,7 +5,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any, Dict, Iterator, Tuple
 
-from docnmt_fairseq.report.viewer import PANEL
+from docnmt_fairseq.report.page import PANEL
 
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 ASSETS = {"viewer.css": "report", "viewer.js": "report", "serve.css": "serve", "serve.js": "serve"}

@@ -1,7 +1,6 @@
-"""docnmt report from a checkpoint to a file."""
+"""``docnmt report`` from a checkpoint to a file."""
 
 import json
-import os
 
 import pytest
 
@@ -22,7 +21,7 @@ def run(checkpoint, data_bin, output, *options):
     return main(["report", "--path", str(checkpoint), "--data", str(data_bin), "--output", str(output), *options])
 
 
-def test_a_report_with_everything(checkpoint, data_bin, tmp_path):
+def test_all_sections(checkpoint, data_bin, tmp_path):
     log = '2026 | INFO | train_inner | {"loss": "5", "num_updates": "1"}\n'
     (tmp_path / "train.log").write_text(log)
     scores = {"metric": "BLEU", "level": "sentence", "signature": "s", "systems": {"a": 1.0}}
@@ -39,17 +38,10 @@ def test_a_report_with_everything(checkpoint, data_bin, tmp_path):
     assert (tmp_path / "again.html").read_text() == html
 
 
-def test_a_report_about_text(checkpoint, data_bin, tmp_path):
+def test_text_input(checkpoint, data_bin, tmp_path):
     write_lines(tmp_path / "text.src", ["a b", "c", "", "d e"])
     assert run(checkpoint, data_bin, tmp_path / "r.html", "--input", str(tmp_path / "text.src")) == 0
     assert "1 of text.src" in (tmp_path / "r.html").read_text()
-
-
-def test_a_report_about_text_in_a_file_whose_name_is_no_utf_8(checkpoint, data_bin, tmp_path):
-    text = tmp_path / os.fsdecode(b"caf\xe9.src")
-    write_lines(text, ["a b"])
-    assert run(checkpoint, data_bin, tmp_path / "r.html", "--input", str(text)) == 0
-    assert "1 of caf\\udce9.src" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -57,9 +49,7 @@ def test_a_report_about_text_in_a_file_whose_name_is_no_utf_8(checkpoint, data_b
     [
         (["--document", "4"], "--document 4"),
         (["--document", "0"], "--document 0"),
-        (["--split", "none"], "bin: has no split 'none'; there are: test, train, valid"),
-        (["--split", "test", "--input", "text"], "--split test: the document is taken from --input text; leave one of"),
-        (["--tokenized"], "--tokenized: is of the text of --input and --scat; give one of them, or leave it out"),
+        (["--split", "none"], "'none'"),
         (["--beam", "0"], "--beam 0"),
         (["--input", "missing"], "missing"),
         (["--log", "missing"], "missing"),
@@ -68,24 +58,24 @@ def test_a_report_about_text_in_a_file_whose_name_is_no_utf_8(checkpoint, data_b
         (["--data", "missing"], "--data missing"),
     ],
 )
-def test_what_does_not_fit_is_one_line(checkpoint, data_bin, tmp_path, capsys, options, message):
+def test_bad_input(checkpoint, data_bin, tmp_path, capsys, options, message):
     assert run(checkpoint, data_bin, tmp_path / "r.html", *options) == 2
     error = capsys.readouterr().err
     assert message in error and error.strip().count("\n") == 0
     assert not (tmp_path / "r.html").exists()
 
 
-def test_a_model_of_another_task_is_refused(data_bin, tmp_path, capsys):
+def test_model_of_another_task(data_bin, tmp_path, capsys):
     other = train(data_bin, tmp_path / "m", "--max-update", "1", task="translation", arch="transformer")
     assert run(other, data_bin, tmp_path / "r.html") == 2
-    assert "reports are of a document_transformer or document_rnn" in capsys.readouterr().err
+    assert "document_transformer or document_rnn" in capsys.readouterr().err
 
 
-def test_documents_are_seen_in_pieces_where_that_is_asked_for(checkpoint, data_bin, tmp_path, monkeypatch):
+def test_document_in_chunks(checkpoint, data_bin, tmp_path, monkeypatch):
     pages = []
     monkeypatch.setattr(build, "Page", lambda *parts: pages.append(parts) or Page(*parts))
-    for name, options in (("whole", []), ("pieces", ["--max-document-sentences", "2", "--context-overlap", "1"])):
+    for name, options in (("whole", []), ("chunks", ["--max-document-sentences", "2", "--context-overlap", "1"])):
         assert run(checkpoint, data_bin, tmp_path / name, *options) == 0
-    (whole, pieces) = (inspection for _, _, inspection, *_ in pages)
-    assert [len(one.pieces) for one in (whole, pieces)] == [1, 2] and len(whole.sentences) == len(pieces.sentences) == 4
-    assert (tmp_path / "whole").read_text() != (tmp_path / "pieces").read_text()
+    (whole, chunks) = (inspection for _, _, inspection, *_ in pages)
+    assert [len(one.chunks) for one in (whole, chunks)] == [1, 2] and len(whole.sentences) == len(chunks.sentences) == 4
+    assert (tmp_path / "whole").read_text() != (tmp_path / "chunks").read_text()

@@ -1,4 +1,4 @@
-"""What a report says about χ of the words of a document."""
+"""Context-free indicator χ of the words of a document."""
 
 import re
 from pathlib import Path
@@ -37,8 +37,8 @@ def found(data_bin, *options, **kinds):
     return model, inspection, indicators_of(model, inspection)
 
 
-@pytest.mark.parametrize("cut", [[], CUT], ids=["whole", "in pieces"])
-def test_every_layer_tells_chi_of_every_word(data_bin, cut):
+@pytest.mark.parametrize("cut", [[], CUT], ids=["whole", "in chunks"])
+def test_chi_of_every_layer_and_word(data_bin, cut):
     _, inspection, layers = found(data_bin, "--feed-forward", "ca-nn", "--decoder-feed-forward", "ca-res", *cut)
     titles = [layer.title for layer in layers]
     assert titles[:2] == ["encoder layer 1: feed-forward", "encoder layer 2: feed-forward"]
@@ -52,7 +52,7 @@ def test_every_layer_tells_chi_of_every_word(data_bin, cut):
         assert sorted(layer.chi) == list(range(words[layer.side]))
 
 
-def test_sentence_encoders_tell_chi_of_source_words_wherever_they_are(data_bin):
+def test_chi_of_sentence_encoders(data_bin):
     _, inspection, layers = found(data_bin, *BAGS)
     assert {layer.title for layer in layers} == {
         "encoder layer 2: context sentence encoder", "decoder layer 2: context sentence encoder"
@@ -62,7 +62,7 @@ def test_sentence_encoders_tell_chi_of_source_words_wherever_they_are(data_bin):
 
 
 @pytest.mark.parametrize("more", [[], CUT, [*CUT, "--extra-sources", "previous"]], ids=" ".join)
-def test_recurrent_models_tell_chi_of_every_word(data_bin, more):
+def test_chi_of_recurrent_models(data_bin, more):
     _, inspection, layers = found(data_bin, *more, arch="document_rnn", tiny=RNN)
     assert [layer.title for layer in layers] == [
         "encoder layer 1: forwards", "encoder layer 1: backwards", "decoder: attention",
@@ -76,7 +76,7 @@ def test_recurrent_models_tell_chi_of_every_word(data_bin, more):
         assert sorted(layer.chi) == list(range(words[layer.side])) and min(layer.chi.values()) > 0
 
 
-def test_words_without_context_are_left_out(data_bin):
+def test_words_without_context(data_bin):
     _, inspection, (layer,) = found(data_bin, "--context-attention", "ca-att", "--context-selection", "next")
     sentences = [sentence.source for sentence in inspection.sentences]
     assert layer.title == "encoder layer 2: context attention 1" and layer.side == "source"
@@ -84,14 +84,14 @@ def test_words_without_context_are_left_out(data_bin):
     assert f"<td>{sentences[0][0]}</td>" in section([layer], inspection)
 
 
-def test_the_table_holds_means_of_word_types_the_most_context_free_first(data_bin):
+def test_table_of_means_by_word_type(data_bin):
     model, inspection, layers = found(data_bin, "--encoder-feed-forward", "ca-nn")
-    (piece,) = inspection.pieces
+    (chunk,) = inspection.chunks
     tokens = [token for sentence in inspection.sentences for token in sentence.source]
-    with capture(ContextFreeIndicator) as recording:
+    with capture(ContextFreeIndicator) as captured:
         numbers = torch.tensor([model.encoder.dictionary.index(token) for token in tokens])
-        model.encoder.encode(piece.layout.tokens.pad(numbers, 1), piece.layout)
-    chi = [evidence.chi for _, evidence in recording.entries]
+        model.encoder.encode(chunk.layout.tokens.pad(numbers, 1), chunk.layout)
+    chi = [evidence.chi for _, evidence in captured.entries]
     rows = re.findall(r"<tr>(.*?)</tr>", section(layers, inspection))[1:]
     cells = {row[0]: row[1:] for row in (re.findall(r"<td>(.*?)</td>", row) for row in rows)}
     assert cells.keys() == {token.replace("</s>", "&lt;/s&gt;") for token in tokens}

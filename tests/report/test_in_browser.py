@@ -1,9 +1,9 @@
-"""The report in a real browser: it asks nobody for anything, and shows what a word looked at."""
+"""The report in a browser: no network requests, and the context of selected words."""
 
 import pytest
 
 from docnmt_fairseq.cli import main
-from docnmt_fairseq.report.inspection import Inspection, Sentence
+from docnmt_fairseq.report.inspection import InspectedSentence, Inspection
 from docnmt_fairseq.report.page import Page
 from docnmt_fairseq.report.views import RELEVANCE, View
 from tests.support import browser as system
@@ -22,7 +22,7 @@ SOURCES = ["--extra-sources", "previous", "--attention-combination", "hierarchic
 
 @pytest.fixture
 def page(tmp_path):
-    """Returns a function that writes a report and a browser that shows it; of what it shows nothing complains."""
+    """Returns a function that writes a report and opens it in a browser; checks errors and requests afterwards."""
     browser = Browser()
 
     def shown(data_bin, checkpoint, *options):
@@ -40,14 +40,14 @@ def page(tmp_path):
         browser.close()
 
 
-def test_a_word_shows_its_sentences_its_tree_and_its_heads(page, data_bin, tmp_path):
+def test_sentences_tree_and_heads_of_a_word(page, data_bin, tmp_path):
     checkpoint = train(data_bin, tmp_path / "tree", *TREE, "--max-update", "1")
     write_lines(tmp_path / "text.src", ["a b c", "d", "e e a", "b <b>c</b> </script> d", "a"])
     found = page(data_bin, checkpoint, "--input", str(tmp_path / "text.src"))
     assert found.run("return document.querySelectorAll('.sentence').length") == 5
     found.point(".sentence:nth-of-type(3) .w:nth-of-type(1)")
     shown = found.wait("document.querySelector('#panel h3') && document.querySelector('#panel').innerText")
-    assert "sentence 3" in shown and "Sentences kept, by relevance" in shown and "Choose one head" in shown
+    assert "sentence 3" in shown and "Selected sentences, by relevance" in shown and "Select one head" in shown
     coloured = "[...document.querySelectorAll('.sentence')].filter((one) => one.style.background).length"
     assert found.run(f"return {coloured}") >= 2
     found.run("document.querySelector('.w').focus()")
@@ -60,7 +60,7 @@ def test_a_word_shows_its_sentences_its_tree_and_its_heads(page, data_bin, tmp_p
     assert found.run(f"return {coloured}") == 2  # as many as are kept
 
 
-def test_heat_maps_show_the_layer_that_is_chosen(page, data_bin, tmp_path):
+def test_heat_maps_of_the_selected_layer(page, data_bin, tmp_path):
     extra_bin = with_extra_sources(data_bin, tmp_path / "bin")
     checkpoint = train(extra_bin, tmp_path / "sources", *SOURCES, "--max-update", "1")
     found = page(extra_bin, checkpoint)
@@ -75,12 +75,12 @@ def test_heat_maps_show_the_layer_that_is_chosen(page, data_bin, tmp_path):
     assert found.run(cells) != before
 
 
-def test_text_from_right_to_left_is_read_so(tmp_path):
+def test_right_to_left_text(tmp_path):
     hebrew, english = ["\u05d0\u05d1", "\u05d2\u05d3", "\u05d4\u05d5", "</s>"], ["a", "b", "c", "</s>"]
     entries = {word: [[(0, 1.0)]] for word in range(8)}
     views = [View(f"{side}.layers.0.context", "x", side_of, side_of, 1, {RELEVANCE: entries})
              for side, side_of in (("encoder", "source"), ("decoder", "target"))]  # fmt: skip
-    sentences = [Sentence(0, 0, hebrew, english, hebrew[1:]), Sentence(1, 0, english, hebrew)]
+    sentences = [InspectedSentence(0, 0, hebrew, english, hebrew[1:]), InspectedSentence(1, 0, english, hebrew)]
     (tmp_path / "page.html").write_text(Page("x", {}, Inspection(sentences, []), views).to_html(), encoding="utf-8")
     browser = Browser()
     try:
@@ -101,13 +101,13 @@ def test_text_from_right_to_left_is_read_so(tmp_path):
         browser.close()
 
 
-def test_what_was_chosen_stays_when_the_mouse_passes_the_other_side(tmp_path):
+def test_selection_is_kept_when_the_mouse_passes_the_other_side(tmp_path):
     tokens = ["a", "b", "</s>"]
     entries = {word: [[(0, 1.0)], [(1, 1.0)]] for word in range(6)}
     sides = ("encoder.layers.0", "source"), ("encoder.layers.1", "source"), ("decoder.layers.0", "target")
     views = [View(f"{part}.context", "x", side, side, 2, {RELEVANCE: entries}) for part, side in sides]
     views[2].heads = 1
-    sentences = [Sentence(number, 0, tokens, tokens) for number in range(2)]
+    sentences = [InspectedSentence(number, 0, tokens, tokens) for number in range(2)]
     (tmp_path / "page.html").write_text(Page("x", {}, Inspection(sentences, []), views).to_html(), encoding="utf-8")
     browser = Browser()
     try:

@@ -1,4 +1,4 @@
-"""SCAT's format, and agreement with its highlighted words."""
+"""Format of SCAT, and agreement with highlighted words."""
 
 from pathlib import Path
 
@@ -17,11 +17,11 @@ from tests.support.toy import build
 
 TOKENS = TextCodec(Path("."), tokenized=True)
 CONTEXT = [
-    "A  <hon>b<hoff>  c. D e... still e! B a.",  # as it should be
-    "a b.",  # the highlighted word is in the sentence itself
-    "A  <hon>b c.",  # never closed: the first word counts
-    "A <ho <hon>n>b<hoff> .",  # a tag inside a tag: left out
-    "A b.",  # nothing is highlighted
+    "A  <hon>b<hoff>  c. D e... still e! B a.",  # complete
+    "a b.",  # highlighted word in the sentence of the pronoun
+    "A  <hon>b c.",  # not closed: the first word counts
+    "A <ho <hon>n>b<hoff> .",  # damaged
+    "A b.",  # no highlighted word
 ]
 SENTENCE = ["c <p>a</p> b.", "c <p>a</p>  <hon>b<hoff> .", "<p>a</p> s<p>it</p>e", "<p>a</p>", "<p>a</p>"]
 
@@ -33,7 +33,7 @@ def prefix(tmp_path):
     return tmp_path / "h"
 
 
-def test_reading_one_side(prefix):
+def test_one_side(prefix):
     scat = read_scat(prefix, "src", "tgt")
     first, second, third = scat.examples
     assert first.sentences == [["A", "b", "c."], ["D", "e...", "still", "e!"], ["B", "a."], ["c", "a", "b."]]
@@ -43,7 +43,7 @@ def test_reading_one_side(prefix):
     assert (scat.repaired, scat.damaged, scat.unmarked, scat.unaligned) == (1, 1, 1, 0)
 
 
-def test_words_of_the_target_count_for_their_sentences(tmp_path):
+def test_highlighted_words_of_the_target(tmp_path):
     write_lines(tmp_path / "h.context.src", ["A b. C d.", "A b. C d."])
     write_lines(tmp_path / "h.src", ["e <p>a</p>", "e <p>a</p>"])
     write_lines(tmp_path / "h.context.tgt", ["X y. Z  <hon>w<hoff> .", "X y, z  <hon>w<hoff> ."])
@@ -54,7 +54,7 @@ def test_words_of_the_target_count_for_their_sentences(tmp_path):
     assert (scat.unmarked, scat.unaligned) == (0, 1)
 
 
-def test_files_that_do_not_fit_are_refused(prefix, tmp_path):
+def test_bad_files(prefix, tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         read_scat(tmp_path / "other", "src", "tgt")
     write_lines(tmp_path / "h.src", SENTENCE[:2])
@@ -72,7 +72,7 @@ def trained(data_bin, *options):
 
 
 def of_language(token):
-    """Returns a codec that leaves text as it is, but that sentences begin with a language token."""
+    """Returns a codec that only adds a language token to each sentence."""
     codec = TextCodec(Path("."))
     codec.options = {"source_lang": "src", "tokenizer": "none", "truecase": False, "subwords": "none"}
     codec.options["source_lang_token"] = token
@@ -80,7 +80,7 @@ def of_language(token):
 
 
 @pytest.mark.parametrize("begin, codec", [([], TOKENS), (["e"], of_language("e"))], ids=["plain", "of a language"])
-def test_agreement_is_what_the_mechanism_does(data_bin, prefix, begin, codec):
+def test_agreement_equals_the_mechanism(data_bin, prefix, begin, codec):
     of, scat = (
         trained(data_bin, "--context-attention", "conditional", "--context-top-t", "1"),
         read_scat(prefix, "src", "t"),
@@ -91,21 +91,21 @@ def test_agreement_is_what_the_mechanism_does(data_bin, prefix, begin, codec):
     assert title == "encoder layer 2: conditional"
     cases = []
     for example, pronoun, word in ((scat.examples[0], 10 + 1, 1), (scat.examples[2], 4, 1)):
-        pronoun += len(example.sentences) - 2 if len(example.sentences) > 2 else 0  # ends of sentences before it
+        pronoun += len(example.sentences) - 2 if len(example.sentences) > 2 else 0  # ends of previous sentences
         pronoun, word = pronoun + len(example.sentences) * len(begin), word + len(begin)
         lines = [" ".join([*begin, *words]) for words in example.sentences]
         dataset = dataset_of_lines(of, lines, "t")
         inputs = dataset.collater([dataset[0]])["net_input"]
-        with capture() as recording, torch.no_grad():
+        with capture() as captured, torch.no_grad():
             of.model.encoder(inputs["src_tokens"], layout=inputs["layout"])
-        (weights,) = (e.weights for _, e in recording.entries if isinstance(e, Weights))
+        (weights,) = (e.weights for _, e in captured.entries if isinstance(e, Weights))
         first = int(inputs["layout"].tokens.lengths[0])
         cases.append((weights[pronoun, :first].sum(0), weights[pronoun, word]))
     for case, (of_sentence, of_word) in enumerate(cases):
         torch.testing.assert_close(torch.tensor(figures[ON_SENTENCES].heads[case]), of_sentence)
         torch.testing.assert_close(torch.tensor(figures[ON_WORDS].heads[case]), of_word)
         selected = torch.tensor(figures[SELECTED].heads[case])
-        assert selected.tolist() == (of_sentence > 0).float().tolist()  # with t = 1 it has all the weight or none
+        assert selected.tolist() == (of_sentence > 0).float().tolist()  # with t = 1 the weight is 0 or 1
         assert figures[SELECTED].any_head == sum(float((s > 0).any()) for s, _ in cases) / 2
     assert figures[SELECTED].chance == pytest.approx([1 / 4, 1 / 2])
     assert figures[ON_WORDS].chance == pytest.approx([1 / (16 + 4 * len(begin)), 1 / (7 + 2 * len(begin))])
@@ -113,13 +113,13 @@ def test_agreement_is_what_the_mechanism_does(data_bin, prefix, begin, codec):
     assert html.count("<svg") == 3 and "3 examples, 2 pairs" in html
 
 
-def test_a_model_that_keeps_all_agrees_always(data_bin, prefix):
+def test_agreement_without_selection(data_bin, prefix):
     of = trained(data_bin, "--context-attention", "tree", "--context-top-t", "0")
     figures = measure(of, read_scat(prefix, "src", "t"), TOKENS).figures["encoder layer 2: tree"][SELECTED]
     assert figures.by_head.tolist() == [1, 1] and figures.chance == [1, 1]
 
 
-def test_attention_to_all_sentences_selects_none(data_bin, prefix):
+def test_mechanisms_without_selection(data_bin, prefix):
     of = trained(data_bin, "--context-attention", "sentence-encodings")
     (figures,) = measure(of, read_scat(prefix, "src", "t"), TOKENS).figures.values()
     assert set(figures) == {ON_SENTENCES}
@@ -128,7 +128,7 @@ def test_attention_to_all_sentences_selects_none(data_bin, prefix):
 
 
 class Codec:
-    """Parts a word after its first letter, and joins the first two words where the second is "_"."""
+    """Splits words after the first letter, and merges "_" with the previous word."""
 
     def begin(self, side):
         return []

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.report import results, training
-from docnmt_fairseq.report.charts import Axis, bar_chart, line_chart
+from docnmt_fairseq.report.html import Axis, bar_chart, line_chart
+from docnmt_fairseq.report.results import curves_section, read_curves, scores_section
 
 STAMP = "2026-01-01 10:00:00 | INFO"
 AS_JSON = f"""\
@@ -27,42 +27,42 @@ AS_TEXT = f"""\
 
 
 @pytest.mark.parametrize("text", [AS_JSON, AS_TEXT])
-def test_curves_of_a_log(tmp_path, text):
+def test_training_curves(tmp_path, text):
     (tmp_path / "train.log").write_text(text)
-    curves = training.read_log(tmp_path / "train.log").curves
+    curves = read_curves(tmp_path / "train.log")
     assert curves == {
         "loss": {"training": [(100, 5.5), (200, 4.4)], "valid": [(200, 4.25)]},
         "lr": {"training": [(100, 0.001), (200, 0.002)]},
         "nll_loss": {"valid": [(200, 3.0)]},
     }
-    html = training.section(training.Curves(curves))
+    html = curves_section(curves)
     assert html.count("<polyline") == 4
     assert "4.4 (200)" in html and "http" not in html
 
 
-def test_a_log_without_intervals_has_its_epochs(tmp_path):
+def test_log_without_intervals(tmp_path):
     (tmp_path / "log").write_text(f'{STAMP} | train | {{"train_loss": "5", "train_num_updates": "200"}}\n')
-    assert training.read_log(tmp_path / "log").curves == {"loss": {"training": [(200, 5.0)]}}
+    assert read_curves(tmp_path / "log") == {"loss": {"training": [(200, 5.0)]}}
 
 
-def test_figures_of_a_training_that_diverged_are_left_out(tmp_path):
+def test_non_finite_figures_are_ignored(tmp_path):
     bad = f'{STAMP} | train_inner | {{"loss": "nan", "gnorm": "inf", "lr": "0.003", "num_updates": "300"}}\n'
     bad += f'{STAMP} | train_inner | {{"loss": "3", "num_updates": "nan"}}\n'
     bad += f'{STAMP} | valid | {{"valid_loss": -Infinity, "valid_num_updates": 1{"0" * 400}}}\n'
     (tmp_path / "log").write_text(AS_JSON + bad)
-    found = training.read_log(tmp_path / "log")
-    assert found.curves["loss"] == {"training": [(100, 5.5), (200, 4.4)], "valid": [(200, 4.25)]}
-    assert "gnorm" not in found.curves and found.curves["lr"]["training"][-1] == (300, 0.003)
-    assert "<polyline" in training.section(found)
+    found = read_curves(tmp_path / "log")
+    assert found["loss"] == {"training": [(100, 5.5), (200, 4.4)], "valid": [(200, 4.25)]}
+    assert "gnorm" not in found and found["lr"]["training"][-1] == (300, 0.003)
+    assert "<polyline" in curves_section(found)
     (tmp_path / "log").write_text(f'{STAMP} | train_inner | {{"loss": "nan", "num_updates": "1"}}\n')
-    with pytest.raises(InputError, match="holds no training"):
-        training.read_log(tmp_path / "log")
+    with pytest.raises(InputError, match="--log"):
+        read_curves(tmp_path / "log")
 
 
-def test_a_log_of_something_else_is_refused(tmp_path):
+def test_other_logs(tmp_path):
     (tmp_path / "log").write_text("H-0\t-0.1\ta\n")
-    with pytest.raises(InputError, match="holds no training"):
-        training.read_log(tmp_path / "log")
+    with pytest.raises(InputError, match="--log"):
+        read_curves(tmp_path / "log")
 
 
 def accuracy(share, cases=10):
@@ -81,9 +81,9 @@ def synth_results():
     return {"systems": {"<mine>": system}, "ceiling": ceiling}
 
 
-def test_results_of_score_synth(tmp_path):
+def test_results_of_an_artificial_corpus(tmp_path):
     (tmp_path / "r.json").write_text(json.dumps(synth_results()))
-    html = results.section(tmp_path / "r.json")
+    html = scores_section(tmp_path / "r.json")
     assert "62.5 % (31–62; 10)" in html and "33.0 %" in html and "91.5" in html
     assert html.count("<polyline") == 1 and "<mine>" not in html
     assert re.search(r"<td>pronoun</td><td>2</td><td>50.0 %", html)
@@ -92,26 +92,26 @@ def test_results_of_score_synth(tmp_path):
 def test_results_of_score(tmp_path):
     column = {"metric": "BLEU", "level": "sentence", "signature": "nrefs:1", "systems": {"a": 20.123}}
     (tmp_path / "r.json").write_text(json.dumps({"scores": [column]}))
-    assert "<td>BLEU, sentence</td><td>20.12</td><td>nrefs:1</td>" in results.section(tmp_path / "r.json")
+    assert "<td>BLEU, sentence</td><td>20.12</td><td>nrefs:1</td>" in scores_section(tmp_path / "r.json")
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"systems": {"a": {}}}', '{"scores": [1]}', '{"x": 1}'])
-def test_other_json_is_refused(tmp_path, text):
+def test_other_json(tmp_path, text):
     (tmp_path / "r.json").write_text(text)
     with pytest.raises(InputError, match="--results"):
-        results.section(tmp_path / "r.json")
+        scores_section(tmp_path / "r.json")
 
 
-def test_a_quantity_that_stays_the_same_has_its_value_beside_it():
+def test_axis_of_constant_values():
     axis = Axis.around([0.003, 0.003], "learning rate")
     assert any(value == pytest.approx(0.003) for value in axis.ticks()) and axis.low > 0
     assert Axis.around([0.0], "").ticks()
 
 
-def test_places_of_a_chart():
+def test_chart_coordinates():
     axis = Axis.around([0, 10], "x")
     assert axis.ticks() == [0, 2, 4, 6, 8, 10]
     assert axis.place(axis.low, 5, 25) == 5 and axis.place(axis.high, 5, 25) == 25
-    assert Axis.around([3], "x").place(3, 0, 10) == 5  # a single value stands in the middle
+    assert Axis.around([3], "x").place(3, 0, 10) == 5  # centred
     assert '<polyline points="242.0,137.0"' in line_chart("t", {"a": [(3, 3)]}, Axis(2, 4, "x"), Axis(2, 4, "y"))
     assert "25.0 %" in bar_chart("t", {"head 1": 0.25}, 0.5)

@@ -1,4 +1,4 @@
-"""What a report holds about the words of a document, for every registered mechanism."""
+"""Views of the words of a document, for every registered mechanism."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import Relevance
 from docnmt_fairseq.report.documents import dataset_of_lines, load_split
-from docnmt_fairseq.report.elements import as_script, buttons
+from docnmt_fairseq.report.html import as_script, buttons
 from docnmt_fairseq.report.inspection import inspect
 from docnmt_fairseq.report.page import Page
 from docnmt_fairseq.report.views import RELEVANCE, views_of
@@ -36,7 +36,7 @@ def inspected(of, document=0, lines=TEXT):
 
 
 @pytest.mark.parametrize(("option", "name"), PLACES)
-def test_every_mechanism_has_a_view_of_every_word(data_bin, option, name):
+def test_view_of_every_word(data_bin, option, name):
     inspection, (*_, view) = inspected(trained(data_bin, option, name))
     assert view.mechanism == name and view.heads > 0
     words = {
@@ -52,19 +52,19 @@ def test_every_mechanism_has_a_view_of_every_word(data_bin, option, name):
         found = {key for heads in entries.values() for head in heads for key, _ in head}
         assert found and found <= set(range(words[view.looks_at]))
     in_encoder = option == "--context-attention" and CONTEXT_MECHANISMS[name].placements[0].startswith("gated")
-    gated = in_encoder or option.startswith("--target")  # the decoder's sub-layer for source context is residual
+    gated = in_encoder or option.startswith("--target")  # the decoder's sub-layer for source context has no gate
     assert bool(view.share) == gated
     json.dumps(view.to_json(), allow_nan=False)
 
 
-def test_sentences_and_relevance_are_those_of_the_document(data_bin):
+def test_relevance_of_sentences(data_bin):
     of = trained(data_bin, "--context-attention", "conditional")
     inspection, views = inspected(of)
     assert [view.title for view in views] == ["encoder layer 2: conditional"]
     assert inspection.sentences[0].source == ["a", "b", "c", "</s>"]
     assert [sentence.paragraph for sentence in inspection.sentences] == [0, 0, 0, 1, 1]
-    (piece,) = inspection.pieces
-    (evidence,) = (e for _, e in piece.recording.entries if isinstance(e, Relevance))
+    (chunk,) = inspection.chunks
+    (evidence,) = (e for _, e in chunk.capture.entries if isinstance(e, Relevance))
     for word, heads in views[0].sentences[RELEVANCE].items():
         for head, entries in enumerate(heads):
             scores = evidence.scores[word, :, head]
@@ -74,25 +74,25 @@ def test_sentences_and_relevance_are_those_of_the_document(data_bin):
                 assert value == pytest.approx(float(scores[key]), abs=1e-3)
 
 
-def test_a_document_in_pieces_is_put_together_again(data_bin):
+def test_document_in_chunks(data_bin):
     cut = ("--max-document-sentences", "2", "--context-overlap", "1")
     inspection, (view,) = inspected(trained(data_bin, "--context-attention", "sentence-encodings", *cut))
-    assert len(inspection.pieces) == 3
+    assert len(inspection.chunks) == 3
     (entries,) = view.sentences.values()
     seen = {word: {key for head in heads for key, _ in head} for word, heads in entries.items()}
     of_word = np.repeat(np.arange(5), [len(sentence.source) for sentence in inspection.sentences])
     windows = [set(range(max(0, int(start) - 1), int(end))) for start, end in ((0, 2), (2, 4), (4, 5))]
-    pieces = [
+    visible = [
         next(window for window in windows if sentence in window and sentence >= max(window) - 1)
         for sentence in range(5)
     ]
     assert sorted(seen) == list(range(len(of_word)))
     for word, sentences in seen.items():
-        assert sentences <= pieces[of_word[word]]
+        assert sentences <= visible[of_word[word]]
 
 
-@pytest.mark.parametrize("longest", [0, 3], ids=["whole", "in pieces"])
-def test_the_path_through_the_tree_leads_to_what_is_kept(data_bin, longest):
+@pytest.mark.parametrize("longest", [0, 3], ids=["whole", "in chunks"])
+def test_tree_paths_lead_to_selected_sentences(data_bin, longest):
     _, (view,) = inspected(trained(data_bin, "--context-attention", "tree", "--max-document-sentences", str(longest)))
     roots = {0: {(3, 0, 4)}, 3: {(2, 0, 2), (1, 3, 4)}}[longest]  # their heights, and the sentences below them
     assert {(nodes[0][0], *nodes[0][3:]) for heads in view.nodes.values() for nodes in heads} <= roots
@@ -106,19 +106,19 @@ def test_the_path_through_the_tree_leads_to_what_is_kept(data_bin, longest):
                 assert sum(path) == pytest.approx(value, abs=5e-3)
 
 
-def test_the_documents_of_a_split(data_bin):
+def test_documents_of_a_split(data_bin):
     of = trained(data_bin, "--context-attention", "memory")
     dataset = load_split(of, "test")
     inspection = inspect(of, dataset, 1, beam=2)
     assert [(s.line, s.source, s.reference) for s in inspection.sentences] == [
         (6, ["c", "d", "</s>"], ["d", "c", "</s>"])
     ]
-    assert views_of(of.model, inspection)[0].heads == 0  # one sentence: no context, nothing to report
-    with pytest.raises(InputError, match=r"--document 9: .*documents 1 to 3"):
+    assert views_of(of.model, inspection)[0].heads == 0  # one sentence has no context
+    with pytest.raises(InputError, match="--document 9"):
         inspect(of, dataset, 8)
 
 
-def test_the_page_needs_nothing_else_and_holds_every_word(data_bin):
+def test_page_is_self_contained_and_has_every_word(data_bin):
     of = trained(data_bin, "--context-attention", "conditional")
     inspection, views = inspected(of, lines=[*TEXT[:6], "</script> <b>"])
     inspection.sentences[0].source[0] = "</script><b>"
@@ -131,30 +131,30 @@ def test_the_page_needs_nothing_else_and_holds_every_word(data_bin):
     assert json.loads(page.data)["views"][0]["heads"] == 2
     assert "b" not in {tag for tag, _ in page.found}
     rows = sum(tag == "tr" for tag, _ in page.found)
-    assert rows == words + 1  # the table for those without a mouse
+    assert rows == words + 1  # table for use without a mouse
 
 
-def test_a_mechanism_that_reports_nothing_is_named(data_bin, monkeypatch):
+def test_mechanism_without_data(data_bin, monkeypatch):
     monkeypatch.setattr(sentence_attention, "observer", lambda module: None)
     inspection, views = inspected(trained(data_bin, "--context-attention", "sentence-encodings"))
     html = Page("t", {}, inspection, views).to_html()
-    assert "Nothing to show of encoder layer 2: sentence-encodings:" in html
+    assert "No data from encoder layer 2: sentence-encodings" in html
     Elements(html)
 
 
-def test_a_model_without_context_says_so(data_bin):
+def test_model_without_context(data_bin):
     inspection, views = inspected(trained(data_bin))
     html = Page("t", {}, inspection, views).to_html()
     assert not views and "no context mechanism" in html
     assert "<button" not in html
 
 
-def test_data_cannot_end_its_script():
+def test_script_data_is_escaped():
     assert "<" not in as_script({"x": "</script>"})
     assert json.loads(as_script({"x": "</script>\u2028"})) == {"x": "</script>\u2028"}
 
 
-def test_words_are_not_broken():
+def test_subwords_of_a_word_stay_together():
     def text(*tokens, active=False):
         (html,) = buttons([list(tokens)], "source", active)
         return html
@@ -166,7 +166,7 @@ def test_words_are_not_broken():
     assert 'data-w="1">r</button></span>' in active
 
 
-def test_pieces_that_are_bytes_show_their_characters():
+def test_byte_pieces_show_characters():
     tokens = ["▁Ma", "<0xC5>", "<0xA1>", "a", "</s>"]
     assert list(buttons([tokens], "source", False)) == ["Maša"]
     (html,) = buttons([tokens], "source", True)
@@ -174,7 +174,7 @@ def test_pieces_that_are_bytes_show_their_characters():
     assert 'data-w="1" aria-label="byte of the next character"></button>' in html and 'data-w="2">š</button>' in html
 
 
-def test_context_that_is_not_in_the_document_is_refused(data_bin):
+def test_context_from_the_training_set(data_bin):
     words = ["--context-attention", "memory", "--context-selection", "training-set"]
-    with pytest.raises(InputError, match=r"context is drawn from the training set .* nothing can be shown"):
+    with pytest.raises(InputError, match="--context-selection training-set"):
         inspected(trained(data_bin, *words))

@@ -1,5 +1,5 @@
 "use strict";
-// The heat maps of sources show the layer that is chosen.
+// Shows the selected layer in the heat maps of sources.
 (() => {
   const select = document.getElementById("source-layer");
   if (!select) return;

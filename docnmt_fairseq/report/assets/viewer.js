@@ -1,5 +1,5 @@
 "use strict";
-// The sentences are ordinary elements with buttons for words; data holds the views, what each word looked at.
+// Sentences are elements with buttons for words; data has the views, the context of each word.
 const showViews = (data) => {
   const views = data.views.filter((view) => view.heads > 0);
   const find = (id) => document.getElementById(id);
@@ -11,8 +11,8 @@ const showViews = (data) => {
   document.querySelectorAll(".w").forEach((word) => (words[word.dataset.side][word.dataset.w] = word));
   if (!views.length) return;
 
-  let chosen = null; // the word that has been clicked or reached by key
-  const left = {}; // by side, what was selected when the mouse went over to the other one
+  let chosen = null; // word selected by click or key
+  const left = {}; // by side, the selection before the mouse moved to the other side
   const view = () => views[selects.view.value];
   const heads = () => (selects.head.value === "all" ? [...Array(view().heads).keys()] : [Number(selects.head.value)]);
 
@@ -30,7 +30,7 @@ const showViews = (data) => {
   const figure = (value) => (Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(2));
   const percent = (value) => `${(100 * value).toFixed(0)} %`;
 
-  // Relevance may be any number: what colours a sentence is its share after softmax over those that the head kept.
+  // Relevance is unbounded: sentences are coloured by its softmax over those selected by the head.
   const shares = (measure, entries) => {
     if (measure !== RELEVANCE || !entries.length) return entries;
     const highest = entries[0][1];
@@ -70,7 +70,7 @@ const showViews = (data) => {
     const raw = one ? valuesOf(measure, heads()[0]) : null;
     const kept = heads().map((head) => valuesOf(measure, head));
     const names = one ? (measure === RELEVANCE ? ["R", ...other] : other) : ["heads"];
-    table.append(element("caption", measure === RELEVANCE ? "Sentences kept, by relevance" : `Sentences: ${measure}`));
+    table.append(element("caption", measure === RELEVANCE ? "Selected sentences, by relevance" : `Sentences: ${measure}`));
     table.append(columns(["sentence", "share", ...names, "text"]), body);
     mean.slice(0, 12).forEach(([number, share]) => {
       const row = element("tr"), place = element("td");
@@ -105,7 +105,7 @@ const showViews = (data) => {
     const part = element("div");
     part.append(element("h3", "Path through the tree"));
     if (heads().length > 1) {
-      part.append(element("p", "Choose one head to see its path: every head walks by itself."));
+      part.append(element("p", "Select one head to see its path through the tree."));
       return part;
     }
     const nodes = ((view().nodes[word] || [])[heads()[0]]) || [], list = element("ul", undefined, { class: "tree" });
@@ -120,8 +120,8 @@ const showViews = (data) => {
         if (height) walk(height - 1, number);
       });
     if (nodes.length) walk(top, 0);
-    part.append(element("p", view().cumulative ? "Relevance summed from the root, for the nodes kept:"
-      : "Relevance of each node kept, by the sentences below it; R of a sentence is the sum over its path:"), list);
+    part.append(element("p", view().cumulative ? "Relevance summed from the root, for selected nodes:"
+      : "Relevance of each selected node, by the sentences below it; R of a sentence is the sum over its path:"), list);
     return part;
   };
 
@@ -190,7 +190,7 @@ const showViews = (data) => {
     if (!event.target.matches(".w")) return;
     const all = ofSide(event.target), place = Number(event.target.dataset.w);
     const sentence = Number(event.target.closest(".sentence").dataset.s);
-    const onwards = getComputedStyle(event.target).direction === "rtl" ? -1 : 1; // where the arrow to the right leads
+    const onwards = getComputedStyle(event.target).direction === "rtl" ? -1 : 1; // direction of the right arrow
     const firstOf = (number) => all.find((word) => Number(word.closest(".sentence").dataset.s) === number);
     const next = {
       ArrowRight: all[place + onwards], ArrowLeft: all[place - onwards], Home: firstOf(sentence),
