@@ -7,7 +7,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any, Iterable, List, Mapping, Sequence, Tuple
 
-from docnmt_fairseq.corpus.desubword import WORD_BEGINS, characters_of
+from docnmt_fairseq.corpus.subwords import WORD_BEGINS, decode_bytes
 from docnmt_fairseq.evaluation.plots import COLOURS
 
 JOINED = "@@"  # end of a continued subword of subword-nmt
@@ -54,7 +54,7 @@ def buttons(sentences: List[List[str]], side: str, active: bool) -> Iterable[str
     for tokens in sentences:
         words: List[List[str]] = []
         joined = False
-        for token, text in zip(tokens, characters_of(tokens)):
+        for token, text in zip(tokens, decode_bytes(tokens)):
             end = token == "</s>"
             begins = not (joined or (has_pieces and not token.startswith(WORD_BEGINS))) or end or not words
             joined = token.endswith(JOINED) and token != JOINED

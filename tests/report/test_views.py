@@ -23,6 +23,8 @@ TEXT = ["a b c", "d", "e e a", "<p>", "b", "c </script> d", "", "a"]
 PLACES = [("--context-attention", name) for name in CONTEXT_MECHANISMS.names()]
 PLACES += [("--decoder-context-attention", name) for name in DECODER_MECHANISMS.names()]
 PLACES += [("--target-context-attention", name) for name in TARGET_MECHANISMS.names()]
+QUICK = ("conditional", "tree", "han")
+PLACES = [pytest.param(*place, marks=() if place[1] in QUICK else pytest.mark.slow) for place in PLACES]
 
 
 def trained(data_bin, *options):

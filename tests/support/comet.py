@@ -1,10 +1,10 @@
-"""A package comet without its models and their download."""
+"""Fake of the package comet."""
 
 from types import ModuleType, SimpleNamespace
 
 
 class FakeModel:
-    """Scores 1 where the last sentence of translation and reference are the same, else 0.5."""
+    """Scores 1 if the last sentences of translation and reference are equal, otherwise 0.5."""
 
     def __init__(self, can_use_context=True):
         self.encoder = SimpleNamespace(tokenizer=SimpleNamespace(sep_token="</s>"))
@@ -20,7 +20,7 @@ class FakeModel:
 
 
 def fake_package(model):
-    """Returns a package that knows this model, by the name "known"; ``loaded`` is what was loaded last."""
+    """Returns a package with this model under the name "known"; ``loaded`` is the last loaded path."""
     found = ModuleType("comet")
     found.model = model
 

@@ -1,12 +1,12 @@
-"""A package eflomal that links words by their place."""
+"""Fake of the package eflomal that links words by position."""
 
 from types import ModuleType
 
 
 def fake_package(forward=lambda n: [(i, i) for i in range(n)], reverse=None):
-    """Returns a package whose aligner writes these links of sentences whose shorter side has n words.
+    """Returns a package whose aligner writes the given links, as a function of the length of the shorter side.
 
-    ``seen`` has what was aligned; the directions link the same where only one is given.
+    ``seen`` has the aligned texts; ``reverse`` defaults to ``forward``.
     """
     found = ModuleType("eflomal")
     found.seen = []

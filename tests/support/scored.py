@@ -1,4 +1,4 @@
-"""Test sets and translations for the tests of scores: made here, or by hypothesis."""
+"""Random test sets and translations for tests of scores."""
 
 import random
 
@@ -12,7 +12,7 @@ documents = st.lists(st.lists(_sentence, min_size=1, max_size=4), min_size=2, ma
 
 
 def made(seed=1, documents=6, sentences=(2, 6)):
-    """Returns a stream of random sentences."""
+    """Returns documents of random sentences."""
     rng = random.Random(seed)
     return [
         [" ".join(rng.choices(WORDS, k=rng.randint(4, 12))) for _ in range(rng.randint(*sentences))]
@@ -21,7 +21,7 @@ def made(seed=1, documents=6, sentences=(2, 6)):
 
 
 def worse(stream, seed, share=0.2):
-    """Returns a stream in which about this share of the words is another."""
+    """Returns a stream with about this share of the words replaced."""
     rng = random.Random(seed)
     return [
         [" ".join(rng.choice(WORDS) if rng.random() < share else word for word in s.split()) for s in sentences]
@@ -30,7 +30,7 @@ def worse(stream, seed, share=0.2):
 
 
 def addressed(stream, seed=0, wrong=0.0):
-    """Returns a stream whose documents say du and Sie by turns, but for about this share of sentences."""
+    """Returns documents that use du and Sie alternately, except for about this share of sentences."""
     rng = random.Random(seed)
     return [
         [f"ob {('du', 'Sie')[(i + (rng.random() < wrong)) % 2]} {sentence}" for sentence in sentences]
@@ -39,7 +39,7 @@ def addressed(stream, seed=0, wrong=0.0):
 
 
 def with_own_words(stream):
-    """Returns a stream whose documents share no word; words have at least five letters."""
+    """Returns documents without common words; words have at least five letters."""
     return [
         [" ".join(word.strip(".,") + 3 * "qrsuvwxyz"[i] for word in sentence.split()) for sentence in sentences]
         for i, sentences in enumerate(stream)
@@ -47,7 +47,7 @@ def with_own_words(stream):
 
 
 def reference_set(*streams):
-    """Returns references without files; every line is a sentence."""
+    """Returns references without files and boundaries."""
     lines, number = [], 0
     for sentences in streams[0]:
         lines.append(list(range(number + 1, number + 1 + len(sentences))))
@@ -56,7 +56,7 @@ def reference_set(*streams):
 
 
 def delimited(stream):
-    """Returns the lines of a stream as delimited text; documents of three and more sentences have two paragraphs."""
+    """Returns delimited text; documents of three or more sentences have two paragraphs."""
     lines = []
     for sentences in stream:
         lines += [*sentences[:1], "<p>", *sentences[1:]] if len(sentences) > 2 else sentences
@@ -65,7 +65,7 @@ def delimited(stream):
 
 
 def generate_log(lines, seed=0, nbest=1):
-    """Returns what fairseq-generate prints for the sentences among these lines, in a random order."""
+    """Returns output of fairseq-generate for the sentences among these lines, in random order."""
     blocks = []
     for i, line in enumerate(lines):
         if line not in ("", "<p>"):
