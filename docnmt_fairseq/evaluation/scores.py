@@ -35,19 +35,11 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class TokenizedBleu:
-    """BLEU of tokenised text from 0 to 100, the number of sentences, and sacreBLEU's signature."""
+class TextScore:
+    """Score by one metric, the number of sentences, and sacreBLEU's signature."""
 
-    bleu: float
+    score: float
     sentences: int
-    signature: str
-
-
-@dataclass(frozen=True)
-class EditRate:
-    """Edits in percent of the tokens of the reference, and sacreBLEU's signature."""
-
-    hter: float
     signature: str
 
 
@@ -60,15 +52,15 @@ def corpus_scores(hypotheses: Sequence[str], reference: Sequence[str], tokenizer
         tokenizer: sacreBLEU's tokeniser for BLEU; the default does not suit languages without spaces.
     """
     pair = _TextPair(hypotheses, reference)
-    bleu, chrf = Bleu(pair.reference, BleuOptions(tokenize=tokenizer)), Chrf(pair.reference, ChrfOptions())
-    return Scores(pair.score(bleu), pair.score(chrf), pair.reference.sentences, bleu.signature(), chrf.signature())
+    bleu = pair.score(Bleu(pair.reference, BleuOptions(tokenize=tokenizer)))
+    chrf = pair.score(Chrf(pair.reference, ChrfOptions()))
+    return Scores(bleu.score, chrf.score, bleu.sentences, bleu.signature, chrf.signature)
 
 
-def tokenized_bleu(hypotheses: Sequence[str], reference: Sequence[str]) -> TokenizedBleu:
+def tokenized_bleu(hypotheses: Sequence[str], reference: Sequence[str]) -> TextScore:
     """BLEU of tokenised text as by multi-bleu.perl, comparable for the same tokenisation of the reference only."""
     pair = _TextPair(hypotheses, reference)
-    metric = Bleu(pair.reference, TOKENISED)
-    return TokenizedBleu(pair.score(metric), pair.reference.sentences, metric.signature())
+    return pair.score(Bleu(pair.reference, TOKENISED))
 
 
 def tokenized_sign_test(hypotheses: Sequence[str], baseline: Sequence[str], reference: Sequence[str]) -> float:
@@ -79,11 +71,10 @@ def tokenized_sign_test(hypotheses: Sequence[str], baseline: Sequence[str], refe
     return sign_p_value(metric, one, two)
 
 
-def human_targeted_error_rate(hypotheses: Sequence[str], reference: Sequence[str]) -> EditRate:
+def human_targeted_error_rate(hypotheses: Sequence[str], reference: Sequence[str]) -> TextScore:
     """HTER of tokenised text with case, as in WMT's automatic post-editing tasks; the reference is a post-edit."""
     pair = _TextPair(hypotheses, reference)
-    metric = Hter(pair.reference, MetricOptions())
-    return EditRate(pair.score(metric), metric.signature())
+    return pair.score(Hter(pair.reference, MetricOptions()))
 
 
 class _TextPair:
@@ -98,5 +89,6 @@ class _TextPair:
         self.reference = References((), [[[reference[i] for i in ids]]], None, [[i + 1 for i in ids]])
         self.translation = [[hypotheses[i] for i in ids]]
 
-    def score(self, metric: Metric) -> float:
-        return metric.corpus_score(metric.statistics([self.translation])[0])
+    def score(self, metric: Metric) -> TextScore:
+        score = metric.corpus_score(metric.statistics([self.translation])[0])
+        return TextScore(score, self.reference.sentences, metric.signature())

@@ -31,12 +31,12 @@ def translation_scores(translation: Translation, post_editing: bool) -> Scores:
     tokens = tokenized_bleu(translation.tokens, translation.reference_tokens)
     scores: Scores = {
         **text_scores(translation.text, translation.reference_text, translation.tokenizer),
-        "bleu_tokens": tokens.bleu,
+        "bleu_tokens": tokens.score,
         "bleu_tokens_signature": tokens.signature,
     }
     if post_editing:
         edits = human_targeted_error_rate(translation.tokens, translation.reference_tokens)
-        scores.update(hter=edits.hter, hter_signature=edits.signature)
+        scores.update(hter=edits.score, hter_signature=edits.signature)
     return scores
 
 

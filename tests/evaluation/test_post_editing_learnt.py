@@ -40,6 +40,6 @@ def test_source_resolves_ambiguous_translation(tmp_path):
     checkpoint = toy.train(data / "data-bin", tmp_path, *TRAINING, tiny=SIZES)
     log.write_text(toy.generate_text(data / "data-bin", checkpoint, "--beam", "2"), encoding="utf-8")
     before, after = read_text_as_translation(data, "test", "mt"), read_translation(data, "test", log)
-    rates = [human_targeted_error_rate(found.tokens, found.reference_tokens).hter for found in (before, after)]
+    rates = [human_targeted_error_rate(found.tokens, found.reference_tokens).score for found in (before, after)]
     # Guessing without the source corrects half of the errors.
     assert rates[0] > 30 and rates[1] < 0.4 * rates[0]

@@ -129,13 +129,13 @@ def test_tokenised_bleu_computed_by_hand():
     # Matches of 1 to 4 words: 6 of 8, 3 of 7, 1 of 6, 0 of 5 in the first; all of 5, 4, 3, 2 in the second sentence.
     precisions = (11 / 13, 7 / 11, 4 / 9, 2 / 7)
     found = tokenized_bleu(translated, tokens)
-    assert found.bleu == pytest.approx(100 * math.exp(1 - 16 / 13) * math.prod(precisions) ** (1 / 4), abs=1e-9)
+    assert found.score == pytest.approx(100 * math.exp(1 - 16 / 13) * math.prod(precisions) ** (1 / 4), abs=1e-9)
     assert found.sentences == 2 and "tok:none" in found.signature and "smooth:none" in found.signature
-    longer = tokenized_bleu(["a dog saw Ann , here"], ["a dog saw Ann ,"]).bleu  # without brevity penalty
+    longer = tokenized_bleu(["a dog saw Ann , here"], ["a dog saw Ann ,"]).score  # without brevity penalty
     assert longer == pytest.approx(100 * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** (1 / 4), abs=1e-9)
-    assert tokenized_bleu(["A B C D"], ["a b c d"]).bleu == 0
+    assert tokenized_bleu(["A B C D"], ["a b c d"]).score == 0
 
 
 def test_hter_with_case():
     found = human_targeted_error_rate(["A cat . ran", "x", "the dog"], ["a cat . ran", "<p>", "the dog"])
-    assert found.hter == pytest.approx(100 / 6) and "case:mixed" in found.signature
+    assert found.score == pytest.approx(100 / 6) and "case:mixed" in found.signature
