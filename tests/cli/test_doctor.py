@@ -231,7 +231,7 @@ def test_module_names_of_the_requirements():
 
 def test_every_command_has_help(capsys):
     modules = command_modules()
-    assert {"prepare", "doctor", "score-synth"} <= modules.keys()
+    assert {"prepare", "doctor", "score"} <= modules.keys()
     assert not [name for name in modules if name.startswith(("_", "-"))]
     for name, module in modules.items():
         with pytest.raises(SystemExit, match="0"):

@@ -127,7 +127,8 @@ def test_shared_last_sentence_is_scored_after_each_candidate(data_bin, tmp_path)
 
 @pytest.fixture
 def normalising_codec(tmp_path):
-    options = {"tokenizer": "none", "truecase": False, "subwords": "none", "source_lang": "src", "target_lang": "tgt"}
+    options = {"tokenizer": "none", "truecase": False, "subwords": "none", "joint": True}
+    options.update(source_lang="src", target_lang="tgt")
     (tmp_path / "manifest.json").write_text(json.dumps({"options": options}), encoding="utf-8")
     return TextCodec(tmp_path)
 

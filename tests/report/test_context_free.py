@@ -17,7 +17,7 @@ from tests.support.toy import build
 TEXT = ["a b c", "d", "e e a", "b"]
 BAGS = [
     "--decoder-context-attention",
-    "sentence",
+    "sentence-encodings",
     "--sentence-encoder",
     "ca-bsfe",
     "--context-attention",
