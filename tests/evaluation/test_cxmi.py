@@ -194,19 +194,6 @@ def test_scores_do_not_depend_on_text_parts(test_set, loaded, monkeypatch):
             np.testing.assert_allclose(one, other, atol=2e-5)
 
 
-def test_document_repeated_in_a_later_part(loaded, monkeypatch):
-    """The false document of the first sentence may be that of the last one."""
-    sentences = [SentencePair(i + 1, i // 2, ("s", "t"), torch.tensor([i, 2]), (i, 2)) for i in range(4)]
-    test_set = TokenizedTestSet(sentences, [[0, 1], [2, 3]])
-    monkeypatch.setattr(cxmi, "MAX_TEXT_TOKENS", 1)
-    for seed in range(20):
-        decoder = RecordingDecoder(loaded)
-        measure(test_set, decoder, seed=seed)
-        assert [(int(source[0]), 2) for source, _ in decoder.requests] == [
-            request.target for _, request in decoder.requests
-        ]
-
-
 def test_report_lists_frequent_words_and_some_context(loaded):
     dictionary = loaded.task.target_dictionary
     words = [dictionary.index(word) for word in "aaaaabbbb"]
