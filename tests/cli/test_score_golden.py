@@ -68,7 +68,10 @@ def assert_same(found, expected):
         assert found == (pytest.approx(expected, rel=1e-6) if isinstance(expected, float) else expected)
 
 
-@pytest.mark.parametrize("name", CASES)
+QUICK = ("default.txt", "documents.md", "comet.txt")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in CASES])
 def test_reports_equal_stored_reports(folder, capsys, name):
     arguments = CASES[name]
     reference = [] if "--reference" in arguments else ["--reference", "ref"]
