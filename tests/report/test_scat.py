@@ -74,8 +74,8 @@ def trained(data_bin, *options):
 def of_language(token):
     """Returns a codec that only adds a language token to each sentence."""
     codec = TextCodec(Path("."))
-    codec.options = {"source_lang": "src", "tokenizer": "none", "truecase": False, "subwords": "none", "joint": True}
-    codec.options["source_lang_token"] = token
+    codec.options = {"source_lang": "src", "target_lang": "tgt", "tokenizer": "none", "truecase": False}
+    codec.options.update(subwords="none", joint=True, source_lang_token=token)
     return codec
 
 
