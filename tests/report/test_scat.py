@@ -71,15 +71,19 @@ def trained(data_bin, *options):
     return Ensemble(task, [model], paths=[Path("x.pt")])
 
 
-def of_language(token):
-    """Returns a codec that only adds a language token to each sentence."""
-    codec = TextCodec(Path("."))
-    codec.options = {"source_lang": "src", "target_lang": "tgt", "tokenizer": "none", "truecase": False}
-    codec.options.update(subwords="none", joint=True, source_lang_token=token)
-    return codec
+class LanguageCodec(TextCodec):
+    """Adds a language token to each sentence."""
+
+    def begin(self, side):
+        return ["e"]
+
+    def encode(self, side, sentences):
+        return [f"e {sentence}" for sentence in super().encode(side, sentences)]
 
 
-@pytest.mark.parametrize("begin, codec", [([], TOKENS), (["e"], of_language("e"))], ids=["plain", "of a language"])
+@pytest.mark.parametrize(
+    "begin, codec", [([], TOKENS), (["e"], LanguageCodec(Path("."), tokenized=True))], ids=["plain", "of a language"]
+)
 def test_agreement_equals_the_mechanism(data_bin, prefix, begin, codec):
     of, scat = (
         trained(data_bin, "--context-attention", "conditional", "--context-top-t", "1"),
